@@ -1,0 +1,1 @@
+"""What "duplicate" means: pure, synchronous, no clock, no I/O."""

@@ -1,0 +1,130 @@
+"""What a commit of a named batch means: one table, tried from the top.
+
+Rule 1: everything that decides about a commit stands in this file.
+Rule 2: this file reads no clock and does no I/O; the facts are arguments.
+
+A name is (app, version, topic, write_id); the input digest is the SHA-256 of Spark's offset-log entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Outcome(Enum):
+    COMMITTED = "COMMITTED"
+    COMMITTED_AGAIN = "COMMITTED_AGAIN"
+    DUPLICATE = "DUPLICATE"
+    CONFLICT = "CONFLICT"
+    SECOND_WRITE = "SECOND_WRITE"
+    MISSING_STAGE = "MISSING_STAGE"
+    BATCH_FORGOTTEN = "BATCH_FORGOTTEN"
+
+
+class Digests(Enum):
+    EQUAL = "equal"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def compare(cls, first: bytes | None, second: bytes | None) -> "Digests":
+        if first is None or second is None:
+            return cls.UNKNOWN
+        return cls.EQUAL if first == second else cls.DIFFERENT
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known when a commit arrives; the later fields mean something only where the first says so.
+
+    previous: digest of batch n-1 as committed against the one brought with this commit.
+    run_asked: this run (never null) has asked for this name before with another nonce.
+    rows_equal: row count and fingerprint equal the recorded ones; None when those were dropped.
+    """
+
+    committed: bool
+    stages_there: bool = True
+    previous: Digests = Digests.UNKNOWN
+    same_nonce: bool = False
+    run_asked: bool = False
+    digests: Digests = Digests.UNKNOWN
+    rows_equal: bool | None = None
+    first_wins: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    when: Callable[[Facts], bool]
+    outcome: Outcome
+    reason: str
+
+
+COMMIT: tuple[Row, ...] = (
+    Row(
+        "the batch before was committed with other input",
+        lambda f: not f.committed and f.previous is Digests.DIFFERENT,
+        Outcome.CONFLICT,
+        "a zombie wrote the commit log of a restored checkpoint; its rows and these come from different histories",
+    ),
+    Row(
+        "new, a stage is missing",
+        lambda f: not f.committed and not f.stages_there,
+        Outcome.MISSING_STAGE,
+        "all or nothing: Spark's next try writes the batch again",
+    ),
+    Row(
+        "new, every winner is there",
+        lambda f: not f.committed,
+        Outcome.COMMITTED,
+        "the first commit of a name publishes its rows",
+    ),
+    Row("this very commit again", lambda f: f.same_nonce, Outcome.COMMITTED_AGAIN, "the reply was lost"),
+    Row(
+        "this run has asked for this name before",
+        lambda f: f.run_asked,
+        Outcome.SECOND_WRITE,
+        "two writes to one topic in one foreachBatch; equal rows would be dropped in silence",
+    ),
+    Row(
+        "same input",
+        lambda f: f.digests is Digests.EQUAL,
+        Outcome.DUPLICATE,
+        "a replay of one input: the first output wins, also when the plan is not deterministic",
+    ),
+    Row(
+        "other input",
+        lambda f: f.digests is Digests.DIFFERENT,
+        Outcome.CONFLICT,
+        "a restored or deleted checkpoint used the number again; skipping would drop data in silence",
+    ),
+    Row(
+        "input unknown, rows dropped",
+        lambda f: f.rows_equal is None,
+        Outcome.BATCH_FORGOTTEN,
+        "nothing is left to compare with",
+    ),
+    Row(
+        "input unknown, same rows",
+        lambda f: f.rows_equal is True,
+        Outcome.DUPLICATE,
+        "a replay of a deterministic plan",
+    ),
+    Row(
+        "input unknown, other rows, first wins",
+        lambda f: f.first_wins,
+        Outcome.DUPLICATE,
+        "the user said that a replay may differ",
+    ),
+    Row(
+        "input unknown, other rows",
+        lambda f: True,
+        Outcome.CONFLICT,
+        "a plan that is not deterministic, or other input: only the user can know",
+    ),
+)
+
+
+def decide(facts: Facts) -> Row:
+    """The first row of COMMIT that applies."""
+    return next(row for row in COMMIT if row.when(facts))

@@ -1,0 +1,174 @@
+"""What a free id's request means: two tables, the only place that decides.
+
+Rule 1: everything that decides about a free id stands in this file.
+Rule 2: this file reads no clock and does no I/O; whether a lease is over is an argument.
+
+The index compiles `claim_actions()` into its kernels; ARCHITECTURE.md's diagrams are drawn from both tables.
+P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class IdState(IntEnum):
+    """What is known about one id. Released and retired ids are absent, swept or not."""
+
+    ABSENT = 0
+    CLAIMED_LIVE = 1
+    CLAIMED_OVER = 2
+    DONE = 3
+
+
+class Asker(IntEnum):
+    """Who asks, seen from the id's holder.
+
+    SAME_CLAIM: the same (token, call) as the holder. REPEAT: a (token, call) already decided, whose claim does
+    not hold this id. SAME_TOKEN: another call of the holder's attempt. OTHER: anybody else, or no holder.
+    """
+
+    SAME_CLAIM = 0
+    REPEAT = 1
+    SAME_TOKEN = 2
+    OTHER = 3
+
+
+class Action(IntEnum):
+    GRANT = 0
+    GRANT_AGAIN = 1
+    TAKE_OVER = 2
+    SAME = 3
+    BUSY = 4
+    DUPLICATE = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    action: Action
+    rule: str
+    reason: str
+
+
+_REPEAT_BUSY = Cell(
+    Action.BUSY,
+    "a repeat grants nothing that its claim does not hold",
+    "a late copy would grant under a settled claim id, and complete would mark done what nobody wrote (LOSS)",
+)
+_DUPLICATE = Cell(
+    Action.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
+)
+_AGAIN = Cell(
+    Action.GRANT_AGAIN,
+    "a repeat is granted what its claim still holds, lease from now",
+    "the reply was lost; refusing would leave the id to nobody until the lease ends (P6)",
+)
+_FRESH = Cell(Action.GRANT, "nobody holds it", "the first to ask writes it")
+_TAKE = Cell(
+    Action.TAKE_OVER,
+    "an expired claim may be taken over",
+    "its holder is probably dead; the duplicate it may cause is counted as a takeover (P5, P6)",
+)
+
+CLAIM: dict[tuple[IdState, Asker], Cell] = {
+    (IdState.ABSENT, Asker.SAME_CLAIM): _REPEAT_BUSY,
+    (IdState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,
+    (IdState.ABSENT, Asker.SAME_TOKEN): _FRESH,
+    (IdState.ABSENT, Asker.OTHER): _FRESH,
+    (IdState.CLAIMED_LIVE, Asker.SAME_CLAIM): _AGAIN,
+    (IdState.CLAIMED_LIVE, Asker.REPEAT): _REPEAT_BUSY,
+    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN): Cell(
+        Action.SAME,
+        "an attempt's own earlier call holds it",
+        "granting it twice would write it twice within one attempt (P5)",
+    ),
+    (IdState.CLAIMED_LIVE, Asker.OTHER): Cell(
+        Action.BUSY, "a live lease is respected", "its holder may be writing it now (P2)"
+    ),
+    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _AGAIN,
+    (IdState.CLAIMED_OVER, Asker.REPEAT): _REPEAT_BUSY,
+    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN): _TAKE,
+    (IdState.CLAIMED_OVER, Asker.OTHER): _TAKE,
+    (IdState.DONE, Asker.SAME_CLAIM): _DUPLICATE,
+    (IdState.DONE, Asker.REPEAT): _DUPLICATE,
+    (IdState.DONE, Asker.SAME_TOKEN): _DUPLICATE,
+    (IdState.DONE, Asker.OTHER): _DUPLICATE,
+}
+
+
+def claim_actions() -> bytes:
+    """The claim table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+    return bytes(CLAIM[state, asker].action for state in IdState for asker in Asker)
+
+
+class Verb(IntEnum):
+    RENEW = 0
+    COMPLETE = 1
+    RELEASE = 2
+
+
+class ClaimState(IntEnum):
+    """What is known about one claim. A claim whose ids were all taken over is still OPEN."""
+
+    OPEN = 0
+    DONE = 1
+    RELEASED = 2
+    UNKNOWN = 3
+
+
+class Effect(IntEnum):
+    """On the rows of the claim, hence on just those ids whose slots still name them."""
+
+    EXTEND = 0
+    MARK_DONE = 1
+    FREE = 2
+    NOTHING = 3
+    REFUSE_RELEASED = 4
+    REFUSE_UNKNOWN = 5
+
+
+@dataclass(frozen=True)
+class SettleCell:
+    effect: Effect
+    rule: str
+    reason: str
+
+
+_UNKNOWN = SettleCell(
+    Effect.REFUSE_UNKNOWN,
+    "nothing is known of this claim",
+    "it was never granted here, or settled long ago: stop",
+)
+_RELEASED = SettleCell(
+    Effect.REFUSE_RELEASED,
+    "a released claim stays released",
+    "its ids may be another's by now; marking them done would lose that writer's rows (LOSS)",
+)
+
+SETTLE: dict[tuple[Verb, ClaimState], SettleCell] = {
+    (Verb.RENEW, ClaimState.OPEN): SettleCell(
+        Effect.EXTEND,
+        "lease from now, also after it ran out",
+        "what was taken over stays with its taker (P2)",
+    ),
+    (Verb.RENEW, ClaimState.DONE): SettleCell(Effect.NOTHING, "nothing to hold", "a late renewal of a settled claim"),
+    (Verb.RENEW, ClaimState.RELEASED): _RELEASED,
+    (Verb.RENEW, ClaimState.UNKNOWN): _UNKNOWN,
+    (Verb.COMPLETE, ClaimState.OPEN): SettleCell(
+        Effect.MARK_DONE,
+        "what still names the claim is done; what was taken over is counted and left alone",
+        "the taker was told to write it, and its own completion must decide (LOSS)",
+    ),
+    (Verb.COMPLETE, ClaimState.DONE): SettleCell(Effect.NOTHING, "idempotent", "the reply was lost"),
+    (Verb.COMPLETE, ClaimState.RELEASED): _RELEASED,
+    (Verb.COMPLETE, ClaimState.UNKNOWN): _UNKNOWN,
+    (Verb.RELEASE, ClaimState.OPEN): SettleCell(
+        Effect.FREE,
+        "what still names the claim is free at once",
+        "its holder said that none of it was written",
+    ),
+    (Verb.RELEASE, ClaimState.DONE): SettleCell(
+        Effect.NOTHING, "done is done", "a late release must not bring a written id back (P1)"
+    ),
+    (Verb.RELEASE, ClaimState.RELEASED): SettleCell(Effect.NOTHING, "idempotent", "the reply was lost"),
+    (Verb.RELEASE, ClaimState.UNKNOWN): _UNKNOWN,
+}

@@ -1,0 +1,73 @@
+"""The verdicts: one table, from which the HTTP codecs, the client's copy and the documents derive.
+
+A verdict is given per id, in the order asked, in a 200: a duplicate is a success.
+On the wire a verdict is one byte: the low four bits say which, the high bits qualify it. 0 is never
+sent, so that a buffer nobody filled in cannot be read as an answer.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+
+
+class Verdict(IntEnum):
+    GRANTED = 1
+    DUPLICATE = 2
+    SAME = 3
+    BUSY = 4
+
+
+class Flag(IntFlag):
+    TAKEOVER = 0x10
+    OWN = 0x20
+    OF_CALL = 0x40
+
+
+VERDICT_MASK = 0x0F
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """`number` names the field that an exception record carries beside the byte, if any."""
+
+    verdict: Verdict
+    flags: Flag
+    may_write: bool
+    number: str | None
+    meaning: str
+
+
+VERDICTS: tuple[VerdictRow, ...] = (
+    VerdictRow(Verdict.GRANTED, Flag(0), True, None, "write it, then complete the claim"),
+    VerdictRow(
+        Verdict.GRANTED,
+        Flag.TAKEOVER,
+        True,
+        None,
+        "as GRANTED; an earlier holder's lease ran out, so it may have written this id too",
+    ),
+    VerdictRow(Verdict.DUPLICATE, Flag(0), False, None, "it was written; drop it"),
+    VerdictRow(Verdict.DUPLICATE, Flag.OWN, False, None, "this very attempt wrote it; drop it, it is not counted"),
+    VerdictRow(
+        Verdict.SAME,
+        Flag(0),
+        False,
+        "of_index",
+        "the same id stands earlier in this request; it shares its fate",
+    ),
+    VerdictRow(
+        Verdict.SAME,
+        Flag.OF_CALL,
+        False,
+        "of_call",
+        "this attempt holds it under an earlier call; it shares that claim's fate",
+    ),
+    VerdictRow(
+        Verdict.BUSY,
+        Flag(0),
+        False,
+        "lease_left_ms",
+        "another attempt may be writing it: neither write nor drop it, ask again in a new call",
+    ),
+)
+
+BY_BYTE: dict[int, VerdictRow] = {int(row.verdict) | int(row.flags): row for row in VERDICTS}

@@ -1,0 +1,1 @@
+"""Use cases: all control flow, all awaiting."""

@@ -1,0 +1,1 @@
+"""Arrays and bytes: everything fast, a pure function of the ledger. Synchronous; opens no file."""

@@ -1,0 +1,167 @@
+"""What the engine needs from the world, as Protocols of at most four methods each."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in one ledger that a client may bring back: the last durable position and 8 bytes of its chain."""
+
+    ledger: bytes
+    position: int
+    chain: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRange:
+    """New output: `rows` rows in `data` (an Arrow IPC stream), named by 16 bytes that are never used again.
+
+    Ranges of one `stream` may share a file; nothing can be read of it before it is published.
+    """
+
+    range_id: bytes
+    stream: str
+    rows: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRanges:
+    """From now on the ranges, in this order, are the topic's rows from `first_offset` on. Copies nothing."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    range_ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DropRanges:
+    """These ranges will never be published; their files are removed once nothing else lives in them."""
+
+    range_ids: tuple[bytes, ...]
+
+
+OutputChange = WriteRange | PublishRanges | DropRanges
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One entry read back; `mark` is its frame's, equal for all entries of one append, at the frame's last position."""
+
+    position: int
+    body: bytes
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A published range, whole: `data` holds `rows` rows whose first has `first_offset`."""
+
+    first_offset: int
+    rows: int
+    data: bytes
+
+
+class Ledger(Protocol):
+    """A durable, append-only, fenced log with one writer. The only truth.
+
+    Entries have consecutive positions from 1. Outputs lie beside it and are part of the same commit.
+    """
+
+    @property
+    def mark(self) -> Mark:
+        """The last durable place."""
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """Make all entries and output changes durable, or none. One call at a time.
+
+        The entries get the positions `mark.position + 1` and on; `outputs` are applied in their order.
+
+        Raises:
+            LedgerFull: a definite refusal: nothing was written, and the ledger goes on.
+            LedgerFenced: a newer owner has opened the ledger; nothing was written, and this one is dead.
+            LedgerDown: unknown whether it was written; this ledger object is dead, open it anew.
+        """
+
+    def replay(self, from_position: int) -> Iterable[Replayed]:
+        """All durable entries from a position on, in order."""
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
+        """Published ranges that hold the rows from `offset` on, until `max_rows` are covered or the topic ends.
+
+        Raises:
+            OffsetTrimmed: `offset` lies below the lowest kept.
+            LedgerDamaged: the bytes are not those that were written.
+        """
+
+    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
+        """Forget published ranges that lie wholly below `before_offset`; the lowest offset kept."""
+
+
+@dataclass(frozen=True)
+class OpenLedger:
+    """A ledger opened and fenced, with what lies beside it. `key`: the namespace's 32 secret bytes."""
+
+    ledger: Ledger
+    key: bytes
+    epoch: int
+
+
+class Ledgers(Protocol):
+    """Where ledgers live (a data folder, memory): a set of namespaces, each with its ledger and key."""
+
+    def names(self) -> list[str]:
+        """The namespaces that exist, sorted."""
+
+    async def create(self, namespace: str) -> None:
+        """Make an empty ledger with a new key; no effect when it exists. Durable when it returns."""
+
+    def open(self, namespace: str) -> AbstractAsyncContextManager[OpenLedger]:
+        """Own the ledger: fence older owners, repair a torn append, verify, then yield it.
+
+        Raises:
+            LedgerBusy, LedgerDamaged: nothing was touched.
+        """
+
+    def free_bytes(self) -> tuple[int, int]:
+        """Free and total bytes of the disk below; (1, 1) where there is none."""
+
+
+class Clock(Protocol):
+    """Time. Leases and deadlines use the monotonic one; the wall clock only labels."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds from an arbitrary start; never goes back."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since 1970-01-01 UTC; may be stepped."""
+
+    async def sleep_ms(self, duration_ms: int) -> None:
+        """Return after `duration_ms` of monotonic time."""
+
+
+class Observer(Protocol):
+    """Where events go: log lines now, metrics and traces later."""
+
+    def event(self, name: str, /, **fields: object) -> None:
+        """Something happened; fields are plain values. Must not raise."""
+
+
+__all__ = [
+    "Chunk",
+    "Clock",
+    "DropRanges",
+    "Ledger",
+    "Ledgers",
+    "Mark",
+    "Observer",
+    "OpenLedger",
+    "OutputChange",
+    "PublishRanges",
+    "Replayed",
+    "WriteRange",
+]

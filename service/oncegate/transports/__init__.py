@@ -1,0 +1,1 @@
+"""Skins over the engine."""
