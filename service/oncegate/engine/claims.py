@@ -1,0 +1,118 @@
+"""Free ids: claim, renew, complete, release, explain."""
+
+import hashlib
+
+import numpy as np
+
+from oncegate.core.decisions import SETTLE, Action, ClaimState, Effect, Verb
+from oncegate.core.entries import Claimed, Completed, Released
+from oncegate.core.errors import BadRequest, Overloaded, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.verdicts import Flag
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.journal import Journal
+from oncegate.engine.requests import ClaimAnswer, ClaimAsk, SettleAnswer
+from oncegate.index.claims import SAME_INDEX, Asked, Explained
+
+_STATE_AFTER = {
+    Effect.EXTEND: ClaimState.OPEN,
+    Effect.MARK_DONE: ClaimState.DONE,
+    Effect.FREE: ClaimState.RELEASED,
+}
+
+
+class Claims:
+    """The use cases of free ids over one journal. Answers wait until what they rest on is durable."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._index = journal.index.claims
+
+    async def claim(self, ask: ClaimAsk, deadline: Deadline) -> ClaimAnswer:
+        """Which of these ids may be written: a verdict each, in order.
+
+        Raises TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull, DeadlinePassed: nothing was written;
+        LedgerDown: unknown, repeat the same token and call.
+        """
+        lease_ms = self._check(ask)
+        deadline.check()
+        now_ms = self._journal.clock.monotonic_ms()
+        digest = hashlib.blake2b(ask.ids.tobytes(), digest_size=16).digest()
+        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms)
+        claim, rests_on = None, asked.rests_on
+        if asked.again and asked.claim is not None:
+            claim = asked.claim
+            self._index.renew(claim, now_ms)
+            lease_ms = self._index.view(claim).lease_ms
+        if len(asked.fresh) or len(asked.taken):
+            assert not asked.again, "a repeat grants nothing new"
+            claim, rests_on = self._grant(ask, asked, digest, lease_ms)
+        await self._journal.committer.durable(rests_on)
+        self._count(asked)
+        return ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)
+
+    def _check(self, ask: ClaimAsk) -> int:
+        limits = self._journal.limits
+        if len(ask.ids) > limits.ids_per_request:
+            raise TooLarge(f"{len(ask.ids)} ids in one request; at most {limits.ids_per_request}")
+        lease_ms = limits.lease_ms if ask.lease_ms is None else ask.lease_ms
+        low, high = limits.lease_ms_min, limits.lease_ms_max
+        if not low <= lease_ms <= high:
+            raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
+        return lease_ms
+
+    def _grant(self, ask: ClaimAsk, asked: Asked, digest: bytes, lease_ms: int) -> tuple[bytes, int]:
+        journal = self._journal
+        journal.committer.check()
+        if self._index.open_claims >= journal.limits.open_claims:
+            raise Overloaded(f"{journal.limits.open_claims} claims are open; nothing was written")
+        self._index.make_room(len(asked.fresh) + len(asked.taken), journal.clock.monotonic_ms())
+        claim, wall_ms = journal.random(16), journal.clock.wall_ms()
+        fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
+        entry = Claimed(claim, ask.token, ask.call, digest, lease_ms, wall_ms, fresh, taken)
+        return claim, journal.record([entry])
+
+    def _count(self, asked: Asked) -> None:
+        counts, by_action = self._journal.counts, np.bincount(asked.actions, minlength=256)
+        own = int(np.count_nonzero(asked.verdicts & Flag.OWN))
+        counts["granted"] += int(by_action[Action.GRANT]) + int(by_action[Action.TAKE_OVER])
+        counts["granted_again"] += int(by_action[Action.GRANT_AGAIN])
+        counts["duplicates"] += int(by_action[Action.DUPLICATE]) - own
+        counts["own_duplicates"] += own
+        counts["busy"] += int(by_action[Action.BUSY])
+        counts["same"] += int(by_action[Action.SAME]) + int(by_action[SAME_INDEX])
+
+    async def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> SettleAnswer:
+        """Renew, complete or release a whole claim; what was taken over is counted and left alone.
+
+        Raises UnknownClaim, ReleasedClaim: stop; LedgerFull, DeadlinePassed: nothing was written;
+        LedgerDown: unknown, repeat it.
+        """
+        deadline.check()
+        view = self._index.view(claim)
+        effect = SETTLE[verb, view.state].effect
+        if effect is Effect.REFUSE_UNKNOWN:
+            raise UnknownClaim("nothing is known of this claim: it was never granted here, or settled long ago")
+        if effect is Effect.REFUSE_RELEASED:
+            raise ReleasedClaim("this claim was released; its ids may be another's by now")
+        rests_on, lease_ms = view.position, 0
+        if effect is Effect.EXTEND:
+            self._index.renew(claim, self._journal.clock.monotonic_ms())
+            lease_ms = view.lease_ms
+        elif effect is not Effect.NOTHING:
+            rests_on = self._write(effect, claim)
+        await self._journal.committer.durable(rests_on)
+        state = _STATE_AFTER.get(effect, view.state)
+        return SettleAnswer(claim, state, view.named, view.granted - view.named, lease_ms)
+
+    def _write(self, effect: Effect, claim: bytes) -> int:
+        journal = self._journal
+        journal.committer.check()
+        entry = Completed if effect is Effect.MARK_DONE else Released
+        journal.counts["completed" if effect is Effect.MARK_DONE else "released"] += 1
+        return journal.record([entry(claim, journal.clock.wall_ms())])
+
+    async def explain(self, fingerprint: bytes) -> Explained:
+        """What is known about one id, once that is durable."""
+        explained = self._index.explain(fingerprint, self._journal.clock.monotonic_ms())
+        await self._journal.committer.durable(explained.position)
+        return explained

@@ -1,0 +1,180 @@
+"""Group commit: entries wait for one append at a time, answers wait for their entry.
+
+A group is closed when the append before it has returned. Three ends of an append:
+    durable     everyone who waits for a position up to the new mark goes on
+    refused     (LedgerFull: nothing was written) this group and what came after is undone, newest first
+    unknown     (anything else) the committer is dead; its shard must be opened anew from the ledger
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from oncegate.core.entries import Entry, Probe, encode
+from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.engine.marks import Marks
+from oncegate.ports import Clock, Ledger, Mark, OutputChange
+
+# How long a full ledger is left alone before one probe is appended.
+PROBE_MS = 1_000
+# One append holds at most this much: a frame stays far below its 32-bit length, a group below a second of disk.
+GROUP_BYTES_MAX = 64 << 20
+
+
+@dataclass
+class Change:
+    """What one decision wrote: its entries, its outputs, and how to take it back or settle it in the index."""
+
+    entries: list[bytes]
+    outputs: list[OutputChange]
+    undo: Callable[[], None]
+    settle: Callable[[], None]
+    size_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        outputs = sum(len(getattr(change, "data", b"")) for change in self.outputs)
+        self.size_bytes = sum(map(len, self.entries)) + outputs
+
+
+class Committer:
+    """The only caller of `Ledger.append`; lives on one event loop."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, marks: Marks) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._marks = marks
+        self._pending: list[Change] = []
+        self._wake = asyncio.Event()
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._closing = False
+        self._full: LedgerFull | None = None
+        self._dead: OncegateError | None = None
+        self.next_position = ledger.mark.position + 1
+        marks.add(ledger.mark)
+
+    @property
+    def mark(self) -> Mark:
+        return self._ledger.mark
+
+    @property
+    def idle(self) -> bool:
+        """Nothing waits for the ledger."""
+        return self.next_position == self._ledger.mark.position + 1
+
+    def check(self) -> None:
+        """Raise why nothing can be written now, if so: LedgerFull, or what killed this committer."""
+        if self._dead is not None:
+            raise self._dead
+        if self._closing:
+            raise LedgerDown("the gateway is shutting down; nothing was written")
+        if self._full is not None:
+            raise LedgerFull(self._full.detail)
+
+    def submit(
+        self,
+        entries: Sequence[Entry],
+        outputs: Sequence[OutputChange],
+        undo: Callable[[], None],
+        settle: Callable[[], None],
+    ) -> int:
+        """Queue entries that the index has already taken in, at `next_position` and on; their last position."""
+        self._pending.append(Change([encode(entry) for entry in entries], list(outputs), undo, settle))
+        self.next_position += len(entries)
+        self._wake.set()
+        return self.next_position - 1
+
+    async def durable(self, position: int) -> None:
+        """Return once `position` is durable; raise what became of it otherwise.
+
+        LedgerFull: it was not written. LedgerDown: unknown.
+        """
+        if position <= self._ledger.mark.position:
+            return
+        if self._dead is not None:
+            raise self._dead
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((position, waiter))
+        await waiter
+
+    async def run(self) -> None:
+        """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown."""
+        while self._dead is None:
+            if not self._pending:
+                if self._closing:
+                    return
+                await self._wait()
+                continue
+            await self._append(self._close_group())
+
+    @property
+    def dead(self) -> OncegateError | None:
+        return self._dead
+
+    async def _wait(self) -> None:
+        if self._full is not None:
+            await self._clock.sleep_ms(PROBE_MS)
+            self.next_position += 1
+            nothing: Callable[[], None] = lambda: None  # noqa: E731
+            await self._append([Change([encode(Probe(self._clock.wall_ms()))], [], nothing, nothing)])
+            return
+        self._wake.clear()
+        await self._wake.wait()
+
+    def _close_group(self) -> list[Change]:
+        size_bytes = 0
+        for count, change in enumerate(self._pending):
+            size_bytes += change.size_bytes
+            if count and size_bytes > GROUP_BYTES_MAX:
+                group, self._pending = self._pending[:count], self._pending[count:]
+                return group
+        group, self._pending = self._pending, []
+        return group
+
+    async def _append(self, group: list[Change]) -> None:
+        entries = [entry for change in group for entry in change.entries]
+        outputs = [output for change in group for output in change.outputs]
+        try:
+            mark = await self._ledger.append(entries, outputs)
+        except LedgerFull as error:
+            self._refuse(group, error)
+        except OncegateError as error:
+            self._die(error)
+        except Exception as error:
+            self._die(LedgerDown(f"the ledger failed ({error}); whether this was written is unknown"))
+        else:
+            self._full = None
+            self._marks.add(mark)
+            for change in group:
+                change.settle()
+            self._release(mark.position)
+
+    def _release(self, position: int) -> None:
+        waiting = self._waiters
+        self._waiters = [item for item in waiting if item[0] > position]
+        for wanted, waiter in waiting:
+            if wanted <= position and not waiter.done():
+                waiter.set_result(None)
+
+    def _refuse(self, group: list[Change], error: LedgerFull) -> None:
+        """Nothing was written: the index goes back to what is durable, newest change first."""
+        for change in reversed(group + self._pending):
+            change.undo()
+        self._pending = []
+        self.next_position = self._ledger.mark.position + 1
+        self._full = error
+        self._fail_waiters(error)
+
+    def _die(self, error: OncegateError) -> None:
+        self._dead = error
+        self._fail_waiters(error)
+
+    def _fail_waiters(self, error: OncegateError) -> None:
+        waiting, self._waiters = self._waiters, []
+        for _, waiter in waiting:
+            if not waiter.done():
+                waiter.set_exception(type(error)(error.detail, **error.extra))
+
+    def close(self) -> None:
+        """Take nothing more; `run` returns when all that was taken is written."""
+        self._closing = True
+        self._wake.set()

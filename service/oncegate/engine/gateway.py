@@ -1,0 +1,90 @@
+"""The gateway: a shard per namespace, admission for all of them."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering
+from oncegate.engine.admission import Admission
+from oncegate.engine.limits import Limits
+from oncegate.engine.recovery import Owner, World
+from oncegate.engine.shard import Shard
+from oncegate.ports import Clock, Ledgers, Observer
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+
+
+class Gateway:
+    """What the doors talk to. Made by `open_gateway`."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._owners: dict[str, Owner] = {}
+        self.limits = world.limits
+        self.clock = world.clock
+        self.observer = world.observer
+        self.admission = Admission(world.limits)
+
+    def shard(self, namespace: str) -> Shard:
+        """The namespace's shard. Raises NotFound; Recovering; LedgerDown when it stays down: nothing was written."""
+        owner = self._owners.get(namespace)
+        if owner is None:
+            raise NotFound(
+                f"no namespace {namespace}; create it with: curl -X PUT <gateway>/v1/namespaces/{namespace}",
+                namespaces=self.namespaces(),
+            )
+        if owner.failed is not None:
+            raise LedgerDown(f"namespace {namespace} is down: {owner.failed} Nothing was written")
+        if owner.shard is None:
+            raise Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
+        return owner.shard
+
+    async def create(self, namespace: str) -> bool:
+        """Make a namespace with its own key and ledger; False when it exists. Durable when it returns."""
+        if not _NAME.fullmatch(namespace):
+            raise BadRequest(f"namespace {namespace!r}: lower-case letters, digits, _ . -, at most 63, no leading dot")
+        if namespace in self._owners:
+            await self._owners[namespace].started()
+            return False
+        await self._world.ledgers.create(namespace)
+        if namespace in self._owners:
+            return False
+        await self._own(namespace)
+        return True
+
+    def namespaces(self) -> list[str]:
+        return sorted(self._owners)
+
+    def readiness(self) -> dict[str, str]:
+        """SERVING, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
+        return {name: owner.state for name, owner in sorted(self._owners.items())}
+
+    async def _own(self, namespace: str) -> None:
+        owner = self._owners[namespace] = Owner(self._world, namespace)
+        await owner.started()
+
+    async def start(self) -> None:
+        """Own every namespace there is; raise the first reason why one cannot be served."""
+        for namespace in self._world.ledgers.names():
+            await self._own(namespace)
+
+    async def close(self) -> None:
+        """Write all that was taken, close every ledger."""
+        for owner in self._owners.values():
+            await owner.close()
+
+
+@asynccontextmanager
+async def open_gateway(
+    ledgers: Ledgers, clock: Clock, observer: Observer, limits: Limits | None = None
+) -> AsyncIterator[Gateway]:
+    """A gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
+
+    Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written.
+    """
+    gateway = Gateway(World(ledgers, clock, observer, limits if limits is not None else Limits()))
+    try:
+        await gateway.start()
+        yield gateway
+    finally:
+        await gateway.close()

@@ -1,0 +1,41 @@
+"""What every use case of a shard stands on: the index, the queue to the ledger, time and chance."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from oncegate.core.entries import Entry
+from oncegate.engine.committer import Committer
+from oncegate.engine.limits import Limits
+from oncegate.engine.state import ShardIndex
+from oncegate.ports import Clock, Observer, OutputChange
+
+
+@dataclass
+class Journal:
+    """Takes decisions into the index and the ledger, in that order, without awaiting in between."""
+
+    namespace: str
+    index: ShardIndex
+    committer: Committer
+    clock: Clock
+    observer: Observer
+    limits: Limits
+    random: Callable[[int], bytes] = secrets.token_bytes
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
+        """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""
+        position, now_ms = self.committer.next_position, self.clock.monotonic_ms()
+        changes = [self.index.apply(position + i, entry, now_ms) for i, entry in enumerate(entries)]
+
+        def undo() -> None:
+            for back, _ in reversed(changes):
+                back()
+
+        def settle() -> None:
+            for _, done in changes:
+                done()
+
+        return self.committer.submit(entries, outputs, undo, settle)

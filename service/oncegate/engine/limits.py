@@ -1,0 +1,44 @@
+"""Every limit with its reason; shown at /v1/limits."""
+
+from dataclasses import dataclass
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Limits:
+    # Ten of Spark's default Arrow batches; at 15 ns an id one request stays below 10 ms of the loop.
+    ids_per_request: int = 100_000
+    # Longer than any key that people index; a longer one is better hashed by its owner.
+    id_bytes: int = 1 * KIB
+    # A full Arrow batch of Spark's is at most 64 MiB before the client cuts it; half of that per request.
+    body_bytes: int = 32 * MIB
+    # Kafka's default for one message.
+    record_bytes: int = 1 * MIB
+    # Eight of the largest bodies: what a small machine holds beside its index.
+    bytes_in_flight: int = 256 * MIB
+    # More than any pool of executors keeps open at once; above it queueing only adds latency.
+    requests_in_flight: int = 1_024
+    # A Python worker's longest usual pause (garbage, a slow sink) with room to spare.
+    lease_ms: int = 30_000
+    lease_ms_min: int = 1_000
+    # A dead writer's ids wait this long at most.
+    lease_ms_max: int = 15 * 60_000
+    # How long one client waits for a busy id before it looks at its deadline again.
+    busy_wait_ms: int = 60_000
+    # Each costs some 100 bytes until it is settled.
+    open_claims: int = 100_000
+    # Uncommitted rows are somebody's disk; a micro-batch is rarely above one GiB.
+    stage_bytes: int = 8 * GIB
+    # Below this the ledger itself is in danger, so stages are refused first.
+    disk_free_fraction: float = 0.10
+    # A job that comes back after a day stages again.
+    stage_ttl_ms: int = 24 * 3_600_000
+    # A successor's first call proves the older owner dead or a zombie; a minute lets its last calls drain.
+    stage_idle_ms: int = 60_000
+    # Text in names and tokens of owners: enough for a path or a UUID list, small in the ledger.
+    name_bytes: int = 512
+    # One answer of the read route: what a reader can hold at once.
+    fetch_rows: int = 1_000_000

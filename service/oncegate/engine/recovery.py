@@ -1,0 +1,129 @@
+"""Owning one ledger for as long as the gateway lives: fence, rebuild, serve; and again when its end is unknown."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oncegate.core.entries import Opened, encode
+from oncegate.core.errors import OncegateError, Stop
+from oncegate.engine.limits import Limits
+from oncegate.engine.marks import Marks
+from oncegate.engine.shard import Shard
+from oncegate.engine.state import ShardIndex, rebuild
+from oncegate.index.fingerprints import FUNCTION, Fingerprinter
+from oncegate.ports import Clock, Ledgers, Observer, OpenLedger
+
+# A ledger that failed is opened anew after this long, doubled up to a minute.
+REOPEN_MS = 250
+REOPEN_MS_MAX = 60_000
+# How often stages past their time to live are looked for.
+SWEEP_MS = 60_000
+
+
+@dataclass(frozen=True)
+class World:
+    """What every shard of one gateway shares."""
+
+    ledgers: Ledgers
+    clock: Clock
+    observer: Observer
+    limits: Limits
+    make_index: Callable[[], ShardIndex] = ShardIndex
+
+
+class Owner:
+    """Keeps one namespace's shard serving. `shard` is None while it recovers; `failed` says why it stays down."""
+
+    def __init__(self, world: World, namespace: str) -> None:
+        self._world = world
+        self.namespace = namespace
+        self.shard: Shard | None = None
+        self.failed: Exception | None = None
+        self._closing = False
+        self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
+
+    @property
+    def state(self) -> str:
+        if self.failed is not None:
+            return "DOWN"
+        return "RECOVERING" if self.shard is None else "SERVING"
+
+    async def started(self) -> None:
+        """Return when the shard serves for the first time; raise why it cannot."""
+        await asyncio.shield(self._first)
+
+    async def close(self) -> None:
+        """Write all that was taken, close the ledger."""
+        self._closing = True
+        if self.shard is not None:
+            self.shard.committer.close()
+        else:
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _own(self) -> None:
+        pause_ms = REOPEN_MS
+        while not self._closing:
+            try:
+                await self._serve()
+                pause_ms = REOPEN_MS
+            except (OncegateError, OSError) as error:
+                self._world.observer.event("ledger_lost", namespace=self.namespace, error=str(error))
+                if not self._first.done() or isinstance(error, Stop):
+                    return self._fail(error)
+            except Exception as error:
+                self._world.observer.event("owner_failed", namespace=self.namespace, error=repr(error))
+                return self._fail(error)
+            if not self._closing:
+                await self._world.clock.sleep_ms(pause_ms)
+                pause_ms = min(2 * pause_ms, REOPEN_MS_MAX)
+
+    async def _serve(self) -> None:
+        """One ownership: from fencing to the end of the committer."""
+        async with self._world.ledgers.open(self.namespace) as opened:
+            shard = await self._rebuild(opened)
+            self.shard = shard
+            if not self._first.done():
+                self._first.set_result(None)
+            if self._closing:
+                shard.committer.close()
+            sweeper = asyncio.create_task(self._sweep(shard))
+            try:
+                await shard.committer.run()
+            finally:
+                self.shard = None
+                sweeper.cancel()
+            if shard.committer.dead is not None:
+                raise shard.committer.dead
+
+    async def _rebuild(self, opened: OpenLedger) -> Shard:
+        """1. Fold the ledger into an index. 2. Append the entry of this epoch. Only then is anything answered."""
+        world, ledger = self._world, opened.ledger
+        index, marks = world.make_index(), Marks(ledger.mark.ledger)
+        check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
+        await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms)
+        entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
+        marks.add(await ledger.append([encode(entry)], []))
+        index.claims.reset_leases(world.clock.monotonic_ms())
+        return Shard(
+            self.namespace,
+            ledger,
+            opened.key,
+            index,
+            marks,
+            world.clock,
+            world.observer,
+            world.limits,
+            world.ledgers.free_bytes,
+        )
+
+    async def _sweep(self, shard: Shard) -> None:
+        while True:
+            await self._world.clock.sleep_ms(SWEEP_MS)
+            shard.stages.sweep()
+
+    def _fail(self, error: Exception) -> None:
+        self.failed = error
+        if not self._first.done():
+            self._first.set_exception(error)

@@ -1,0 +1,40 @@
+"""What a refused commit says: which batch, what stands under its name, and the ways on."""
+
+from datetime import UTC, datetime
+
+from oncegate.core.batches import Outcome
+from oncegate.core.errors import BatchForgotten, Conflict, MissingStage, OncegateError, SecondWrite
+from oncegate.engine.requests import CommitAsk
+from oncegate.index.batches import CommittedName
+
+_WAYS_ON = (
+    "Two ways on: option onReplayMismatch=first_wins (the committed rows stay; after a restored or deleted checkpoint "
+    "it drops every batch up to the old number), or a new txnAppId (everything from here is written)."
+)
+
+
+def refusal(outcome: Outcome, reason: str, ask: CommitAsk, record: CommittedName | None) -> OncegateError:
+    """The error of a commit that published nothing."""
+    batch = f"batch {ask.name.version} of {ask.name.app} to topic {ask.name.topic}"
+    if outcome is Outcome.MISSING_STAGE:
+        return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
+    if record is None:
+        return Conflict(f"{batch} follows a batch that was committed with other input: {reason}. {_WAYS_ON}")
+    when = datetime.fromtimestamp(record.wall_ms / 1000, UTC).isoformat(timespec="seconds")
+    published = {"committed_rows": record.rows, "committed_at": when, "first_offset": record.first_offset}
+    if outcome is Outcome.SECOND_WRITE:
+        return SecondWrite(
+            f"this run has already written {batch}: two writes to one topic in one foreachBatch need two names. The "
+            "first write keeps its name; give this one and every later one option writeId (any text, the same at "
+            "every run)",
+            **published,
+        )
+    if outcome is Outcome.BATCH_FORGOTTEN:
+        return BatchForgotten(
+            f"{batch} was committed at {when}, too long ago to compare its rows: {reason}", **published
+        )
+    return Conflict(
+        f"{batch} was committed at {when} with {record.rows} rows at offset {record.first_offset}, and this is another "
+        f"input or output under its number: {reason}. {_WAYS_ON}",
+        **published,
+    )

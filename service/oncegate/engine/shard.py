@@ -1,0 +1,93 @@
+"""One shard: one owner, one ledger, one index, and every use case over them.
+
+Durable before said: the index may run ahead of the ledger; every answer that rests on an entry waits for it.
+Deadlines are checked before a decision and never after.
+"""
+
+from collections.abc import Callable
+
+from oncegate.engine.claims import Claims
+from oncegate.engine.committer import Committer
+from oncegate.engine.journal import Journal
+from oncegate.engine.limits import Limits
+from oncegate.engine.marks import Marks
+from oncegate.engine.stages import Stages
+from oncegate.engine.staging import Staging
+from oncegate.engine.state import ShardIndex
+from oncegate.engine.topics import Topics
+from oncegate.index.fingerprints import Fingerprinter
+from oncegate.index.rowprints import RowFingerprinter
+from oncegate.ports import Clock, Ledger, Mark, Observer
+
+
+class Shard:
+    """What a namespace's one owner can be asked, by kind. Everything may be called concurrently on one event loop."""
+
+    def __init__(
+        self,
+        namespace: str,
+        ledger: Ledger,
+        key: bytes,
+        index: ShardIndex,
+        marks: Marks,
+        clock: Clock,
+        observer: Observer,
+        limits: Limits,
+        free_bytes: Callable[[], tuple[int, int]],
+    ) -> None:
+        self.namespace = namespace
+        self.fingerprints = Fingerprinter(key)
+        self.committer = Committer(ledger, clock, marks)
+        self.journal = Journal(namespace, index, self.committer, clock, observer, limits)
+        self.stages = Stages(self.journal, free_bytes)
+        claims, topics = Claims(self.journal), Topics(self.journal, ledger)
+        staging = Staging(self.journal, topics, self.stages, RowFingerprinter(key))
+        self.claim, self.settle, self.explain = claims.claim, claims.settle, claims.explain
+        self.produce, self.fetch, self.topic = topics.produce, topics.fetch, topics.view
+        self.stage, self.commit, self.abort = staging.stage, staging.commit, staging.abort
+        self._marks = marks
+
+    @property
+    def mark(self) -> Mark:
+        """The last durable place."""
+        return self.committer.mark
+
+    def require(self, mark: Mark) -> None:
+        """LedgerBehind unless this shard's ledger once stood at `mark`."""
+        try:
+            self._marks.require(mark)
+        except Exception:
+            self.journal.observer.event("ledger_behind", namespace=self.namespace, position=mark.position)
+            raise
+
+    def topics(self) -> list[str]:
+        """Names of the topics that something was written to."""
+        return self.journal.index.topics.names()
+
+    def counters(self) -> dict[str, int]:
+        """Since the process started, but for those that the ledger itself tells (takeovers, ids, suppressed_rows)."""
+        claims, batches = self.journal.index.claims, self.journal.index.batches
+        return {
+            **{name: self.journal.counts[name] for name in _COUNTERS},
+            "takeovers": claims.takeovers,
+            "open_claims": claims.open_claims,
+            "ids": claims.ids,
+            "stage_bytes": batches.stage_bytes,
+            "suppressed_rows": batches.suppressed_rows,
+        }
+
+
+_COUNTERS = (
+    "granted",
+    "granted_again",
+    "duplicates",
+    "own_duplicates",
+    "busy",
+    "same",
+    "completed",
+    "released",
+    "produced_rows",
+    "staged_rows",
+    "committed_rows",
+    "duplicate_commits",
+)

@@ -1,0 +1,67 @@
+"""One shard's index: claims, batches and topics fed by one fold, live and in replay."""
+
+from collections.abc import Callable
+
+from oncegate.core.entries import Claimed, Completed, Entry, Opened, Released, decode
+from oncegate.core.errors import KeyMismatch, LedgerDamaged
+from oncegate.engine.marks import Marks
+from oncegate.index.batches import BatchIndex
+from oncegate.index.claims import ClaimIndex
+from oncegate.index.topics import TopicIndex
+from oncegate.ports import Ledger
+
+Undo = Callable[[], None]
+
+
+class ShardIndex:
+    """Everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through."""
+
+    def __init__(self, claims: ClaimIndex | None = None) -> None:
+        self.claims = claims if claims is not None else ClaimIndex()
+        self.batches = BatchIndex()
+        self.topics = TopicIndex()
+
+    def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
+        """Take one entry in; what takes it back, and what settles it once it is durable."""
+        if isinstance(entry, Claimed | Completed | Released):
+            journal = self.claims.apply(position, entry, now_ms)
+            return (lambda: self.claims.undo(journal)), (lambda: self.claims.settle_undo(journal))
+        undos = [self.topics.apply(position, entry), self.batches.apply(position, entry)]
+
+        def undo() -> None:
+            for step in reversed(undos):
+                if step is not None:
+                    step()
+
+        return undo, _nothing
+
+
+def _nothing() -> None:
+    return None
+
+
+def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, now_ms: int) -> None:
+    """Fold the whole ledger into `index` and `marks`; every open claim then has a full lease from `now_ms`.
+
+    Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
+    or contradicts those before it. Nothing is written.
+    """
+    for replayed in ledger.replay(1):
+        try:
+            entry = decode(replayed.body)
+            if isinstance(entry, Opened):
+                _check_key(entry, key_check)
+            _, settle = index.apply(replayed.position, entry, now_ms)
+            settle()
+        except (ValueError, KeyError, AssertionError) as error:
+            raise LedgerDamaged(f"entry {replayed.position} of the ledger makes no sense: {error}") from error
+        marks.add(replayed.mark)
+    index.claims.reset_leases(now_ms)
+
+
+def _check_key(entry: Opened, key_check: bytes) -> None:
+    if entry.key_check != key_check:
+        raise KeyMismatch(
+            "the key file beside this ledger is not the one it was written with: with another key every id would "
+            "look new; put the right key file back"
+        )

@@ -1,0 +1,258 @@
+"""Named batches: what is staged and what was committed under each name, a pure function of the ledger's entries."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from oncegate.core.batches import Digests, Facts
+from oncegate.core.entries import Asked, Committed, Dropped, Entry, Name, Staged
+
+Undo = Callable[[], None]
+# A few hours of micro-batches; older names keep only their digest (64 bytes), for ever.
+NAMES_REMEMBERED = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChunk:
+    sha256: bytes
+    rows: int
+    size_bytes: int
+    fingerprint: bytes
+    schema: bytes
+    range_id: bytes
+    position: int
+
+
+@dataclass(slots=True)
+class Stage:
+    """What one attempt has staged under one name."""
+
+    owner: str
+    token: bytes
+    chunks: dict[int, StagedChunk] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        return sum(chunk.rows for chunk in self.chunks.values())
+
+    @property
+    def fingerprint(self) -> bytes:
+        total = sum(int.from_bytes(chunk.fingerprint, "little") for chunk in self.chunks.values())
+        return (total % (1 << 128)).to_bytes(16, "little")
+
+    @property
+    def first_position(self) -> int:
+        return min(chunk.position for chunk in self.chunks.values())
+
+    @property
+    def range_ids(self) -> list[bytes]:
+        return [self.chunks[number].range_id for number in sorted(self.chunks)]
+
+
+@dataclass(slots=True)
+class CommittedName:
+    """`fingerprint` is None once forgotten; `asks` holds (run, nonce) of every commit asked for under the name."""
+
+    run: bytes | None
+    nonce: bytes
+    digest: bytes | None
+    rows: int
+    fingerprint: bytes | None
+    first_offset: int
+    suppressed_rows: int
+    wall_ms: int
+    position: int
+    asks: set[tuple[bytes | None, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """One task's stage as its message tells: `chunks` of them, together `rows` rows with this fingerprint."""
+
+    token: bytes
+    chunks: int
+    rows: int
+    fingerprint: bytes
+
+
+class BatchIndex:
+    """Stages and committed names. Chunks are few and large, so Python objects serve here."""
+
+    def __init__(self) -> None:
+        self.committed: dict[Name, CommittedName] = {}
+        self.stages: dict[Name, dict[bytes, Stage]] = {}
+        self.stage_bytes = 0
+        self.suppressed_rows = 0
+        self._recent: dict[tuple[str, str, str], list[Name]] = {}
+
+    def stage(self, name: Name, token: bytes) -> Stage | None:
+        return self.stages.get(name, {}).get(token)
+
+    def all_stages(self) -> Iterator[tuple[Name, Stage]]:
+        for name, stages in self.stages.items():
+            for stage in stages.values():
+                yield name, stage
+
+    def stages_there(self, name: Name, winners: Sequence[Winner]) -> bool:
+        """Whether every winner's stage is whole: its chunks 0..n-1, with the rows its message tells."""
+        return all(self._is_whole(name, winner) for winner in winners)
+
+    def _is_whole(self, name: Name, winner: Winner) -> bool:
+        if winner.chunks == 0:
+            return winner.rows == 0
+        stage = self.stage(name, winner.token)
+        if stage is None or sorted(stage.chunks) != list(range(winner.chunks)):
+            return False
+        return stage.rows == winner.rows and stage.fingerprint == winner.fingerprint
+
+    def facts(
+        self,
+        name: Name,
+        run: bytes | None,
+        nonce: bytes,
+        winners: Sequence[Winner],
+        digest: bytes | None,
+        previous_digest: bytes | None,
+        first_wins: bool,
+    ) -> Facts:
+        """What `core.batches.COMMIT` needs to know about this commit."""
+        record = self.committed.get(name)
+        if record is None:
+            before = self._name_before(name)
+            previous = Digests.UNKNOWN if before is None else Digests.compare(before.digest, previous_digest)
+            return Facts(False, self.stages_there(name, winners), previous)
+        rows, fingerprint = totals(winners)
+        return Facts(
+            committed=True,
+            same_nonce=nonce == record.nonce,
+            run_asked=run is not None and any(r == run and n != nonce for r, n in record.asks),
+            digests=Digests.compare(record.digest, digest),
+            rows_equal=None if record.fingerprint is None else (record.rows, record.fingerprint) == (rows, fingerprint),
+            first_wins=first_wins,
+        )
+
+    def _name_before(self, name: Name) -> CommittedName | None:
+        if not name.version.isdecimal() or int(name.version) == 0:
+            return None
+        return self.committed.get(replace(name, version=str(int(name.version) - 1)))
+
+    def apply(self, position: int, entry: Entry) -> Undo | None:
+        """Take one entry in; what undoes it, or None when it says nothing about batches."""
+        if isinstance(entry, Staged):
+            return self._staged(position, entry)
+        if isinstance(entry, Dropped):
+            return self._dropped(entry)
+        if isinstance(entry, Committed):
+            return self._committed(position, entry)
+        if isinstance(entry, Asked):
+            return self._asked(entry)
+        return None
+
+    def _staged(self, position: int, entry: Staged) -> Undo:
+        name = name_of(entry)
+        stages = self.stages.setdefault(name, {})
+        stage = stages.setdefault(entry.token, Stage(entry.owner, entry.token))
+        stage.chunks[entry.chunk] = StagedChunk(
+            entry.sha256, entry.rows, entry.size_bytes, entry.fingerprint, entry.schema, entry.range_id, position
+        )
+        self.stage_bytes += entry.size_bytes
+
+        def undo() -> None:
+            del stage.chunks[entry.chunk]
+            self.stage_bytes -= entry.size_bytes
+            if not stage.chunks:
+                self.stages[name].pop(entry.token)
+                self._tidy(name)
+
+        return undo
+
+    def _dropped(self, entry: Dropped) -> Undo:
+        name = name_of(entry)
+        gone = [stage for token in entry.tokens if (stage := self.stage(name, token)) is not None]
+        for stage in gone:
+            self._forget(name, stage)
+        return lambda: self._restore(name, gone)
+
+    def _committed(self, position: int, entry: Committed) -> Undo:
+        name = name_of(entry)
+        gone = list(self.stages.get(name, {}).values())
+        won = {winner[:16] for winner in entry.winners}
+        suppressed = sum(stage.rows for stage in gone if stage.token not in won)
+        for stage in gone:
+            self._forget(name, stage)
+        self.committed[name] = CommittedName(
+            run=entry.run,
+            nonce=entry.nonce,
+            digest=entry.digest,
+            rows=entry.rows,
+            fingerprint=entry.fingerprint,
+            first_offset=entry.first_offset,
+            suppressed_rows=suppressed,
+            wall_ms=entry.wall_ms,
+            position=position,
+            asks={(entry.run, entry.nonce)},
+        )
+        self.suppressed_rows += suppressed
+        restore_recent = self._remember(name)
+
+        def undo() -> None:
+            restore_recent()
+            self.suppressed_rows -= suppressed
+            del self.committed[name]
+            self._restore(name, gone)
+
+        return undo
+
+    def _remember(self, name: Name) -> Undo:
+        recent = self._recent.setdefault((name.app, name.topic, name.write_id), [])
+        recent.append(name)
+        if len(recent) <= NAMES_REMEMBERED:
+            return lambda: recent.remove(name)
+        oldest = recent.pop(0)
+        record = self.committed[oldest]
+        fingerprint, record.fingerprint = record.fingerprint, None
+
+        def undo() -> None:
+            recent.remove(name)
+            recent.insert(0, oldest)
+            record.fingerprint = fingerprint
+
+        return undo
+
+    def _asked(self, entry: Asked) -> Undo:
+        record = self.committed[name_of(entry)]
+        ask = (entry.run, entry.nonce)
+        known = ask in record.asks
+        suppressed = 0 if known or entry.outcome != "DUPLICATE" else entry.rows
+        record.asks.add(ask)
+        self.suppressed_rows += suppressed
+
+        def undo() -> None:
+            self.suppressed_rows -= suppressed
+            if not known:
+                record.asks.discard(ask)
+
+        return undo
+
+    def _forget(self, name: Name, stage: Stage) -> None:
+        self.stages[name].pop(stage.token)
+        self._tidy(name)
+        self.stage_bytes -= sum(chunk.size_bytes for chunk in stage.chunks.values())
+
+    def _restore(self, name: Name, stages: list[Stage]) -> None:
+        for stage in stages:
+            self.stages.setdefault(name, {})[stage.token] = stage
+            self.stage_bytes += sum(chunk.size_bytes for chunk in stage.chunks.values())
+
+    def _tidy(self, name: Name) -> None:
+        if not self.stages[name]:
+            del self.stages[name]
+
+
+def name_of(entry: Staged | Dropped | Committed | Asked) -> Name:
+    return Name(entry.app, entry.version, entry.topic, entry.write_id)
+
+
+def totals(winners: Sequence[Winner]) -> tuple[int, bytes]:
+    """Rows of all winners and the sum of their fingerprints modulo 2^128."""
+    total = sum(int.from_bytes(winner.fingerprint, "little") for winner in winners)
+    return sum(winner.rows for winner in winners), (total % (1 << 128)).to_bytes(16, "little")
