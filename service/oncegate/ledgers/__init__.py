@@ -1,0 +1,42 @@
+"""The ledgers, and the one table that finds them by the scheme of a URL.
+
+memory:          nothing outlives the process
+log:<folder>     segments and output files of our own below a folder; a bare path means the same
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from oncegate.core.errors import NotFound
+from oncegate.ledgers.memory import MemoryLedgers
+from oncegate.ports import Ledgers
+
+Opener = Callable[[str, bool, str | None], AbstractAsyncContextManager[Ledgers]]
+
+
+@asynccontextmanager
+async def _open_memory(place: str, create: bool, witness: str | None) -> AsyncIterator[MemoryLedgers]:
+    yield MemoryLedgers()
+
+
+SCHEMES: dict[str, Opener] = {
+    "memory": _open_memory,
+}
+
+
+def open_ledgers(url: str, *, create: bool = False, witness: str | None = None) -> AbstractAsyncContextManager[Ledgers]:
+    """The ledgers at `url`, owned until the context ends.
+
+    `create`: make them where neither the place nor its witness knows of any. `witness`: where to keep the
+    witness instead of beside the data.
+
+    Raises:
+        NotFound: the scheme is unknown, or there is nothing at the place and `create` is false.
+        LedgerBusy, LedgerDamaged, KeyMismatch: on entering; nothing was touched.
+    """
+    scheme, colon, place = url.partition(":")
+    if not colon or scheme not in SCHEMES:
+        if "/" not in scheme and colon:
+            raise NotFound(f"no ledger of scheme {scheme}: there are {', '.join(SCHEMES)}")
+        scheme, place = "log", url
+    return SCHEMES[scheme](place, create, witness)

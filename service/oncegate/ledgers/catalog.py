@@ -1,0 +1,178 @@
+"""What lies beside a ledger's entries: ranges of rows that wait, and the topics made of published ones.
+
+A pure fold over changes, the same live and in replay. `L` is where a range's bytes are: the bytes themselves
+in memory, a place in a file for the log.
+
+    Wrote      a range waits under its id
+    Published  waiting ranges become the next rows of a topic; nothing is copied
+    Dropped    waiting ranges will never be published
+    Trimmed    published ranges wholly below an offset are forgotten
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+import msgspec
+
+from oncegate.core.errors import OffsetTrimmed
+
+L = TypeVar("L")
+
+
+class Wrote(msgspec.Struct, Generic[L], frozen=True, array_like=True, tag=1):
+    range_id: bytes
+    rows: int
+    place: L
+
+
+class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    topic: str
+    partition: int
+    first_offset: int
+    range_ids: tuple[bytes, ...]
+
+
+class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    range_ids: tuple[bytes, ...]
+
+
+class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    topic: str
+    partition: int
+    before_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Generic[L]):
+    """A published range: its rows begin at `first_offset`, its bytes are at `place`."""
+
+    first_offset: int
+    rows: int
+    place: L
+
+
+@dataclass(slots=True)
+class _Topic(Generic[L]):
+    low: int = 0
+    high: int = 0
+    firsts: list[int] = field(default_factory=list)
+    held: list[Held[L]] = field(default_factory=list)
+
+
+class Catalog(Generic[L]):
+    """The state that the changes so far have made."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, Wrote[L]] = {}
+        self._topics: dict[tuple[str, int], _Topic[L]] = {}
+
+    def check(self, changes: Iterable[Wrote[L] | Published | Dropped | Trimmed]) -> None:
+        """ValueError when the changes, applied in order, contradict what is there: a bug of the caller. No effect."""
+        rows: dict[bytes, int | None] = {}  # what these changes did so far; None: gone
+        highs: dict[tuple[str, int], int] = {}
+        for change in changes:
+            match change:
+                case Wrote():
+                    if len(change.range_id) != 16 or self._rows(change.range_id, rows) is not None:
+                        raise ValueError(f"range {change.range_id.hex()} is used already, or its name is not 16 bytes")
+                    rows[change.range_id] = change.rows
+                case Published():
+                    key = (change.topic, change.partition)
+                    high = highs.get(key, self.offsets(*key)[1])
+                    if change.first_offset != high:
+                        raise ValueError(f"topic {change.topic} ends at {high}, not at {change.first_offset}")
+                    highs[key] = high + sum(self._take(change.range_ids, rows))
+                case Dropped():
+                    self._take(change.range_ids, rows)
+
+    def _rows(self, range_id: bytes, rows: dict[bytes, int | None]) -> int | None:
+        waiting = self._waiting.get(range_id)
+        return rows.get(range_id, waiting.rows if waiting else None)
+
+    def _take(self, range_ids: Iterable[bytes], rows: dict[bytes, int | None]) -> list[int]:
+        taken = []
+        for range_id in range_ids:
+            count = self._rows(range_id, rows)
+            if count is None:
+                raise ValueError(f"range {range_id.hex()} does not wait: never written, or published or dropped")
+            rows[range_id] = None
+            taken.append(count)
+        return taken
+
+    def apply(self, change: Wrote[L] | Published | Dropped | Trimmed) -> list[L]:
+        """Make one checked change; the places whose rows nothing names any more."""
+        match change:
+            case Wrote():
+                self._waiting[change.range_id] = change
+                return []
+            case Published():
+                return self._publish(change)
+            case Dropped():
+                return [self._waiting.pop(range_id).place for range_id in change.range_ids]
+            case Trimmed():
+                return self._trim(change)
+
+    def _publish(self, change: Published) -> list[L]:
+        topic = self._topics.setdefault((change.topic, change.partition), _Topic())
+        empty = []
+        for range_id in change.range_ids:
+            wrote = self._waiting.pop(range_id)
+            if wrote.rows == 0:
+                empty.append(wrote.place)
+                continue
+            topic.firsts.append(topic.high)
+            topic.held.append(Held(topic.high, wrote.rows, wrote.place))
+            topic.high += wrote.rows
+        return empty
+
+    def _trim(self, change: Trimmed) -> list[L]:
+        topic = self._topics.setdefault((change.topic, change.partition), _Topic())
+        count = self._below(topic, change.before_offset)
+        gone = [held.place for held in topic.held[:count]]
+        del topic.held[:count], topic.firsts[:count]
+        topic.low = topic.firsts[0] if topic.firsts else topic.high
+        return gone
+
+    @staticmethod
+    def _below(topic: _Topic[L], before_offset: int) -> int:
+        """How many ranges lie wholly below the offset."""
+        if before_offset >= topic.high:
+            return len(topic.held)
+        return max(0, bisect_right(topic.firsts, before_offset) - 1)
+
+    def would_trim(self, topic: str, partition: int, before_offset: int) -> bool:
+        found = self._topics.get((topic, partition))
+        return found is not None and self._below(found, before_offset) > 0
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        """The lowest offset kept and the next one to be given."""
+        found = self._topics.get((topic, partition))
+        return (found.low, found.high) if found else (0, 0)
+
+    def find(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Held[L]]:
+        """Published ranges, whole, until `max_rows` rows from `offset` on are covered; OffsetTrimmed."""
+        found = self._topics.get((topic, partition))
+        if found is None or offset >= found.high or max_rows <= 0:
+            return []
+        if offset < found.low:
+            raise OffsetTrimmed(
+                f"topic {topic}, partition {partition}: offset {offset} was trimmed, the lowest kept is {found.low}; "
+                f"read from there",
+                low_offset=found.low,
+            )
+        index = bisect_right(found.firsts, offset) - 1
+        covered: list[Held[L]] = []
+        while index < len(found.held) and found.firsts[index] < offset + max_rows:
+            covered.append(found.held[index])
+            index += 1
+        return covered
+
+    def places(self) -> Iterable[L]:
+        """Every place that something names, in no order."""
+        for wrote in self._waiting.values():
+            yield wrote.place
+        for topic in self._topics.values():
+            for held in topic.held:
+                yield held.place

@@ -1,0 +1,206 @@
+"""Ledgers that each break one promise, over any good one: `check_ledger` must fail every one of them.
+
+@pytest.mark.parametrize("breaks", BREAKS)
+async def test_the_suite_catches(breaks):
+    with pytest.raises(AssertionError):
+        await check_ledger(broken(make_place, breaks))
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from oncegate.core.errors import LedgerFenced
+from oncegate.ports import Chunk, Ledger, Ledgers, Mark, OpenLedger, OutputChange, PublishRanges, Replayed, WriteRange
+from oncegate.testing import ledger_checks
+from oncegate.testing.ledger_checks import MakePlace, Place
+
+
+class Broken:
+    """A ledger that passes everything on; subclasses break one promise."""
+
+    def __init__(self, good: Ledger) -> None:
+        self.good = good
+
+    @property
+    def mark(self) -> Mark:
+        return self.good.mark
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        return await self.good.append(entries, outputs)
+
+    def replay(self, from_position: int) -> Iterable[Replayed]:
+        return self.good.replay(from_position)
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
+        return await self.good.fetch(topic, partition, offset, max_rows)
+
+    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
+        return await self.good.trim(topic, partition, before_offset)
+
+    async def close(self) -> None:
+        """Called when the owner leaves in good order; never in a crash."""
+
+
+class ForgetsTheLastAppend(Broken):
+    """Hands an append on only when the next one comes, and the last one never."""
+
+    _kept: tuple[Sequence[bytes], Sequence[OutputChange]] = ((), ())
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        await self.good.append(*self._kept)
+        self._kept = (entries, outputs)
+        mark = self.good.mark
+        return replace(mark, position=mark.position + len(entries))
+
+
+class AnswersBeforeDurable(Broken):
+    """Keeps what it acknowledged to itself until its owner leaves in good order."""
+
+    _late: list[tuple[Sequence[bytes], Sequence[OutputChange]]]
+
+    def __init__(self, good: Ledger) -> None:
+        super().__init__(good)
+        self._late = []
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        self._late.append((entries, outputs))
+        return Mark(self.good.mark.ledger, self.mark.position, bytes(8))
+
+    @property
+    def mark(self) -> Mark:
+        mark = self.good.mark
+        return replace(mark, position=mark.position + sum(len(entries) for entries, _ in self._late))
+
+    def replay(self, from_position: int) -> Iterable[Replayed]:
+        late = [body for entries, _ in self._late for body in entries]
+        first = self.good.mark.position + 1
+        seen = [*self.good.replay(1), *(Replayed(first + i, body, self.mark) for i, body in enumerate(late))]
+        return seen[from_position - 1 :]
+
+    async def close(self) -> None:
+        for entries, outputs in self._late:
+            await self.good.append(entries, outputs)
+
+
+class ReturnsEntriesOutOfOrder(Broken):
+    def replay(self, from_position: int) -> Iterable[Replayed]:
+        seen = list(self.good.replay(from_position))
+        return [*seen[:-2], *reversed(seen[-2:])]
+
+
+class OpensShorterThanItWas(Broken):
+    """Shows what it held when it was opened, without the last append."""
+
+    def __init__(self, good: Ledger) -> None:
+        super().__init__(good)
+        self._gone = good.mark
+
+    def replay(self, from_position: int) -> Iterable[Replayed]:
+        return [replayed for replayed in self.good.replay(from_position) if replayed.mark != self._gone]
+
+
+class ServesUnpublishedRows(Broken):
+    """Publishes a range to the topic `t` as soon as it is written."""
+
+    def __init__(self, good: Ledger) -> None:
+        super().__init__(good)
+        self._written: list[Chunk] = []
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        mark = await self.good.append(entries, outputs)
+        for output in outputs:
+            if isinstance(output, WriteRange):
+                self._written.append(Chunk(sum(chunk.rows for chunk in self._written), output.rows, output.data))
+        return mark
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
+        return await self.good.fetch(topic, partition, offset, max_rows) or self._written
+
+
+class ForgetsWhatWasPublished(Broken):
+    """Keeps entries, loses the outputs of an append without entries: half a commit."""
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        return await self.good.append(entries, [o for o in outputs if not isinstance(o, PublishRanges)])
+
+
+class AcceptsAnOldEpoch(Broken):
+    """An owner that was fenced writes through whoever came after it."""
+
+    newest: Ledger | None = None
+
+    def __init__(self, good: Ledger) -> None:
+        super().__init__(good)
+        type(self).newest = good
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        try:
+            return await self.good.append(entries, outputs)
+        except LedgerFenced:
+            assert self.newest is not None
+            return await self.newest.append(entries, outputs)
+
+
+# Each with the check that exists because of it.
+BREAKS: dict[type[Broken], Callable[[Place], Awaitable[None]]] = {
+    ForgetsTheLastAppend: ledger_checks.opening_again_gives_the_same,
+    AnswersBeforeDurable: ledger_checks.nothing_is_answered_before_it_is_durable,
+    ReturnsEntriesOutOfOrder: ledger_checks.entries_come_back_in_order,
+    OpensShorterThanItWas: ledger_checks.opening_again_gives_the_same,
+    ServesUnpublishedRows: ledger_checks.outputs_are_read_by_offset,
+    ForgetsWhatWasPublished: ledger_checks.one_append_writes_and_publishes,
+    AcceptsAnOldEpoch: ledger_checks.an_older_owner_is_fenced,
+}
+
+
+class _BrokenLedgers:
+    def __init__(self, good: Ledgers, breaks: type[Broken], place: "_BrokenPlace") -> None:
+        self._good = good
+        self._breaks = breaks
+        self._place = place
+
+    def names(self) -> list[str]:
+        return self._good.names()
+
+    async def create(self, namespace: str) -> None:
+        await self._good.create(namespace)
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        crashes = self._place.crashes
+        async with self._good.open(namespace) as opened:
+            ledger = self._breaks(opened.ledger)
+            yield replace(opened, ledger=ledger)
+            if self._place.crashes == crashes:
+                await ledger.close()
+
+    def free_bytes(self) -> tuple[int, int]:
+        return self._good.free_bytes()
+
+
+class _BrokenPlace:
+    def __init__(self, good: Place, breaks: type[Broken]) -> None:
+        self._good = good
+        self._breaks = breaks
+        self.crashes = 0
+
+    @asynccontextmanager
+    async def ledgers(self) -> AsyncIterator[Ledgers]:
+        async with self._good.ledgers() as ledgers:
+            yield _BrokenLedgers(ledgers, self._breaks, self)
+
+    def crash(self) -> None:
+        self.crashes += 1
+        self._good.crash()
+
+
+def broken(make_place: MakePlace, breaks: type[Broken]) -> MakePlace:
+    """Places whose ledgers break one promise and keep the others as the good ones do."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Place]:
+        async with make_place() as place:
+            yield _BrokenPlace(place, breaks)
+
+    return make

@@ -1,0 +1,49 @@
+"""A clock that stands still until it is told to go."""
+
+import asyncio
+import heapq
+
+
+class FakeClock:
+    """`ports.Clock`; time passes only in `advance`, and sleepers wake in the order of their deadlines."""
+
+    def __init__(self, monotonic_ms: int = 1_000_000, wall_ms: int = 1_700_000_000_000) -> None:
+        self._monotonic_ms = monotonic_ms
+        self._wall_ms = wall_ms
+        self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._count = 0
+
+    def monotonic_ms(self) -> int:
+        return self._monotonic_ms
+
+    def wall_ms(self) -> int:
+        return self._wall_ms
+
+    @property
+    def sleepers(self) -> int:
+        """How many tasks wait for time to pass."""
+        return sum(not future.done() for _, _, future in self._sleepers)
+
+    async def sleep_ms(self, duration_ms: int) -> None:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._count += 1
+        heapq.heappush(self._sleepers, (self._monotonic_ms + max(0, duration_ms), self._count, future))
+        self._wake()
+        await future
+
+    def advance(self, duration_ms: int) -> None:
+        """Let both clocks run on; who slept until then runs when the caller next awaits."""
+        assert duration_ms >= 0, "time never goes back; step_wall_ms does"
+        self._monotonic_ms += duration_ms
+        self._wall_ms += duration_ms
+        self._wake()
+
+    def step_wall_ms(self, step_ms: int) -> None:
+        """Set the wall clock forward or back, as an operator or NTP would; the monotonic one does not move."""
+        self._wall_ms += step_ms
+
+    def _wake(self) -> None:
+        while self._sleepers and self._sleepers[0][0] <= self._monotonic_ms:
+            future = heapq.heappop(self._sleepers)[2]
+            if not future.done():
+                future.set_result(None)
