@@ -1,0 +1,1 @@
+"""Every claim about speed, as a command: `make bench`."""
