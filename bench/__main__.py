@@ -25,9 +25,13 @@ STAGE_ROWS = 10_000
 def measure(port: int, kind: str, ids: int, clients: int, seconds: float) -> dict[str, object]:
     """One figure: `clients` processes at once."""
     command = [sys.executable, "-m", "bench.load", str(port), kind, str(ids), str(seconds)]
-    loads = [subprocess.Popen([*command, str(seed)], stdout=subprocess.PIPE, text=True) for seed in range(clients)]
-    answers = [json.loads(load.communicate()[0]) for load in loads]
-    rate = sum(answer["ids"] / answer["seconds"] for answer in answers)
+    pipe = subprocess.PIPE
+    loads = [subprocess.Popen([*command, str(seed)], stdin=pipe, stdout=pipe, text=True) for seed in range(clients)]
+    for load in loads:
+        assert load.stdout is not None
+        load.stdout.readline()
+    answers = [json.loads(answer) for answer in _go(loads)]
+    rate = sum(answer["ids"] for answer in answers) / max(answer["seconds"] for answer in answers)
     unit = "rows/s" if kind == "stage" else "ids/s"
     return {
         "name": f"{kind} {ids:,} ids, {clients} clients" if kind != "stage" else f"staged rows, {ids:,} a chunk",
@@ -38,6 +42,15 @@ def measure(port: int, kind: str, ids: int, clients: int, seconds: float) -> dic
         "p50_ms": round(max(answer["p50_ms"] for answer in answers), 3),
         "p99_ms": round(max(answer["p99_ms"] for answer in answers), 3),
     }
+
+
+def _go(loads: "list[subprocess.Popen[str]]") -> list[str]:
+    """Let all clients begin at once; what each printed."""
+    for load in loads:
+        assert load.stdin is not None
+        load.stdin.write("go\n")
+        load.stdin.flush()
+    return [load.communicate()[0] for load in loads]
 
 
 def draw(figures: list[dict[str, object]], path: Path) -> None:
