@@ -1,0 +1,88 @@
+"""A real gateway process that tests start, kill and start again on the same folder and port."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+START_S = 60
+
+
+class GatewayProcess:
+    """`oncegate serve` on 127.0.0.1; the port stays the same over restarts."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.arguments = arguments
+        self.port = free_port()
+        self.starts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        path = self.folder / "gateway.log"
+        return path.read_text() if path.exists() else ""
+
+    def start(self) -> "GatewayProcess":
+        """Start and return once it is ready; AssertionError with its log when it ends instead."""
+        command = [sys.executable, "-m", "oncegate", "serve", "--data", str(self.data), "--port", str(self.port)]
+        with (self.folder / "gateway.log").open("ab") as log:
+            self._process = subprocess.Popen([*command, *self.arguments], stdout=log, stderr=log)
+        self.starts += 1
+        end = time.monotonic() + START_S
+        while not self.is_ready():
+            assert self._process.poll() is None, f"the gateway ended at its start:\n{self.log[-2000:]}"
+            assert time.monotonic() < end, f"the gateway is not ready after {START_S} s:\n{self.log[-2000:]}"
+            time.sleep(0.01)
+        return self
+
+    def is_ready(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/healthz/ready")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def kill(self) -> None:
+        """SIGKILL, and wait for the end."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(60)
+
+    def __enter__(self) -> "GatewayProcess":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
