@@ -1,0 +1,23 @@
+"""Spark sink and Python client of the Oncegate gateway.
+
+The client (`Gateway`) needs neither Spark nor anything beyond pyarrow; what needs Spark is imported when it is used.
+"""
+
+from typing import Any
+
+from oncegate_spark.attempt import Attempt, Claimed
+from oncegate_spark.client import Gateway
+from oncegate_spark.errors import OncegateError, Outcome
+from oncegate_spark.foreach_batch import foreach_batch
+
+__version__ = "0.1.0"
+
+
+def register(spark: Any) -> None:
+    """Make format("oncegate") known to a session; Spark finds it itself where this package is installed."""
+    from oncegate_spark.datasource import OncegateSource
+
+    spark.dataSource.register(OncegateSource)
+
+
+__all__ = ["Attempt", "Claimed", "Gateway", "OncegateError", "Outcome", "foreach_batch", "register"]

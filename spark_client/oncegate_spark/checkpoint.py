@@ -1,0 +1,83 @@
+"""What a query's checkpoint tells about the batch that begins: a digest of its input."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+log = logging.getLogger("oncegate_spark")
+
+
+@dataclass(frozen=True)
+class Input:
+    """SHA-256 of the offset-log entries of batch `number` and of the one before it, in hexadecimal.
+
+    Byte for byte the same when a batch is honestly replayed; another after a checkpoint was restored or deleted.
+    """
+
+    number: int
+    digest: str
+    previous: str | None
+
+
+@dataclass(frozen=True)
+class DriverNotes:
+    """What the driver knows when a batch begins and its tasks cannot find out. `marks`: the newest, per namespace."""
+
+    input: Input | None = None
+    checkpoint: str | None = None
+    run: str | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "DriverNotes | None":
+        if not text:
+            return None
+        said = json.loads(text)
+        read = Input(**said["input"]) if said["input"] else None
+        return cls(read, said["checkpoint"], said["run"], said["marks"])
+
+
+def local_folder(location: str | None) -> Path | None:
+    """The checkpoint as a folder of this machine; None when it is none."""
+    if location is None:
+        return None
+    parts = urlsplit(location)
+    if parts.scheme == "file" and parts.netloc in {"", "localhost"}:
+        return Path(unquote(parts.path))
+    return None if parts.scheme else Path(location)
+
+
+def read_input(location: str | None) -> Input | None:
+    """The newest entry of the offset log: when a batch begins, it is that batch's. None, and a warning, when unknown.
+
+    To be called on the driver when the batch begins, never later: a zombie would find its successor's entry.
+    """
+    folder = local_folder(location)
+    if folder is None:
+        where = f"{location} is not on this machine" if location else "no checkpointLocation among the options"
+        log.warning("the input's digest is unknown (%s): a replay is compared by its rows alone", where)
+        return None
+    offsets = folder / "offsets"
+    numbers = sorted(int(file.name) for file in offsets.glob("*") if file.name.isdigit()) if offsets.is_dir() else []
+    if not numbers:
+        log.warning("the input's digest is unknown (no offsets in %s): a replay is compared by its rows alone", folder)
+        return None
+    number = numbers[-1]
+    digest = _digest(offsets / str(number))
+    return (
+        Input(number, digest, _digest(offsets / str(number - 1)) if number - 1 in numbers else None) if digest else None
+    )
+
+
+def _digest(file: Path) -> str | None:
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return None

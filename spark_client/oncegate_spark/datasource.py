@@ -1,0 +1,126 @@
+"""What Spark finds as format("oncegate"): a sink for batch and streaming writes.
+
+Spark makes a writer on the driver, pickles it into every task, and gives the driver's `commit` what the tasks' `write`
+returned. Whatever `commit` needs travels in those messages: in streaming it runs in another process, on another writer.
+"""
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from oncegate_spark import identity, logs
+from oncegate_spark.checkpoint import read_input
+from oncegate_spark.errors import BadOption, BrokenMessages
+from oncegate_spark.options import Options
+from oncegate_spark.protocol import new_token
+from oncegate_spark.writers import Way, check_schema, way_of
+
+READING_COMES_LATER = (
+    "reading with format('oncegate') is not in this version; read with oncegate_spark.Gateway.read(topic)"
+)
+
+
+class Message(WriterCommitMessage):  # type: ignore[misc]
+    """What a task hands to `commit`: the way's own message."""
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+
+
+class OncegateSource(DataSource):  # type: ignore[misc]
+    """The format itself."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oncegate"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.given = dict(options)
+
+    def schema(self) -> str:
+        raise BadOption(READING_COMES_LATER)
+
+    def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
+        _append_only(overwrite, "mode", 'df.write.mode("append")')
+        options = Options.read(self.given)
+        if options.first_wins and not options.write_id:
+            raise BadOption(
+                "onReplayMismatch=first_wins on df.write drops rows whenever the name was used before; "
+                'add .option("writeId", "<a name for this very write>")'
+            )
+        check_schema(options, schema)
+        return BatchWriter(way_of(options, None))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
+        _append_only(overwrite, "outputMode", 'writeStream.outputMode("append")')
+        options = Options.read(self.given)
+        if options.version is not None:
+            raise BadOption("a stream's version is its batch id: leave txnVersion out, and keep txnAppId if you like")
+        check_schema(options, schema)
+        # Here and nowhere later: when the batch begins, the newest offset-log entry is its own.
+        return StreamWriter(way_of(options, read_input(options.checkpoint)))
+
+
+class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """df.write"""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        token = new_token()
+        return Message(self.way.write(iterator, token, identity.of_task()))
+
+    def commit(self, messages: list[Message | None]) -> None:
+        logs.be_heard()
+        self.way.commit(_bodies(messages), None)
+
+    def abort(self, messages: list[Message | None]) -> None:
+        logs.be_heard()
+        self.way.abort([message.body for message in messages if message is not None])
+
+
+class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """df.writeStream"""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        token = new_token()
+        return Message(self.way.write(iterator, token, identity.of_task()))
+
+    def commit(self, messages: list[Message | None], batchId: int) -> None:
+        logs.be_heard()
+        self.way.commit(_bodies(messages), batchId)
+
+    def abort(self, messages: list[Message | None], batchId: int) -> None:
+        logs.be_heard()
+        self.way.abort([message.body for message in messages if message is not None])
+
+
+def _append_only(overwrite: bool, what: str, line: str) -> None:
+    if overwrite:
+        raise BadOption(
+            f"this {what} replaces what was written before, and a topic only grows; write {line} "
+            "(an aggregate's update mode: through oncegate_spark.foreach_batch)"
+        )
+
+
+def _bodies(messages: list[Message | None]) -> list[Any]:
+    """The tasks' messages. One that is missing means rows nobody wrote: continuous mode commits without any write()."""
+    missing = sum(message is None for message in messages)
+    if missing:
+        raise BrokenMessages(
+            f"{missing} of {len(messages)} tasks have written nothing that can be committed; continuous mode does not "
+            'work with this sink: use .trigger(processingTime="1 second")'
+        )
+    return [message.body for message in messages if message is not None]

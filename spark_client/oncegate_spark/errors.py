@@ -1,0 +1,147 @@
+"""Everything the client can raise, what the caller can do about it, and what was written.
+
+* OncegateError           `.outcome` says written, not written or unknown; the text ends with the same words
+  + Unavailable             no answer that decides came in time; the same work may be tried again
+    - Unreachable             no try reached the gateway: not written
+    - TurnedAway              the gateway answered each time that it cannot now: not written
+    - Unanswered              a request was sent and no answer came: unknown
+  + Refused                 fix the request, the data or the option; trying again cannot help: not written
+    - BadOption               an option is missing, unknown or contradicts another
+    - BadId                   an id column is missing, of another type, or holds a null or empty id
+    - NoIdentity              nothing names this write, so that a retry could not be recognised
+    - NotFound                no such namespace, topic or path
+  + Stopped                 this attempt is over; a person, or whoever owns the retries, must look
+    - SecondWrite             one run writes twice to one topic under one name
+    - Conflict                other input under a number that is already committed
+    - BatchForgotten          committed so long ago that rows can no longer be compared
+    - MissingStage            a winner's stage is gone: Spark's next try writes the batch again
+    - LedgerBehind            the gateway knows less than it has told us before
+    - LostClaim               the claim is unknown or released: unknown
+    - BrokenMessages          Spark hands over what no task of ours has written
+  + Unsettled               a claim was not brought to its end
+    - StillBusy               another attempt holds ids and neither completes nor lets go
+    - NotCompleted            the block was left without complete or release: unknown
+  + TaskFailed              a Spark task gave up; says where, why, and what it has written
+
+A bug is an `assert`, never one of these.
+"""
+
+from enum import Enum
+
+
+class Outcome(Enum):
+    NOT_WRITTEN = "nothing was written"
+    WRITTEN = "written"
+    UNKNOWN = "unknown"
+
+
+class OncegateError(Exception):
+    """`code` is the gateway's where it refused, else ours; `extra` holds the problem document's further members."""
+
+    outcome: Outcome = Outcome.NOT_WRITTEN
+    code: str = "CLIENT"
+
+    def __init__(self, text: str, *, outcome: Outcome | None = None, code: str | None = None, **extra: object) -> None:
+        super().__init__(text)
+        self.outcome = outcome or type(self).outcome
+        self.code = code or type(self).code
+        self.extra = extra
+
+
+class Unavailable(OncegateError):
+    pass
+
+
+class Unreachable(Unavailable):
+    pass
+
+
+class TurnedAway(Unavailable):
+    pass
+
+
+class Unanswered(Unavailable):
+    outcome = Outcome.UNKNOWN
+
+
+class Refused(OncegateError):
+    pass
+
+
+class BadOption(Refused):
+    pass
+
+
+class BadId(Refused):
+    pass
+
+
+class NoIdentity(Refused):
+    pass
+
+
+class NotFound(Refused):
+    pass
+
+
+class Stopped(OncegateError):
+    pass
+
+
+class SecondWrite(Stopped):
+    pass
+
+
+class Conflict(Stopped):
+    pass
+
+
+class BatchForgotten(Stopped):
+    pass
+
+
+class MissingStage(Stopped):
+    pass
+
+
+class LedgerBehind(Stopped):
+    pass
+
+
+class LostClaim(Stopped):
+    outcome = Outcome.UNKNOWN
+
+
+class BrokenMessages(Stopped):
+    pass
+
+
+class Unsettled(OncegateError):
+    pass
+
+
+class StillBusy(Unsettled):
+    pass
+
+
+class NotCompleted(Unsettled):
+    outcome = Outcome.UNKNOWN
+
+
+class TaskFailed(OncegateError):
+    pass
+
+
+BY_CODE: dict[str, type[OncegateError]] = {
+    "NULL_ID": BadId,
+    "NOT_FOUND": NotFound,
+    "SECOND_WRITE": SecondWrite,
+    "CONFLICT": Conflict,
+    "BATCH_FORGOTTEN": BatchForgotten,
+    "MISSING_STAGE": MissingStage,
+    "LEDGER_BEHIND": LedgerBehind,
+    "UNKNOWN_CLAIM": LostClaim,
+    "RELEASED_CLAIM": LostClaim,
+}
+
+BY_ACTION: dict[str, type[OncegateError]] = {"retry": TurnedAway, "fix": Refused, "stop": Stopped}

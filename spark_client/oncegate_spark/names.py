@@ -1,0 +1,20 @@
+"""The name of a batch: what makes two writes the same write."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Name:
+    """(app, version) say which batch of which job; topic and write_id tell several writes of one batch apart."""
+
+    app: str
+    version: str
+    topic: str
+    write_id: str = ""
+
+    def __str__(self) -> str:
+        which = f" ({self.write_id})" if self.write_id else ""
+        return f"batch {self.version} of {self.app} to topic {self.topic}{which}"
+
+    def members(self) -> dict[str, str]:
+        return {"app": self.app, "version": self.version, "topic": self.topic, "write_id": self.write_id}

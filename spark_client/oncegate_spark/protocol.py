@@ -1,0 +1,200 @@
+"""The client's heart: tokens, calls, tries, deadlines and what an answer means. No I/O, no clock, no Spark.
+
+Time is an argument (`now_ms`, monotonic) and chance an injected `random.Random`: every schedule can be tested.
+
+What a try can end in, and what follows:
+
+    no connection                    nothing was sent; wait, try again
+    sent, no whole answer            unknown; wait, try again with the same token and call
+    an answer that says retry        wait at least as long as it asks, try again
+    an answer that says fix or stop  raise
+    2xx                              done
+
+One try whose end is unknown makes the whole request unknown, whatever later tries are told.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from oncegate_spark.errors import BY_ACTION, BY_CODE, OncegateError, Outcome, TurnedAway, Unanswered, Unreachable
+
+TIMEOUT_MS = 120_000  # longer than a restart of the gateway, shorter than Spark's patience with a task
+TRY_MS_MIN, TRY_MS_MAX = (
+    1_000,
+    30_000,
+)  # one try: a sync under load takes seconds; a lost reply must not cost the deadline
+BACKOFF_MS_FIRST, BACKOFF_MS_MAX = 50, 5_000
+UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and yet perhaps written
+NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE"})  # says retry, but to whoever owns the batch
+# Refusals that a request which did take effect would not get when repeated.
+SETTLES_DOUBT = frozenset({"NULL_ID", "SECOND_WRITE", "CONFLICT", "BATCH_FORGOTTEN", "MISSING_STAGE"})
+
+
+def new_token() -> str:
+    """The random name of one attempt: 128 bits as 32 hexadecimal digits."""
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True)
+class Request:
+    """`what` names it to a person; `unknown` says what would be unknown if no answer came."""
+
+    method: str
+    path: str
+    what: str
+    unknown: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Header names in lower case; `began_ms`: when the try began that was answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    began_ms: int = 0
+
+
+class WireFailure(Exception):
+    """A try ended without a whole answer. `sent`: the gateway may have seen it."""
+
+    def __init__(self, text: str, *, sent: bool) -> None:
+        super().__init__(text)
+        self.sent = sent
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A refusal, as the problem document has it, or as the status tells where there is none."""
+
+    status: int
+    code: str
+    action: str
+    text: str
+    retry_after_ms: int
+    members: Mapping[str, object]
+
+    @classmethod
+    def of(cls, reply: Reply) -> "Problem":
+        document = _document(reply.body)
+        status = reply.status
+        unread = "retry" if status in {429, 502, 503, 504} else "stop" if status >= 500 else "fix"
+        title, detail = str(document.get("title") or f"HTTP {status}"), document.get("detail")
+        seconds = reply.headers.get("retry-after", "0")
+        after = document.get("retry_after_ms") or (int(seconds) * 1_000 if seconds.isdigit() else 0)
+        return cls(
+            status=status,
+            code=str(document.get("code") or ("INTERNAL" if status >= 500 else f"HTTP_{status}")),
+            action=str(document.get("action") or unread),
+            text=f"{title}: {detail}" if detail else title,
+            retry_after_ms=after if isinstance(after, int) else 0,
+            members=document,
+        )
+
+    def error(self, request: Request, address: str, *, in_doubt: bool) -> OncegateError:
+        """`in_doubt`: an earlier try, or this one, may have taken effect all the same."""
+        kind = BY_CODE.get(self.code) or BY_ACTION.get(self.action) or TurnedAway
+        outcome = Outcome.UNKNOWN if in_doubt and self.code not in SETTLES_DOUBT else kind.outcome
+        said = f"unknown: {request.unknown}" if outcome is Outcome.UNKNOWN else outcome.value
+        text = f"{request.what} to {address} was refused with {self.code} ({self.action}): {self.text}; {said}"
+        return kind(text, outcome=outcome, code=self.code, **_members(self.members))
+
+
+class Effort:
+    """One request, from its first try to its end."""
+
+    def __init__(self, request: Request, *, address: str, timeout_ms: int, now_ms: int, rng: Random) -> None:
+        self._request = request
+        self._address = address
+        self._timeout_ms = timeout_ms
+        self._end_ms = now_ms + timeout_ms
+        self._rng = rng
+        self._tries = 0
+        self._maybe_done = False
+        self._last = ""
+        self._problem: Problem | None = None
+
+    def begin(self, now_ms: int) -> int:
+        """Begin a try; how long it may take, in ms."""
+        self._tries += 1
+        one_try_ms = min(max(self._timeout_ms // 4, TRY_MS_MIN), TRY_MS_MAX)
+        return max(1, min(one_try_ms, self._end_ms - now_ms))
+
+    def failed(self, failure: WireFailure, now_ms: int) -> int:
+        """The try ended without an answer; how long to wait before the next. Raises when there is none."""
+        self._maybe_done = self._maybe_done or failure.sent
+        self._last, self._problem = str(failure), None
+        return self._pause(now_ms, 0)
+
+    def answered(self, reply: Reply, now_ms: int) -> int | None:
+        """None when the answer decides, else how long to wait before the next try. Raises what it was refused for."""
+        if 200 <= reply.status < 300:
+            return None
+        problem = Problem.of(reply)
+        self._maybe_done = self._maybe_done or problem.code in UNKNOWN_WHEN_ANSWERED
+        if problem.action != "retry" or problem.code in NEVER_SENT_AGAIN:
+            raise problem.error(self._request, self._address, in_doubt=self._maybe_done)
+        self._last, self._problem = f"{problem.code}: {problem.text}", problem
+        return self._pause(now_ms, problem.retry_after_ms)
+
+    def _pause(self, now_ms: int, at_least_ms: int) -> int:
+        grown_ms = min(BACKOFF_MS_FIRST << min(self._tries - 1, 10), BACKOFF_MS_MAX)
+        pause_ms = max(at_least_ms, int(grown_ms * self._rng.uniform(0.5, 1.0)))
+        if now_ms + pause_ms >= self._end_ms:
+            raise self._given_up()
+        return pause_ms
+
+    def _given_up(self) -> OncegateError:
+        kind: type[OncegateError] = Unanswered if self._maybe_done else TurnedAway if self._problem else Unreachable
+        said = f"unknown: {self._request.unknown}" if self._maybe_done else "nothing was written"
+        return kind(
+            f"{self._request.what}: {self._address} gave no answer that decides in {self._timeout_ms} ms "
+            f"and {self._tries} tries; last error: {self._last}; {said}",
+            code=self._problem.code if self._problem else "UNREACHABLE",
+        )
+
+
+class Watch:
+    """How long to wait for ids that another attempt holds: its lease + 50 % after the last renewal seen.
+
+    Judged by our own clock alone: a renewal is seen when the end of the lease, as told, moves on.
+    """
+
+    POLL_MS_FIRST, POLL_MS_MAX = 50, 1_000
+
+    def __init__(self, lease_ms: int, rng: Random) -> None:
+        self._lease_ms = lease_ms
+        self._rng = rng
+        self._ends_ms: int | None = None
+        self._until_ms = 0
+        self._poll_ms = self.POLL_MS_FIRST
+
+    def saw(self, now_ms: int, lease_left_ms: int) -> int | None:
+        """Some ids are BUSY; how long to wait before asking again, None when there is no sense in waiting on."""
+        lease_ms = max(self._lease_ms, lease_left_ms)
+        ends_ms = now_ms + lease_left_ms
+        if self._ends_ms is None or ends_ms > self._ends_ms + max(50, lease_ms // 20):
+            self._ends_ms, self._until_ms = ends_ms, now_ms + lease_ms + lease_ms // 2
+        if now_ms >= self._until_ms:
+            return None
+        pause_ms = int(self._poll_ms * self._rng.uniform(0.5, 1.0))
+        self._poll_ms = min(2 * self._poll_ms, self.POLL_MS_MAX)
+        return max(10, min(pause_ms, lease_left_ms + 10))
+
+
+def _document(body: bytes) -> dict[str, object]:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _members(document: Mapping[str, object]) -> dict[str, object]:
+    taken = {"text", "outcome", "code", "self"}
+    return {name: value for name, value in document.items() if name not in taken}

@@ -1,0 +1,89 @@
+"""One connection to the gateway over the standard library, opened when it is first needed."""
+
+import contextlib
+import http.client
+import os
+import socket
+from urllib.parse import urlsplit
+
+from oncegate_spark.clock import Clock
+from oncegate_spark.errors import BadOption
+from oncegate_spark.protocol import Reply, Request, WireFailure
+
+READ_BYTES = 1 << 18
+
+
+class Connection:
+    """Sends one request at a time; for one thread. A connection inherited over a fork is dropped, not used."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise BadOption(f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")')
+        self.address = url
+        self._clock = clock
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port
+        self._prefix = parts.path.rstrip("/")
+        self._open: http.client.HTTPConnection | None = None
+        self._owner = 0
+
+    def exchange(self, request: Request, timeout_ms: int) -> Reply:
+        """One try. Raises WireFailure, after which the connection is closed."""
+        began_ms = self._clock.monotonic_ms()
+        sent = False
+        try:
+            connection = self._connected(timeout_ms)
+            sent = True
+            # A refusal may come before the whole body is sent; it is worth more than the broken pipe.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(request.method, self._prefix + request.path, request.body, dict(request.headers))
+            return self._reply(connection, began_ms, began_ms + timeout_ms)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            text = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+            raise WireFailure(text, sent=sent) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        connection, self._open = self._open, None
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.close()
+
+    def _connected(self, timeout_ms: int) -> http.client.HTTPConnection:
+        if self._owner != os.getpid():
+            self.close()
+        if self._open is None:
+            kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+            connection = kind(self._host, self._port, timeout=timeout_ms / 1000)
+            connection.connect()
+            self._open, self._owner = connection, os.getpid()
+        self._limit(self._open, timeout_ms)
+        return self._open
+
+    def _reply(self, connection: http.client.HTTPConnection, began_ms: int, ends_ms: int) -> Reply:
+        response = connection.getresponse()
+        parts = []
+        while True:
+            self._limit(connection, ends_ms - self._clock.monotonic_ms())
+            part = response.read(READ_BYTES)
+            if not part:
+                break
+            parts.append(part)
+        if response.length:  # closed before the announced length
+            raise http.client.IncompleteRead(b"".join(parts), response.length)
+        if response.will_close:
+            self.close()
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        return Reply(response.status, headers, b"".join(parts), began_ms)
+
+    @staticmethod
+    def _limit(connection: http.client.HTTPConnection, left_ms: int) -> None:
+        if left_ms <= 0:
+            raise TimeoutError
+        sock: socket.socket | None = connection.sock
+        if sock is not None:
+            sock.settimeout(left_ms / 1000)

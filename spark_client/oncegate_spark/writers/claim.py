@@ -1,0 +1,94 @@
+"""`write=claim`: the executors write themselves, to any sink; they ask first, write what is new, and then say so.
+
+At least once; a duplicate needs an attempt that wrote and did not live to say so, and is counted as a takeover.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from oncegate_spark import sinks
+from oncegate_spark.checkpoint import Input
+from oncegate_spark.errors import OncegateError, Outcome, TaskFailed
+from oncegate_spark.identity import Task
+from oncegate_spark.options import Options
+from oncegate_spark.settling import Settler
+from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
+
+log = logging.getLogger("oncegate_spark")
+
+
+class SinkFailed(OncegateError):
+    """The user's own write() raised: how much of its rows it wrote is unknown."""
+
+    outcome = Outcome.UNKNOWN
+    code = "SINK"
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """Rows of one task: asked for, written here, dropped because they are written elsewhere, taken over."""
+
+    asked: int
+    written: int
+    suppressed: int
+    takeovers: int
+    kept: Kept
+
+
+class ClaimWay:
+    def __init__(self, options: Options, read: Input | None) -> None:
+        self.options = options
+        self.mark = known_mark(options)
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Claimed:
+        options = self.options
+        context = sinks.SinkContext(token, task.partition, task.attempt, options.namespace, options.topic, options.raw)
+        with task_gateway(options, self.mark, task) as gateway, gateway.attempt(token) as attempt:
+            sink = sinks.load(options.sink)()
+            settler = Settler(attempt, options.id_names, _checked(sink), lease_ms=options.lease_ms)
+            done = settler.progress
+            with telling(options, task, lambda: done.said("this task")), closing(settler), closing(sink):
+                sink.open(context)
+                for batch in batches:
+                    settler.settle(batch)
+            return Claimed(done.asked, done.written, done.suppressed, done.takeovers, kept_by(options, task, gateway))
+
+    def commit(self, messages: Sequence[Claimed], batch_id: int | None) -> None:
+        kept = [message.kept for message in messages]
+        for one in kept:
+            keep_mark(self.options, kept, one.mark)
+        log.info(
+            "%s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
+            "df.write" if batch_id is None else f"batch {batch_id}",
+            sum(message.asked for message in messages),
+            sum(message.written for message in messages),
+            sum(message.suppressed for message in messages),
+            sum(message.takeovers for message in messages),
+        )
+
+    def abort(self, messages: Sequence[Claimed]) -> None:
+        """Nothing to take back: what was completed stays written, and what was not is free when its lease is over."""
+        log.warning("the write failed; %d rows of it are written", sum(message.written for message in messages))
+
+
+def _checked(sink: sinks.Sink) -> "_Checked":
+    return _Checked(sink)
+
+
+class _Checked:
+    """The sink's write(), whose errors are named."""
+
+    def __init__(self, sink: sinks.Sink) -> None:
+        self._sink = sink
+
+    def __call__(self, rows: pa.RecordBatch) -> None:
+        try:
+            self._sink.write(rows)
+        except TaskFailed:
+            raise
+        except Exception as error:
+            raise SinkFailed(f"the sink's write() raised {type(error).__name__}: {error}") from error

@@ -1,0 +1,66 @@
+"""What the ways to write share: opening the gateway, and saying what a failed task has written."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from oncegate_spark import marks
+from oncegate_spark.checkpoint import local_folder
+from oncegate_spark.client import Gateway
+from oncegate_spark.errors import OncegateError, Outcome, TaskFailed
+from oncegate_spark.identity import Task
+from oncegate_spark.options import Options
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a task tells the driver about the ledger: the newest mark, and where marks are kept."""
+
+    checkpoint: str | None
+    mark: str | None
+
+
+def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
+    """For one attempt of a task. It brings the newest mark that the driver knew when the batch began."""
+    noted = task.notes.marks.get(options.namespace) if task.notes else None
+    return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=mark or noted)
+
+
+def driver_gateway(options: Options, kept: Iterable[Kept]) -> Gateway:
+    """For commit and abort. It brings the newest mark that any task has seen."""
+    newest = marks.Newest()
+    for one in kept:
+        newest.note(one.mark)
+    return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=newest.mark)
+
+
+def known_mark(options: Options) -> str | None:
+    """The mark kept beside a streaming query's checkpoint."""
+    return marks.read(local_folder(options.checkpoint), options.namespace)
+
+
+def kept_by(options: Options, task: Task, gateway: Gateway) -> Kept:
+    return Kept(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
+
+
+def keep_mark(options: Options, kept: Iterable[Kept], mark: str | None) -> None:
+    for checkpoint in {one.checkpoint for one in kept}:
+        marks.keep(local_folder(checkpoint), options.namespace, mark)
+
+
+@contextmanager
+def telling(options: Options, task: Task, written: Callable[[], str]) -> Iterator[None]:
+    """An error of ours leaves the task with the place, the cause and what was written, as `written` has it then."""
+    try:
+        yield
+    except TaskFailed:
+        raise
+    except OncegateError as error:
+        said = written()
+        outcome = Outcome.UNKNOWN if said.startswith("unknown") else error.outcome
+        where = f"partition {task.partition}, attempt {task.attempt}"
+        raise TaskFailed(
+            f"write={options.write} through {options.url}, {where}: {error}; {said}",
+            outcome=outcome,
+            code=error.code,
+        ) from error

@@ -1,0 +1,192 @@
+"""`write=staged`: rows are laid down by the tasks and published by the driver, all or nothing, once per name.
+
+1. Each attempt of a task stages its rows under a token of its own. 2. The driver commits the tokens of those attempts
+that succeeded. Nobody sees a row before 2, and whatever else was staged under the name is dropped by it.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from oncegate_spark import codecs
+from oncegate_spark.checkpoint import Input
+from oncegate_spark.client import Committed, Gateway
+from oncegate_spark.errors import (
+    BatchForgotten,
+    BrokenMessages,
+    Conflict,
+    OncegateError,
+    Refused,
+    SecondWrite,
+)
+from oncegate_spark.identity import Task, input_of, name_of
+from oncegate_spark.names import Name
+from oncegate_spark.options import Options
+from oncegate_spark.writers.common import (
+    Kept,
+    driver_gateway,
+    keep_mark,
+    kept_by,
+    known_mark,
+    task_gateway,
+    telling,
+)
+
+log = logging.getLogger("oncegate_spark")
+
+ABORT_TIMEOUT_MS = 5_000  # a courtesy: what is not aborted is dropped by the commit, or by its age
+NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible before the driver's commit)"
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What one attempt has laid down. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks."""
+
+    name: Name
+    batch: str | None
+    run: str | None
+    token: str
+    chunks: int
+    rows: int
+    fingerprint: int
+    read: Input | None
+    kept: Kept
+
+
+class StagedWay:
+    def __init__(self, options: Options, read: Input | None) -> None:
+        self.options = options
+        self.read = read
+        self.mark = known_mark(options)
+        self.owner = uuid.uuid4().hex
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Staged:
+        options = self.options
+        with telling(options, task, lambda: NOTHING_WRITTEN):
+            name = name_of(options, task)
+            with task_gateway(options, self.mark, task) as gateway:
+                try:
+                    chunks, rows, fingerprint = self._stage(gateway, name, task.run or self.owner, token, batches)
+                except BaseException:
+                    _drop(gateway, name, [token])
+                    raise
+                read = input_of(task, name.version, self.read)
+                kept = kept_by(options, task, gateway)
+                return Staged(name, task.batch, task.run, token, chunks, rows, fingerprint, read, kept)
+
+    def _stage(
+        self, gateway: Gateway, name: Name, owner: str, token: str, batches: Iterator[pa.RecordBatch]
+    ) -> tuple[int, int, int]:
+        """All of it, also when the name is committed already: the gateway compares a replay by its fingerprint."""
+        count = rows = fingerprint = 0
+        for body, rows_sent in codecs.chunks(batches):
+            staged = gateway.stage(name, owner, token, count, body)
+            if staged.rows != rows_sent:
+                raise Refused(f"the gateway read {staged.rows} rows in a chunk of {rows_sent}", code="CHUNK")
+            count, rows, fingerprint = count + 1, rows + rows_sent, (fingerprint + staged.fingerprint) % (1 << 128)
+        return count, rows, fingerprint
+
+    def commit(self, messages: Sequence[Staged], batch_id: int | None) -> None:
+        if not messages:
+            return  # no task, no rows, no name
+        first = messages[0]
+        _check(messages, batch_id)
+        with driver_gateway(self.options, [message.kept for message in messages]) as gateway:
+            try:
+                done = gateway.commit(first.name, self._order(messages))
+            except OncegateError as error:
+                raise _with_ways_on(error, first.name) from error
+            keep_mark(self.options, [first.kept], gateway.mark)
+        _tell(first.name, done)
+
+    def _order(self, messages: Sequence[Staged]) -> dict[str, object]:
+        read = messages[0].read
+        winners = [
+            {
+                "token": message.token,
+                "chunks": message.chunks,
+                "rows": message.rows,
+                "fingerprint": message.fingerprint.to_bytes(16, "little").hex(),
+            }
+            for message in messages
+            if message.chunks
+        ]
+        return {
+            "run": messages[0].run,
+            "nonce": uuid.uuid4().hex,  # of this commit; its HTTP retries repeat it
+            "winners": winners,
+            "digest": read.digest if read else None,
+            "previous_digest": read.previous if read else None,
+            "on_replay_mismatch": "first_wins" if self.options.first_wins else "fail",
+        }
+
+    def abort(self, messages: Sequence[Staged]) -> None:
+        """By tokens, never by name: another driver may be staging under it. No effect after a commit."""
+        if not messages:
+            return
+        with driver_gateway(self.options, [message.kept for message in messages]) as gateway:
+            _drop(gateway, messages[0].name, [message.token for message in messages])
+
+
+def _drop(gateway: Gateway, name: Name, tokens: list[str]) -> None:
+    try:
+        gateway.abort(name, tokens, ABORT_TIMEOUT_MS)
+    except OncegateError as error:
+        log.warning("%s; what was staged is dropped later", error)
+
+
+def _check(messages: Sequence[Staged], batch_id: int | None) -> None:
+    first = messages[0]
+    if any((m.name, m.run, m.read) != (first.name, first.run, first.read) for m in messages):
+        raise BrokenMessages(
+            f"the tasks of one write name different batches, {first.name} among them; nothing was written"
+        )
+    batch = first.batch if batch_id is None else str(batch_id)
+    if batch_id is not None and first.name.version != batch:
+        raise BrokenMessages(f"Spark commits batch {batch_id}, and the tasks wrote {first.name}; nothing was written")
+    if first.read is not None and batch is not None and str(first.read.number) != batch:
+        raise BrokenMessages(
+            f"batch {batch} began while the newest entry in the checkpoint's offsets was {first.read.number}: another "
+            "driver runs on this checkpoint; nothing was written"
+        )
+
+
+def _with_ways_on(error: OncegateError, name: Name) -> OncegateError:
+    """The refusal, with what the user can do about it."""
+    if isinstance(error, SecondWrite):
+        ways = (
+            f"This run has committed {name} already, so this is another write to the same topic. The first write keeps "
+            'its name; give this one and every later one .option("writeId", "<a name for this write>") and restart'
+        )
+    elif isinstance(error, Conflict):
+        ways = (
+            f"{name} was published before, from other input or other rows (a checkpoint restored or deleted, or a plan "
+            'that gives other rows each time). Two ways on: .option("onReplayMismatch", "first_wins") keeps what was '
+            "published and drops this batch, which after a restored or deleted checkpoint drops every batch up to the "
+            'old number; or a new .option("txnAppId", "<name>") writes everything from here on'
+        )
+    elif isinstance(error, BatchForgotten):
+        ways = (
+            f"{name} was published so long ago that its rows can no longer be compared with these. Go on from a later "
+            'checkpoint, or write everything from here on under a new .option("txnAppId", "<name>")'
+        )
+    else:
+        return error
+    return type(error)(f"{error}. {ways}", outcome=error.outcome, code=error.code)
+
+
+def _tell(name: Name, done: Committed) -> None:
+    log.info(
+        "%s: %s rows=%d suppressed=%d takeovers=%d first_offset=%d",
+        name,
+        done.outcome,
+        done.rows,
+        done.suppressed_rows,
+        done.takeover_rows,
+        done.first_offset,
+    )
+    if done.warning:
+        log.warning("%s: %s", name, done.warning)
