@@ -42,7 +42,7 @@ class Claims:
         if asked.again and asked.claim is not None:
             claim = asked.claim
             self._index.renew(claim, now_ms)
-            lease_ms = self._index.view(claim).lease_ms
+            lease_ms = self._index.view(claim, now_ms).lease_ms
         if len(asked.fresh) or len(asked.taken):
             assert not asked.again, "a repeat grants nothing new"
             claim, rests_on = self._grant(ask, asked, digest, lease_ms)
@@ -88,7 +88,7 @@ class Claims:
         LedgerDown: unknown, repeat it.
         """
         deadline.check()
-        view = self._index.view(claim)
+        view = self._index.view(claim, self._journal.clock.monotonic_ms())
         effect = SETTLE[verb, view.state].effect
         if effect is Effect.REFUSE_UNKNOWN:
             raise UnknownClaim("nothing is known of this claim: it was never granted here, or settled long ago")
