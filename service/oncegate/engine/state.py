@@ -1,12 +1,13 @@
 """One shard's index: claims, batches and topics fed by one fold, live and in replay."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from oncegate.core.entries import Claimed, Completed, Entry, Opened, Released, decode
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.marks import Marks
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims import ClaimIndex
+from oncegate.index.rebuild import rebuild as fold
 from oncegate.index.topics import TopicIndex
 from oncegate.ports import Ledger
 
@@ -46,22 +47,30 @@ def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, n
     Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
     or contradicts those before it. Nothing is written.
     """
-    for replayed in ledger.replay(1):
-        try:
+    entries = Entries(ledger, marks, key_check)
+    try:
+        fold(entries, index.claims, now_ms, index.topics.apply, index.batches.apply)
+    except (ValueError, KeyError, AssertionError) as error:
+        raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error
+
+
+class Entries:
+    """The ledger's entries, decoded; `position` is the one last read."""
+
+    def __init__(self, ledger: Ledger, marks: Marks, key_check: bytes) -> None:
+        self._ledger = ledger
+        self._marks = marks
+        self._key_check = key_check
+        self.position = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Entry]]:
+        for replayed in self._ledger.replay(1):
+            self.position = replayed.position
             entry = decode(replayed.body)
-            if isinstance(entry, Opened):
-                _check_key(entry, key_check)
-            _, settle = index.apply(replayed.position, entry, now_ms)
-            settle()
-        except (ValueError, KeyError, AssertionError) as error:
-            raise LedgerDamaged(f"entry {replayed.position} of the ledger makes no sense: {error}") from error
-        marks.add(replayed.mark)
-    index.claims.reset_leases(now_ms)
-
-
-def _check_key(entry: Opened, key_check: bytes) -> None:
-    if entry.key_check != key_check:
-        raise KeyMismatch(
-            "the key file beside this ledger is not the one it was written with: with another key every id would "
-            "look new; put the right key file back"
-        )
+            if isinstance(entry, Opened) and entry.key_check != self._key_check:
+                raise KeyMismatch(
+                    "the key file beside this ledger is not the one it was written with: with another key every id "
+                    "would look new; put the right key file back"
+                )
+            yield replayed.position, entry
+            self._marks.add(replayed.mark)
