@@ -1,0 +1,53 @@
+# Every command that a person or CI runs; plain `make` prints them.
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help setup test check format generate demo bench mutants soak image clean
+
+PY := .venv/bin/python
+# The Java that setup found, also where another one comes first in the path.
+RUN := JAVA_HOME="$$(cat .venv/.java-home)" PATH="$(CURDIR)/.venv/bin:$$PATH"
+# `make test ARGS="tests/http -k packed"` runs a part.
+ARGS ?=
+WORKERS ?= 2
+
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
+
+setup: ## the environment in .venv: finds Python and Java first; quick when nothing changed
+	@scripts/setup.sh
+
+test: check ## everything that is checked and tested, 15 minutes at most on two cores
+	@mkdir -p out/test && rm -f out/test/exit
+	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
+
+check: setup ## ruff, format, mypy --strict, the import contract
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) mypy -p oncegate -p oncegate_spark -p pyspark_oncegate
+	@$(RUN) lint-imports
+
+format: setup ## what ruff can mend by itself
+	@$(RUN) ruff check --fix .
+	@$(RUN) ruff format .
+
+generate: setup ## the committed files that are made from code: OpenAPI, the client's verdicts, the drawings
+	@$(RUN) $(PY) scripts/generate.py
+	@$(RUN) $(PY) scripts/draw_tables.py
+
+demo: setup ## real data, real Spark, six faults, the same job three ways: out/demo/result.json and .png
+	@$(RUN) $(PY) -m demo $(ARGS)
+
+bench: setup ## claims and staged rows per second: out/bench/result.json and .png
+	@$(RUN) $(PY) -m bench $(ARGS)
+
+mutants: setup ## planted bugs, each turned red by a named test: out/mutants/result.json
+	@$(RUN) $(PY) -m tests.mutants $(ARGS)
+
+soak: setup ## the random tests and the kill loop for longer
+	@$(RUN) ONCEGATE_SOAK=1 $(PY) -m pytest -n $(WORKERS) tests/faults tests/model --timeout 7200 $(ARGS)
+
+image: ## the container image
+	docker build -t oncegate .
+
+clean: ## everything that make made
+	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse
