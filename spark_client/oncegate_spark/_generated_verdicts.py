@@ -1,12 +1,17 @@
-"""Generated from the service's table of verdicts (service/oncegate/core/verdicts.py). Do not edit."""
+"""The verdicts as bytes. Generated from oncegate/core/verdicts.py by `make generate`; do not edit."""
 
-# wire byte -> (verdict, takeover, own, number field, may be written)
+VERDICT_MASK = 0x0F
+FLAG_TAKEOVER = 0x10
+FLAG_OWN = 0x20
+FLAG_OF_CALL = 0x40
+
+# byte: (verdict, takeover, own, its number's name, may write)
 BY_BYTE: dict[int, tuple[str, bool, bool, str | None, bool]] = {
-    1: ("GRANTED", False, False, None, True),
-    17: ("GRANTED", True, False, None, True),
-    2: ("DUPLICATE", False, False, None, False),
-    34: ("DUPLICATE", False, True, None, False),
-    3: ("SAME", False, False, "of_index", False),
-    67: ("SAME", False, False, "of_call", False),
-    4: ("BUSY", False, False, "lease_left_ms", False),
+    0x01: ("GRANTED", False, False, None, True),
+    0x02: ("DUPLICATE", False, False, None, False),
+    0x03: ("SAME", False, False, "of_index", False),
+    0x04: ("BUSY", False, False, "lease_left_ms", False),
+    0x11: ("GRANTED", True, False, None, True),
+    0x22: ("DUPLICATE", False, True, None, False),
+    0x43: ("SAME", False, False, "of_call", False),
 }

@@ -1,0 +1,66 @@
+"""Writes the committed files that are made from code; `--check` says which are stale and writes nothing."""
+
+import sys
+from pathlib import Path
+
+from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, Flag
+from oncegate.telemetry.logging import open_log
+from oncegate.telemetry.observer import LogObserver
+from oncegate.transports.http import openapi
+from oncegate.transports.http.app import About, create_app
+
+ROOT = Path(__file__).parents[1]
+
+
+def openapi_text() -> str:
+    """The OpenAPI document of the HTTP door."""
+    return openapi.text(create_app(LogObserver(open_log("text")), About("log:./data", "")))
+
+
+def verdicts_text() -> str:
+    """The client's copy of the verdicts' table; it imports nothing of the service."""
+    lines = [
+        '"""The verdicts as bytes. Generated from oncegate/core/verdicts.py by `make generate`; do not edit."""',
+        "",
+        f"VERDICT_MASK = 0x{VERDICT_MASK:02X}",
+        *(f"FLAG_{flag.name} = 0x{flag.value:02X}" for flag in Flag),
+        "",
+        "# byte: (verdict, takeover, own, its number's name, may write)",
+        "BY_BYTE: dict[int, tuple[str, bool, bool, str | None, bool]] = {",
+    ]
+    for byte, row in sorted(BY_BYTE.items()):
+        takeover, own = Flag.TAKEOVER in row.flags, Flag.OWN in row.flags
+        number = "None" if row.number is None else f'"{row.number}"'
+        lines.append(f'    0x{byte:02X}: ("{row.verdict.name}", {takeover}, {own}, {number}, {row.may_write}),')
+    return "\n".join([*lines, "}", ""])
+
+
+GENERATED = {
+    "service/oncegate/transports/http/openapi.json": openapi_text,
+    "spark_client/oncegate_spark/_generated_verdicts.py": verdicts_text,
+}
+
+
+def stale() -> list[str]:
+    """The committed files that differ from what the code makes now."""
+    found = []
+    for name, make in GENERATED.items():
+        path = ROOT / name
+        if not path.exists() or path.read_text() != make():
+            found.append(name)
+    return found
+
+
+def main() -> int:
+    names = stale()
+    if "--check" in sys.argv[1:]:
+        sys.stdout.writelines(f"{name} is stale: make generate\n" for name in names)
+        return 1 if names else 0
+    for name in names:
+        (ROOT / name).write_text(GENERATED[name]())
+        sys.stdout.write(f"wrote {name}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

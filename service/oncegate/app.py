@@ -1,0 +1,129 @@
+"""The wiring: one function opens everything in order, and everything closes in the reverse order.
+
+1. The ledgers are locked: a folder in use is refused at once.
+2. The door opens, so that probes are answered (503) while a long ledger is read.
+3. Every index is rebuilt from its ledger; only then is anything decided.
+
+The door is drained before the gateway closes: what was begun is finished, answered, and on disk.
+"""
+
+import asyncio
+import ipaddress
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from oncegate.clock import SystemClock
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.index.claims import warm_up
+from oncegate.ledgers import open_ledgers
+from oncegate.settings import ProcessSettings, Settings, SettingsError
+from oncegate.telemetry.observer import LogObserver
+from oncegate.transports.http.app import About, create_app
+from oncegate.transports.http.wire import Server, listening
+from oncegate.transports.promises import CREDENTIALS, promise_line
+
+Log = structlog.typing.FilteringBoundLogger
+DEFAULT_NAMESPACE = "default"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A gateway that serves: its door, and where it listens."""
+
+    gateway: Gateway
+    server: Server
+    port: int
+    created: frozenset[str]
+
+
+@asynccontextmanager
+async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
+    """Everything opened, in order; closed when the context ends.
+
+    Raises SettingsError, and what `open_ledgers` and `open_gateway` raise: nothing was written.
+    """
+    process = settings.process
+    async with AsyncExitStack() as stack:
+        ledgers = await stack.enter_async_context(open_ledgers(process.ledger, create=True, witness=process.witness))
+        observer = LogObserver(log)
+        app = create_app(observer, About(process.ledger, settings.semantic.fingerprint()))
+        sock = stack.enter_context(bound(process.host, process.port))
+        port: int = sock.getsockname()[1]
+        server = await stack.enter_async_context(listening(app, sock, process.shutdown_ms))
+        await asyncio.to_thread(warm_up)
+        gateway = await stack.enter_async_context(open_gateway(ledgers, SystemClock(), observer, settings.limits))
+        stack.push_async_callback(server.drain)
+        created = await gateway.create(DEFAULT_NAMESPACE)
+        app.state.gateway = gateway
+        yield Program(gateway, server, port, frozenset([DEFAULT_NAMESPACE] if created else []))
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening address of this machine only; SettingsError when it is another or taken."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        address = None
+    if address is None or not address.is_loopback:
+        raise SettingsError(
+            f"host {host}: there are no credentials yet, so only loopback addresses (127.0.0.1, ::1) are listened on"
+        )
+    sock = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((str(address), port))
+    except OSError as error:
+        sock.close()
+        raise SettingsError(f"port {port} of {address} cannot be had: {error.strerror}; choose another") from error
+    return sock
+
+
+async def serve(settings: Settings, log: Log) -> None:
+    """Serve until SIGTERM or SIGINT, then finish what was begun; a second signal stops waiting for callers."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    started: list[Program] = []
+
+    def stopped() -> None:
+        if not started:
+            task.cancel()
+        elif stop.is_set():
+            started[0].server.force_exit = True
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped)
+    remove_port_file(settings.process)
+    async with running(settings, log) as program:
+        started.append(program)
+        announce(program, settings.process, log)
+        await stop.wait()
+        log.info("stopping: answering what is in flight, then closing the ledgers")
+    log.info("stopped")
+
+
+def announce(program: Program, process: ProcessSettings, log: Log) -> None:
+    """What is promised, namespace by namespace; who may listen; where. Then the port file."""
+    for name in program.gateway.namespaces():
+        log.info(promise_line(name, process.ledger, name in program.created))
+    log.info(f"credentials: {CREDENTIALS}")
+    host = f"[{process.host}]" if ":" in process.host else process.host
+    log.info(f"listening on http://{host}:{program.port}")
+    if process.port_file is not None:
+        part = process.port_file.with_name(process.port_file.name + ".part")
+        part.write_text(f"{program.port}\n")
+        os.replace(part, process.port_file)
+
+
+def remove_port_file(process: ProcessSettings) -> None:
+    """An older process's port must not be read as this one's."""
+    if process.port_file is not None:
+        Path(process.port_file).unlink(missing_ok=True)

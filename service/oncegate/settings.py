@@ -1,0 +1,145 @@
+"""Settings, in two frozen halves: flags > environment (`ONCEGATE_*`) > file (`oncegate.toml`) > default.
+
+SemanticSettings   a change changes what a duplicate is, or how long one is known; owners of the same data must agree.
+                   Their fingerprint is shown at /version.
+ProcessSettings    each process may tune them.
+
+Every field of `Limits` is a setting of exactly one half, under its own name and with its own default.
+"""
+
+import hashlib
+import json
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import ValidationError, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from oncegate.engine.limits import Limits
+
+FILE = "oncegate.toml"
+# How the path of the file reaches the sources; no field has this name.
+_FILE_ARGUMENT = "settings_file"
+_DEFAULT = Limits()
+
+
+class SettingsError(ValueError):
+    """A setting that cannot be used, in one line for a person."""
+
+
+class _Half(BaseSettings):
+    """Reads flags, environment and file; the other half's names are left to it."""
+
+    model_config = SettingsConfigDict(env_prefix="ONCEGATE_", frozen=True, extra="ignore")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        assert isinstance(init_settings, InitSettingsSource)
+        file = init_settings.init_kwargs.get(_FILE_ARGUMENT, FILE)
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+
+
+class SemanticSettings(_Half):
+    """What owners of the same data must agree on."""
+
+    id_bytes: int = _DEFAULT.id_bytes
+    lease_ms: int = _DEFAULT.lease_ms
+    lease_ms_min: int = _DEFAULT.lease_ms_min
+    lease_ms_max: int = _DEFAULT.lease_ms_max
+    stage_ttl_ms: int = _DEFAULT.stage_ttl_ms
+    stage_idle_ms: int = _DEFAULT.stage_idle_ms
+
+    @model_validator(mode="after")
+    def _leases_in_order(self) -> Self:
+        if not 0 < self.lease_ms_min <= self.lease_ms <= self.lease_ms_max:
+            raise ValueError("0 < lease_ms_min <= lease_ms <= lease_ms_max must hold")
+        return self
+
+    def fingerprint(self) -> str:
+        """16 hex digits; equal settings, equal digits."""
+        text = json.dumps(self.model_dump(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class ProcessSettings(_Half):
+    """What each process may choose. `ledger` is a URL; a bare path means `log:<path>`."""
+
+    ledger: str = "log:./data"
+    witness: str | None = None
+    host: str = "127.0.0.1"
+    port: int = 8080
+    port_file: Path | None = None
+    log_format: Literal["text", "json"] = "text"
+    shutdown_ms: int = 30_000
+
+    ids_per_request: int = _DEFAULT.ids_per_request
+    body_bytes: int = _DEFAULT.body_bytes
+    record_bytes: int = _DEFAULT.record_bytes
+    bytes_in_flight: int = _DEFAULT.bytes_in_flight
+    requests_in_flight: int = _DEFAULT.requests_in_flight
+    busy_wait_ms: int = _DEFAULT.busy_wait_ms
+    open_claims: int = _DEFAULT.open_claims
+    stage_bytes: int = _DEFAULT.stage_bytes
+    disk_free_fraction: float = _DEFAULT.disk_free_fraction
+    name_bytes: int = _DEFAULT.name_bytes
+    fetch_rows: int = _DEFAULT.fetch_rows
+
+
+class Settings:
+    """Both halves, as they are in force."""
+
+    def __init__(self, semantic: SemanticSettings, process: ProcessSettings) -> None:
+        self.semantic = semantic
+        self.process = process
+
+    @property
+    def limits(self) -> Limits:
+        given = self.semantic.model_dump() | self.process.model_dump()
+        return Limits(**{field.name: given[field.name] for field in fields(Limits)})
+
+
+def load(file: Path | None = None, **flags: Any) -> Settings:
+    """Settings from flags (None: not given), environment and file; SettingsError names the first that is wrong.
+
+    `file` must exist when it is given; `oncegate.toml` in the working folder is read when it is there.
+    """
+    path = file if file is not None else Path(FILE)
+    if file is not None and not file.is_file():
+        raise SettingsError(f"no settings file {file}")
+    _refuse_unknown(path)
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        given[_FILE_ARGUMENT] = path
+        return Settings(SemanticSettings(**given), ProcessSettings(**given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "settings"
+        raise SettingsError(f"{place}: {first['msg']}") from error
+
+
+def _refuse_unknown(path: Path) -> None:
+    if not path.is_file():
+        return
+    try:
+        given = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: {error}") from error
+    known = SemanticSettings.model_fields.keys() | ProcessSettings.model_fields.keys()
+    for name in given:
+        if name not in known:
+            raise SettingsError(f"{path}: there is no setting {name}; there are {', '.join(sorted(known))}")

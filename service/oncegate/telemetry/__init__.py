@@ -1,0 +1,1 @@
+"""Where events go: log lines now, metrics and traces later."""

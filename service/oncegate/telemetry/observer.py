@@ -1,0 +1,34 @@
+"""Events as log lines, one each."""
+
+import contextlib
+
+import structlog
+
+# Everything else is told at level info.
+LEVELS = {
+    "request_failed": "error",
+    "ledger_behind": "error",
+    "owner_failed": "error",
+    "ledger_lost": "warning",
+    "replay_differs": "warning",
+}
+
+
+class LogObserver:
+    """`ports.Observer` over structlog. Never raises: a line that cannot be written is lost, the request is not."""
+
+    def __init__(self, log: structlog.typing.FilteringBoundLogger) -> None:
+        self._log = log
+
+    def event(self, name: str, /, **fields: object) -> None:
+        with contextlib.suppress(Exception):
+            shown = {key: _shown(value) for key, value in fields.items()}
+            error = next((value for value in fields.values() if isinstance(value, BaseException)), None)
+            write = getattr(self._log, LEVELS.get(name, "info"))
+            write(name, **shown, **({} if error is None else {"exc_info": error}))
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    return repr(value) if isinstance(value, BaseException) else value

@@ -1,0 +1,30 @@
+"""Alive, started, ready: one answer for every transport."""
+
+from dataclasses import dataclass
+
+from oncegate.engine.gateway import Gateway
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`namespaces`: the state of each, SERVING | RECOVERING | DOWN."""
+
+    ok: bool
+    detail: str
+    namespaces: dict[str, str]
+
+
+def started(gateway: Gateway | None) -> Answer:
+    """Whether kernels are compiled and every ledger has been opened and rebuilt once."""
+    if gateway is None:
+        return Answer(False, "the gateway is starting: its ledgers are being opened", {})
+    return Answer(True, "started", gateway.readiness())
+
+
+def ready(gateway: Gateway | None) -> Answer:
+    """Whether every namespace is served from an index that was rebuilt to the ledger's end."""
+    begun = started(gateway)
+    waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state != "SERVING"]
+    if not begun.ok or not waiting:
+        return begun
+    return Answer(False, f"namespace {', '.join(waiting)}", begun.namespaces)

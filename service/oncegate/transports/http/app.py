@@ -1,0 +1,76 @@
+"""The HTTP door: a FastAPI application over one gateway, which may still be opening."""
+
+import re
+import secrets
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from oncegate.engine.gateway import Gateway
+from oncegate.ports import Observer
+from oncegate.transports.http import openapi, problems, routes_batches, routes_claims, routes_service, routes_topics
+
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+@dataclass(frozen=True)
+class About:
+    """What the door says of the program: the ledger's URL, the fingerprint of the semantic settings."""
+
+    ledger: str
+    semantics: str
+
+
+def create_app(observer: Observer, about: About, gateway: Gateway | None = None) -> FastAPI:
+    """The application; `app.state.gateway` may be set later, until then everything answers RECOVERING."""
+    app = FastAPI(
+        title="Oncegate",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        openapi_url="/openapi.json",
+    )
+    app.state.gateway = gateway
+    app.state.about = about
+    for routes in (routes_claims, routes_topics, routes_batches, routes_service):
+        app.include_router(routes.router)
+    problems.install(app)
+    app.add_middleware(Traced, observer=observer)
+    openapi.install(app)
+    return app
+
+
+class Traced:
+    """Gives each request a trace id, the caller's if it brings one, and answers what nobody expected."""
+
+    def __init__(self, app: ASGIApp, observer: Observer) -> None:
+        self._app = app
+        self._observer = observer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        trace_id = scope.setdefault("state", {})["trace_id"] = _trace_id(scope)
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            self._observer.event("request_failed", trace_id=trace_id, path=scope["path"], error=error)
+            if begun:
+                raise
+            await problems.response(problems.internal(error), trace_id)(scope, receive, send)
+
+
+def _trace_id(scope: Scope) -> str:
+    for name, value in scope["headers"]:
+        if name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value)):
+            return str(match[1].decode())
+    return secrets.token_hex(16)

@@ -1,0 +1,153 @@
+"""Arrow IPC streams from strangers: read whole, checked to the last offset, refused when they could grow.
+
+What is refused beside malformed bytes, each because a few bytes of body could become gigabytes of memory or a
+row could not be told from another: compressed buffers, dictionaries, run ends, views, unions, null and
+zero-width types.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.engine.requests import Batch, Rows, Schema
+
+_RECORD_BATCH = 3
+_FIELDS = {"message_type": 1, "message_header": 2, "batch_compression": 3}
+
+
+def read_stream(data: bytes) -> tuple[Schema, list[Batch]]:
+    """Schema and record batches of one whole IPC stream; BadRequest when it is anything else."""
+    try:
+        for message in pa.ipc.MessageReader.open_stream(data):
+            if message.type == "record batch" and _compressed(message.metadata.to_pybytes()):
+                raise BadRequest("the Arrow stream has compressed buffers; send them uncompressed")
+        source = pa.BufferReader(data)
+        with pa.ipc.open_stream(source) as reader:
+            _refuse_types(reader.schema)
+            batches = list(reader)
+            schema = reader.schema
+        for batch in batches:
+            batch.validate(full=True)
+    except (pa.ArrowException, OSError, struct.error, IndexError, UnicodeDecodeError) as error:
+        raise BadRequest(f"the Arrow stream cannot be read: {str(error).splitlines()[0]}") from error
+    if source.closed is False and source.tell() != len(data):
+        raise BadRequest(f"{len(data) - source.tell()} bytes follow the end of the Arrow stream")
+    return schema, batches
+
+
+def _compressed(metadata: bytes) -> bool:
+    """Whether a record batch's flatbuffer has its `compression` field (format/Message.fbs)."""
+    message = struct.unpack_from("<I", metadata)[0]
+    kind_at = _field(metadata, message, _FIELDS["message_type"])
+    header_at = _field(metadata, message, _FIELDS["message_header"])
+    if not kind_at or not header_at or metadata[kind_at] != _RECORD_BATCH:
+        return False
+    batch = header_at + struct.unpack_from("<I", metadata, header_at)[0]
+    return _field(metadata, batch, _FIELDS["batch_compression"]) != 0
+
+
+def _field(data: bytes, table: int, number: int) -> int:
+    """Where a flatbuffer table keeps a field; 0 when it is not there."""
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    slot = 4 + 2 * number
+    if slot >= struct.unpack_from("<H", data, vtable)[0]:
+        return 0
+    offset: int = struct.unpack_from("<H", data, vtable + slot)[0]
+    return table + offset if offset else 0
+
+
+def _refuse_types(schema: Schema) -> None:
+    names = schema.names
+    if len(set(names)) != len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise BadRequest(f"the Arrow stream has two columns named {twice!r}")
+    for field in schema:
+        for kind in _leaves(field.type):
+            if not _plain(kind):
+                raise BadRequest(f"column {field.name!r} has the type {field.type}; {kind} is not read here: cast it")
+
+
+def _leaves(kind: Any) -> Iterator[Any]:
+    if pa.types.is_nested(kind) and kind.num_fields and not _odd(kind):
+        for index in range(kind.num_fields):
+            yield from _leaves(kind.field(index).type)
+    else:
+        yield kind
+
+
+def _odd(kind: Any) -> bool:
+    return bool(
+        pa.types.is_union(kind)
+        or pa.types.is_run_end_encoded(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+        or (pa.types.is_fixed_size_list(kind) and kind.list_size == 0)
+    )
+
+
+def _plain(kind: Any) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return False
+    return _variable(kind) or bool((pa.types.is_primitive(kind) or _fixed(kind)) and kind.bit_width > 0)
+
+
+def _variable(kind: Any) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def _fixed(kind: Any) -> bool:
+    return bool(pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def read_rows(data: bytes, record_bytes_max: int) -> Rows:
+    """Records to be written. Raises BadRequest, and TooLarge with the first record over the limit."""
+    schema, batches = read_stream(data)
+    if not schema.names:
+        raise BadRequest("the Arrow stream has no columns")
+    first = 0
+    for batch in batches:
+        if batch.nbytes > record_bytes_max:
+            sizes = record_bytes(batch)
+            at = int(np.argmax(sizes))
+            if sizes[at] > record_bytes_max:
+                raise TooLarge(f"record {first + at} has {sizes[at]} bytes; at most {record_bytes_max} are taken")
+        first += batch.num_rows
+    return Rows(schema, batches, first, data)
+
+
+def record_bytes(batch: Batch) -> NDArray[np.int64]:
+    """The bytes of each record's values, int64[rows]."""
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for column in batch.columns:
+        sizes += _value_bytes(column)
+    return sizes
+
+
+def _value_bytes(array: Any) -> NDArray[np.int64]:
+    kind = array.type
+    if _variable(kind):
+        return np.asarray(pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False), np.int64)
+    if pa.types.is_struct(kind):
+        children = [_value_bytes(child) for child in array.flatten()]
+        return np.asarray(np.sum(children, axis=0), np.int64)
+    if pa.types.is_fixed_size_list(kind):
+        child = _value_bytes(array.values[array.offset * kind.list_size :][: len(array) * kind.list_size])
+        return np.asarray(child.reshape(len(array), kind.list_size).sum(axis=1), np.int64)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
+        offsets = array.offsets.to_numpy()
+        entries = pa.StructArray.from_arrays([array.keys, array.items], ["k", "v"]) if pa.types.is_map(kind) else None
+        child = _value_bytes(array.values if entries is None else entries)
+        sums = np.concatenate(([0], np.cumsum(child)))
+        return np.asarray(sums[offsets[1:]] - sums[offsets[:-1]], np.int64)
+    return np.full(len(array), -(-kind.bit_width // 8), np.int64)

@@ -1,0 +1,78 @@
+"""Answers as bytes. The verdicts' two forms, JSON and packed, both come from core's table.
+
+Packed: claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | for each verdict that carries a
+number, in order: place u32, number u32. Little-endian throughout.
+"""
+
+import struct
+from typing import Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.verdicts import BY_BYTE
+from oncegate.engine.requests import ClaimAnswer, SettleAnswer
+from oncegate.transports.http import messages
+from oncegate.transports.http.identifiers import claim_text
+
+_HEAD = struct.Struct("<16sII")
+_NO_CLAIM = bytes(16)
+_ENCODER = msgspec.json.Encoder()
+
+_WITH_NUMBER = np.zeros(256, np.bool_)
+_WITH_NUMBER[[byte for byte, row in BY_BYTE.items() if row.number is not None]] = True
+# Verdicts without a number are the same object each time.
+_FIXED = {
+    byte: messages.VerdictMessage(**messages.verdict_members(row))
+    for byte, row in BY_BYTE.items()
+    if row.number is None
+}
+
+
+def _numbered(byte: int, number: int) -> Any:
+    row = BY_BYTE[byte]
+    return messages.VerdictMessage(**messages.verdict_members(row), **{str(row.number): number})
+
+
+def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32]) -> list[Any]:
+    """The verdicts as JSON messages: the one place where an id costs an object."""
+    pairs = zip(verdicts.tolist(), numbers.tolist(), strict=True)
+    return [_FIXED.get(byte) or _numbered(byte, number) for byte, number in pairs]
+
+
+def claim_json(answer: ClaimAnswer) -> bytes:
+    claim = None if answer.claim is None else claim_text(answer.claim)
+    verdicts = verdict_messages(answer.verdicts, answer.numbers)
+    return _ENCODER.encode(messages.ClaimReply(claim, answer.lease_ms, verdicts))
+
+
+def claim_packed(answer: ClaimAnswer) -> bytes:
+    places = np.flatnonzero(_WITH_NUMBER[answer.verdicts])
+    pairs = np.empty((len(places), 2), "<u4")
+    pairs[:, 0] = places
+    pairs[:, 1] = answer.numbers[places]
+    head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
+    return b"".join((head, answer.verdicts.astype(np.uint8, copy=False).tobytes(), pairs.tobytes()))
+
+
+def read_claim_packed(body: bytes) -> ClaimAnswer:
+    """What `claim_packed` wrote; ValueError when it is anything else. For tests and tools."""
+    claim, lease_ms, count = _HEAD.unpack_from(body)
+    verdicts = np.frombuffer(body, np.uint8, count, _HEAD.size)
+    pairs = np.frombuffer(body, "<u4", offset=_HEAD.size + count).reshape(-1, 2)
+    numbers = np.zeros(count, np.uint32)
+    numbers[pairs[:, 0]] = pairs[:, 1]
+    return ClaimAnswer(None if claim == _NO_CLAIM else claim, lease_ms, verdicts, numbers)
+
+
+def settle_json(answer: SettleAnswer) -> bytes:
+    state: Any = answer.state.name
+    return encode(
+        messages.SettleReply(claim_text(answer.claim), state, answer.settled, answer.taken_over, answer.lease_ms)
+    )
+
+
+def encode(message: object) -> bytes:
+    """Any message as JSON; bytes become base64, what JSON has no type for becomes its text."""
+    return msgspec.json.encode(message, enc_hook=str)

@@ -1,0 +1,151 @@
+"""What OpenAPI says of each operation beyond its path: parameters, bodies, answers, examples, errors.
+
+The routes read their own requests, so that no validation layer stands before the batch path; the words for them
+are here, the schemas are those of `messages`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from oncegate.core import errors as e
+from oncegate.transports.http import examples, messages, problems
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
+from oncegate.transports.outcomes import Internal, outcome_of, told
+
+Json = dict[str, Any]
+Errors = Sequence[type[e.OncegateError]]
+
+EVERY: Errors = (e.NotAcceptable, Internal)
+NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
+WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
+BODIES: Errors = (*WRITES, e.LengthRequired, e.TooLarge, e.UnsupportedMedia)
+STAGES: Errors = (e.SchemaMismatch, e.ChunkAltered, e.QuotaExceeded)
+COMMITS: Errors = (e.MissingStage, e.SecondWrite, e.Conflict, e.BatchForgotten, e.SchemaMismatch)
+
+
+def ref(message: Any) -> Json:
+    return {"$ref": f"#/components/schemas/{message.__name__}"}
+
+
+def _parameter(name: str, where: str, description: str, example: object, **more: Any) -> Json:
+    schema = more.pop("schema", {"type": "string"})
+    return {"name": name, "in": where, "description": description, "schema": schema, "example": example, **more}
+
+
+_U32 = {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}
+TOKEN = _parameter("Oncegate-Token", "header", "128 random bits as hex: one per attempt", examples.TOKEN, required=True)
+CALL = _parameter("Oncegate-Call", "header", "n-th request of the attempt", 0, required=True, schema=_U32)
+# JSON carries them in the body, so for a route that takes both they are not required.
+TOKEN_RAW = {**TOKEN, "required": False, "description": "for packed and Arrow bodies: " + str(TOKEN["description"])}
+CALL_RAW = {**CALL, "required": False, "description": "for packed and Arrow bodies: " + str(CALL["description"])}
+LEASE_RAW = _parameter("Oncegate-Lease-Ms", "header", "for packed and Arrow bodies: the lease", 30_000, schema=_U32)
+TIMEOUT = _parameter(
+    "Oncegate-Timeout-Ms", "header", "the caller's deadline, honoured before a decision only", 5_000, schema=_U32
+)
+MARKS = _parameter(
+    "Oncegate-Ledger", "header", "marks this ledger must know, from earlier answers, comma separated", examples.MARK
+)
+DIGEST = _parameter(
+    "Content-Digest", "header", "SHA-256 of the body (RFC 9530)", examples.CONTENT_DIGEST, required=True
+)
+MARK_OUT = {
+    "Oncegate-Ledger": {"description": "ledger id, last durable position, its chain", "schema": {"type": "string"}}
+}
+
+_PATH = {
+    "namespace": ("one deduplication domain", "mail"),
+    "topic": ("created by its first write", "departures"),
+    "partition": ("0: topics have one partition", "0"),
+    "claim": ("from the answer of ids:claim", examples.CLAIM),
+    "code": ("an error's code", "null-id"),
+}
+
+
+def path(*names: str) -> list[Json]:
+    return [_parameter(name, "path", *_PATH[name], required=True) for name in names]
+
+
+def query(message: Any, **shown: object) -> list[Json]:
+    """Query parameters from a message's fields."""
+    schema = examples.schema_of(message)
+    required = set(schema["required"])
+    return [
+        _parameter(name, "query", kind.get("description", name), shown[name], required=name in required, schema=kind)
+        for name, kind in schema["properties"].items()
+    ]
+
+
+def body(**media: Json) -> Json:
+    return {"required": True, "content": {_MEDIA[name]: content for name, content in media.items()}}
+
+
+_MEDIA = {"json": JSON, "packed": PACKED, "arrow": ARROW}
+_BINARY: Json = {"schema": {"type": "string", "format": "binary"}}
+PACKED_IDS: Json = {**_BINARY, "schema": {**_BINARY["schema"], "description": "16 raw bytes an id"}}
+PACKED_REPLY: Json = {
+    **_BINARY,
+    "schema": {
+        **_BINARY["schema"],
+        "description": "claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | "
+        "per verdict with a number, in order: place u32, number u32; little-endian",
+    },
+}
+ARROW_ROWS: Json = {**_BINARY, "schema": {**_BINARY["schema"], "description": "one Arrow IPC stream, uncompressed"}}
+
+
+def message(kind: Any, example: object) -> Json:
+    return {"schema": ref(kind), "example": example}
+
+
+def answer(description: str, marked: bool = True, **media: Json) -> Json:
+    found: Json = {"description": description, "content": {_MEDIA[name]: content for name, content in media.items()}}
+    return {**found, "headers": MARK_OUT} if marked else found
+
+
+def operation(
+    operation_id: str,
+    answers: dict[int, Json],
+    errors: Errors = EVERY,
+    parameters: Sequence[Json] = (),
+    reads: Json | None = None,
+) -> Json:
+    """One operation's part of the document, as FastAPI's `openapi_extra`."""
+    responses = {str(status): content for status, content in answers.items()} | _refusals(errors)
+    extra: Json = {"operationId": operation_id, "parameters": list(parameters), "responses": responses}
+    return extra if reads is None else {**extra, "requestBody": reads}
+
+
+def _refusals(errors: Errors) -> Json:
+    by_status: dict[int, list[type[e.OncegateError]]] = {}
+    for kind in dict.fromkeys(errors):
+        by_status.setdefault(outcome_of(kind("")).status, []).append(kind)
+    return {str(status): _refusal(kinds) for status, kinds in sorted(by_status.items())}
+
+
+def _refusal(kinds: Errors) -> Json:
+    return {
+        "description": "; ".join(f"{kind.code} ({kind.action}): {kind.title}" for kind in kinds),
+        "content": {
+            problems.PROBLEM: {
+                "schema": ref(messages.Problem),
+                "examples": {kind.code: {"$ref": f"#/components/examples/{kind.code}"} for kind in kinds},
+            }
+        },
+    }
+
+
+def refusal_examples() -> Json:
+    """One problem document for each error, by its code."""
+    return {
+        kind.code: {"summary": kind.title, "value": problems.document(kind(kind.title), examples.TRACE)}
+        for kind in told()
+    }
+
+
+def writes(*names: str) -> list[Json]:
+    """The parameters of every call that writes, after those of its path."""
+    return [*path(*names), TIMEOUT, MARKS]
+
+
+def reading(*names: str) -> list[Json]:
+    return [*path(*names), MARKS]

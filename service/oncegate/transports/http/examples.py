@@ -1,0 +1,105 @@
+"""Examples for OpenAPI: values that stand for themselves, and a schema's inlined form for query parameters."""
+
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from oncegate.engine.limits import Limits
+from oncegate.transports.promises import CREDENTIALS, WAYS
+
+TOKEN = "6f1c2a9e4b7d4e5f8a0b1c2d3e4f5a6b"  # noqa: S105 - an attempt's name, no secret
+CLAIM = "4d1kz8q0v3m7x2c9b5n6t1r0hj"
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+LEDGER = "9c0f3e21b7d84a55a1c2d3e4f5061728"
+MARK = f"{LEDGER}:1042:5e6f708192a3b4c5"
+CONTENT_DIGEST = "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+FINGERPRINT = "00112233445566778899aabbccddeeff"
+SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+CLAIM_REQUEST = {"token": TOKEN, "call": 0, "ids": ["a", "b", "a"]}
+CLAIM_REPLY = {
+    "claim": CLAIM,
+    "lease_ms": 30_000,
+    "verdicts": [
+        {"verdict": "GRANTED"},
+        {"verdict": "BUSY", "lease_left_ms": 12_345},
+        {"verdict": "SAME", "of_index": 0},
+    ],
+}
+
+
+def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
+    return {"claim": CLAIM, "state": state, "settled": 2, "taken_over": 0, "lease_ms": lease_ms}
+
+
+NAME = {"app": "b2c1f0de-0000-4000-8000-1234567890ab", "version": "17", "topic": "departures"}
+STAGE = {**NAME, "write_id": "", "owner": "run:0b1e7c52-7c60-4b57-9d0e-1f2a3b4c5d6e", "chunk": 0}
+STAGE_REPLY = {"outcome": "STAGED", "rows": 10_000, "fingerprint": FINGERPRINT, "chunk": 0}
+COMMIT = {
+    "name": NAME,
+    "run": "0b1e7c52-7c60-4b57-9d0e-1f2a3b4c5d6e",
+    "nonce": TOKEN,
+    "winners": [{"token": TOKEN, "chunks": 1, "rows": 10_000, "fingerprint": FINGERPRINT}],
+    "digest": SHA256,
+    "previous_digest": None,
+}
+COMMIT_REPLY = {
+    "outcome": "COMMITTED",
+    "rows": 10_000,
+    "first_offset": 0,
+    "suppressed_rows": 0,
+    "takeover_rows": 0,
+}
+ABORT = {"name": NAME, "tokens": [TOKEN]}
+ABORT_REPLY = {"outcome": "ABORTED", "removed": 1}
+PRODUCE_REPLY = {"rows": 10_000, "offsets": [{"partition": 0, "first_offset": 0}]}
+TOPIC_REPLY = {
+    "topic": "departures",
+    "partitions": 1,
+    "schema": "time_hour string, carrier string, flight int64",
+    "low_offsets": [0],
+    "high_offsets": [336_776],
+}
+TOPICS_REPLY = {"topics": ["departures"]}
+RECORDS_REPLY = {
+    "records": [{"time_hour": "2013-01-01T05:00:00Z", "carrier": "UA", "flight": 1545}],
+    "first_offset": 0,
+    "next_offset": 1,
+    "high_offset": 336_776,
+}
+NAMESPACE_REPLY = {"namespace": "mail", "ledger": LEDGER, "counters": {"granted": 3, "duplicates": 1}}
+NAMESPACES_REPLY = {"namespaces": ["default", "mail"]}
+EXPLAIN_REPLY = {
+    "state": "CLAIMED_LIVE",
+    "claim": CLAIM,
+    "token": TOKEN,
+    "call": 0,
+    "lease_left_ms": 12_345,
+    "position": 1042,
+    "wall_ms": 1_795_255_200_000,
+}
+LIMITS_REPLY = asdict(Limits())
+CAPABILITIES_REPLY = {
+    "writes": {way.name: {"promise": way.promise, "means": way.meaning} for way in WAYS},
+    "ids": ["application/json", "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"],
+    "rows": ["application/vnd.apache.arrow.stream"],
+    "ledger": "log:./data",
+    "credentials": CREDENTIALS,
+}
+VERSION_REPLY = {"version": "0.1.0", "api": "v1", "semantics": "5f1d8c0a2b3e4f60"}
+HEALTH_REPLY = {"status": "ready", "namespaces": {"default": "SERVING"}}
+ERROR_REPLY = {
+    "code": "NULL_ID",
+    "title": "An id is null or empty",
+    "status": 422,
+    "action": "fix",
+    "effect": "none",
+}
+
+
+def schema_of(message: Any) -> dict[str, Any]:
+    """The message's own schema, not a reference to it."""
+    _, components = msgspec.json.schema_components([message])
+    schema: dict[str, Any] = components[message.__name__]
+    return schema

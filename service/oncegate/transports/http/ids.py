@@ -1,0 +1,111 @@
+"""Ids from each door as one Arrow array, checked; from there on no door differs from another.
+
+An id is one column's bytes, or several columns joined injectively. Null is refused in any column, because rows
+that lack a value would all be one id; empty is refused where the whole id is empty.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oncegate.core.errors import BadRequest, NullId, TooLarge
+from oncegate.engine.limits import Limits
+from oncegate.index.fingerprints import Fingerprinter
+from oncegate.index.joining import join
+from oncegate.transports.http.arrow import read_stream
+from oncegate.transports.http.messages import Id
+
+PACKED_ID_BYTES = 16
+PLACES_SHOWN = 10
+Fingerprints = NDArray[np.uint64]
+
+
+def of_packed(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """Ids of 16 raw bytes each; every value is an id."""
+    if len(body) % PACKED_ID_BYTES:
+        raise BadRequest(f"a packed body has {PACKED_ID_BYTES} bytes an id; {len(body)} bytes are not a whole number")
+    _check_count(len(body) // PACKED_ID_BYTES, limits)
+    return fingerprints.of_packed(body)
+
+
+def of_arrow(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """One IPC stream; its columns, in their order, are the id."""
+    schema, batches = read_stream(body)
+    for field in schema:
+        if not _is_id(field.type):
+            raise BadRequest(
+                f"column {field.name!r} has the type {field.type}; ids are strings or binary: "
+                "send numbers as decimal strings"
+            )
+    table = pa.Table.from_batches(batches, schema)
+    columns = [column.combine_chunks() for column in table.columns]
+    return of_columns(columns, list(schema.names), fingerprints, limits)
+
+
+def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """Strings, or lists of strings that are all of one length."""
+    _check_count(len(ids), limits)
+    if not any(isinstance(item, list) for item in ids):
+        return of_columns([pa.array(ids, pa.string())], ["id"], fingerprints, limits)
+    widths = {len(item) if isinstance(item, list) else 1 for item in ids if item is not None}
+    if len(widths) != 1 or widths == {0}:
+        raise BadRequest(f"every id needs the same number of columns, at least one; here are {sorted(widths)}")
+    width = widths.pop()
+    rows = [item if isinstance(item, list) else [item] * width for item in ids]
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    return of_columns(columns, [f"column {n}" for n in range(width)], fingerprints, limits)
+
+
+def of_columns(columns: list[Any], names: list[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """Checked and fingerprinted; one column is taken as it is, several are joined.
+
+    Raises BadRequest (no column), TooLarge (too many ids, or one too long), NullId with the first places.
+    """
+    if not columns:
+        raise BadRequest("the ids have no column")
+    _check_count(len(columns[0]), limits)
+    _check_null(columns, names)
+    sizes = np.sum([pc.binary_length(column).to_numpy(zero_copy_only=False) for column in columns], axis=0)
+    _check_sizes(np.asarray(sizes, np.int64), limits)
+    return fingerprints.of_array(columns[0] if len(columns) == 1 else join(columns))
+
+
+def _is_id(kind: Any) -> bool:
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds) or bool(pa.types.is_fixed_size_binary(kind))
+
+
+def _check_count(count: int, limits: Limits) -> None:
+    if count > limits.ids_per_request:
+        raise TooLarge(f"{count} ids in one request; at most {limits.ids_per_request} are taken")
+
+
+def _check_null(columns: list[Any], names: list[str]) -> None:
+    for column, name in zip(columns, names, strict=True):
+        if column.null_count:
+            _refuse("null", np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False)), name)
+
+
+def _check_sizes(sizes: NDArray[np.int64], limits: Limits) -> None:
+    if not len(sizes):
+        return
+    if not sizes.all():
+        _refuse("empty", np.flatnonzero(sizes == 0), "id")
+    if sizes.max() > limits.id_bytes:
+        at = int(sizes.argmax())
+        raise TooLarge(f"the id at place {at} has {sizes[at]} bytes; at most {limits.id_bytes} are taken")
+
+
+def _refuse(what: str, places: NDArray[np.intp], column: str) -> None:
+    first = places[:PLACES_SHOWN].tolist()
+    raise NullId(
+        f"{len(places)} ids are {what} in {column}, the first at places {first}: rows without an id would all be "
+        "one; filter them out or give them an id. Nothing was written",
+        column=column,
+        count=len(places),
+        places=first,
+    )

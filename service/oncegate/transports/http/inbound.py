@@ -1,0 +1,169 @@
+"""The way in, the same for every route that writes. In this order, all before any effect:
+
+1. content type, `Accept`      415, 406
+2. body length against limits  411, 413: before a byte of it is read
+3. namespace, marks            404, 503, 409
+4. admission                   503: requests and bytes are reserved from Content-Length
+5. the body itself             400 when it ends early, 504 when it does not come
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+from fastapi import Request
+
+from oncegate.core.errors import (
+    BadRequest,
+    DeadlinePassed,
+    LengthRequired,
+    Recovering,
+    TooLarge,
+)
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.shard import Shard
+from oncegate.transports.http import identifiers
+from oncegate.transports.http.negotiation import accepted, content_type
+
+T = TypeVar("T")
+
+# A body that does not come holds its reservation; nobody's network needs longer for 32 MiB.
+BODY_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class Inbound:
+    """One admitted request: its shard, what is left of its time, its whole body."""
+
+    request: Request
+    shard: Shard
+    deadline: Deadline
+    body: bytes
+
+    def header(self, name: str) -> str:
+        """A header that must be there."""
+        value = self.request.headers.get(name)
+        if value is None:
+            raise BadRequest(f"the header {name} is missing")
+        return value
+
+    @property
+    def limits(self) -> Limits:
+        return gateway_of(self.request).limits
+
+    @property
+    def token(self) -> bytes:
+        return identifiers.hex_bytes(self.header("Oncegate-Token"), 16, "Oncegate-Token")
+
+    @property
+    def call(self) -> int:
+        return whole_number(self.header("Oncegate-Call"), "Oncegate-Call")
+
+
+def gateway_of(request: Request) -> Gateway:
+    """The gateway behind this door; Recovering while it is being opened."""
+    gateway: Gateway | None = request.app.state.gateway
+    if gateway is None:
+        raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
+    return gateway
+
+
+def shard_of(request: Request) -> Shard:
+    """The shard of the path's namespace, if it stands where the request's marks say.
+
+    Raises NotFound, Recovering, LedgerBehind.
+    """
+    shard = gateway_of(request).shard(request.path_params["namespace"])
+    for mark in identifiers.marks(request.headers.get("Oncegate-Ledger", "")):
+        shard.require(mark)
+    return shard
+
+
+@asynccontextmanager
+async def admitted(request: Request, reads: Sequence[str], writes: Sequence[str]) -> AsyncIterator[Inbound]:
+    """The request with its body, holding its share of what may be in flight until the answer is made.
+
+    `reads`: content types it takes; none: no body at all. `writes`: content types it can answer with.
+    """
+    if reads:
+        content_type(request, reads)
+    accepted(request, writes)
+    gateway = gateway_of(request)
+    deadline = deadline_of(request)
+    size_bytes = body_length(request, bool(reads))
+    if size_bytes > gateway.limits.body_bytes:
+        raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")
+    shard = shard_of(request)
+    with gateway.admission.hold(size_bytes):
+        body = await read_body(request, size_bytes, deadline)
+        yield Inbound(request, shard, deadline, body)
+
+
+def deadline_of(request: Request) -> Deadline:
+    """The time this request has, from the moment it is here."""
+    given = request.headers.get("Oncegate-Timeout-Ms")
+    return Deadline(gateway_of(request).clock, None if given is None else whole_number(given, "Oncegate-Timeout-Ms"))
+
+
+def body_length(request: Request, wanted: bool) -> int:
+    """The body's length as declared; a body of unknown length is refused."""
+    if "Transfer-Encoding" in request.headers:
+        raise LengthRequired("chunked bodies are not read: room is reserved from Content-Length before reading")
+    given = request.headers.get("Content-Length")
+    if given is None:
+        if wanted:
+            raise LengthRequired("the header Content-Length is missing")
+        return 0
+    length = whole_number(given, "Content-Length", 2**63 - 1)
+    if length and not wanted:
+        raise BadRequest(f"this call takes no body, {length} bytes were announced")
+    return length
+
+
+async def read_body(request: Request, size_bytes: int, deadline: Deadline) -> bytes:
+    """Exactly `size_bytes`; BadRequest when the caller goes away before, DeadlinePassed when it takes too long."""
+    if size_bytes == 0:
+        return b""
+    left_ms = deadline.left_ms
+    timeout_s = BODY_TIMEOUT_S if left_ms is None else min(BODY_TIMEOUT_S, max(left_ms, 0) / 1000)
+    parts: list[bytes] = []
+    try:
+        async with asyncio.timeout(timeout_s):
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise BadRequest(f"the body ended after {_size(parts)} of {size_bytes} bytes; nothing was written")
+                parts.append(message.get("body", b""))
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise DeadlinePassed(
+            f"{_size(parts)} of {size_bytes} bytes of the body came in {timeout_s:g} s; nothing was written"
+        ) from None
+    if _size(parts) != size_bytes:
+        raise BadRequest(f"the body has {_size(parts)} bytes, Content-Length said {size_bytes}; nothing was written")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _size(parts: Sequence[bytes]) -> int:
+    return sum(map(len, parts))
+
+
+def whole_number(text: str, what: str, largest: int = 2**32 - 1) -> int:
+    """A decimal number from 0 to `largest`; no sign, no spaces."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 20) or int(text) > largest:
+        raise BadRequest(f"{what}: a whole number from 0 to {largest} is wanted, not {text[:40]!r}")
+    return int(text)
+
+
+def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """The JSON body as a message; BadRequest with the place where it does not fit."""
+    try:
+        return decoder.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"the JSON body cannot be read: {error}") from error

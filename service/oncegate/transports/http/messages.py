@@ -1,0 +1,221 @@
+"""The JSON messages: what is read, what is answered. OpenAPI's schemas are made from these types.
+
+Identifiers on the wire: token and nonce 32 hex digits, claim 26 characters of Crockford's base32, digests and
+fingerprints hex. Unknown members are refused, so that a misspelt option is an error and not a default.
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+
+from oncegate.core.verdicts import VERDICTS, Flag, VerdictRow
+
+Token = Annotated[str, Meta(description="128 random bits as 32 hex digits, dashes allowed: one per attempt")]
+Hex32 = Annotated[str, Meta(description="16 bytes as 32 hex digits")]
+Hex64 = Annotated[str, Meta(description="32 bytes as 64 hex digits")]
+U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Id = str | list[str | None] | None
+Ids = Annotated[
+    list[Id],
+    Meta(description="strings, or lists of strings where several columns are the id; null and empty are refused"),
+]
+
+
+class Read(Struct, forbid_unknown_fields=True):
+    """Base of what is read."""
+
+
+class ClaimRequest(Read):
+    token: Token
+    call: U32
+    ids: Ids
+    lease_ms: U32 | None = None
+
+
+def verdict_members(row: VerdictRow) -> dict[str, object]:
+    """The fixed members of a verdict; a flag that only says which number follows is the number's own member."""
+    flags = {str(flag.name).lower(): True for flag in Flag if flag in row.flags}
+    return {"verdict": row.verdict.name} | {name: on for name, on in flags.items() if name != row.number}
+
+
+def _verdict_struct() -> Any:
+    names = tuple(dict.fromkeys(row.verdict.name for row in VERDICTS))
+    flags = dict.fromkeys(name for row in VERDICTS for name in verdict_members(row) if name != "verdict")
+    numbers = dict.fromkeys(row.number for row in VERDICTS if row.number is not None)
+    fields: list[Any] = [("verdict", Literal[names])]
+    fields += [(name, bool, False) for name in flags]
+    fields += [(name, U32 | UnsetType, UNSET) for name in numbers]
+    return defstruct("VerdictMessage", fields, omit_defaults=True, frozen=True, module=__name__)
+
+
+# Made from core's table: a verdict added there is a member here.
+if TYPE_CHECKING:
+    VerdictMessage = Any
+else:
+    VerdictMessage = _verdict_struct()
+
+
+class ClaimReply(Struct, frozen=True):
+    claim: str | None
+    lease_ms: int
+    verdicts: list[VerdictMessage]
+
+
+class SettleReply(Struct, frozen=True):
+    claim: str
+    state: Literal["OPEN", "DONE", "RELEASED"]
+    settled: int
+    taken_over: int
+    lease_ms: int
+
+
+class PartitionOffset(Struct, frozen=True):
+    partition: int
+    first_offset: int
+
+
+class ProduceReply(Struct, frozen=True):
+    rows: int
+    offsets: list[PartitionOffset]
+
+
+class BatchName(Read):
+    app: str
+    version: str
+    topic: str
+    write_id: str = ""
+
+
+class StageQuery(BatchName, kw_only=True):
+    owner: str
+    chunk: U32
+
+
+class StageReply(Struct, frozen=True):
+    outcome: Literal["STAGED", "COMMITTED"]
+    rows: int
+    fingerprint: Hex32
+    chunk: int
+
+
+class WinnerMessage(Read):
+    token: Token
+    chunks: U32
+    rows: Offset
+    fingerprint: Hex32
+
+
+class CommitRequest(Read):
+    name: BatchName
+    nonce: Hex32
+    winners: list[WinnerMessage]
+    run: str | None = None
+    digest: Hex64 | None = None
+    previous_digest: Hex64 | None = None
+    on_replay_mismatch: Literal["fail", "first_wins"] = "fail"
+
+
+class CommitReply(Struct, frozen=True):
+    outcome: Literal["COMMITTED", "DUPLICATE"]
+    rows: int
+    first_offset: int
+    suppressed_rows: int
+    takeover_rows: int
+    warning: str | UnsetType = UNSET
+
+
+class AbortRequest(Read):
+    name: BatchName
+    tokens: list[Token]
+
+
+class AbortReply(Struct, frozen=True):
+    outcome: Literal["ABORTED", "COMMITTED"]
+    removed: int
+
+
+class TopicReply(Struct, frozen=True):
+    topic: str
+    partitions: int
+    schema: str
+    low_offsets: list[int]
+    high_offsets: list[int]
+
+
+class TopicsReply(Struct, frozen=True):
+    topics: list[str]
+
+
+class RecordsReply(Struct, frozen=True):
+    records: list[dict[str, Any]]
+    first_offset: int
+    next_offset: int
+    high_offset: int
+
+
+class NamespaceReply(Struct, frozen=True):
+    namespace: str
+    ledger: str
+    counters: dict[str, int]
+
+
+class NamespacesReply(Struct, frozen=True):
+    namespaces: list[str]
+
+
+class ExplainReply(Struct, frozen=True, omit_defaults=True):
+    state: Literal["ABSENT", "CLAIMED_LIVE", "CLAIMED_OVER", "DONE"]
+    claim: str | None = None
+    token: str | None = None
+    call: int | None = None
+    lease_left_ms: int | None = None
+    position: int | None = None
+    wall_ms: int | None = None
+    takeover: bool = False
+
+
+class WayMessage(Struct, frozen=True):
+    promise: str
+    means: str
+
+
+class CapabilitiesReply(Struct, frozen=True):
+    writes: dict[str, WayMessage]
+    ids: list[str]
+    rows: list[str]
+    ledger: str
+    credentials: str
+
+
+class VersionReply(Struct, frozen=True):
+    version: str
+    api: str
+    semantics: str
+
+
+class HealthReply(Struct, frozen=True):
+    status: str
+    namespaces: dict[str, str]
+
+
+class Problem(Struct, frozen=True):
+    """RFC 9457, with what to do (`action`) and what is known of the effect. Further members depend on the code."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    action: Literal["retry", "fix", "stop"]
+    effect: Literal["none", "unknown"]
+    trace_id: str
+    retry_after_ms: int | UnsetType = UNSET
+
+
+class ErrorReply(Struct, frozen=True):
+    code: str
+    title: str
+    status: int
+    action: Literal["retry", "fix", "stop"]
+    effect: Literal["none", "unknown"]

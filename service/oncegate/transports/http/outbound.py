@@ -1,0 +1,24 @@
+"""The way out: bodies with their type, and the mark of the ledger that the answer rests on."""
+
+from collections.abc import Mapping
+
+from fastapi import Response
+
+from oncegate.engine.shard import Shard
+from oncegate.transports.http import codecs, identifiers
+from oncegate.transports.http.negotiation import JSON
+
+
+def json_reply(message: object, status: int = 200, shard: Shard | None = None) -> Response:
+    """A message as JSON; with `shard`, its mark."""
+    return reply(codecs.encode(message), JSON, shard, status=status)
+
+
+def reply(
+    body: bytes, media: str, shard: Shard | None, headers: Mapping[str, str] | None = None, status: int = 200
+) -> Response:
+    """A body as it is; with `shard`, the last durable place of its ledger, at or after what was answered."""
+    sent = dict(headers or {})
+    if shard is not None:
+        sent["Oncegate-Ledger"] = identifiers.mark_text(shard.mark)
+    return Response(body, status, sent, media)

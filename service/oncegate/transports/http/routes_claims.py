@@ -1,0 +1,100 @@
+"""Free ids: claim, renew, complete, release, explain."""
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Query, Request, Response
+
+from oncegate.core.decisions import IdState, Verb
+from oncegate.engine.requests import ClaimAsk
+from oncegate.index.claims import Explained
+from oncegate.transports.http import codecs, identifiers, ids, messages, operations
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of, whole_number
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
+from oncegate.transports.http.outbound import json_reply, reply
+
+router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
+
+_CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
+# What each door reads, and what it answers with.
+DOORS = {JSON: JSON, PACKED: PACKED, ARROW: PACKED}
+
+
+@router.post("/ids:claim", openapi_extra=operations.CLAIM)
+async def claim(request: Request) -> Response:
+    """May I write these? One verdict per id, in order; a duplicate is a success."""
+    media = content_type(request, list(DOORS))
+    async with admitted(request, [media], [DOORS[media]]) as inbound:
+        ask = _ask_json(inbound) if media == JSON else _ask_raw(inbound, media)
+        answer = await inbound.shard.claim(ask, inbound.deadline)
+        body = codecs.claim_json(answer) if media == JSON else codecs.claim_packed(answer)
+        return reply(body, DOORS[media], inbound.shard)
+
+
+def _ask_json(inbound: Inbound) -> ClaimAsk:
+    message = decoded(inbound.body, _CLAIM)
+    token = identifiers.hex_bytes(message.token, 16, "token")
+    fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+    return ClaimAsk(token, message.call, fingerprints, message.lease_ms)
+
+
+def _ask_raw(inbound: Inbound, media: str) -> ClaimAsk:
+    lease = inbound.request.headers.get("Oncegate-Lease-Ms")
+    lease_ms = None if lease is None else whole_number(lease, "Oncegate-Lease-Ms")
+    token, call = inbound.token, inbound.call
+    read = ids.of_packed if media == PACKED else ids.of_arrow
+    return ClaimAsk(token, call, read(inbound.body, inbound.shard.fingerprints, inbound.limits), lease_ms)
+
+
+@router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
+async def renew(request: Request) -> Response:
+    """I am still at it: a full lease from now."""
+    return await _settle(request, Verb.RENEW)
+
+
+@router.post("/claims/{claim}:complete", openapi_extra=operations.COMPLETE)
+async def complete(request: Request) -> Response:
+    """They are written: DUPLICATE for everyone from now on."""
+    return await _settle(request, Verb.COMPLETE)
+
+
+@router.post("/claims/{claim}:release", openapi_extra=operations.RELEASE)
+async def release(request: Request) -> Response:
+    """I have not written them and will not: free for everyone at once."""
+    return await _settle(request, Verb.RELEASE)
+
+
+async def _settle(request: Request, verb: Verb) -> Response:
+    async with admitted(request, [], [JSON]) as inbound:
+        claim_id = identifiers.claim_bytes(request.path_params["claim"])
+        answer = await inbound.shard.settle(verb, claim_id, inbound.deadline)
+        return reply(codecs.settle_json(answer), JSON, inbound.shard)
+
+
+@router.get("/ids:explain", openapi_extra=operations.EXPLAIN)
+async def explain(
+    request: Request,
+    columns: Annotated[list[str], Query(alias="id", min_length=1, description="once per column of the id")],
+) -> Response:
+    """What is known about one id: its state, who holds it, since when, how long the lease still runs."""
+    accepted(request, [JSON])
+    shard = shard_of(request)
+    fingerprint = ids.of_json(
+        [columns[0] if len(columns) == 1 else list(columns)], shard.fingerprints, gateway_of(request).limits
+    )
+    return json_reply(_explained(await shard.explain(fingerprint.tobytes())), shard=shard)
+
+
+def _explained(known: Explained) -> messages.ExplainReply:
+    held = known.claim is not None
+    state: Any = known.state.name
+    return messages.ExplainReply(
+        state=state,
+        claim=None if known.claim is None else identifiers.claim_text(known.claim),
+        token=None if known.token is None else known.token.hex(),
+        call=known.call if held else None,
+        lease_left_ms=known.lease_left_ms if known.state is IdState.CLAIMED_LIVE else None,
+        position=known.position if held else None,
+        wall_ms=known.wall_ms if held else None,
+        takeover=known.takeover,
+    )

@@ -1,0 +1,82 @@
+"""The server under the application: uvicorn, told to speak our errors and to leave signals alone."""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from oncegate.core.errors import BadRequest
+from oncegate.transports.http import problems
+
+# Longer than the pause between two micro-batches, so that writers keep their connection.
+KEEP_ALIVE_S = 75
+
+
+class Protocol(HttpToolsProtocol):
+    """What is no HTTP at all is answered by a problem too."""
+
+    def send_400_response(self, msg: str) -> None:
+        trace_id = secrets.token_hex(16)
+        body = problems.encode(
+            BadRequest("this is not an HTTP request that can be read; nothing was written"), trace_id
+        )
+        status = HTTPStatus.BAD_REQUEST
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + body)
+        self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """A server that the program stops; `drain` finishes what was begun."""
+
+    def __init__(self, app: FastAPI, shutdown_ms: int) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Protocol,
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                log_level="error",
+                server_header=False,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=max(1, shutdown_ms // 1000),
+            )
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    def begin(self, sock: socket.socket) -> "asyncio.Task[None]":
+        self._task = asyncio.create_task(self.serve([sock]), name="http server")
+        return self._task
+
+    async def drain(self) -> None:
+        """Accept nothing more, answer what is in flight, return when all connections are closed. Idempotent."""
+        self.should_exit = True
+        if self._task is not None:
+            await self._task
+
+
+@asynccontextmanager
+async def listening(app: FastAPI, sock: socket.socket, shutdown_ms: int) -> AsyncIterator[Server]:
+    """The application served on a bound socket, drained at the end."""
+    server = Server(app, shutdown_ms)
+    server.begin(sock)
+    try:
+        yield server
+    finally:
+        await server.drain()

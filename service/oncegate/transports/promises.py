@@ -1,0 +1,42 @@
+"""What each way to write promises: one table for capabilities, the log's first line and the documents."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Way:
+    """`name` as in Spark's option `write`."""
+
+    name: str
+    promise: str
+    meaning: str
+
+
+WAYS: tuple[Way, ...] = (
+    Way(
+        "staged",
+        "effectively once",
+        "the gateway publishes a named batch when its driver commits it, all or nothing, once per name",
+    ),
+    Way(
+        "claim",
+        "at least once, duplicates bounded by takeovers",
+        "the caller asks, writes to its own sink and completes; an id is written twice only if its lease ran out and "
+        "another took it over, which is counted",
+    ),
+    Way(
+        "plain",
+        "at least once",
+        "no ids, on purpose: a repeated request is written again; the baseline of every comparison",
+    ),
+)
+
+CREDENTIALS = "none: this gateway listens on loopback only"
+
+
+def promise_line(namespace: str, ledger: str, created: bool) -> str:
+    """The log's first line about a namespace."""
+    lasting = "forgotten when this process ends" if ledger.startswith("memory:") else "durable, synced each commit"
+    ways = "; ".join(f"{way.promise} for {way.name}" for way in WAYS)
+    new = " NEW, EMPTY" if created else ""
+    return f"namespace {namespace}:{new} ledger {ledger} ({lasting}); {ways}"
