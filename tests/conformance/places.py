@@ -1,8 +1,12 @@
 """Where the ledgers under test live."""
 
+import shutil
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
 
+from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Ledgers
 from oncegate.testing import Place
@@ -24,3 +28,28 @@ class MemoryPlace:
 @asynccontextmanager
 async def memory_place() -> AsyncIterator[Place]:
     yield MemoryPlace()
+
+
+class LogPlace:
+    """Folders, a new one after each crash. A copy taken while the owner runs is what a kill -9 leaves."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._life = 0
+
+    def _here(self) -> Path:
+        return self._folder / str(self._life)
+
+    def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
+        return open_log(str(self._here() / "data"), create=self._life == 0)
+
+    def crash(self) -> None:
+        before = self._here()
+        self._life += 1
+        shutil.copytree(before, self._here())
+
+
+@asynccontextmanager
+async def log_place() -> AsyncIterator[Place]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield LogPlace(Path(folder))

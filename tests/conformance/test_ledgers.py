@@ -4,9 +4,9 @@ import pytest
 
 from oncegate.ledgers import SCHEMES
 from oncegate.testing.ledger_checks import CHECKS
-from tests.conformance.places import memory_place
+from tests.conformance.places import log_place, memory_place
 
-PLACES = {"memory": memory_place}
+PLACES = {"memory": memory_place, "log": log_place}
 
 
 def test_every_scheme_has_a_place_here() -> None:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from oncegate.core.errors import NotFound
+from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Ledgers
 
@@ -21,6 +22,7 @@ async def _open_memory(place: str, create: bool, witness: str | None) -> AsyncIt
 
 SCHEMES: dict[str, Opener] = {
     "memory": _open_memory,
+    "log": open_log,
 }
 
 

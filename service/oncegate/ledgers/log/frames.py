@@ -1,0 +1,108 @@
+"""The bytes of a segment file. Integers are little-endian; everything begins on a 4,096-byte boundary.
+
+    segment  header block | frame | frame | ...
+    header   "OGS1" | segment u32 | epoch u64 | first position u64 | ledger id 16 | predecessor's id 16
+             | key check 16 | previous chain 16 | check 16 | zeros to the end of the block
+    frame    "OGF1" | body length u32 | first position u64 | count u32 | previous chain 16 | chain 16
+             | header check 8 | body | zeros to the end of the block
+
+A frame is one append; its entries have the positions from `first position` on. The chain is a hash, keyed with
+the ledger's id, over the previous chain, the header's numbers and the body: a frame fits in one place of one
+history. The header check also covers segment and offset, so no copy of a frame elsewhere looks like one.
+"""
+
+import hashlib
+import struct
+from dataclasses import dataclass
+
+from oncegate.ledgers.log.disk import BLOCK_BYTES, padded
+
+_SEGMENT = struct.Struct("<4sIQQ16s16s16s16s16s")
+_FRAME = struct.Struct("<4sIQI16s16s8s")
+_NUMBERS = struct.Struct("<IQI")
+_PLACE = struct.Struct("<IQ")
+_SEGMENT_MAGIC = b"OGS1"
+_FRAME_MAGIC = b"OGF1"
+NO_LEDGER = bytes(16)
+FIRST_CHAIN = bytes(16)
+FRAME_HEADER_BYTES = _FRAME.size
+BODY_BYTES_MAX = 1 << 30  # what a length field may say; an append beyond it is a bug of the caller
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentHeader:
+    """`predecessor`: the id that the ledger had until this segment; zeros, when it is still the same."""
+
+    segment: int
+    epoch: int
+    first_position: int
+    ledger: bytes
+    predecessor: bytes
+    key_check: bytes
+    previous_chain: bytes
+
+    def encode(self) -> bytes:
+        fields = (self.segment, self.epoch, self.first_position, self.ledger, self.predecessor)
+        raw = _SEGMENT.pack(_SEGMENT_MAGIC, *fields, self.key_check, self.previous_chain, bytes(16))[:-16]
+        return (raw + hashlib.sha256(raw).digest()[:16]).ljust(BLOCK_BYTES, b"\0")
+
+    @classmethod
+    def decode(cls, block: bytes) -> "SegmentHeader | None":
+        """None unless the whole block is just what `encode` made."""
+        if len(block) < BLOCK_BYTES or block[:4] != _SEGMENT_MAGIC:
+            return None
+        _, segment, epoch, first, ledger, predecessor, check, previous, _ = _SEGMENT.unpack_from(block)
+        header = cls(segment, epoch, first, ledger, predecessor, check, previous)
+        return header if header.encode() == block[:BLOCK_BYTES] else None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameHeader:
+    """`end` is the block boundary behind the frame."""
+
+    offset: int
+    length: int
+    first_position: int
+    count: int
+    previous_chain: bytes
+    chain: bytes
+
+    @property
+    def body_at(self) -> int:
+        return self.offset + _FRAME.size
+
+    @property
+    def end(self) -> int:
+        return self.offset + padded(_FRAME.size + self.length)
+
+    @property
+    def last_position(self) -> int:
+        return self.first_position + self.count - 1
+
+
+def chain_of(ledger: bytes, previous: bytes, first_position: int, count: int, body: bytes | memoryview) -> bytes:
+    """16 bytes. SHA-256 and not BLAKE2: with the processor's instructions it reads twice as fast."""
+    digest = hashlib.sha256(ledger + previous + _NUMBERS.pack(len(body), first_position, count))
+    digest.update(body)
+    return digest.digest()[:16]
+
+
+def _header_check(ledger: bytes, segment: int, offset: int, raw: bytes) -> bytes:
+    return hashlib.sha256(ledger + _PLACE.pack(segment, offset) + raw).digest()[:8]
+
+
+def encode_header(ledger: bytes, segment: int, header: FrameHeader) -> bytes:
+    numbers = (header.length, header.first_position, header.count)
+    raw = _FRAME.pack(_FRAME_MAGIC, *numbers, header.previous_chain, header.chain, bytes(8))[:-8]
+    return raw + _header_check(ledger, segment, header.offset, raw)
+
+
+def decode_header(ledger: bytes, segment: int, data: bytes | memoryview, offset: int) -> FrameHeader | None:
+    """The frame header at `offset`, None when its check says there is none; the body is not looked at."""
+    raw = bytes(data[offset : offset + _FRAME.size])
+    if len(raw) < _FRAME.size or raw[:4] != _FRAME_MAGIC:
+        return None
+    _, length, first, count, previous, chain, check = _FRAME.unpack(raw)
+    if check != _header_check(ledger, segment, offset, raw[:-8]) or length > BODY_BYTES_MAX:
+        return None
+    return FrameHeader(offset, length, first, count, previous, chain)

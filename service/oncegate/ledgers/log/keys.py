@@ -1,0 +1,37 @@
+"""The key file of a namespace: 32 random bytes and a check of 16, readable by its owner only."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.log.disk import Disk, replace_file
+
+KEY_NAME = "key"
+_KEY_BYTES = 32
+
+
+def write_new_key(disk: Disk, folder: Path) -> bytes:
+    key = os.urandom(_KEY_BYTES)
+    replace_file(disk, folder / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
+    return key
+
+
+def read_key(disk: Disk, folder: Path) -> bytes:
+    """LedgerDamaged when there is no whole key file."""
+    path = folder / KEY_NAME
+    data = disk.read(path) if path.exists() else b""
+    key = data[:_KEY_BYTES]
+    if not data or data[_KEY_BYTES:] != _check(b"file", key):
+        state = "cannot be read" if data else "is missing"
+        raise LedgerDamaged(f"the key file {path} {state}; without it every id would look new: put it back from a copy")
+    return key
+
+
+def key_check(key: bytes) -> bytes:
+    """16 bytes that tell one key from another and give none away."""
+    return _check(b"ledger", key)
+
+
+def _check(purpose: bytes, key: bytes) -> bytes:
+    return hashlib.sha256(b"oncegate key " + purpose + b":" + key).digest()[:16]

@@ -1,0 +1,228 @@
+"""The embedded ledger: one append is one frame, one write and one sync, plus one sync per output file."""
+
+import asyncio
+import contextlib
+from bisect import bisect_right
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
+from oncegate.ledgers.catalog import Dropped, Held, Published, Trimmed, Wrote
+from oncegate.ledgers.log.body import Body, Change, Location, encode_body
+from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
+from oncegate.ledgers.log.frames import BODY_BYTES_MAX
+from oncegate.ledgers.log.outputs import Living, OutputWriter, read_range
+from oncegate.ledgers.log.recovery import Found, LedgerPlace, Owned, frame_body, frame_mark
+from oncegate.ledgers.log.segments import NoRoom, SegmentWriter, Walk
+from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, WriteRange
+
+SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
+WITNESS_SYNC_S = 1.0
+_NOWHERE = Location(0, 0, 0, 0, b"")
+T = TypeVar("T")
+
+
+class LogLedger:
+    """`ports.Ledger` over one folder. Made by `recovery`; `guard` raises LedgerFenced when the folder is lost."""
+
+    def __init__(self, disk: Disk, place: LedgerPlace, found: Found, owned: Owned, guard: Callable[[], None]) -> None:
+        self._disk = disk
+        self._place = place
+        self._guard = guard
+        self._catalog = found.catalog
+        self._living = Living(found.catalog.places())
+        self._segment = owned.segment
+        self._witness = owned.witness
+        self._outputs = OutputWriter(disk, place.outputs, owned.segment.header.epoch)
+        self._firsts = [*found.walk.firsts, (owned.segment.header.segment, owned.segment.header.first_position)]
+        self._mark = Mark(place.ledger, found.mark.position, found.mark.chain)
+        self._dead: OncegateError | None = None
+        self._one = asyncio.Lock()
+        # A thread of its own: fetches may fill the loop's pool, and appends must not wait for them.
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"ledger {place.namespace}")
+        self._closing = asyncio.Event()
+        self._keeper = asyncio.create_task(self._keep_witness(), name=f"witness of {place.namespace}")
+
+    @property
+    def mark(self) -> Mark:
+        return self._mark
+
+    @property
+    def epoch(self) -> int:
+        return self._segment.header.epoch
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the port says. A caller that is cancelled does not stop it: it is done or refused, whole.
+
+        ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
+        """
+        plan = [_change(output) for output in outputs]
+        ranges = [output for output in outputs if isinstance(output, WriteRange)]
+        await self._alone(self._append(list(entries), plan, ranges))
+        return self._mark
+
+    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
+        """As the port says; durable when it returns."""
+        await self._alone(self._append([], [Trimmed(topic, partition, before_offset)], []))
+        return self._catalog.offsets(topic, partition)[0]
+
+    async def _alone(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        task.add_done_callback(_look_at_the_error)
+        await asyncio.shield(task)
+
+    async def _append(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> None:
+        async with self._one:
+            self._require_alive()
+            self._catalog.check(plan)
+            if sum(map(len, entries)) > BODY_BYTES_MAX // 2:
+                raise ValueError(f"one append may have {BODY_BYTES_MAX // 2} bytes of entries")
+            if not entries and not any(self._changes_something(change) for change in plan):
+                return
+            changes = await self._in_writer(self._write, entries, plan, ranges)
+            self._apply(changes)
+            if entries:
+                end = self._segment.end
+                self._mark = Mark(self._place.ledger, end.position, end.chain[:8])
+
+    def _changes_something(self, change: Change) -> bool:
+        if isinstance(change, Trimmed):
+            return self._catalog.would_trim(change.topic, change.partition, change.before_offset)
+        return True
+
+    def _write(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> list[Change]:
+        """In the writer's thread: 1. output files, synced. 2. The frame, synced. 3. The witness. Then the answer.
+
+        Nothing is acknowledged before 2. A crash between 1 and 2 leaves bytes that no frame names.
+        """
+        try:
+            self._guard()
+            locations = iter(self._outputs.write(ranges))
+            changes = [
+                Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
+                for change in plan
+            ]
+            self._write_frame(len(entries), encode_body(Body(entries, changes)))
+            self._outputs.settle()
+            self._witness.see(self._segment.end)
+        except NoRoom as error:
+            raise LedgerFull(f"the disk below {self._place.shard} is full ({error}); nothing was written") from error
+        except LedgerFenced as error:
+            self._dead = error
+            raise
+        except BaseException as error:
+            self._dead = LedgerDown(
+                f"writing below {self._place.shard} failed after position {self._segment.end.position} ({error}); "
+                "whether this was written is unknown until the ledger is opened anew"
+            )
+            raise self._dead from error
+        return changes
+
+    def _write_frame(self, count: int, body: bytes) -> None:
+        try:
+            if self._segment.end_after(len(body)) > SEGMENT_BYTES and self._segment.end.offset > BLOCK_BYTES:
+                self._rotate()
+            self._segment.append(count, body)
+        except NoRoom:
+            self._outputs.roll_back()
+            raise
+
+    def _rotate(self) -> None:
+        header = self._segment.next_header()
+        new = SegmentWriter(self._disk, self._place.shard, header)
+        self._segment.close()
+        self._segment = new
+        self._firsts.append((header.segment, header.first_position))
+
+    def _apply(self, changes: list[Change]) -> None:
+        released: list[Location] = []
+        for change in changes:
+            if isinstance(change, Wrote):
+                self._living.add(change.place)
+            released += self._catalog.apply(change)
+        gone = self._living.release(released)
+        if gone:
+            self._writer.submit(self._outputs.remove, gone)
+
+    def replay(self, from_position: int) -> Iterator[Replayed]:
+        """Durable entries as of now, read from the files and verified again; LedgerDamaged. Blocks."""
+        self._require_alive()
+        firsts = [first for _, first in self._firsts]
+        first_segment = self._firsts[max(0, bisect_right(firsts, max(1, from_position)) - 1)][0]
+        walk = Walk(self._disk, self._place.shard, first_segment=first_segment, stop=self._segment.end)
+        for frame in walk:
+            if frame.header.last_position < from_position:
+                continue
+            mark = frame_mark(frame)
+            for position, entry in enumerate(frame_body(frame).entries, frame.header.first_position):
+                if position >= from_position:
+                    yield Replayed(position, entry, mark)
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
+        """As the port says; each range's SHA-256 is verified. Reads beside the writer."""
+        self._require_alive()
+        found = self._catalog.find(topic, partition, offset, max_rows)
+        try:
+            return await asyncio.to_thread(self._read, found)
+        except FileNotFoundError as error:
+            self._catalog.find(topic, partition, offset, max_rows)  # OffsetTrimmed, if it was trimmed meanwhile
+            raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
+        except OSError as error:
+            raise LedgerDown(f"topic {topic} cannot be read from offset {offset} on: {error}") from error
+
+    def _read(self, found: list[Held[Location]]) -> list[Chunk]:
+        outputs = self._place.outputs
+        return [Chunk(held.first_offset, held.rows, read_range(self._disk, outputs, held.place)) for held in found]
+
+    async def _keep_witness(self) -> None:
+        while not self._closing.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), WITNESS_SYNC_S)
+            try:
+                if self._dead is None:
+                    await asyncio.to_thread(self._witness.sync)
+            except OSError as error:
+                self._dead = LedgerDown(
+                    f"the witness {self._place.witness} cannot be synced ({error}); open the ledger anew"
+                )
+
+    async def close(self) -> None:
+        """Finish what was begun, sync the witness, let go of the files. No effect when it is closed."""
+        async with self._one:
+            self._closing.set()
+            await asyncio.wait([self._keeper])
+            await self._in_writer(self._close_files)
+            self._writer.shutdown(wait=False)
+
+    def _close_files(self) -> None:
+        if self._dead is None:
+            self._dead = LedgerDown(f"the ledger in {self._place.shard} was closed; nothing was written")
+            with contextlib.suppress(OSError):  # it may lag
+                self._witness.sync()
+        for closing in (self._outputs.close, self._segment.close, self._witness.close):
+            with contextlib.suppress(OSError):
+                closing()
+
+    def _require_alive(self) -> None:
+        if self._dead is not None:
+            raise type(self._dead)(self._dead.detail)
+
+    def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
+        return asyncio.get_running_loop().run_in_executor(self._writer, function, *args)
+
+
+def _change(output: OutputChange) -> Change:
+    match output:
+        case WriteRange():
+            return Wrote(output.range_id, output.rows, _NOWHERE)
+        case PublishRanges():
+            return Published(output.topic, output.partition, output.first_offset, output.range_ids)
+        case DropRanges():
+            return Dropped(output.range_ids)
+
+
+def _look_at_the_error(task: "asyncio.Task[None]") -> None:
+    """A caller that was cancelled never asks for it."""
+    if not task.cancelled():
+        task.exception()

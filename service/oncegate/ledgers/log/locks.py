@@ -1,0 +1,72 @@
+"""Owning a folder: flock on the folder itself. There is no lock file that somebody could remove.
+
+`OWNER` in it names the process, for the message only.
+"""
+
+import contextlib
+import fcntl
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from oncegate.core.errors import LedgerBusy, LedgerFenced
+
+OWNER_NAME = "OWNER"
+
+
+class FolderLock:
+    """The folder at `path` is this object's until `close`; the system lets go when the process dies."""
+
+    def __init__(self, path: Path, shown: str) -> None:
+        """`shown`: what messages call it. LedgerBusy when another owns it; OSError when it cannot be opened."""
+        self._path = path
+        self._shown = shown
+        self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._inode = _inode(os.fstat(self._fd))
+            self.require()
+        except BlockingIOError as error:
+            os.close(self._fd)
+            raise LedgerBusy(
+                f"{shown} is owned by {_owner(path)}; two owners would both grant. "
+                "Stop that one, or give this one another folder."
+            ) from error
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def sign(self) -> None:
+        """Leave word of who owns it."""
+        process = psutil.Process()
+        (self._path / OWNER_NAME).write_text(f"{process.pid} {process.create_time():.0f}\n")
+
+    def require(self) -> None:
+        """LedgerFenced unless the path still names the folder that was locked: else another may own what is there."""
+        found = None
+        with contextlib.suppress(OSError):
+            found = _inode(os.stat(self._path))
+        if found != self._inode:
+            raise LedgerFenced(
+                f"{self._shown} is no longer the folder that was opened: it was moved, removed or replaced; "
+                "nothing was written"
+            )
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def _inode(stat: os.stat_result) -> tuple[int, int]:
+    return (stat.st_dev, stat.st_ino)
+
+
+def _owner(path: Path) -> str:
+    """`process 4711 (since 10:02)`, or what can be said when nothing readable was left."""
+    try:
+        pid, since_s = (path / OWNER_NAME).read_text().split()
+        since = datetime.fromtimestamp(int(since_s), UTC).astimezone()
+        return f"process {int(pid)} (since {since:%H:%M})"
+    except (OSError, ValueError):
+        return "another process"

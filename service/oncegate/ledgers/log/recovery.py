@@ -1,0 +1,193 @@
+"""Opening a ledger: first everything is read and judged, and nothing is touched; then it is repaired and owned.
+
+1. walk and verify every frame; fold the output changes           3. every named output file reaches its last range
+2. id, key and witness agree with what was found                  --- up to here nothing was touched ---
+4. the last segment is copied without what was never acknowledged, synced, read back, renamed: nobody knows
+   whether the last owner died of a failed sync, and the walk may have read the page cache
+5. a new segment begins the new epoch     6. the witness sees it
+7. files that no live range names are removed, files that no frame ever named are moved aside
+"""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from oncegate.core.errors import KeyMismatch, LedgerDamaged
+from oncegate.ledgers.catalog import Catalog, Wrote
+from oncegate.ledgers.log.body import Body, Location, decode_body
+from oncegate.ledgers.log.disk import TEMPORARY, Disk, replace_file
+from oncegate.ledgers.log.frames import NO_LEDGER, SegmentHeader
+from oncegate.ledgers.log.keys import key_check, read_key
+from oncegate.ledgers.log.outputs import Living, outputs_in, require_reach
+from oncegate.ledgers.log.segments import Frame, SegmentWriter, Walk, segment_path
+from oncegate.ledgers.log.witness import ACCEPT, Seen, WitnessWriter, read_witness
+from oncegate.ports import Mark
+
+OUTPUTS_NAME = "outputs"
+ASIDE_NAME = "aside"
+SHARD_NAME = "0"
+
+
+@dataclass(frozen=True)
+class LedgerPlace:
+    """Where one ledger lies, and the id that the list of ledgers gives it."""
+
+    namespace: str
+    folder: Path
+    witness: Path
+    ledger: bytes
+
+    @property
+    def shard(self) -> Path:
+        return self.folder / SHARD_NAME
+
+    @property
+    def outputs(self) -> Path:
+        return self.shard / OUTPUTS_NAME
+
+
+@dataclass
+class Found:
+    """What was read. `named`: every output file that some frame names, living or not."""
+
+    key: bytes
+    walk: Walk
+    header: SegmentHeader
+    mark: Mark
+    catalog: Catalog[Location]
+    named: set[tuple[int, int]]
+    seen: Seen | None
+
+
+def frame_body(frame: Frame) -> Body:
+    """LedgerDamaged when the frame is whole and yet not of this format."""
+    try:
+        body = decode_body(frame.body)
+        if len(body.entries) != frame.header.count:
+            raise ValueError(f"{len(body.entries)} entries instead of {frame.header.count}")
+    except ValueError as error:
+        raise LedgerDamaged(
+            f"segment {frame.segment.segment}, entry {frame.header.first_position}: not of a format that this version "
+            f"reads ({error}); nothing was changed, open it with the version that wrote it"
+        ) from error
+    return body
+
+
+def frame_mark(frame: Frame) -> Mark:
+    return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
+
+
+def inspect(disk: Disk, place: LedgerPlace, *, witnessed: bool = True) -> Found:
+    """Steps 1 to 3. LedgerDamaged, KeyMismatch; nothing is touched. `witnessed` False: whatever the witness says."""
+    key = read_key(disk, place.folder)
+    seen = read_witness(disk, place.witness) if witnessed else None
+    walk = Walk(disk, place.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
+    catalog: Catalog[Location] = Catalog()
+    named = set()
+    mark = None
+    for frame in walk:
+        for change in frame_body(frame).changes:
+            catalog.apply(change)
+            if isinstance(change, Wrote):
+                named.add(change.place.file)
+        if frame.header.count:
+            mark = frame_mark(frame)
+    header = walk.last
+    assert header is not None, "a walk without an error has read a header"
+    _require_identity(place, header, key)
+    if seen:
+        _require_witnessed(place, walk, seen)
+    require_reach(disk, place.outputs, catalog.places())
+    position = mark or Mark(header.ledger, 0, bytes(8))
+    return Found(key, walk, header, position, catalog, named, seen)
+
+
+def _require_identity(place: LedgerPlace, header: SegmentHeader, key: bytes) -> None:
+    if header.ledger != place.ledger:
+        raise LedgerDamaged(
+            f"{place.shard} holds ledger {header.ledger.hex()}, and the list of ledgers says {place.ledger.hex()}; "
+            "nothing was changed, put the folder back that belongs here"
+        )
+    if header.key_check != key_check(key):
+        raise KeyMismatch(
+            f"the key file in {place.folder} is not the one its ledger was written with, and every id would look new; "
+            "nothing was changed, put the right key file back"
+        )
+
+
+def _require_witnessed(place: LedgerPlace, walk: Walk, seen: Seen) -> None:
+    """The ledger reaches the place that the witness saw, and has the same history there."""
+    end = walk.end
+    if seen.ledger != place.ledger:
+        raise LedgerDamaged(
+            f"the witness {place.witness} is of ledger {seen.ledger.hex()}, {place.shard} holds {place.ledger.hex()}; "
+            "nothing was changed, name the right witness"
+        )
+    here = f"{place.shard} ends at position {end.position} (segment {end.segment}, byte {end.offset})"
+    there = f"position {seen.end.position} (segment {seen.end.segment}, byte {seen.end.offset})"
+    if (end.segment, end.offset) < (seen.end.segment, seen.end.offset):
+        raise LedgerDamaged(
+            f"{here}, and its witness {place.witness} saw {there}: {seen.end.position - end.position} acknowledged "
+            f"entries would be forgotten; nothing was changed, put the newer copy back, or {ACCEPT}"
+        )
+    if walk.chains.get((seen.end.segment, seen.end.offset)) != seen.end.chain:
+        raise LedgerDamaged(
+            f"{here}, but at {there} it is not what its witness {place.witness} saw: an older copy that went on; "
+            f"nothing was changed, put the right copy back, or {ACCEPT}"
+        )
+
+
+@dataclass
+class Owned:
+    """A ledger that is repaired and begins its new epoch."""
+
+    segment: SegmentWriter
+    witness: WitnessWriter
+
+
+def repair(disk: Disk, place: LedgerPlace, found: Found) -> Owned:
+    """Steps 4 to 7. NoRoom, OSError: the ledger is as it was or repaired, and nothing of it is lost."""
+    end = found.walk.end
+    whole = memoryview(found.walk.last_data)[: end.offset]
+    replace_file(disk, segment_path(place.shard, end.segment), [whole])
+    found.walk.last_data = b""
+    header = SegmentHeader(
+        segment=end.segment + 1,
+        epoch=found.header.epoch + 1,
+        first_position=end.position + 1,
+        ledger=place.ledger,
+        predecessor=NO_LEDGER if place.ledger == found.header.ledger else found.header.ledger,
+        key_check=found.header.key_check,
+        previous_chain=end.chain,
+    )
+    serial = found.seen.serial if found.seen else 0
+    with ExitStack() as on_error:
+        segment = SegmentWriter(disk, place.shard, header)
+        on_error.callback(segment.close)
+        witness = WitnessWriter(disk, place.witness, place.ledger, header.epoch, serial)
+        on_error.callback(witness.close)
+        witness.see(segment.end)
+        witness.sync()
+        _tidy(disk, place, found)
+        on_error.pop_all()
+    return Owned(segment, witness)
+
+
+def _tidy(disk: Disk, place: LedgerPlace, found: Found) -> None:
+    """Step 7. A file that no frame names is kept: it may tell a person what was never acknowledged."""
+    living = Living(found.catalog.places())
+    aside = place.shard / ASIDE_NAME
+    moved = False
+    for file, path in outputs_in(place.outputs).items():
+        if file in living:
+            continue
+        if file in found.named:
+            disk.unlink(path)
+        else:
+            disk.rename(path, aside / path.name)
+            moved = True
+    for path in place.shard.glob(f"*{TEMPORARY}"):
+        disk.unlink(path)
+    if moved:
+        disk.sync_folder(place.outputs)
+        disk.sync_folder(aside)
