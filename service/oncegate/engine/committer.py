@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from oncegate.core.entries import Entry, Probe, encode
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.engine.marks import Marks
-from oncegate.ports import Clock, Ledger, Mark, OutputChange
+from oncegate.ports import Clock, Ledger, OutputChange
 
 # How long a full ledger is left alone before one probe is appended.
 PROBE_MS = 1_000
@@ -49,17 +49,15 @@ class Committer:
         self._closing = False
         self._full: LedgerFull | None = None
         self._dead: OncegateError | None = None
-        self.next_position = ledger.mark.position + 1
-        marks.add(ledger.mark)
-
-    @property
-    def mark(self) -> Mark:
-        return self._ledger.mark
+        # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
+        self.mark = ledger.mark
+        self.next_position = self.mark.position + 1
+        marks.add(self.mark)
 
     @property
     def idle(self) -> bool:
         """Nothing waits for the ledger."""
-        return self.next_position == self._ledger.mark.position + 1
+        return self.next_position == self.mark.position + 1
 
     def check(self) -> None:
         """Raise why nothing can be written now, if so: LedgerFull, or what killed this committer."""
@@ -88,7 +86,7 @@ class Committer:
 
         LedgerFull: it was not written. LedgerDown: unknown.
         """
-        if position <= self._ledger.mark.position:
+        if position <= self.mark.position:
             return
         if self._dead is not None:
             raise self._dead
@@ -142,7 +140,7 @@ class Committer:
         except Exception as error:
             self._die(LedgerDown(f"the ledger failed ({error}); whether this was written is unknown"))
         else:
-            self._full = None
+            self._full, self.mark = None, mark
             self._marks.add(mark)
             for change in group:
                 change.settle()
@@ -160,7 +158,7 @@ class Committer:
         for change in reversed(group + self._pending):
             change.undo()
         self._pending = []
-        self.next_position = self._ledger.mark.position + 1
+        self.next_position = self.mark.position + 1
         self._full = error
         self._fail_waiters(error)
 

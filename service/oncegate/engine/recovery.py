@@ -71,10 +71,12 @@ class Owner:
             except (OncegateError, OSError) as error:
                 self._world.observer.event("ledger_lost", namespace=self.namespace, error=str(error))
                 if not self._first.done() or isinstance(error, Stop):
-                    return self._fail(error)
+                    self._fail(error)
+                    return
             except Exception as error:
                 self._world.observer.event("owner_failed", namespace=self.namespace, error=repr(error))
-                return self._fail(error)
+                self._fail(error)
+                return
             if not self._closing:
                 await self._world.clock.sleep_ms(pause_ms)
                 pause_ms = min(2 * pause_ms, REOPEN_MS_MAX)
