@@ -1,0 +1,77 @@
+"""Fingerprints of ids: 16 bytes, AES-128-CMAC over the id's exact bytes, keyed per namespace.
+
+Every door gives the same fingerprint for the same bytes. A pseudo-random function of the whole id: without the
+namespace's key nobody can make or foresee two ids of one fingerprint; whoever has the key can make such ids.
+Among q honest ids two are equal by accident with a probability of about q^2 / 2^129.
+
+A null is no id, and neither is an empty one: callers look for them (`null_or_empty`) before any effect.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from oncegate.core.errors import BadRequest, NullId
+from oncegate.index.cmac import Cmac
+from oncegate.index.octets import Octets, plain
+
+FUNCTION = 1  # AES-128-CMAC; stands in the ledger's first entry, so that another function gets another number
+FINGERPRINT_BYTES = 16
+KEY_BYTES = 32
+
+
+def derive(key: bytes, purpose: bytes) -> bytes:
+    """16 bytes for one purpose from a namespace's 32, by HKDF-SHA256 (RFC 5869) without salt; else ValueError."""
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a namespace's key has {KEY_BYTES} bytes, this one {len(key)}")
+    return HKDF(algorithm=SHA256(), length=16, salt=None, info=b"oncegate 1 " + purpose).derive(key)
+
+
+class Fingerprinter:
+    """Fingerprints under one namespace's key. `check`: 16 bytes that tell one key from another and nothing else.
+
+    Any number of threads may use one object.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self.check = derive(key, b"key check")
+        self._cmac = Cmac(derive(key, b"ids"))
+
+    def of_packed(self, data: bytes | memoryview) -> NDArray[np.uint64]:
+        """Fingerprints (n, 2) of n ids of 16 raw bytes each; BadRequest for a length that is no multiple of 16."""
+        octets = np.frombuffer(data, np.uint8)
+        rows, rest = divmod(len(octets), FINGERPRINT_BYTES)
+        if rest:
+            raise BadRequest(f"packed ids have 16 bytes each; {len(octets)} bytes are not a multiple of that")
+        return self._cmac.of_octets(Octets.of_width(octets, FINGERPRINT_BYTES, rows))
+
+    def of_array(self, array: pa.Array) -> NDArray[np.uint64]:
+        """Fingerprints (n, 2), C-contiguous, of the bytes of a string or binary array of any kind, sliced or not.
+
+        Raises:
+            NullId: the array has nulls, which must never share a fingerprint.
+            TypeError: another type.
+        """
+        array = plain(array)
+        if array.null_count:
+            raise NullId(f"{array.null_count} of {len(array)} ids are null")
+        return self._cmac.of_octets(Octets.of_array(array))
+
+
+def null_or_empty(array: pa.Array) -> NDArray[np.int64]:
+    """The places of the ids that are null or have no byte, ascending."""
+    array = plain(array)
+    return _places(pc.fill_null(pc.equal(pc.binary_length(array), 0), True))
+
+
+def longer_than(array: pa.Array, limit_bytes: int) -> NDArray[np.int64]:
+    """The places of the ids of more than `limit_bytes` bytes, ascending; nulls are not among them."""
+    array = plain(array)
+    return _places(pc.fill_null(pc.greater(pc.binary_length(array), limit_bytes), False))
+
+
+def _places(which: pa.BooleanArray) -> NDArray[np.int64]:
+    return np.flatnonzero(which.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)

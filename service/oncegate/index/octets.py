@@ -1,0 +1,130 @@
+"""Many byte strings that lie in one buffer, as arrays: what an Arrow string or binary array is underneath."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+_CELL = np.dtype("V16")
+
+
+@dataclass(frozen=True, slots=True)
+class Octets:
+    """String i is `data[starts[i] : starts[i] + lengths[i]]`. `data`: uint8; the others: int64[n].
+
+    stride: the length of every string when they are all equally long and lie one after the other, else None.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    stride: int | None
+
+    @classmethod
+    def between(cls, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> "Octets":
+        """The strings between consecutive offsets: n + 1 of them."""
+        lengths = np.diff(offsets)
+        equal = len(lengths) > 0 and lengths[0] == lengths[-1] and lengths.min() == lengths.max()
+        return cls(data, offsets[:-1], lengths, int(lengths[0]) if equal else None)
+
+    @classmethod
+    def of_width(cls, data: NDArray[np.uint8], width: int, rows: int, start: int = 0) -> "Octets":
+        """`rows` strings of `width` bytes each, from byte `start` on."""
+        starts = np.arange(rows, dtype=np.int64) * width + start
+        return cls(data, starts, np.broadcast_to(np.int64(width), rows), width)
+
+    @classmethod
+    def of_array(cls, array: pa.Array) -> "Octets":
+        """The values of an Arrow string or binary array of any kind, without a copy where its layout allows.
+
+        What lies under a null is unspecified. TypeError for other types.
+        """
+        array = plain(array)
+        if pa.types.is_fixed_size_binary(array.type):
+            width = array.type.byte_width
+            return cls.of_width(_bytes_of(array.buffers()[1]), width, len(array), array.offset * width)
+        _, offsets, data = array.buffers()
+        return cls.between(_bytes_of(data), _offsets_of(array, offsets))
+
+    def pick(self, rows: NDArray[np.intp]) -> "Octets":
+        """Some of the strings, in the order of `rows`."""
+        return Octets(self.data, self.starts.take(rows), self.lengths.take(rows), None)
+
+    def messages(self) -> Iterator[bytes]:
+        """The strings one by one: an object each, for few or long ones."""
+        for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
+            yield self.data[start : start + length].tobytes()
+
+    def strided(self, rows: slice, at: int, taken: int) -> NDArray[np.uint64]:
+        """Bytes at .. at + taken (at most 16) of some of equally long strings, zero-filled: (rows, 2)."""
+        count = rows.stop - rows.start
+        cells = np.empty((count, 2), np.uint64) if taken == 16 else np.zeros((count, 2), np.uint64)
+        if taken and self.stride:
+            width = f"V{taken}"
+            source = np.ndarray(count, width, self.data.data, int(self.starts[rows.start]) + at, (self.stride,))
+            np.ndarray(count, width, cells.data, 0, (16,))[:] = source
+        return cells
+
+    def gathered(self, first: int, at: int) -> NDArray[np.uint64]:
+        """16 bytes from `at` of each string from the `first` on: (n - first, 2).
+
+        Where a string ends sooner, other strings' bytes or zeros follow: the caller masks them.
+        """
+        starts = self.starts[first:] + at
+        tail_start = len(self.data) - 16
+        if tail_start < 0:
+            return Octets(np.append(self.data, np.zeros(16, np.uint8)), starts, starts, None).gathered(0, 0)
+        # One 16-byte item per byte of the buffer: numpy moves such items as wholes, ten times faster than bytes.
+        windows = np.ndarray(tail_start + 1, _CELL, self.data.data, 0, (1,))
+        cells = windows[np.minimum(starts, tail_start)]
+        if len(starts) and starts.max() > tail_start:
+            late = np.flatnonzero(starts > tail_start)
+            tail = np.zeros(32, np.uint8)
+            tail[:16] = self.data[tail_start:]
+            cells[late] = np.ndarray(17, _CELL, tail.data, 0, (1,))[starts[late] - tail_start]
+        return cells.view(np.uint64).reshape(-1, 2)
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """A string or binary array as one of the types with offsets or a fixed width; TypeError for other types."""
+    if isinstance(array, pa.ExtensionArray):
+        return plain(array.storage)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        return plain(array.dictionary_decode())
+    if pa.types.is_string_view(kind):
+        return array.cast(pa.large_string())
+    if pa.types.is_binary_view(kind):
+        return array.cast(pa.large_binary())
+    if is_text(kind) or is_binary(kind):
+        return array
+    raise TypeError(f"{kind} is neither string nor binary")
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Is this one of Arrow's string types?"""
+    types = pa.types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Is this one of Arrow's binary types? Fixed-size binary is; decimals, which share its class, are not."""
+    types = pa.types
+    variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(variable or (types.is_fixed_size_binary(kind) and not types.is_decimal(kind)))
+
+
+def _bytes_of(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
+    """Arrow leaves a buffer out when nothing is in it."""
+    return np.zeros(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+
+
+def _offsets_of(array: pa.Array, buffer: pa.Buffer | None) -> NDArray[np.int64]:
+    """The len + 1 offsets of a (sliced) array; an empty array may come without any."""
+    if buffer is None or len(array) == 0:
+        return np.zeros(len(array) + 1, np.int64)
+    large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
+    offsets = np.frombuffer(buffer, np.int64 if large else np.int32)[array.offset : array.offset + len(array) + 1]
+    return offsets.astype(np.int64, copy=False)
