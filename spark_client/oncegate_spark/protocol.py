@@ -166,6 +166,7 @@ class Watch:
     """
 
     POLL_MS_FIRST, POLL_MS_MAX = 50, 1_000
+    NOISE_MS = 50  # a lease that is over is told as 0 again and again; that is no renewal
 
     def __init__(self, lease_ms: int, rng: Random) -> None:
         self._lease_ms = lease_ms
@@ -178,7 +179,8 @@ class Watch:
         """Some ids are BUSY; how long to wait before asking again, None when there is no sense in waiting on."""
         lease_ms = max(self._lease_ms, lease_left_ms)
         ends_ms = now_ms + lease_left_ms
-        if self._ends_ms is None or ends_ms > self._ends_ms + max(50, lease_ms // 20):
+        moved_on = self._ends_ms is None or ends_ms > self._ends_ms + max(self.NOISE_MS, lease_ms // 20)
+        if self._ends_ms is None or (moved_on and lease_left_ms > self.NOISE_MS):
             self._ends_ms, self._until_ms = ends_ms, now_ms + lease_ms + lease_ms // 2
         if now_ms >= self._until_ms:
             return None

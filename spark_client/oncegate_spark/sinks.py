@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
 
@@ -66,9 +66,8 @@ class FileSink:
 
     def __init__(self) -> None:
         self._path: Path | None = None
-        self._out: pa.OSFile | None = None
+        self._file: BinaryIO | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
-        self._fd = -1
 
     def open(self, context: SinkContext) -> None:
         folder = context.options.get("sinkpath")
@@ -78,25 +77,24 @@ class FileSink:
         self._path = Path(folder) / f"{context.token}{SUFFIX}"
 
     def write(self, rows: pa.RecordBatch) -> None:
-        if self._writer is None:
+        if self._file is None:
             self._create(rows.schema)
+        assert self._file is not None
         assert self._writer is not None
         self._writer.write_batch(rows)
-        assert self._out is not None
-        self._out.flush()
-        os.fsync(self._fd)
+        self._file.flush()
+        os.fsync(self._file.fileno())
 
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
-        if self._out is not None:
-            self._out.close()
+        if self._file is not None:
+            self._file.close()
 
     def _create(self, schema: pa.Schema) -> None:
         assert self._path is not None, "open() comes first"
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        self._out = pa.PythonFile(os.fdopen(self._fd, "wb"), "w")
-        self._writer = pa.ipc.new_stream(self._out, schema)
+        self._file = self._path.open("xb")
+        self._writer = pa.ipc.new_stream(self._file, schema)
         folder = os.open(self._path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,0 +1,93 @@
+"""What the user writes, and what names a write."""
+
+import pytest
+
+from oncegate_spark.checkpoint import DriverNotes, Input
+from oncegate_spark.errors import BadOption, NoIdentity
+from oncegate_spark.identity import Task, input_of, name_of
+from oncegate_spark.names import Name
+from oncegate_spark.options import Options
+
+LEAST = {"url": "http://127.0.0.1:8080", "path": "t"}
+CLAIM = {"url": "http://x", "write": "claim", "idCol": "id", "sink": "a:b"}
+READ = Input(4, "aa", "bb")
+
+
+def options(**given: str) -> Options:
+    return Options.read({**LEAST, **given})
+
+
+def test_the_defaults_are_safe() -> None:
+    read = options()
+    assert (read.write, read.namespace, read.topic, read.timeout_ms) == ("staged", "default", "t", 120_000)
+    assert read.first_wins is False
+
+
+def test_names_are_read_in_any_case_as_spark_gives_them() -> None:
+    read = Options.read({**LEAST, "TXNAPPID": "a", "onreplaymismatch": "first_wins", "WriteId": "w"})
+    assert (read.app, read.first_wins, read.write_id) == ("a", True, "w")
+
+
+def test_an_id_may_have_several_columns() -> None:
+    assert Options.read({**CLAIM, "idCol": "a, b,c"}).id_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"path": "t"}, r'option\("url"'),
+        ({"url": "gateway:8080", "path": "t"}, r'option\("url"'),
+        ({"url": "http://x"}, r'option\("topic"'),
+        ({**LEAST, "topic": "other"}, "one of them"),
+        ({**LEAST, "write": "ids"}, "not in this version"),
+        ({**LEAST, "write": "Staged"}, "staged, claim, plain"),
+        ({**LEAST, "onReplayMismatch": "ignore"}, "fail, first_wins"),
+        ({**LEAST, "txnVersion": "1"}, "txnAppId"),
+        ({**LEAST, "txnAppld": "1"}, r'did you mean .option\("txnAppId"'),
+        ({**LEAST, "leaseMs": "30s"}, "milliseconds"),
+        ({**LEAST, "leaseMs": "999"}, "1000 to 900000"),
+        ({**CLAIM, "idCol": " "}, r'option\("idCol"'),
+        ({**CLAIM, "sink": ""}, r"oncegate_spark.sinks:files"),
+    ],
+)
+def test_a_wrong_option_is_answered_with_the_line_to_write(given: dict[str, str], told: str) -> None:
+    with pytest.raises(BadOption, match=told):
+        Options.read(given)
+
+
+def test_an_option_that_resembles_none_of_ours_is_the_sinks() -> None:
+    assert options(kafkaServers="k").raw["kafkaservers"] == "k"
+
+
+def test_a_streaming_write_is_named_by_query_and_batch() -> None:
+    assert name_of(options(), Task(query="q", batch="4")) == Name("q", "4", "t")
+
+
+def test_an_app_id_takes_the_place_of_the_query_and_keeps_the_batch() -> None:
+    assert name_of(options(txnAppId="a", writeId="w"), Task(query="q", batch="4")) == Name("a", "4", "t", "w")
+
+
+def test_app_id_and_version_name_a_batch_job_and_a_thread() -> None:
+    assert name_of(options(txnAppId="a", txnVersion="v"), Task()) == Name("a", "v", "t")
+
+
+@pytest.mark.parametrize("given", [{}, {"txnAppId": "a"}])
+def test_no_identity_no_write(given: dict[str, str]) -> None:
+    with pytest.raises(NoIdentity, match=r'option\("txnVersion".*option\("write", "plain"\)'):
+        name_of(options(**given), Task(partition=3, attempt=1, run="r"))
+
+
+def test_what_foreach_batch_notes_is_taken_only_for_the_batch_it_was_noted_for() -> None:
+    noted = DriverNotes(input=READ)
+    assert input_of(Task(notes=noted, batch="4"), "4", None) == READ
+    assert input_of(Task(notes=noted), "4", None) == READ
+    assert input_of(Task(notes=noted, batch="5"), "5", None) is None
+    assert input_of(Task(notes=noted), "2026-11-20", None) is None
+    assert input_of(Task(), "4", READ) == READ
+    assert input_of(Task(), "4", None) is None
+
+
+def test_the_drivers_notes_survive_their_way_to_the_tasks() -> None:
+    for notes in (DriverNotes(), DriverNotes(READ, "/c", "run", {"default": "m"})):
+        assert DriverNotes.from_json(notes.to_json()) == notes
+    assert DriverNotes.from_json(None) is None

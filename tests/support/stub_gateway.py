@@ -1,0 +1,105 @@
+"""A scripted gateway: answers what a test tells it to, and remembers what it was asked."""
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Asked:
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Answer:
+    """`cut`: send only so many bytes of the body, then hang up. `lost`: hang up without a byte. `held`: wait first."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: int | None = None
+    lost: bool = False
+    held: threading.Event | None = None
+
+
+LOST = Answer(lost=True)
+
+
+def problem(status: int, code: str, action: str, **more: Any) -> Answer:
+    document = {"type": "about:blank", "title": code.title(), "status": status, "detail": "so it is", "code": code}
+    body = json.dumps({**document, "action": action, **more}).encode()
+    return Answer(status, body, {"Content-Type": "application/problem+json"})
+
+
+Script = Callable[[Asked], Answer]
+
+
+class StubGateway:
+    """Listens on 127.0.0.1; `answers` are given in turn, then `otherwise` decides."""
+
+    def __init__(self, *answers: Answer, otherwise: Script | None = None) -> None:
+        self.answers = list(answers)
+        self.otherwise = otherwise or (lambda asked: Answer())
+        self.asked: list[Asked] = []
+        self.connections = 0
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def __enter__(self) -> "StubGateway":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _next(self, asked: Asked) -> Answer:
+        self.asked.append(asked)
+        return self.answers.pop(0) if self.answers else self.otherwise(asked)
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        stub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def setup(self) -> None:
+                stub.connections += 1
+                super().setup()
+
+            def handle_one(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                self.reply(stub._next(Asked(self.command, self.path, headers, body)))
+
+            do_GET = do_POST = do_PUT = handle_one
+
+            def reply(self, answer: Answer) -> None:
+                if answer.held is not None:
+                    answer.held.wait(30)
+                if answer.lost:
+                    self.close_connection = True
+                    return
+                self.send_response(answer.status)
+                for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(answer.body if answer.cut is None else answer.body[: answer.cut])
+                self.close_connection = answer.cut is not None
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        return Handler
