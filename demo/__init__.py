@@ -1,1 +1,1 @@
-"""The demo: real flights, a real Spark job, six real faults, with and without the gateway. Start it by `python -m demo`."""
+"""The demo: real flights, a real Spark job, six real faults, with and without the gateway: `python -m demo`."""

@@ -1,0 +1,68 @@
+"""Where this process stands in the run, and the faults that strike inside Spark's own processes.
+
+Python workers inherit their environment from the job; that is how they learn which run they belong to.
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+from demo.events import Events
+from demo.faults import BY_NAME, STRUCK_PARTITION
+
+FOLDER, START = "DEMO_FOLDER", "DEMO_START"
+BATCHES_BEFORE_THE_KILL = 2
+_BLOCKED_S_MAX = 120
+
+
+def environment(folder: Path, start: int) -> dict[str, str]:
+    """What a job is to be started with: the run's folder, and how many times the job was started."""
+    return {FOLDER: str(folder), START: str(start)}
+
+
+def events() -> Events:
+    return Events(Path(os.environ[FOLDER]) / "events.jsonl")
+
+
+class Here:
+    """One attempt of one task; made inside the task."""
+
+    def __init__(self) -> None:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None, "made inside a task"
+        self.partition: int = context.partitionId()
+        self.attempt: int = context.attemptNumber()
+        self.batch = int(context.getLocalProperty("streaming.sql.batchId") or -1)
+        self.events = events()
+
+    def say(self, kind: str, **fields: Any) -> None:
+        where = {"batch": self.batch, "partition": self.partition, "attempt": self.attempt}
+        self.events.say(kind, **where, start=int(os.environ[START]), **fields)
+
+    def strikes(self, fault: str) -> bool:
+        """This attempt is the one to be struck by `fault`, which happens once in a run."""
+        meant = (self.batch, self.partition, self.attempt) == (BY_NAME[fault].batch, STRUCK_PARTITION, 0)
+        return meant and self.events.first_time(fault)
+
+    def injected(self, fault: str, **fields: Any) -> None:
+        self.say("injected", fault=fault, **fields)
+
+
+def kill_this_process() -> NoReturn:
+    """SIGKILL: no cleaning up, no last word, as when the kernel runs out of memory."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("unreachable")
+
+
+def block_until_killed() -> NoReturn:
+    """Stands still until the driver is killed, then ends with it; raises TimeoutError when nobody comes."""
+    parent, end = os.getppid(), time.monotonic() + _BLOCKED_S_MAX
+    while time.monotonic() < end:
+        if os.getppid() != parent:
+            os._exit(1)
+        time.sleep(0.05)
+    raise TimeoutError("commit() was blocked for the supervisor to kill the driver, and it did not")

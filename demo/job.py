@@ -1,0 +1,130 @@
+"""The Spark job of the demo, a program of its own: departures from flights as they arrive, through Oncegate.
+
+    python -m demo.job --write staged --cores 2 --url http://127.0.0.1:8080 --folder RUN --data DATA
+
+It ends by itself, at a batch boundary, when everything in the inbox is written; any failure ends it with status 1, and
+whoever runs it starts it again on the same checkpoint.
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demo.data import PARTS_PER_BATCH
+from demo.hooks import events
+from demo.source import DemoSource
+
+TOPIC = "departures"
+ID = ("time_hour", "carrier", "flight")
+LEASE_MS = 2_000
+TIMEOUT_MS = 60_000
+ROWS_PER_ARROW_BATCH = 2_000
+ATTEMPTS_PER_TASK = 4
+
+FLIGHTS = (
+    "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, sched_arr_time int, "
+    "arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, air_time int, "
+    "distance int, hour int, minute int, time_hour string"
+)
+AIRLINES = "carrier string, name string"
+
+
+def session(cores: int, folder: Path) -> SparkSession:
+    """A local Spark that retries tasks and keeps everything it writes below `folder`."""
+    return (
+        SparkSession.builder.master(f"local[{cores},{ATTEMPTS_PER_TASK}]")
+        .appName("oncegate demo")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        .config("spark.local.dir", str(folder / "spark"))
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_ARROW_BATCH))
+        .getOrCreate()
+    )
+
+
+def departures(flights: DataFrame, airlines: DataFrame) -> DataFrame:
+    """A stream-static join, clock times as minutes of the day, and the minutes made up in the air. Integers only."""
+    return flights.join(F.broadcast(airlines), "carrier", "left").select(
+        *ID,
+        F.col("name").alias("airline"),
+        *("origin", "dest", "tailnum"),
+        *(minute_of_day(name).alias(f"{name}_minute") for name in ("sched_dep_time", "dep_time", "arr_time")),
+        *("dep_delay", "arr_delay"),
+        (F.col("dep_delay") - F.col("arr_delay")).alias("made_up_minutes"),
+        F.col("air_time").alias("air_minutes"),
+        F.col("distance").alias("distance_miles"),
+    )
+
+
+def minute_of_day(name: str) -> F.Column:
+    """517 (5:17 a.m.) → 317; null stays null."""
+    return F.expr(f"cast({name} div 100 * 60 + {name} % 100 as int)")
+
+
+def options(arguments: argparse.Namespace) -> dict[str, str]:
+    """What the sink is told, in each way to write."""
+    given = {
+        "url": arguments.url,
+        "namespace": arguments.write,
+        "write": arguments.write,
+        "timeoutMs": str(TIMEOUT_MS),
+        "checkpointLocation": str(arguments.folder / "checkpoint"),
+    }
+    if arguments.write == "claim":
+        given |= {
+            "idCol": ",".join(ID),
+            "sink": "demo.sinks:files",
+            "sinkPath": str(arguments.folder / "sink"),
+            "leaseMs": str(LEASE_MS),
+        }
+    return given
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
+    """Write everything in the inbox, two files or more a micro-batch; raises what ended the query."""
+    spark.dataSource.register(DemoSource)
+    flights = (
+        spark.readStream.schema(FLIGHTS)
+        .options(header=True, nullValue="NA", maxFilesPerTrigger=PARTS_PER_BATCH)
+        .csv(str(arguments.folder / "inbox"))
+    )
+    airlines = spark.read.schema(AIRLINES).option("header", True).csv(str(arguments.data / "airlines.csv"))
+    query = (
+        departures(flights, airlines)
+        .writeStream.format(DemoSource.name())
+        .options(**options(arguments))
+        .trigger(availableNow=True)
+        .start(TOPIC)
+    )
+    query.awaitTermination()
+
+
+def main() -> None:
+    """Tells the supervisor who is to be killed, and runs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", required=True)
+    parser.add_argument("--cores", required=True, type=int)
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--folder", required=True, type=Path)
+    parser.add_argument("--data", required=True, type=Path)
+    arguments = parser.parse_args()
+    spark = session(arguments.cores, arguments.folder)
+    jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
+    events().say("driver", python=os.getpid(), jvm=jvm, cores=arguments.cores)
+    try:
+        run(spark, arguments)
+    finally:
+        spark.stop()  # without it a JVM may stay behind
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""The programs the demo starts, and their ends: each killed by the pid it was given, children included."""
+
+import contextlib
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+HOST = "127.0.0.1"
+ROOT = Path(__file__).parent.parent
+_START_S_MAX = 60
+_STOP_S_MAX = 20
+_POLL_S = 0.02
+
+
+def start(module: str, *arguments: str, log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """`python -m module …` from the project's root, in a session of its own: Ctrl-C reaches the demo alone."""
+    given = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}
+    with log.open("ab") as out:
+        command = [sys.executable, "-m", module, *arguments]
+        return subprocess.Popen(
+            command, cwd=ROOT, env={**given, **(env or {})}, stdout=out, stderr=out, start_new_session=True
+        )
+
+
+def kill_all(process: subprocess.Popen[bytes], first: int | None = None) -> None:
+    """SIGKILL: `first` (a pid of its own) if given, then the process, then all that it has started."""
+    family = _session(process.pid)
+    for member in sorted(family, key=lambda member: (member.pid != first, member.pid != process.pid)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+    process.wait()
+    psutil.wait_procs([member for member in family if member.pid != process.pid], timeout=_STOP_S_MAX)
+
+
+def _session(leader: int) -> list[psutil.Process]:
+    """Whatever runs in a session, also what lost its parent; the leader too, while it lives."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.getsid(process.pid) == leader:
+                found.append(process)
+    return found
+
+
+class GatewayProcess:
+    """`python -m oncegate serve` on one data folder, started as often as it takes. A context manager."""
+
+    def __init__(self, folder: Path, log: Path) -> None:
+        self.port = 0
+        self._folder = folder
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "GatewayProcess":
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.alive and self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_S_MAX)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Returns when it is ready, on a free port. Raises RuntimeError with the end of its log when it ends first."""
+        port_file = self._folder / "port"
+        port_file.unlink(missing_ok=True)
+        data = str(self._folder / "data")
+        self._process = start(
+            "oncegate", "serve", "--data", data, "--port", "0", "--port-file", str(port_file), log=self._log
+        )
+        end = time.monotonic() + _START_S_MAX
+        while not (port_file.exists() and port_file.read_text().strip()):
+            if not self.alive or time.monotonic() > end:
+                self.kill()
+                raise RuntimeError(f"the gateway did not start; {self._log} ends:\n{tail(self._log)}")
+            time.sleep(_POLL_S)
+        self.port = int(port_file.read_text())
+
+    def kill(self) -> int:
+        """SIGKILL; the exit status, -9 when it was alive."""
+        assert self._process is not None, "started before"
+        self._process.kill()
+        return self._process.wait()
+
+    def get(self, path: str) -> Any:
+        """JSON of a GET below /v1."""
+        return json.loads(self.ask("GET", path)[0])
+
+    def ask(self, method: str, path: str, accept: str = "application/json") -> tuple[bytes, Mapping[str, str]]:
+        """Body and headers (lower case) of a 2xx. Raises OSError for everything else."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=30)
+        try:
+            connection.request(method, "/v1" + path, headers={"Accept": accept})
+            response = connection.getresponse()
+            body = response.read()
+        except http.client.HTTPException as error:
+            raise OSError(f"{method} {path}: {error!r}") from error
+        finally:
+            connection.close()
+        if not 200 <= response.status < 300:
+            raise OSError(f"{method} {path}: {response.status} {body[:500]!r}")
+        return body, {name.lower(): value for name, value in response.getheaders()}
+
+
+def tail(log: Path, lines: int = 25) -> str:
+    """The end of a log file."""
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else "(no log)"

@@ -1,0 +1,36 @@
+"""The claim run's sink: the client's own file sink, whose worker can be killed between write and complete."""
+
+import pyarrow as pa
+
+from demo.hooks import BATCHES_BEFORE_THE_KILL, Here, kill_this_process
+from oncegate_spark.sinks import SUFFIX, FileSink, SinkContext
+
+
+def files() -> "StruckFiles":
+    """For the option `sink`."""
+    return StruckFiles()
+
+
+class StruckFiles:
+    """worker_kill: after the second batch is on disk, before the gateway is told so."""
+
+    def __init__(self) -> None:
+        self._inner = FileSink()
+        self._here = Here()
+        self._file = ""
+        self._batches = 0
+
+    def open(self, context: SinkContext) -> None:
+        self._file = context.token + SUFFIX
+        self._inner.open(context)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._inner.write(rows)
+        self._batches += 1
+        self._here.say("sunk", file=self._file, rows=rows.num_rows)
+        if self._batches == BATCHES_BEFORE_THE_KILL and self._here.strikes("worker_kill"):
+            self._here.injected("worker_kill", rows=rows.num_rows)
+            kill_this_process()
+
+    def close(self) -> None:
+        self._inner.close()

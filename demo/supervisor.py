@@ -1,0 +1,174 @@
+"""One run: the job from its first start to its last row, struck by six faults and started again as people would."""
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from demo import processes
+from demo.data import BATCHES, Flights, reveal
+from demo.events import Event, Events, of_kind
+from demo.faults import BY_NAME, GATEWAY_KILL_STRIKES, REPLY_LOST_STRIKES
+from demo.hooks import environment
+from demo.processes import GatewayProcess
+from demo.proxy import Proxy, Trap
+
+TOPIC = "departures"
+CORES, CORES_AFTER_DRIVER_KILL = 2, 1
+STARTS_MAX = 8
+_TICK_S = 0.1
+_JOB_S_MAX = 180
+
+Tell = Callable[[int, list[Event]], None]
+
+
+class RunFailed(Exception):
+    """The job does not get through; says where to look."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What is left of a run: where its files are, how long it took, what its gateway counted."""
+
+    name: str
+    folder: Path
+    began_s: float
+    seconds: float
+    takeover_rows: int
+    events: list[Event]
+
+
+class Run:
+    """`tell` is called about ten times a second with the number of committed batches and the events so far."""
+
+    def __init__(self, name: str, folder: Path, logs: Path, flights: Flights, gateway: GatewayProcess, tell: Tell):
+        self._name, self._folder, self._logs = name, folder, logs
+        self._flights, self._gateway, self._tell = flights, gateway, tell
+        self._checkpoint = folder / "checkpoint"
+        self._cores = CORES
+        self._starts = 0
+        self._committed: set[int] = set()
+        folder.mkdir(parents=True)
+        self._events = Events(folder / "events.jsonl")
+
+    def go(self) -> Ran:
+        """Until every flight is written. Raises RunFailed."""
+        began_s = time.monotonic()
+        self._gateway.ask("PUT", f"/namespaces/{self._name}")
+        stop_after = BY_NAME["batch_replay"].batch
+        with Proxy(self._gateway.port) as self._proxy:
+            for trap in self._traps():
+                self._proxy.arm(trap)
+            self._write([part for batch in range(stop_after + 1) for part in self._flights.of_batch(batch)])
+            self._forget_last_batch()
+            self._write([part for batch in range(stop_after + 1, BATCHES) for part in self._flights.of_batch(batch)])
+        seconds = time.monotonic() - began_s
+        self._sample()
+        counters = self._gateway.get(f"/namespaces/{self._name}")["counters"]
+        return Ran(self._name, self._folder, began_s, seconds, counters["takeovers"], self._events.all())
+
+    def _write(self, parts: list[Path]) -> None:
+        """Lets the parts arrive, and starts the job until it ends well: everything there is written."""
+        reveal(tuple(parts), self._folder / "inbox")
+        while self._start_job() != 0:
+            if self._starts == STARTS_MAX:
+                log = self._job_log()
+                raise RunFailed(f"{self._name}: started {self._starts} times; {log} ends:\n{processes.tail(log)}")
+
+    def _job_log(self) -> Path:
+        return self._logs / f"{self._name}-job-{self._starts}.log"
+
+    def _start_job(self) -> int:
+        """Runs the job once; its exit status."""
+        self._starts += 1
+        cores, self._cores = self._cores, CORES
+        job = processes.start(
+            "demo.job",
+            *("--write", self._name, "--cores", str(cores), "--url", f"http://{processes.HOST}:{self._proxy.port}"),
+            *("--folder", str(self._folder), "--data", str(self._flights.airlines.parent)),
+            log=self._job_log(),
+            env=environment(self._folder, self._starts),
+        )
+        try:
+            end = time.monotonic() + _JOB_S_MAX
+            while job.poll() is None:
+                if time.monotonic() > end:
+                    raise RunFailed(f"{self._name}: no end after {_JOB_S_MAX} s; see {self._job_log()}")
+                self._tick(job)
+                time.sleep(_TICK_S)
+        finally:
+            processes.kill_all(job)
+        self._look()
+        return job.returncode
+
+    def _tick(self, job: subprocess.Popen[bytes]) -> None:
+        events = self._look()
+        if of_kind(events, "blocked") and not of_kind(events, "injected", fault="driver_kill"):
+            self._kill_driver(job, events)
+        if not self._gateway.alive:
+            self._gateway.start()
+            self._proxy.upstream_port = self._gateway.port
+            self._events.say("gateway_serves_again")
+        self._sample()
+
+    def _look(self) -> list[Event]:
+        """Notes newly committed batches and tells how far the run is; the events so far."""
+        for batch in sorted(self._commit_log() - self._committed):
+            self._events.say("committed", batch=batch)
+            self._committed.add(batch)
+        events = self._events.all()
+        self._tell(len(self._committed), events)
+        return events
+
+    def _commit_log(self) -> set[int]:
+        return {int(entry.name) for entry in (self._checkpoint / "commits").glob("*") if entry.name.isdigit()}
+
+    def _sample(self) -> None:
+        """How many rows the topic holds now; nothing while there is no topic, or no gateway to ask."""
+        if self._name == "claim":
+            return  # its rows lie in files, and each write is an event
+        try:
+            topic = self._gateway.get(f"/namespaces/{self._name}/topics/{TOPIC}")
+        except OSError:
+            return
+        self._events.say("sampled", rows=topic["high_offsets"][0])
+
+    def _kill_driver(self, job: subprocess.Popen[bytes], events: list[Event]) -> None:
+        """SIGKILL for the JVM, then for its Python parent; the next start gets another number of cores."""
+        jvm = of_kind(events, "driver")[-1]["jvm"]
+        processes.kill_all(job, first=jvm)
+        batch = BY_NAME["driver_kill"].batch
+        self._events.say("injected", fault="driver_kill", commit_log_entry=batch in self._commit_log(), jvm=jvm)
+        self._cores = CORES_AFTER_DRIVER_KILL
+
+    def _forget_last_batch(self) -> None:
+        """As after a crash between a sink's commit and Spark's own: the batch's entry was never written."""
+        batch = max(self._commit_log())
+        commits = self._checkpoint / "commits"
+        for entry in (commits / str(batch), commits / f".{batch}.crc"):
+            entry.unlink()
+        self._committed.discard(batch)
+        self._events.say("injected", fault="batch_replay", batch=batch, start=self._starts)
+
+    def _traps(self) -> list[Trap]:
+        """The proxy's two, each open once its batch has an entry in Spark's offset log."""
+
+        def begun(fault: str) -> Callable[[], bool]:
+            return (self._checkpoint / "offsets" / str(BY_NAME[fault].batch)).exists
+
+        def kill_gateway(request: str) -> None:
+            status = self._gateway.kill()
+            struck = {"request": request, "answer_bytes_forwarded": 0, "exit_status": status}
+            self._events.say("injected", fault="gateway_kill", **struck)
+
+        def lost(request: str) -> None:
+            self._events.say("injected", fault="reply_lost", request=request)
+
+        def repeated(request: str) -> None:
+            self._events.say("repeat_seen", request=request)
+
+        return [
+            Trap(GATEWAY_KILL_STRIKES[self._name], begun("gateway_kill"), kill_gateway, repeated),
+            Trap(REPLY_LOST_STRIKES[self._name], begun("reply_lost"), lost, repeated),
+        ]
