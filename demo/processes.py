@@ -37,7 +37,17 @@ def kill_all(process: subprocess.Popen[bytes], first: int | None = None) -> None
         with contextlib.suppress(psutil.NoSuchProcess):
             member.kill()
     process.wait()
-    psutil.wait_procs([member for member in family if member.pid != process.pid], timeout=_STOP_S_MAX)
+    end = time.monotonic() + _STOP_S_MAX
+    while not all(_gone(member) for member in family) and time.monotonic() < end:
+        time.sleep(_POLL_S)
+
+
+def _gone(process: psutil.Process) -> bool:
+    """Dead, if perhaps not yet buried: what lost its parent is init's to bury, and in a container there may be none."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _session(leader: int) -> list[psutil.Process]:

@@ -81,7 +81,7 @@ def test_whole_messages_pass_in_both_directions_over_one_kept_connection(proxy: 
 def test_the_swallowed_answer_never_arrives_though_the_gateway_acted(proxy: Proxy) -> None:
     told = _Told("produce")
     proxy.arm(told.trap)
-    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+    with pytest.raises(ConnectionError):
         ask(proxy, "/v1/namespaces/n/topics/t/records:produce", b"rows")
     assert len(_Echo.acted) == 1
     assert len(told.struck) == 1
@@ -91,7 +91,7 @@ def test_a_trap_strikes_once_and_tells_of_the_repeat_of_that_very_request(proxy:
     told = _Told("commit")
     proxy.arm(told.trap)
     path = "/v1/namespaces/n/batches:commit"
-    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+    with pytest.raises(ConnectionError):
         ask(proxy, path, b"body")
     ask(proxy, path, b"another body")
     assert told.repeated == []
@@ -109,7 +109,7 @@ def test_a_trap_waits_for_its_batch_and_its_kind(proxy: Proxy) -> None:
     told.is_ready = True
     ask(proxy, "/v1/namespaces/n/claims/c:complete")
     assert told.struck == []
-    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+    with pytest.raises(ConnectionError):
         ask(proxy, "/v1/namespaces/n/ids:claim?x=1")
 
 
@@ -119,7 +119,7 @@ def test_a_refusal_is_passed_on_and_the_trap_goes_on_waiting(proxy: Proxy) -> No
     _Echo.status = 503
     ask(proxy, "/v1/namespaces/n/batches:stage")
     _Echo.status = 200
-    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+    with pytest.raises(ConnectionError):
         ask(proxy, "/v1/namespaces/n/batches:stage")
 
 
@@ -127,7 +127,7 @@ def test_without_a_gateway_connections_are_closed_and_a_new_port_is_taken_up(
     proxy: Proxy, gateway: ThreadingHTTPServer
 ) -> None:
     port, proxy.upstream_port = proxy.upstream_port, 1
-    with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
+    with pytest.raises(ConnectionError):
         ask(proxy, "/v1/x")
     proxy.upstream_port = port
     assert ask(proxy, "/v1/x")["size"] == 1

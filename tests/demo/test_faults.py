@@ -1,0 +1,82 @@
+"""A fault counts as hit only when the run's events show that the system met it."""
+
+import pytest
+
+from demo.events import Event
+from demo.faults import BY_NAME, FAULTS, state
+
+
+def attempt(name: str, partition: int = 0, attempt: int = 0, start: int = 1) -> Event:
+    where = {"batch": BY_NAME[name].batch, "partition": partition, "attempt": attempt, "start": start}
+    return {"kind": "attempt", **where}
+
+
+def wrote(name: str, rows: int, start: int) -> Event:
+    return {**attempt(name, start=start), "kind": "wrote", "rows": rows}
+
+
+def injected(name: str, **fields: object) -> Event:
+    return {"kind": "injected", "fault": name, **fields}
+
+
+def committed(name: str) -> Event:
+    return {"kind": "committed", "batch": BY_NAME[name].batch}
+
+
+def told(name: str, *events: Event) -> str:
+    return state(BY_NAME[name], list(events))
+
+
+def test_every_fault_has_a_batch_of_its_own_and_the_first_batch_is_clean() -> None:
+    batches = [fault.batch for fault in FAULTS]
+    assert len(set(batches)) == len(batches)
+    assert 0 not in batches
+
+
+def test_a_fault_nobody_injected_waits_even_if_its_traces_are_there() -> None:
+    assert told("task_error", attempt("task_error", attempt=1)) == "waiting"
+
+
+@pytest.mark.parametrize("name", ["task_error", "worker_kill"])
+def test_a_failed_task_counts_when_its_own_partition_ran_again(name: str) -> None:
+    begun = [attempt(name), attempt(name, partition=1), injected(name)]
+    assert told(name, *begun) == "injected"
+    assert told(name, *begun, attempt(name, partition=1, attempt=1)) == "injected"
+    assert told(name, *begun, attempt(name, attempt=1)) == "hit"
+
+
+def test_a_killed_driver_counts_when_the_replay_had_another_number_of_tasks() -> None:
+    name = "driver_kill"
+    first = [attempt(name), attempt(name, partition=1), injected(name, commit_log_entry=False)]
+    same = [attempt(name, start=2), attempt(name, partition=1, start=2), committed(name)]
+    assert told(name, *first, attempt(name, start=2)) == "injected"
+    assert told(name, *first, *same) == "injected"
+    assert told(name, *first, attempt(name, start=2), committed(name)) == "hit"
+
+
+def test_a_driver_killed_after_its_commit_log_entry_was_written_does_not_count() -> None:
+    name = "driver_kill"
+    first = [attempt(name), attempt(name, partition=1), injected(name, commit_log_entry=True)]
+    assert told(name, *first, attempt(name, start=2), committed(name)) == "injected"
+
+
+def test_a_replay_counts_when_a_later_start_wrote_rows_of_that_batch() -> None:
+    name = "batch_replay"
+    first = [wrote(name, 10, start=2), injected(name, start=2)]
+    assert told(name, *first) == "injected"
+    assert told(name, *first, wrote(name, 0, start=3)) == "injected"
+    assert told(name, *first, wrote(name, 10, start=3)) == "hit"
+
+
+def test_a_killed_gateway_counts_when_no_byte_was_forwarded_and_it_died_of_it() -> None:
+    name, again = "gateway_kill", {"kind": "gateway_serves_again"}
+    assert told(name, injected(name, answer_bytes_forwarded=0, exit_status=-9)) == "injected"
+    assert told(name, injected(name, answer_bytes_forwarded=0, exit_status=0), again) == "injected"
+    assert told(name, injected(name, answer_bytes_forwarded=1, exit_status=-9), again) == "injected"
+    assert told(name, injected(name, answer_bytes_forwarded=0, exit_status=-9), again) == "hit"
+
+
+def test_a_lost_reply_counts_when_that_very_request_came_again() -> None:
+    name = "reply_lost"
+    assert told(name, injected(name, request="a"), {"kind": "repeat_seen", "request": "b"}) == "injected"
+    assert told(name, injected(name, request="a"), {"kind": "repeat_seen", "request": "a"}) == "hit"

@@ -1,0 +1,83 @@
+"""Exit status 0 only if every fault was hit in every run and every promise held."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from demo import report
+from demo.compare import Compared
+from demo.faults import FAULTS, RUNS
+from demo.supervisor import Ran
+
+
+def good() -> dict[str, Any]:
+    """What a run of the demo looks like when all is well."""
+
+    def run(duplicated: int, takeovers: int, per_fault: int) -> dict[str, Any]:
+        faults = {f.name: {"injected": True, "hit": True, "duplicated": per_fault} for f in FAULTS}
+        counts = {"rows_in": 100, "rows_out": 100 + duplicated, "duplicated": duplicated, "lost": 0}
+        return {**counts, "takeover_rows": takeovers, "seconds": 1.0, "faults": faults}
+
+    return {"plain": run(60, 0, 10), "claim": run(5, 5, 0), "staged": run(0, 0, 0)}
+
+
+def test_a_good_result_has_no_failures() -> None:
+    assert report.failures(good()) == []
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("fault", [f.name for f in FAULTS])
+def test_a_fault_that_was_not_hit_fails_the_demo(run: str, fault: str) -> None:
+    runs = good()
+    runs[run]["faults"][fault]["hit"] = False
+    assert len(report.failures(runs)) == 1
+
+
+@pytest.mark.parametrize(
+    ("run", "member", "value"),
+    [("staged", "duplicated", 1), ("staged", "lost", 1), ("claim", "lost", 1), ("claim", "duplicated", 6)],
+)
+def test_a_broken_promise_fails_the_demo(run: str, member: str, value: int) -> None:
+    runs = good()
+    runs[run][member] = value
+    assert len(report.failures(runs)) == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_sparks_own_faults_must_make_duplicates_in_plain_and_the_others_need_not(fault: Any) -> None:
+    runs = good()
+    runs["plain"]["faults"][fault.name]["duplicated"] = 0
+    assert len(report.failures(runs)) == (1 if fault.spark else 0)
+
+
+def judged(name: str, strange: int = 0) -> report.Judged:
+    curve = np.array([0.0, 2.0, 3.0]), np.array([0, 5, 5])
+    compared = Compared(100, 105, 5, 0, strange, {FAULTS[0].batch: 4, 0: 1}, *curve)
+    events = [{"kind": "injected", "fault": FAULTS[0].name, "t": 101.0}]
+    return report.Judged(Ran(name, Path(), 100.0, 3.0, 0, events), compared)
+
+
+def test_rows_that_never_went_in_fail_the_demo() -> None:
+    assert report.strangers([judged("plain"), judged("staged", strange=2)]) == [
+        "staged: 2 rows came out that never went in"
+    ]
+
+
+def test_table_picture_and_result_are_made_of_the_same_numbers(tmp_path: Path) -> None:
+    all_runs = [judged(name) for name in RUNS]
+    console = Console(width=160, record=True, file=(tmp_path / "text").open("w"))
+    with console.file:
+        report.show(console, all_runs)
+    text = console.export_text()
+    assert report.TITLES["plain"] in text
+    assert "batches without a fault" in text
+    report.draw(tmp_path / "result.png", all_runs)
+    assert (tmp_path / "result.png").stat().st_size > 10_000
+    report.write_result(tmp_path / "result.json", {one.ran.name: one.result() for one in all_runs})
+    runs = json.loads((tmp_path / "result.json").read_text())["runs"]
+    assert set(runs["claim"]) == {"rows_in", "rows_out", "duplicated", "lost", "takeover_rows", "seconds", "faults"}
+    assert runs["claim"]["faults"]["task_error"] == {"injected": True, "hit": False, "duplicated": 4}
