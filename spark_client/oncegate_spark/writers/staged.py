@@ -69,13 +69,17 @@ class StagedWay:
             name = name_of(options, task)
             with task_gateway(options, self.mark, task) as gateway:
                 try:
-                    chunks, rows, fingerprint = self._stage(gateway, name, task.run or self.owner, token, batches)
+                    chunks, rows, fingerprint = self._stage(gateway, name, self._owner(task), token, batches)
                 except BaseException:
                     _drop(gateway, name, [token])
                     raise
                 read = input_of(task, name.version, self.read)
                 kept = kept_by(options, task, gateway)
                 return Staged(name, task.batch, task.run, token, chunks, rows, fingerprint, read, kept)
+
+    def _owner(self, task: Task) -> str:
+        """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
+        return f"run:{task.run}" if task.run else f"job:{self.owner}"
 
     def _stage(
         self, gateway: Gateway, name: Name, owner: str, token: str, batches: Iterator[pa.RecordBatch]
