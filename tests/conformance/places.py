@@ -10,6 +10,7 @@ from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Ledgers
 from oncegate.testing import Place
+from tests.faults.ledger.crash_disk import Crashes, RecordingDisk, materialize
 
 
 class MemoryPlace:
@@ -47,6 +48,37 @@ class LogPlace:
         before = self._here()
         self._life += 1
         shutil.copytree(before, self._here())
+
+
+class PowerPlace:
+    """As `LogPlace`, but a crash leaves only what was synced: a forgotten sync of a file or folder shows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._begin(0)
+
+    def _begin(self, life: int) -> None:
+        self._life = life
+        self._root = self._folder / str(life)
+        self._root.mkdir(exist_ok=True)
+        self._disk = RecordingDisk(self._root)
+
+    def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
+        return open_log(str(self._root / "data"), create=self._life == 0, disk=self._disk)
+
+    def crash(self) -> None:
+        crashes = Crashes()
+        for op in self._disk.ops:
+            crashes.step(op)
+        before = self._root
+        materialize(crashes.durable(), before, self._folder / str(self._life + 1))
+        self._begin(self._life + 1)
+
+
+@asynccontextmanager
+async def power_place() -> AsyncIterator[Place]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield PowerPlace(Path(folder))
 
 
 @asynccontextmanager

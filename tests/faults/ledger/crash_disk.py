@@ -1,0 +1,240 @@
+"""A disk that remembers every operation, and what may be left of them when the power fails.
+
+Durable is what was synced. Of the rest: names appear or vanish in the order of the operations, as a journal
+replays them, up to any point; each write lands whole, not at all, or torn: by sectors of 512 bytes, those not
+written keeping what was there (zeros where the file was shorter), or with a whole block of 4,096 bytes lost,
+also what was in it before.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from oncegate.ledgers.log.disk import Disk
+
+SECTOR_BYTES = 512
+BLOCK_BYTES = 4_096
+EXHAUSTIVE_SECTORS = 8  # 256 subsets; longer writes get prefixes, suffixes, single sectors, random subsets
+
+
+@dataclass(frozen=True)
+class Op:
+    """One call. `kind`: exists, create, write, truncate, sync, sync_folder, rename, unlink, folder, note."""
+
+    kind: str
+    path: Path
+    data: bytes = b""
+    offset: int = 0
+    new: Path | None = None
+    file: int = 0
+
+
+class RecordingDisk(Disk):
+    """Does everything for real, and keeps a log of it. What is below `root` already is durable."""
+
+    def __init__(self, root: Path) -> None:
+        self.ops: list[Op] = []
+        self._files: dict[int, int] = {}  # descriptor -> number of the file
+        self._paths: dict[Path, int] = {}
+        self._count = 0
+        for path in sorted(root.rglob("*")):
+            if path.is_dir():
+                self.ops.append(Op("exists", path))
+            else:
+                self._count += 1
+                self._paths[path] = self._count
+                self.ops.append(Op("exists", path, path.read_bytes(), file=self._count))
+
+    def note(self, what: str) -> None:
+        """A mark in the log, such as: this append was acknowledged."""
+        self.ops.append(Op("note", Path(what)))
+
+    def create(self, path: Path, *, mode: int = 0o644) -> int:
+        fd = super().create(path, mode=mode)
+        self._count += 1
+        self._files[fd] = self._paths[path] = self._count
+        self.ops.append(Op("create", path, file=self._count))
+        return fd
+
+    def open(self, path: Path) -> int:
+        fd = super().open(path)
+        self._files[fd] = self._paths[path]
+        return fd
+
+    def write(self, fd: int, parts: Sequence[bytes | memoryview], offset: int) -> None:
+        super().write(fd, parts, offset)
+        self.ops.append(Op("write", Path(), b"".join(parts), offset, file=self._files[fd]))
+
+    def truncate(self, fd: int, size_bytes: int) -> None:
+        super().truncate(fd, size_bytes)
+        self.ops.append(Op("truncate", Path(), offset=size_bytes, file=self._files[fd]))
+
+    def sync(self, fd: int) -> None:
+        self.ops.append(Op("sync", Path(), file=self._files[fd]))
+
+    def sync_folder(self, path: Path) -> None:
+        self.ops.append(Op("sync_folder", path))
+
+    def rename(self, old: Path, new: Path) -> None:
+        super().rename(old, new)
+        for path in [path for path in self._paths if path == old or old in path.parents]:
+            self._paths[new / path.relative_to(old)] = self._paths.pop(path)
+        self.ops.append(Op("rename", old, new=new))
+
+    def unlink(self, path: Path) -> None:
+        super().unlink(path)
+        self._paths.pop(path, None)
+        self.ops.append(Op("unlink", path))
+
+    def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
+        super().make_folder(path, mode=mode)
+        self.ops.append(Op("folder", path))
+
+
+State = dict[Path, bytes | None]  # the bytes of a file; None: a folder
+
+
+@dataclass
+class _Names:
+    """Which path names which file (a number) or is a folder (0)."""
+
+    paths: dict[Path, int] = field(default_factory=dict)
+
+    def apply(self, op: Op) -> None:
+        if op.kind in ("create", "folder"):
+            self.paths[op.path] = op.file
+        elif op.kind == "unlink":
+            self.paths.pop(op.path, None)
+        elif op.kind == "rename":
+            assert op.new is not None
+            for path in [path for path in self.paths if path == op.path or op.path in path.parents]:
+                self.paths[op.new / path.relative_to(op.path)] = self.paths.pop(path)
+
+
+def _folder_of(op: Op) -> set[Path]:
+    return {op.path.parent} | ({op.new.parent} if op.new else set())
+
+
+def _landed(content: bytes, op: Op, sectors: frozenset[int] | None = None) -> bytes:
+    """`content` after the write, or after those of its sectors landed."""
+    if op.kind == "truncate":
+        return content[: op.offset].ljust(op.offset, b"\0")
+    end = op.offset + len(op.data)
+    if sectors is None:
+        return content[: op.offset].ljust(op.offset, b"\0") + op.data + content[end:]
+    torn = bytearray(content.ljust(end, b"\0"))
+    for sector in sectors:
+        piece = op.data[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
+        at = op.offset + sector * SECTOR_BYTES
+        torn[at : at + len(piece)] = piece
+    return bytes(torn)
+
+
+def _lost_blocks(content: bytes, op: Op, rng: random.Random) -> Iterator[bytes]:
+    """`content` after the write, with a block that it touched holding zeros or anything."""
+    whole = _landed(content, op)
+    first, last = op.offset // BLOCK_BYTES, -(-(op.offset + len(op.data)) // BLOCK_BYTES)
+    for block in range(first, last):
+        at = block * BLOCK_BYTES
+        size_bytes = len(whole[at : at + BLOCK_BYTES])
+        for lost in (bytes(size_bytes), rng.randbytes(size_bytes)):
+            yield whole[:at] + lost + whole[at + BLOCK_BYTES :]
+
+
+def _tears(op: Op, rng: random.Random) -> Iterator[frozenset[int]]:
+    """Subsets of the write's sectors."""
+    count = -(-len(op.data) // SECTOR_BYTES)
+    if count <= EXHAUSTIVE_SECTORS:
+        for bits in product((False, True), repeat=count):
+            yield frozenset(sector for sector in range(count) if bits[sector])
+        return
+    everything = frozenset(range(count))
+    for sector in range(count):
+        yield frozenset(range(sector))
+        yield frozenset(range(sector, count))
+        yield everything - {sector}
+        yield frozenset({sector})
+    for _ in range(64):
+        yield frozenset(sector for sector in range(count) if rng.random() < 0.5)
+
+
+class Crashes:
+    """What may be left after the first `count` operations of a log. Fold forward with `step`, then ask."""
+
+    def __init__(self) -> None:
+        self._names = _Names()
+        self._pending_names: list[Op] = []
+        self._contents: dict[int, bytes] = {}
+        self._pending_writes: dict[int, list[Op]] = {}
+
+    def step(self, op: Op) -> None:
+        if op.kind == "exists":
+            self._names.paths[op.path] = op.file
+            self._contents[op.file] = op.data
+        elif op.kind in ("create", "folder", "rename", "unlink"):
+            self._pending_names.append(op)
+            if op.kind == "create":
+                self._contents[op.file] = b""
+        elif op.kind == "sync_folder":
+            # A journal commits in order: what came before is durable too.
+            last = max((i for i, name in enumerate(self._pending_names) if op.path in _folder_of(name)), default=-1)
+            for name in self._pending_names[: last + 1]:
+                self._names.apply(name)
+            del self._pending_names[: last + 1]
+        elif op.kind in ("write", "truncate"):
+            self._pending_writes.setdefault(op.file, []).append(op)
+        elif op.kind == "sync":
+            for write in self._pending_writes.pop(op.file, []):
+                self._contents[op.file] = _landed(self._contents[op.file], write)
+
+    def durable(self) -> State:
+        """Only what was synced."""
+        return self._state(0, dict(self._contents))
+
+    def states(self, rng: random.Random) -> Iterator[State]:
+        """Every state of this moment; many are equal, the caller tells them apart."""
+        nothing = dict(self._contents)
+        everything = {file: self._all(file) for file in self._contents}
+        for names in range(len(self._pending_names) + 1):
+            yield self._state(names, nothing)
+            yield self._state(names, everything)
+            for file, writes in self._pending_writes.items():
+                before = self._contents[file]
+                for write in writes[:-1]:
+                    before = _landed(before, write)
+                if writes[-1].kind != "write":
+                    continue
+                for lost in _lost_blocks(before, writes[-1], rng):
+                    yield self._state(names, everything | {file: lost})
+                for sectors in _tears(writes[-1], rng):
+                    torn = _landed(before, writes[-1], sectors)
+                    yield self._state(names, everything | {file: torn})
+                    yield self._state(names, nothing | {file: torn})
+                    shorter = before + torn[len(before) :].rstrip(b"\0")  # its new length did not land either
+                    yield self._state(names, nothing | {file: torn[: len(before)] + shorter[len(before) :]})
+
+    def _all(self, file: int) -> bytes:
+        content = self._contents[file]
+        for write in self._pending_writes.get(file, []):
+            content = _landed(content, write)
+        return content
+
+    def _state(self, names: int, contents: dict[int, bytes]) -> State:
+        named = _Names(dict(self._names.paths))
+        for op in self._pending_names[:names]:
+            named.apply(op)
+        return {path: contents[file] if file else None for path, file in named.paths.items()}
+
+
+def materialize(state: State, old_root: Path, new_root: Path) -> None:
+    """Write the state below `new_root`, as it was below `old_root`."""
+    new_root.mkdir(parents=True, exist_ok=True)
+    for path, content in sorted(state.items()):
+        target = new_root / path.relative_to(old_root)
+        if content is None:
+            target.mkdir(parents=True, exist_ok=True)
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
