@@ -33,7 +33,7 @@ _LENGTH = np.dtype("<u4")
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """`valid`: None when there is no null. `fixed`: zeros under nulls, None: a flag alone. `variable`: null is empty."""
+    """`valid`: None when there is no null. `fixed`: zeros under nulls. `variable`: nulls are empty."""
 
     valid: NDArray[np.bool_] | None
     fixed: NDArray[np.generic] | None = None
