@@ -102,7 +102,7 @@ class StagedWay:
             try:
                 done = gateway.commit(first.name, self._order(messages))
             except OncegateError as error:
-                raise _with_ways_on(error, first.name) from error
+                raise _with_ways_on(error) from error
             keep_mark(self.options, [first.kept], gateway.mark)
         _tell(first.name, done)
 
@@ -158,28 +158,21 @@ def _check(messages: Sequence[Staged], batch_id: int | None) -> None:
         )
 
 
-def _with_ways_on(error: OncegateError, name: Name) -> OncegateError:
-    """The refusal, with what the user can do about it."""
-    if isinstance(error, SecondWrite):
-        ways = (
-            f"This run has committed {name} already, so this is another write to the same topic. The first write keeps "
-            'its name; give this one and every later one .option("writeId", "<a name for this write>") and restart'
-        )
-    elif isinstance(error, Conflict):
-        ways = (
-            f"{name} was published before, from other input or other rows (a checkpoint restored or deleted, or a plan "
-            'that gives other rows each time). Two ways on: .option("onReplayMismatch", "first_wins") keeps what was '
-            "published and drops this batch, which after a restored or deleted checkpoint drops every batch up to the "
-            'old number; or a new .option("txnAppId", "<name>") writes everything from here on'
-        )
-    elif isinstance(error, BatchForgotten):
-        ways = (
-            f"{name} was published so long ago that its rows can no longer be compared with these. Go on from a later "
-            'checkpoint, or write everything from here on under a new .option("txnAppId", "<name>")'
-        )
-    else:
-        return error
-    return type(error)(f"{error}. {ways}", outcome=error.outcome, code=error.code)
+NEW_APP = '.option("txnAppId", "<a new name>") writes everything from here on'
+WAYS_ON: dict[type[OncegateError], str] = {
+    SecondWrite: 'leave the first write of the batch as it is, give this one and every later one .option("writeId", '
+    '"<a name for this write>"), and restart',
+    Conflict: f'{NEW_APP}; .option("onReplayMismatch", "first_wins") keeps what was published and drops this batch '
+    "(after a restored or deleted checkpoint every batch up to the old number), but not where both inputs are known "
+    "and differ",
+    BatchForgotten: f"{NEW_APP}; or go on from a checkpoint that is not so old",
+}
+
+
+def _with_ways_on(error: OncegateError) -> OncegateError:
+    """The refusal, with the lines to write."""
+    ways = WAYS_ON.get(type(error))
+    return error if ways is None else type(error)(f"{error}. In Spark: {ways}", outcome=error.outcome, code=error.code)
 
 
 def _tell(name: Name, done: Committed) -> None:
