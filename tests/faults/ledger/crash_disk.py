@@ -6,6 +6,7 @@ written keeping what was there (zeros where the file was shorter), or with a who
 also what was in it before.
 """
 
+import errno
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ EXHAUSTIVE_SECTORS = 8  # 256 subsets; longer writes get prefixes, suffixes, sin
 
 @dataclass(frozen=True)
 class Op:
-    """One call. `kind`: exists, create, write, truncate, sync, sync_folder, rename, unlink, folder, note."""
+    """One call. `kind`: exists, create, write, truncate, sync, lost, sync_folder, rename, unlink, folder, note."""
 
     kind: str
     path: Path
@@ -91,6 +92,21 @@ class RecordingDisk(Disk):
     def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
         super().make_folder(path, mode=mode)
         self.ops.append(Op("folder", path))
+
+
+class LosingDisk(RecordingDisk):
+    """Fails one sync, of a file whose name holds `loses`: the bytes are lost, and later syncs say that all is well."""
+
+    loses = "nothing"
+
+    def sync(self, fd: int) -> None:
+        file = self._files[fd]
+        name = next(path.name for path, number in self._paths.items() if number == file)
+        if self.loses not in name:
+            return super().sync(fd)
+        self.loses = "nothing"
+        self.ops.append(Op("lost", Path(), file=file))
+        raise OSError(errno.EIO, "injected")
 
 
 State = dict[Path, bytes | None]  # the bytes of a file; None: a folder
@@ -185,6 +201,8 @@ class Crashes:
             del self._pending_names[: last + 1]
         elif op.kind in ("write", "truncate"):
             self._pending_writes.setdefault(op.file, []).append(op)
+        elif op.kind == "lost":
+            self._pending_writes.pop(op.file, None)
         elif op.kind == "sync":
             for write in self._pending_writes.pop(op.file, []):
                 self._contents[op.file] = _landed(self._contents[op.file], write)

@@ -37,12 +37,14 @@ class FailingDisk(Disk):
     def __init__(self, fails: Callable[[str, Path], int | None] = lambda call, path: None) -> None:
         self.fails = fails
         self.calls: list[tuple[str, Path]] = []
+        self.failed_at = 0  # the number of the call that failed last
         self._paths: dict[int, Path] = {}
 
     def _ask(self, call: str, path: Path) -> None:
         self.calls.append((call, path))
         code = self.fails(call, path)
         if code is not None:
+            self.failed_at = len(self.calls) - 1
             raise OSError(code, os.strerror(code), str(path))
 
     def create(self, path: Path, *, mode: int = 0o644) -> int:

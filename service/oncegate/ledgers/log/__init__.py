@@ -1,11 +1,15 @@
 """The embedded ledger: an append-only log of our own below a data folder.
 
-frames, body       the bytes of segments        disk       the only place that touches files
-segments           walked, verified, appended   outputs    rows of stages and topics, beside the segments
-witness            knows how long it was        recovery   judge, then repair and own
-ledger             one append                   folder     the data folder, its lists and locks
+disk           the only place that touches files     frames, body   the bytes of segments
+segments       walked, verified, appended            outputs        rows of stages and topics, beside them
+witness        knows how long the ledger was         keys, lists    small files
+making         a new ledger's files                  recovery       judge, then repair and own
+ledger         one append                            folder, locks  the data folder and its owner
+verbs, dumping what a person does with it
 """
 
+from oncegate.ledgers.log.dumping import dump
 from oncegate.ledgers.log.folder import LogLedgers, open_log
+from oncegate.ledgers.log.verbs import accept, init
 
-__all__ = ["LogLedgers", "open_log"]
+__all__ = ["LogLedgers", "accept", "dump", "init", "open_log"]

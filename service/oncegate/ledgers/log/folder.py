@@ -92,6 +92,15 @@ class DataFolder:
             on_error.pop_all()
         return new
 
+    def lock_listed(self) -> dict[str, bytes]:
+        """Lock both folders, whatever the witness says, and return the folder's own list."""
+        if not self.root.is_dir():
+            return {}
+        self._lock(self.root, self.shown)
+        make_folders(self.disk, self.witness)
+        self._lock(self.witness, f"witness {self.witness}")
+        return self._listed()
+
     def _begin(self) -> None:
         """Empty lists first: what a crash leaves after that is known to be unfinished."""
         make_folders(self.disk, self.witness)

@@ -77,10 +77,10 @@ def frame_mark(frame: Frame) -> Mark:
     return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
 
 
-def inspect(disk: Disk, place: LedgerPlace, *, witnessed: bool = True) -> Found:
-    """Steps 1 to 3. LedgerDamaged, KeyMismatch; nothing is touched. `witnessed` False: whatever the witness says."""
+def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found:
+    """Steps 1 to 3. LedgerDamaged, KeyMismatch; nothing is touched. `accepting`: whatever witness and list say."""
     key = read_key(disk, place.folder)
-    seen = read_witness(disk, place.witness) if witnessed else None
+    seen = None if accepting else read_witness(disk, place.witness)
     walk = Walk(disk, place.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
     catalog: Catalog[Location] = Catalog()
     named = set()
@@ -94,24 +94,28 @@ def inspect(disk: Disk, place: LedgerPlace, *, witnessed: bool = True) -> Found:
             mark = frame_mark(frame)
     header = walk.last
     assert header is not None, "a walk without an error has read a header"
-    _require_identity(place, header, key)
+    _require_key(place, header, key)
     if seen:
+        _require_listed(place, header)
         _require_witnessed(place, walk, seen)
     require_reach(disk, place.outputs, catalog.places())
     position = mark or Mark(header.ledger, 0, bytes(8))
     return Found(key, walk, header, position, catalog, named, seen)
 
 
-def _require_identity(place: LedgerPlace, header: SegmentHeader, key: bytes) -> None:
-    if header.ledger != place.ledger:
-        raise LedgerDamaged(
-            f"{place.shard} holds ledger {header.ledger.hex()}, and the list of ledgers says {place.ledger.hex()}; "
-            "nothing was changed, put the folder back that belongs here"
-        )
+def _require_key(place: LedgerPlace, header: SegmentHeader, key: bytes) -> None:
     if header.key_check != key_check(key):
         raise KeyMismatch(
             f"the key file in {place.folder} is not the one its ledger was written with, and every id would look new; "
             "nothing was changed, put the right key file back"
+        )
+
+
+def _require_listed(place: LedgerPlace, header: SegmentHeader) -> None:
+    if header.ledger != place.ledger:
+        raise LedgerDamaged(
+            f"{place.shard} holds ledger {header.ledger.hex()}, and the list of ledgers says {place.ledger.hex()}; "
+            f"nothing was changed, put the folder back that belongs here, or {ACCEPT}"
         )
 
 
@@ -147,10 +151,31 @@ class Owned:
 
 def repair(disk: Disk, place: LedgerPlace, found: Found) -> Owned:
     """Steps 4 to 7. NoRoom, OSError: the ledger is as it was or repaired, and nothing of it is lost."""
+    copy_last_segment(disk, place, found)
+    serial = found.seen.serial if found.seen else 0
+    with ExitStack() as on_error:
+        segment = begin_epoch(disk, place, found)
+        on_error.callback(segment.close)
+        witness = WitnessWriter(disk, place.witness, place.ledger, segment.header.epoch, serial)
+        on_error.callback(witness.close)
+        witness.see(segment.end)
+        witness.sync()
+        _tidy(disk, place, found)
+        on_error.pop_all()
+    return Owned(segment, witness)
+
+
+def copy_last_segment(disk: Disk, place: LedgerPlace, found: Found) -> None:
+    """Step 4: from the bytes that the walk verified, not from a second reading."""
     end = found.walk.end
     whole = memoryview(found.walk.last_data)[: end.offset]
     replace_file(disk, segment_path(place.shard, end.segment), [whole])
     found.walk.last_data = b""
+
+
+def begin_epoch(disk: Disk, place: LedgerPlace, found: Found) -> SegmentWriter:
+    """Step 5. A ledger whose id changes records the one it had."""
+    end = found.walk.end
     header = SegmentHeader(
         segment=end.segment + 1,
         epoch=found.header.epoch + 1,
@@ -160,17 +185,7 @@ def repair(disk: Disk, place: LedgerPlace, found: Found) -> Owned:
         key_check=found.header.key_check,
         previous_chain=end.chain,
     )
-    serial = found.seen.serial if found.seen else 0
-    with ExitStack() as on_error:
-        segment = SegmentWriter(disk, place.shard, header)
-        on_error.callback(segment.close)
-        witness = WitnessWriter(disk, place.witness, place.ledger, header.epoch, serial)
-        on_error.callback(witness.close)
-        witness.see(segment.end)
-        witness.sync()
-        _tidy(disk, place, found)
-        on_error.pop_all()
-    return Owned(segment, witness)
+    return SegmentWriter(disk, place.shard, header)
 
 
 def _tidy(disk: Disk, place: LedgerPlace, found: Found) -> None:

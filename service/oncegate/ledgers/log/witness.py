@@ -11,7 +11,6 @@ A torn slot leaves the other one, which lags by one append.
 
 import hashlib
 import struct
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,21 +81,28 @@ class WitnessWriter:
         self._ledger = ledger
         self._epoch = epoch
         self._serial = serial
-        self._lock = threading.Lock()
         self._dirty = False
+        self._failed: OSError | None = None
 
     def see(self, end: End) -> None:
         """The frame that ends here is durable. One small write, no sync."""
+        if self._failed is not None:
+            raise self._failed
         self._serial += 1
         slot = Seen(self._serial, self._ledger, self._epoch, end).encode()
         self._disk.write(self._fd, [slot], self._serial % 2 * BLOCK_BYTES)
         self._dirty = True
 
     def sync(self) -> None:
-        with self._lock:
-            if self._dirty:
-                self._dirty = False
-                self._disk.sync(self._fd)
+        """What was seen before the call is durable; no effect when nothing was. One call at a time."""
+        if self._failed is not None or not self._dirty:
+            return
+        self._dirty = False
+        try:
+            self._disk.sync(self._fd)
+        except OSError as error:
+            self._failed = error
+            raise
 
     def close(self) -> None:
         self._disk.close(self._fd)
