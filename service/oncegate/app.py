@@ -40,7 +40,10 @@ class Program:
     gateway: Gateway
     server: Server
     port: int
-    created: frozenset[str]
+
+    def is_new(self, namespace: str) -> bool:
+        """Whether its ledger holds nothing but the entry that says this process owns it: the first that ever did."""
+        return self.gateway.shard(namespace).mark.position == 1
 
 
 @asynccontextmanager
@@ -60,9 +63,9 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         await asyncio.to_thread(warm_up)
         gateway = await stack.enter_async_context(open_gateway(ledgers, SystemClock(), observer, settings.limits))
         stack.push_async_callback(server.drain)
-        created = await gateway.create(DEFAULT_NAMESPACE)
+        await gateway.create(DEFAULT_NAMESPACE)
         app.state.gateway = gateway
-        yield Program(gateway, server, port, frozenset([DEFAULT_NAMESPACE] if created else []))
+        yield Program(gateway, server, port)
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -113,7 +116,7 @@ async def serve(settings: Settings, log: Log) -> None:
 def announce(program: Program, process: ProcessSettings, log: Log) -> None:
     """What is promised, namespace by namespace; who may listen; where. Then the port file."""
     for name in program.gateway.namespaces():
-        log.info(promise_line(name, process.ledger, name in program.created))
+        log.info(promise_line(name, process.ledger, program.is_new(name)))
     log.info(f"credentials: {CREDENTIALS}")
     host = f"[{process.host}]" if ":" in process.host else process.host
     log.info(f"listening on http://{host}:{program.port}")

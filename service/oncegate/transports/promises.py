@@ -37,6 +37,11 @@ CREDENTIALS = "none: this gateway listens on loopback only"
 def promise_line(namespace: str, ledger: str, created: bool) -> str:
     """The log's first line about a namespace."""
     lasting = "forgotten when this process ends" if ledger.startswith("memory:") else "durable, synced each commit"
-    ways = "; ".join(f"{way.promise} for {way.name}" for way in WAYS)
-    new = " NEW, EMPTY" if created else ""
+    ways = "; ".join(_promised(way) for way in WAYS)
+    new = " NEW, EMPTY;" if created else ""
     return f"namespace {namespace}:{new} ledger {ledger} ({lasting}); {ways}"
+
+
+def _promised(way: Way) -> str:
+    promise, comma, bound = way.promise.partition(", ")
+    return f"{promise} for {way.name}{comma}{bound}"

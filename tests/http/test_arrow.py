@@ -1,0 +1,125 @@
+"""Arrow streams from strangers: whole and plain, or refused before they can do harm."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oncegate.core.errors import BadRequest, OncegateError, TooLarge
+from oncegate.transports.http.arrow import read_rows, read_stream, record_bytes
+from tests.http.door import stream
+
+BATCH = pa.record_batch({"id": ["a", "bb", None], "n": [1, 2, 3]})
+WHOLE = stream(BATCH, BATCH)
+
+
+def test_a_whole_stream_is_read_with_all_its_batches() -> None:
+    rows = read_rows(WHOLE, 1 << 20)
+    assert rows.rows == 6
+    assert rows.batches == [BATCH, BATCH]
+    assert rows.data == WHOLE
+
+
+def test_a_stream_without_batches_has_no_rows() -> None:
+    assert read_rows(stream(schema=BATCH.schema), 1 << 20).rows == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", b"\0" * 64, b"\xff" * 64, WHOLE[:-30], WHOLE[:100], WHOLE[8:]])
+def test_malformed_bytes_are_refused_in_one_line(data: bytes) -> None:
+    with pytest.raises(BadRequest, match="Arrow stream") as caught:
+        read_rows(data, 1 << 20)
+    assert "\n" not in caught.value.detail
+
+
+def test_bytes_after_the_end_of_the_stream_are_refused() -> None:
+    with pytest.raises(BadRequest, match="5 bytes follow the end"):
+        read_rows(WHOLE + b"extra", 1 << 20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(at=st.integers(0, len(WHOLE) - 1), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_read_or_refused_and_never_crashes(at: int, bit: int) -> None:
+    data = bytearray(WHOLE)
+    data[at] ^= 1 << bit
+    try:
+        rows = read_rows(bytes(data), 1 << 20)
+    except OncegateError:
+        return
+    assert rows.rows == sum(batch.num_rows for batch in rows.batches)
+    for batch in rows.batches:
+        batch.to_pylist()
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_compressed_buffers_are_refused_before_they_are_expanded(codec: str) -> None:
+    zeros = pa.record_batch({"id": ["0" * 1000] * 1000})
+    with pytest.raises(BadRequest, match="compressed"):
+        read_stream(stream(zeros, compression=codec))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.nulls(3),
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+        pa.array(["a", "b", "c"], pa.string_view()),
+        pa.array([b"", b"", b""], pa.binary(0)),
+        pa.array([[None], [], None], pa.list_(pa.null())),
+        pa.RunEndEncodedArray.from_arrays([3], ["a"]),
+        pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)] * 3, pa.binary(16))),
+    ],
+    ids=lambda column: str(column.type)[:20],
+)
+def test_types_by_which_few_bytes_become_many_rows_are_refused(column: Any) -> None:
+    with pytest.raises(BadRequest, match="column 'x' has the type"):
+        read_rows(stream(pa.record_batch([column], names=["x"])), 1 << 20)
+
+
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    with pytest.raises(BadRequest, match="two columns named 'x'"):
+        read_rows(stream(pa.record_batch([pa.array([1]), pa.array([2])], names=["x", "x"])), 1 << 20)
+
+
+def test_rows_without_columns_are_refused() -> None:
+    with pytest.raises(BadRequest, match="no columns"):
+        read_rows(stream(schema=pa.schema([])), 1 << 20)
+
+
+NESTED = pa.array(
+    [{"a": [1, 2], "b": "xyz"}, None, {"a": None, "b": ""}], pa.struct({"a": pa.list_(pa.int64()), "b": pa.string()})
+)
+
+
+@pytest.mark.parametrize(
+    ("column", "sizes"),
+    [
+        (pa.array(["a", "bb", None]), [1, 2, 0]),
+        (pa.array([1, 2, 3], pa.int32()), [4, 4, 4]),
+        (pa.array([True, False, None]), [1, 1, 1]),
+        (pa.array([b"abcd"] * 3, pa.binary(4)), [4, 4, 4]),
+        (pa.array([["a"], ["bb", "c"], None]), [1, 3, 0]),
+        (pa.array([[1, 2], [3, 4], None], pa.list_(pa.int16(), 2)), [4, 4, 4]),
+        (pa.array([[("k", "v")], [], None], pa.map_(pa.string(), pa.string())), [2, 0, 0]),
+        (NESTED, [19, 0, 0]),
+    ],
+    ids=lambda value: str(getattr(value, "type", ""))[:20],
+)
+def test_the_bytes_of_each_record_are_counted(column: Any, sizes: list[int]) -> None:
+    assert record_bytes(pa.record_batch([column], names=["x"])).tolist() == sizes
+    sliced = pa.record_batch([pa.concat_arrays([column, column])[2:5]], names=["x"])
+    assert record_bytes(sliced).tolist() == [sizes[2], sizes[0], sizes[1]]
+
+
+def test_a_record_over_the_limit_is_named_and_the_largest_allowed_one_passes() -> None:
+    batch = pa.record_batch({"id": ["a", "b" * 1000, "c"]})
+    assert read_rows(stream(batch, batch), 1000).rows == 6
+    with pytest.raises(TooLarge, match="record 4 has 1001 bytes; at most 1000"):
+        read_rows(stream(batch, pa.record_batch({"id": ["a", "b" * 1001, "c"]})), 1000)
+
+
+def test_a_batch_sent_as_a_slice_of_a_large_one_counts_only_its_own_rows() -> None:
+    large = pa.record_batch({"id": pa.array(np.full(10_000, "x" * 50))})
+    assert read_rows(stream(large.slice(10, 5)), 100).rows == 5
