@@ -1,11 +1,15 @@
-"""`oncegate ledger dump`: what stands in a ledger, a line each. Reads only, without the lock, and says what is bad."""
+"""What stands in a ledger, an item each. Reads only, without the lock, and says what is bad."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from oncegate.core.entries import EntryError, decode
 from oncegate.core.errors import NotFound, OncegateError
-from oncegate.ledgers.catalog import Dropped, Published, Trimmed, Wrote
+from oncegate.ledgers.catalog import Wrote
 from oncegate.ledgers.log.body import Change
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.folder import DataFolder
@@ -15,79 +19,80 @@ from oncegate.ledgers.log.recovery import frame_body
 from oncegate.ledgers.log.segments import Frame, Walk
 from oncegate.ledgers.log.witness import read_witness
 
-_SHORT = 32  # characters of a value that are shown
+
+@dataclass(frozen=True)
+class Item:
+    """One thing found. `kind`: Ledger, Segment, Append, the class of an entry or a change, End, Witness, DAMAGED.
+
+    `position`: an entry's own; else the last position before the thing. `fields`: plain values and bytes.
+    """
+
+    position: int
+    kind: str
+    fields: dict[str, Any]
 
 
-def dump(folder: str, namespace: str = "default", witness: str | None = None) -> Iterator[str]:
-    """Lines about every segment, append, entry and output change, then the witness. NotFound."""
+def dump(folder: str, namespace: str = "default", witness: str | None = None) -> Iterator[Item]:
+    """Every segment, append, entry and change of outputs, verified, then the end and what the witness saw.
+
+    NotFound. Damage is the last item: what comes behind it cannot be trusted.
+    """
     data = DataFolder(folder, witness, Disk())
-    data.ledgers = read_list(data.disk, data.root) or {} if data.root.is_dir() else {}
+    data.ledgers = (read_list(data.disk, data.root) or {}) if data.root.is_dir() else {}
     if namespace not in data.ledgers:
-        raise NotFound(f"there is no ledger {namespace} in {data.shown}; it lists: {', '.join(data.ledgers) or 'none'}")
+        names = ", ".join(data.ledgers) or "none"
+        raise NotFound(f"there is no ledger of namespace {namespace} in {data.shown}; its namespaces: {names}")
     place = data.place(namespace)
-    yield f"ledger {place.ledger.hex()} of namespace {namespace} in {place.shard}"
+    walk = Walk(data.disk, place.shard)
+    yield Item(0, "Ledger", {"ledger": place.ledger, "namespace": namespace, "folder": str(place.shard)})
     try:
-        yield from _segments(data.disk, place.shard, place.outputs)
+        yield from _segments(walk, place.outputs)
         seen = read_witness(data.disk, place.witness)
         end = seen.end
-        yield f"witness {place.witness}: position {end.position}, segment {end.segment}, byte {end.offset}"
+        fields = {"ledger": seen.ledger, "segment": end.segment, "offset": end.offset, "file": str(place.witness)}
+        yield Item(end.position, "Witness", fields)
     except OncegateError as error:
-        yield f"DAMAGED: {error.detail}"
+        yield Item(walk.end.position, "DAMAGED", {"detail": error.detail})
 
 
-def _segments(disk: Disk, shard: Path, outputs: Path) -> Iterator[str]:
-    walk = Walk(disk, shard)
+def _segments(walk: Walk, outputs: Path) -> Iterator[Item]:
     shown = 0
     for frame in walk:
-        if frame.segment.segment != shown:
-            shown = frame.segment.segment
-            yield f"segment {shown}: epoch {frame.segment.epoch}, from position {frame.segment.first_position}"
+        header = frame.segment
+        if header.segment != shown:
+            shown = header.segment
+            fields = {"segment": shown, "epoch": header.epoch, "ledger": header.ledger}
+            yield Item(header.first_position - 1, "Segment", fields)
         yield from _frame(frame, outputs)
     end = walk.end
-    behind = len(walk.last_data) - end.offset
-    torn = f"; {behind} bytes behind it were never acknowledged" if behind else ""
-    yield f"end: position {end.position}, segment {end.segment}, byte {end.offset}, chain {end.chain.hex()}{torn}"
+    unacknowledged = len(walk.last_data) - end.offset
+    fields = {"segment": end.segment, "offset": end.offset, "chain": end.chain, "torn_bytes": unacknowledged}
+    yield Item(end.position, "End", fields)
 
 
-def _frame(frame: Frame, outputs: Path) -> Iterator[str]:
+def _frame(frame: Frame, outputs: Path) -> Iterator[Item]:
     header = frame.header
-    yield f"  append at byte {header.offset}: {header.count} entries, {header.length} bytes, chain {header.chain.hex()}"
+    sizes = {"offset": header.offset, "entries": header.count, "size_bytes": header.length, "chain": header.chain}
+    yield Item(header.first_position - 1, "Append", sizes)
     body = frame_body(frame)
-    for position, entry in enumerate(body.entries, header.first_position):
-        yield f"    {position}  {_entry(entry)}"
+    for position, raw in enumerate(body.entries, header.first_position):
+        yield _entry(position, raw)
     for change in body.changes:
-        yield f"    {_change(change, outputs)}"
+        yield Item(header.last_position, type(change).__name__, _change(change, outputs))
 
 
-def _entry(raw: bytes) -> str:
+def _entry(position: int, raw: bytes) -> Item:
     try:
         entry = decode(raw)
     except EntryError:
-        return f"{len(raw)} bytes: {raw[: _SHORT // 2].hex()}"
-    values = (f"{name}={_value(getattr(entry, name))}" for name in entry.__slots__)
-    return f"{type(entry).__name__} {' '.join(values)}"
+        return Item(position, "Bytes", {"data": raw})
+    return Item(position, type(entry).__name__, {field.name: getattr(entry, field.name) for field in fields(entry)})
 
 
-def _value(value: object) -> str:
-    match value:
-        case bytes():
-            return value.hex() if len(value) <= _SHORT // 2 else f"<{len(value)} bytes>"
-        case tuple():
-            return f"<{len(value)} of them>"
-        case _:
-            return str(value)
-
-
-def _change(change: Change, outputs: Path) -> str:
-    match change:
-        case Wrote():
-            file = output_path(outputs, change.place.file).name
-            where = f"{file} [{change.place.offset}, {change.place.end})"
-            return f"wrote {change.range_id.hex()}: {change.rows} rows in {where}"
-        case Published():
-            ranges = len(change.range_ids)
-            return f"published {ranges} ranges as {change.topic}/{change.partition} from offset {change.first_offset}"
-        case Dropped():
-            return f"dropped {len(change.range_ids)} ranges"
-        case Trimmed():
-            return f"trimmed {change.topic}/{change.partition} below offset {change.before_offset}"
+def _change(change: Change, outputs: Path) -> dict[str, Any]:
+    shown = msgspec.structs.asdict(change)
+    if isinstance(change, Wrote):
+        place = shown.pop("place")
+        file = output_path(outputs, place.file).name
+        shown |= {"file": file, "offset": place.offset, "length": place.length, "sha256": place.sha256}
+    return shown
