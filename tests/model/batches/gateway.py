@@ -1,0 +1,198 @@
+"""The gateway of the walk: the shipped use cases of named batches over the shipped index and table.
+
+No rule stands here. The ledger is a list of bytes, and an append that returns when the walk says so: what a call rests
+on is durable (`flush`), refused (`refuse`) or lost with the process (`crash`). Calls are driven by hand, without a loop.
+"""
+
+import types
+from collections import Counter
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from typing import Any
+
+from oncegate.core.entries import Entry, decode, encode
+from oncegate.core.errors import LedgerFull, OncegateError
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.journal import Journal
+from oncegate.engine.limits import Limits
+from oncegate.engine.stages import Stages
+from oncegate.engine.staging import Staging
+from oncegate.engine.topics import Topics
+from oncegate.index.batches import BatchIndex
+from oncegate.index.topics import TopicIndex
+from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
+from oncegate.testing import FakeClock
+from tests.model.batches.rows import Item, ItemPrints, unpack
+
+LIMITS = Limits()
+
+
+class Broken(Exception):
+    """A promise of the model did not hold; `promise` names it."""
+
+    def __init__(self, promise: str, why: str) -> None:
+        super().__init__(f"{promise}: {why}")
+        self.promise = promise
+
+
+class BatchShard:
+    """What `ShardIndex` is, without free ids."""
+
+    def __init__(self) -> None:
+        self.batches = BatchIndex()
+        self.topics = TopicIndex()
+
+    def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Callable[[], None], Callable[[], None]]:
+        undos = [self.topics.apply(position, entry), self.batches.apply(position, entry)]
+        return (lambda: [undo() for undo in reversed(undos) if undo is not None] and None), (lambda: None)
+
+    def state(self) -> tuple[object, ...]:
+        """Everything that a replay must give back."""
+        batches = self.batches
+        recent = {key: names for key, names in batches._recent.items() if names}
+        numbers = (batches.stage_bytes, batches.suppressed_rows)
+        return batches.committed, batches.stages, numbers, recent, self.topics._topics
+
+
+@types.coroutine
+def _until(position: int) -> Generator[int, None, None]:
+    yield position
+
+
+class HeldCommitter:
+    """Stands where the committer stands; what it took becomes durable only when the walk says so."""
+
+    def __init__(self, durable_position: int) -> None:
+        self.durable_position = durable_position
+        self.next_position = durable_position + 1
+        self.pending: list[tuple[list[bytes], list[OutputChange], Callable[[], None]]] = []
+
+    def check(self) -> None:
+        """Always open: a full ledger has its own tests."""
+
+    def submit(
+        self, entries: Sequence[Entry], outputs: Sequence[OutputChange], undo: Callable[[], None], settle: object
+    ) -> int:
+        self.pending.append(([encode(entry) for entry in entries], list(outputs), undo))
+        self.next_position += len(entries)
+        return self.next_position - 1
+
+    async def durable(self, position: int) -> None:
+        if position > self.durable_position:
+            await _until(position)
+
+
+class Call:
+    """One request under way. `reply` is None until it was said, and for ever when the process died first."""
+
+    def __init__(self, steps: Coroutine[Any, Any, Any]) -> None:
+        self._steps = steps
+        self.ended = False
+        self.reply: object | None = None
+        self.rests_on = 0
+        self._step(lambda: steps.send(None))
+
+    def _step(self, step: Callable[[], int]) -> None:
+        try:
+            self.rests_on = step()
+        except StopIteration as said:
+            self.reply, self.ended = said.value, True
+        except OncegateError as refused:
+            self.reply, self.ended = refused, True
+
+    def go_on(self) -> None:
+        self._step(lambda: self._steps.send(None))
+
+    def fail(self, error: OncegateError) -> None:
+        self._step(lambda: self._steps.throw(error))
+
+    def die(self) -> None:
+        self._steps.close()
+        self.ended = True
+
+
+class Gateway:
+    """Stage, commit and abort as shipped. `copies` counts what readers can see, by source row and write."""
+
+    def __init__(self, clock: FakeClock, random: Callable[[int], bytes], observer: Any) -> None:
+        self._clock, self._random, self._observer = clock, random, observer
+        self.entries: list[bytes] = []
+        self.replayed = BatchShard()
+        self.copies: Counter[tuple[int, int]] = Counter()
+        self._waiting: dict[bytes, tuple[Item, ...]] = {}
+        self._calls: list[Call] = []
+        self._start()
+
+    def _start(self) -> None:
+        self.index: Any = BatchShard()
+        for position, body in enumerate(self.entries, 1):
+            self.index.apply(position, decode(body), 0)
+        committer: Any = HeldCommitter(len(self.entries))
+        self.committer = committer
+        journal = Journal("model", self.index, committer, self._clock, self._observer, LIMITS, self._random)
+        self._stages = Stages(journal, lambda: (1, 1))
+        ledger: Any = None
+        self._staging = Staging(journal, Topics(journal, ledger), self._stages, ItemPrints())
+        self._compare("a start")
+
+    def call(self, verb: str, ask: object) -> Call:
+        """Begin a `stage`, `commit` or `abort`."""
+        call = Call(getattr(self._staging, verb)(ask, Deadline(self._clock)))
+        if not call.ended:
+            self._calls.append(call)
+        return call
+
+    def sweep(self) -> None:
+        """What a timer does: stages past their time to live go."""
+        self._stages.sweep()
+
+    def flush(self) -> None:
+        """The append returned: everything taken so far is durable, and said."""
+        pending, self.committer.pending = self.committer.pending, []
+        for entries, outputs, _ in pending:
+            for body in entries:
+                self.entries.append(body)
+                self.replayed.apply(len(self.entries), decode(body), 0)
+            for output in outputs:
+                self._write(output)
+        self.committer.durable_position = len(self.entries)
+        self._compare("a flush")
+        for call in self._waiters():
+            if call.rests_on <= len(self.entries):
+                call.go_on()
+            if not call.ended:
+                self._calls.append(call)
+
+    def refuse(self) -> None:
+        """The ledger wrote nothing and said so: the index goes back, newest first, and the callers are told."""
+        for _, _, undo in reversed(self.committer.pending):
+            undo()
+        self.committer.pending = []
+        self.committer.next_position = len(self.entries) + 1
+        self._compare("an undo")
+        for call in self._waiters():
+            call.fail(LedgerFull("no room"))
+
+    def crash(self) -> None:
+        """The process dies and starts again on what is durable; nobody waiting is answered."""
+        for call in self._waiters():
+            call.die()
+        self._start()
+
+    def _waiters(self) -> list[Call]:
+        calls, self._calls = self._calls, []
+        return calls
+
+    def _write(self, output: OutputChange) -> None:
+        match output:
+            case WriteRange():
+                self._waiting[output.range_id] = unpack(output.data)
+            case PublishRanges():
+                for range_id in output.range_ids:
+                    self.copies.update((number, write) for number, write, _ in self._waiting.pop(range_id))
+            case DropRanges():
+                for range_id in output.range_ids:
+                    del self._waiting[range_id]
+
+    def _compare(self, when: str) -> None:
+        if self.index.state() != self.replayed.state():
+            raise Broken("REPLAY", f"after {when} the index is not what its ledger adds up to")
