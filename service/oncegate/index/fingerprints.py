@@ -7,6 +7,8 @@ Among q honest ids two are equal by accident with a probability of about q^2 / 2
 A null is no id, and neither is an empty one: callers look for them (`null_or_empty`) before any effect.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NullId
 from oncegate.index.cmac import Cmac
+from oncegate.index.joining import join
 from oncegate.index.octets import Octets, plain
 
 FUNCTION = 1  # AES-128-CMAC; stands in the ledger's first entry, so that another function gets another number
@@ -39,6 +42,8 @@ class Fingerprinter:
     def __init__(self, key: bytes) -> None:
         self.check = derive(key, b"key check")
         self._cmac = Cmac(derive(key, b"ids"))
+        # A key of their own: bytes sent as one id cannot be made to look like several columns joined.
+        self._joined = Cmac(derive(key, b"joined ids"))
 
     def of_packed(self, data: bytes | memoryview) -> NDArray[np.uint64]:
         """Fingerprints (n, 2) of n ids of 16 raw bytes each; BadRequest for a length that is no multiple of 16."""
@@ -59,6 +64,12 @@ class Fingerprinter:
         if array.null_count:
             raise NullId(f"{array.null_count} of {len(array)} ids are null")
         return self._cmac.of_octets(Octets.of_array(array))
+
+    def of_columns(self, columns: Sequence[pa.Array]) -> NDArray[np.uint64]:
+        """Fingerprints (n, 2) of ids of one column's bytes, or of several columns joined; as `of_array`."""
+        if len(columns) == 1:
+            return self.of_array(columns[0])
+        return self._joined.of_octets(Octets.of_array(join(columns)))
 
 
 def null_or_empty(array: pa.Array) -> NDArray[np.int64]:

@@ -27,7 +27,8 @@ from oncegate.index.octets import Octets, is_binary, is_text, plain
 from oncegate.index.rowtypes import in_order, is_list
 
 _LARGE = pa.large_binary()
-_NOTHING = pa.scalar(b"", _LARGE)
+# Made of buffers: pa.scalar would import pandas where it is installed, at every start.
+_NOTHING = pa.Array.from_buffers(_LARGE, 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
 _LENGTH = np.dtype("<u4")
 
 

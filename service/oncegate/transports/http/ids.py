@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from oncegate.core.errors import BadRequest, NullId, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.index.fingerprints import Fingerprinter
-from oncegate.index.joining import join
 from oncegate.transports.http.arrow import read_stream
 from oncegate.transports.http.messages import Id
 
@@ -71,7 +70,7 @@ def of_columns(columns: list[Any], names: list[str], fingerprints: Fingerprinter
     _check_null(columns, names)
     sizes = np.sum([pc.binary_length(column).to_numpy(zero_copy_only=False) for column in columns], axis=0)
     _check_sizes(np.asarray(sizes, np.int64), limits)
-    return fingerprints.of_array(columns[0] if len(columns) == 1 else join(columns))
+    return fingerprints.of_columns(columns)
 
 
 def _is_id(kind: Any) -> bool:
