@@ -1,5 +1,6 @@
 """Named batches: what is staged and what was committed under each name, a pure function of the ledger's entries."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +10,7 @@ from oncegate.core.entries import Asked, Committed, Dropped, Entry, Name, Staged
 Undo = Callable[[], None]
 # A few hours of micro-batches; older names keep only their digest (64 bytes), for ever.
 NAMES_REMEMBERED = 1_000
+_LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,9 @@ class BatchIndex:
         return all(self._is_whole(name, winner) for winner in winners)
 
     def _is_whole(self, name: Name, winner: Winner) -> bool:
-        if winner.chunks == 0:
-            return winner.rows == 0
         stage = self.stage(name, winner.token)
+        if winner.chunks == 0:
+            return winner.rows == 0 and stage is None
         if stage is None or sorted(stage.chunks) != list(range(winner.chunks)):
             return False
         return stage.rows == winner.rows and stage.fingerprint == winner.fingerprint
@@ -131,7 +133,8 @@ class BatchIndex:
         )
 
     def _name_before(self, name: Name) -> CommittedName | None:
-        if not name.version.isdecimal() or int(name.version) == 0:
+        """Batch n-1 for batch n; None where the version is not a batch id as Spark writes it, or is the first."""
+        if not _LATER_BATCH_ID.fullmatch(name.version):
             return None
         return self.committed.get(replace(name, version=str(int(name.version) - 1)))
 

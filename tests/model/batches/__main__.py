@@ -36,7 +36,8 @@ def main() -> int:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
     seed = sys.argv[2] if len(sys.argv) > 2 else "3"
     every = HOLDING + RISKY
-    return 0 if all([walk_for(knobs, seconds / len(every), seed) for knobs in every]) else 1
+    held = [walk_for(knobs, seconds / len(every), seed) for knobs in every]
+    return 0 if all(held) else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The gateway of the walk: the shipped use cases of named batches over the shipped index and table.
 
-No rule stands here. The ledger is a list of bytes, and an append that returns when the walk says so: what a call rests
-on is durable (`flush`), refused (`refuse`) or lost with the process (`crash`). Calls are driven by hand, without a loop.
+No rule stands here. The ledger is a list of bytes, and an append returns when the walk says so: what a call rests on
+is durable (`flush`), refused (`refuse`) or lost with the process (`crash`). Calls are driven by hand, without a loop.
 """
 
 import types

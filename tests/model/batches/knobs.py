@@ -9,9 +9,9 @@ class Knobs:
     """kind: a stream with one write a batch; foreachBatch with `writes`; `df.write` with txnAppId and no run.
 
     equal: all writes of a batch bring the same rows. restores: when an older copy of the checkpoint is put back.
-    drops: time passes, so stages are given up by their owners or run out. advice: which writes get a writeId
-    once SECOND_WRITE said so. storm: much is killed, started and restored. lively: after every walk one driver alone, with no fault, must come to its end.
-    accepted: promises that these circumstances are known to break, seldom; they are counted.
+    drops: time passes, so stages are given up by their owners or run out. advice: which writes get a writeId once
+    SECOND_WRITE said so. storm: much is killed, started and restored. lively: after every walk one driver alone, with
+    no fault, must come to its end. accepted: promises that these circumstances are known to break, seldom; counted.
     """
 
     name: str
@@ -61,8 +61,8 @@ UNKNOWN = (
     Knobs("df.write, not deterministic", "batch", deterministic=False, drops=True),
 )
 
-# The exception: without a digest, an older copy put back while a driver lives. Its rows may be published twice; and when
-# it still writes the commit log, a batch of the new history is passed over. With first_wins the user has agreed to that.
+# The exception: without a digest, an older copy put back while a driver lives. Its rows may be published twice; and
+# when it still writes the commit log, a batch of the new history is passed over. With first_wins the user agreed to it.
 _EITHER = frozenset({"TWICE", "DROP"})
 RISKY = (
     Knobs("stream, unknown, restored", digests="unknown", restores="any time", storm=True, accepted=_EITHER),

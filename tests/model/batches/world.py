@@ -153,7 +153,7 @@ class World:
     @property
     def _quiet(self) -> bool:
         """Nothing can happen any more."""
-        ended = self._over or len(self.commits) == BATCHES and not self.knobs.restores
+        ended = self._over or (len(self.commits) == BATCHES and not self.knobs.restores)
         stopped = self.stop is not None and (self._advised or not self.knobs.advice)
         return not self._drivers and not self._net and (stopped or ended)
 
