@@ -1,11 +1,9 @@
-"""`oncegate init`, `oncegate ledger dump`."""
+"""`oncegate init`, `oncegate ledger dump`, `oncegate ledger accept`: what a person does with a data folder."""
 
-import asyncio
-import dataclasses
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -14,16 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from oncegate.cli.refusals import refusing
-from oncegate.core.entries import decode
-from oncegate.core.errors import BadRequest, NotFound
-from oncegate.ledgers.catalog import Wrote
-from oncegate.ledgers.log import open_log
-from oncegate.ledgers.log.body import Change, Location, decode_body
-from oncegate.ledgers.log.disk import Disk
-from oncegate.ledgers.log.recovery import SHARD_NAME
-from oncegate.ledgers.log.segments import Walk
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers import log
+from oncegate.ledgers.log.dumping import Item
 
-app = typer.Typer(help="Look at an embedded ledger.", no_args_is_help=True)
+app = typer.Typer(help="Look at an embedded ledger, or accept what is left of one.", no_args_is_help=True)
 
 Data = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.")]
 Witness = Annotated[str | None, typer.Option(help="Where its witness is, if not beside it.")]
@@ -32,76 +25,63 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, wi
 # What a table shows of a long value; --json shows it all.
 SHOWN_CHARS = 32
 
-Item = tuple[int, str, dict[str, Any]]
-
 
 def init(data: Data = Path("data"), witness: Witness = None) -> None:
     """Make a new, empty ledger; refused where the folder or its witness knows of one already."""
     with refusing():
-        asyncio.run(_init(data, witness))
+        log.init(str(data), witness)
+        sys.stdout.write(f"data folder {data}: NEW, EMPTY; namespace default\n")
 
 
-async def _init(data: Path, witness: str | None) -> None:
-    async with open_log(str(data), create=True, witness=witness) as ledgers:
-        names = ", ".join(ledgers.names())
-        if not ledgers.new:
-            raise BadRequest(f"data folder {data} holds the namespaces {names} already; nothing was changed")
-        sys.stdout.write(f"data folder {data}: NEW, EMPTY; namespaces: {names}\n")
+@app.command("accept")
+def accept(data: Data = Path("data"), witness: Witness = None) -> None:
+    """Go on with a ledger as it is although its witness knew more: what it lost is forgotten, knowingly."""
+    with refusing():
+        for line in log.accept(str(data), witness):
+            sys.stdout.write(line + "\n")
 
 
 @app.command("dump")
-def dump(data: Data = Path("data"), namespace: Namespace = "default", as_json: AsJson = False) -> None:
-    """Show every entry and every change of outputs, verified. Owns nothing: the gateway may be running.
+def dump(
+    data: Data = Path("data"), namespace: Namespace = "default", witness: Witness = None, as_json: AsJson = False
+) -> None:
+    """Show all that stands in a ledger, verified. Owns nothing: the gateway may be running.
 
-    Ends with status 1 at the first byte that is not what was written. Example: oncegate ledger dump --json
+    Ends with status 1 where something is damaged. Example: oncegate ledger dump --json
     """
     with refusing():
-        folder = data / namespace / SHARD_NAME
-        if not folder.is_dir():
-            raise NotFound(f"there is no ledger of namespace {namespace} in data folder {data}")
+        items = _checked(log.dump(str(data), namespace, witness))
         if as_json:
-            for position, kind, fields in items(folder):
-                line = {"position": position, "kind": kind} | {name: _plain(value) for name, value in fields.items()}
+            for item in items:
+                line = {"position": item.position, "kind": item.kind, **{k: _plain(v) for k, v in item.fields.items()}}
                 sys.stdout.write(msgspec.json.encode(line, enc_hook=str).decode() + "\n")
         else:
-            _show(namespace, items(folder))
+            _show(namespace, items)
 
 
-def items(folder: Path) -> Iterator[Item]:
-    """Entries and, after those of their append, the changes of outputs: position, kind, fields.
-
-    A change has the position of its append's last entry. LedgerDamaged at the first contradiction.
-    """
-    for frame in Walk(Disk(), folder):
-        body = decode_body(frame.body)
-        for position, raw in enumerate(body.entries, frame.header.first_position):
-            entry = decode(raw)
-            names = [field.name for field in dataclasses.fields(entry)]
-            yield position, type(entry).__name__, {name: getattr(entry, name) for name in names}
-        for change in body.changes:
-            yield frame.header.last_position, type(change).__name__, _change_fields(change)
-
-
-def _change_fields(change: Change) -> dict[str, Any]:
-    fields: dict[str, Any] = {name: getattr(change, name) for name in change.__struct_fields__}
-    if isinstance(change, Wrote):
-        place: Location = fields.pop("place")
-        fields |= {name: getattr(place, name) for name in place.__struct_fields__}
-    return fields
+def _checked(items: Iterable[Item]) -> Iterable[Item]:
+    """The items; LedgerDamaged after the last one when that is damage."""
+    for item in items:
+        yield item
+        if item.kind == "DAMAGED":
+            raise LedgerDamaged(str(item.fields["detail"]))
 
 
 def _plain(value: object) -> object:
     if isinstance(value, bytes | memoryview):
         return bytes(value).hex()
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
 
 
-def _show(namespace: str, found: Iterable[Item]) -> None:
+def _show(namespace: str, items: Iterable[Item]) -> None:
+    """A table of what was found, also when the last of it is damage."""
     table = Table("position", "kind", "fields", title=f"ledger of namespace {namespace}")
-    for position, kind, fields in found:
-        words = " ".join(f"{name}={_short(value)}" for name, value in fields.items())
-        table.add_row(str(position), kind, Text(words))
-    Console().print(table)
+    try:
+        for item in items:
+            words = " ".join(f"{name}={_short(value)}" for name, value in item.fields.items())
+            table.add_row(str(item.position), item.kind, Text(words))
+    finally:
+        Console().print(table)
 
 
 def _short(value: object) -> str:

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
 
-from oncegate.app import serve as run
 from oncegate.cli.refusals import refusing
 from oncegate.settings import SettingsError, load
 from oncegate.telemetry.logging import open_log
@@ -36,6 +34,11 @@ def serve(
 
     Example: oncegate serve --data ./data --port 8080
     """
+    # The compiler and the server take a second to import; no other verb needs them.
+    import uvloop
+
+    from oncegate.app import serve as run
+
     with refusing():
         settings = load(
             config,

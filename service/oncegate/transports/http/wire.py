@@ -23,6 +23,14 @@ class Protocol(HttpToolsProtocol):
     """What is no HTTP at all is answered by a problem too."""
 
     def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read; behind a whole request that is being answered, only close after its answer.
+
+        Bytes beyond a body's Content-Length arrive with it: the request itself is good and takes effect.
+        """
+        if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
         trace_id = secrets.token_hex(16)
         body = problems.encode(
             BadRequest("this is not an HTTP request that can be read; nothing was written"), trace_id
