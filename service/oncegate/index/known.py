@@ -59,13 +59,13 @@ class KnownClaims:
             self._by_call[known.token, known.call] = before[1]
 
     def forget_old(self, now_ms: int) -> None:
-        """Drop what is past its time; no answer changes by it."""
+        """Drop what is past its time; no answer changes by it. What is pinned may yet be open again, and stays."""
         rows = self._rows
         due = rows.used & rows.kept & (rows.remembered_until_ms() <= now_ms)
         for row in np.flatnonzero(due):
             claim = rows.claim[row].tobytes()
             known = self._by_claim.get(claim)
-            if known is not None and not rows.remembered(known.rows, now_ms):
+            if known is not None and not rows.remembered(known.rows, now_ms) and not self._pinned(known):
                 self._forget(claim, known)
 
     def forget_unnamed(self, wanted: int) -> None:
@@ -82,11 +82,14 @@ class KnownClaims:
             known = self._by_claim.get(claim)
             if free >= wanted:
                 break
-            if known is None or rows.open_total(known.rows) or any(holders.pins[list(known.rows)]):
+            if known is None or rows.open_total(known.rows) or self._pinned(known):
                 continue
             self._forget(claim, known)
             free += int(np.count_nonzero(holders.slots[list(known.rows)] == 0))
         rows.reclaim()
+
+    def _pinned(self, known: Known) -> bool:
+        return any(self._rows.holders.pins[row] for row in known.rows)
 
     def _forget(self, claim: bytes, known: Known) -> None:
         self._rows.kept[list(known.rows)] = False

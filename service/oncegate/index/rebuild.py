@@ -16,7 +16,7 @@ def rebuild(
     Raises Overloaded: the rows' width cannot hold what is open or done.
     """
     position = 0
-    for position, entry in entries:  # noqa: B007 - the last one is the answer
+    for position, entry in entries:
         if isinstance(entry, Claimed | Completed | Released):
             claims.settle_undo(claims.apply(position, entry, now_ms))
         else:

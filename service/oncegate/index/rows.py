@@ -113,13 +113,13 @@ class Rows:
         holders = self.holders
         live = (holders.state == OPEN) & (holders.named > 0)
         end = np.where(holders.state == OPEN, holders.lease_until_ms, self.ended_ms)
-        return np.where(live | (holders.pins > 0), np.iinfo(np.int64).max, end + 2 * self.lease_ms)
+        return np.where(live, np.iinfo(np.int64).max, end + 2 * self.lease_ms)
 
     def remembered(self, rows: Iterable[int], now_ms: int) -> bool:
         """The same for all rows of one claim, at `now_ms`."""
         holders, until_ms = self.holders, 0
         for row in rows:
-            if holders.pins[row] or (holders.state[row] == OPEN and holders.named[row]):
+            if holders.state[row] == OPEN and holders.named[row]:
                 return True
             end_ms = holders.lease_until_ms[row] if holders.state[row] == OPEN else self.ended_ms[row]
             until_ms = max(until_ms, int(end_ms) + 2 * int(self.lease_ms[row]))
