@@ -230,7 +230,8 @@ class LogLedgers:
                 raise
 
     def free_bytes(self) -> tuple[int, int]:
-        stat = os.statvfs(self._folder.root)
+        with told(self._folder.shown):
+            stat = os.statvfs(self._folder.root)
         return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from oncegate.ports import WriteRange
 FILE_BYTES = 64 << 20  # then a stream goes on in a new file, so that a trim or drop gives room back
 STREAMS_OPEN_MAX = 64  # descriptors held; a stream that comes back later starts a new file
 
-_NAME = re.compile(r"(\d{8})-(\d{8})\.out")
+_NAME = re.compile(r"(\d{8,})-(\d{8,})\.out")
 
 
 def output_path(folder: Path, file: tuple[int, int]) -> Path:

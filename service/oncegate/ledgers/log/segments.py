@@ -22,7 +22,7 @@ from oncegate.ledgers.log.frames import (
     encode_header,
 )
 
-_NAME = re.compile(r"(\d{8})\.seg")
+_NAME = re.compile(r"(\d{8,})\.seg")
 
 
 class NoRoom(Exception):
