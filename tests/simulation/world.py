@@ -106,7 +106,7 @@ class World:
         return Winner(token, 1, answer.rows, answer.fingerprint)
 
     def commit(
-        self, name: Name, run: str, nonce: bytes, winners: list[Winner], digest: bytes
+        self, name: Name, run: str, nonce: bytes, winners: list[Winner], digest: bytes | None
     ) -> CommitAnswer | OncegateError:
         ask = CommitAsk(name, run, nonce, tuple(winners), digest, None, False)
         try:
