@@ -257,10 +257,15 @@ class _Reader:
         if kind == "text":
             return self.take(_U16.unpack(self.take(2))[0]).decode()
         if kind == "opt":
-            return self.get("blob") if self.take(1) == b"\1" else None
+            return self._optional(self.take(1))
         if kind == "blobs":
             return tuple(self.get("blob") for _ in range(_U32.unpack(self.take(4))[0]))
         return self.take(_U32.unpack(self.take(4))[0])
+
+    def _optional(self, flag: bytes) -> Any:
+        if flag not in (b"\0", b"\1"):
+            raise EntryError(f"neither none nor a value: {flag.hex()}")
+        return None if flag == b"\0" else self.get("blob")
 
     def finish(self) -> None:
         if self._at != len(self._data):

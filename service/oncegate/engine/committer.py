@@ -59,6 +59,11 @@ class Committer:
         """Nothing waits for the ledger."""
         return self.next_position == self.mark.position + 1
 
+    @property
+    def open(self) -> bool:
+        """Something can be written now."""
+        return not self._closing and self._full is None and self._dead is None
+
     def check(self) -> None:
         """Raise why nothing can be written now, if so: LedgerFull, or what killed this committer."""
         if self._dead is not None:
@@ -84,15 +89,19 @@ class Committer:
     async def durable(self, position: int) -> None:
         """Return once `position` is durable; raise what became of it otherwise.
 
-        LedgerFull: it was not written. LedgerDown: unknown.
+        LedgerFull: it was not written. LedgerDown: unknown; then nothing is said any more, whatever it rests on.
         """
-        if position <= self.mark.position:
-            return
         if self._dead is not None:
             raise self._dead
+        if position <= self.mark.position:
+            return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append((position, waiter))
         await waiter
+
+    async def all_durable(self) -> None:
+        """As `durable`, for everything taken so far: what an answer rests on that says that something is not there."""
+        await self.durable(self.next_position - 1)
 
     async def run(self) -> None:
         """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown."""
@@ -109,14 +118,20 @@ class Committer:
         return self._dead
 
     async def _wait(self) -> None:
-        if self._full is not None:
-            await self._clock.sleep_ms(PROBE_MS)
-            self.next_position += 1
-            nothing: Callable[[], None] = lambda: None  # noqa: E731
-            await self._append([Change([encode(Probe(self._clock.wall_ms()))], [], nothing, nothing)])
-            return
+        """Until something is to be written; a full ledger is asked again after a while."""
         self._wake.clear()
-        await self._wake.wait()
+        if self._full is None:
+            await self._wake.wait()
+            return
+        pause, woken = asyncio.ensure_future(self._clock.sleep_ms(PROBE_MS)), asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait((pause, woken), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+            woken.cancel()
+        if not self._pending and not self._closing:
+            self.next_position += 1
+            await self._append([Change([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)])
 
     def _close_group(self) -> list[Change]:
         size_bytes = 0
@@ -176,3 +191,7 @@ class Committer:
         """Take nothing more; `run` returns when all that was taken is written."""
         self._closing = True
         self._wake.set()
+
+
+def _nothing() -> None:
+    return None

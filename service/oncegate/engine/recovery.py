@@ -40,6 +40,7 @@ class Owner:
         self.shard: Shard | None = None
         self.failed: Exception | None = None
         self._closing = False
+        self._served = False
         self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
 
@@ -65,9 +66,9 @@ class Owner:
     async def _own(self) -> None:
         pause_ms = REOPEN_MS
         while not self._closing:
+            self._served = False
             try:
                 await self._serve()
-                pause_ms = REOPEN_MS
             except (OncegateError, OSError) as error:
                 self._world.observer.event("ledger_lost", namespace=self.namespace, error=str(error))
                 if not self._first.done() or isinstance(error, Stop):
@@ -78,6 +79,7 @@ class Owner:
                 self._fail(error)
                 return
             if not self._closing:
+                pause_ms = REOPEN_MS if self._served else pause_ms
                 await self._world.clock.sleep_ms(pause_ms)
                 pause_ms = min(2 * pause_ms, REOPEN_MS_MAX)
 
@@ -85,7 +87,7 @@ class Owner:
         """One ownership: from fencing to the end of the committer."""
         async with self._world.ledgers.open(self.namespace) as opened:
             shard = await self._rebuild(opened)
-            self.shard = shard
+            self.shard, self._served = shard, True
             if not self._first.done():
                 self._first.set_result(None)
             if self._closing:

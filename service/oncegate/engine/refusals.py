@@ -2,14 +2,15 @@
 
 from datetime import UTC, datetime
 
-from oncegate.core.batches import Outcome
+from oncegate.core.batches import Digests, Outcome
 from oncegate.core.errors import BatchForgotten, Conflict, MissingStage, OncegateError, SecondWrite
 from oncegate.engine.requests import CommitAsk
 from oncegate.index.batches import CommittedName
 
-_WAYS_ON = (
-    "Two ways on: option onReplayMismatch=first_wins (the committed rows stay; after a restored or deleted checkpoint "
-    "it drops every batch up to the old number), or a new txnAppId (everything from here is written)."
+_NEW_APP = "a new txnAppId (everything from here is written)"
+_FIRST_WINS = (
+    "option onReplayMismatch=first_wins (the committed rows stay; after a restored or deleted checkpoint it drops "
+    "every batch up to the old number)"
 )
 
 
@@ -19,7 +20,9 @@ def refusal(outcome: Outcome, reason: str, ask: CommitAsk, record: CommittedName
     if outcome is Outcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
     if record is None:
-        return Conflict(f"{batch} follows a batch that was committed with other input: {reason}. {_WAYS_ON}")
+        return Conflict(
+            f"{batch} follows a batch that was committed with other input: {reason}. The way on: {_NEW_APP}."
+        )
     when = datetime.fromtimestamp(record.wall_ms / 1000, UTC).isoformat(timespec="seconds")
     published = {"committed_rows": record.rows, "committed_at": when, "first_offset": record.first_offset}
     if outcome is Outcome.SECOND_WRITE:
@@ -35,6 +38,13 @@ def refusal(outcome: Outcome, reason: str, ask: CommitAsk, record: CommittedName
         )
     return Conflict(
         f"{batch} was committed at {when} with {record.rows} rows at offset {record.first_offset}, and this is another "
-        f"input or output under its number: {reason}. {_WAYS_ON}",
+        f"input or output under its number: {reason}. {_ways_on(ask, record)}",
         **published,
     )
+
+
+def _ways_on(ask: CommitAsk, record: CommittedName) -> str:
+    """first_wins is offered only where it helps: input known to be another is never dropped."""
+    if Digests.compare(record.digest, ask.digest) is Digests.DIFFERENT:
+        return f"The way on: {_NEW_APP}."
+    return f"Two ways on: {_FIRST_WINS}, or {_NEW_APP}."

@@ -4,8 +4,10 @@ Durable before said: the index may run ahead of the ledger; every answer that re
 Deadlines are checked before a decision and never after.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, TypeVar
 
+from oncegate.core.errors import MissingStage, Rejected, Stop
 from oncegate.engine.claims import Claims
 from oncegate.engine.committer import Committer
 from oncegate.engine.journal import Journal
@@ -18,6 +20,9 @@ from oncegate.engine.topics import Topics
 from oncegate.index.fingerprints import Fingerprinter
 from oncegate.index.rowprints import RowFingerprinter
 from oncegate.ports import Clock, Ledger, Mark, Observer
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Shard:
@@ -42,10 +47,23 @@ class Shard:
         self.stages = Stages(self.journal, free_bytes)
         claims, topics = Claims(self.journal), Topics(self.journal, ledger)
         staging = Staging(self.journal, topics, self.stages, RowFingerprinter(key))
-        self.claim, self.settle, self.explain = claims.claim, claims.settle, claims.explain
-        self.produce, self.fetch, self.topic = topics.produce, topics.fetch, topics.view
-        self.stage, self.commit, self.abort = staging.stage, staging.commit, staging.abort
+        said = self._refusing_when_durable
+        self.claim, self.settle, self.explain = said(claims.claim), said(claims.settle), claims.explain
+        self.produce, self.fetch, self.topic = said(topics.produce), topics.fetch, topics.view
+        self.stage, self.commit, self.abort = said(staging.stage), said(staging.commit), said(staging.abort)
         self._marks = marks
+
+    def _refusing_when_durable(self, use: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+        """A refusal too rests on what the index knows: it is said once that is durable."""
+
+        async def careful(*args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return await use(*args, **kwargs)
+            except (Rejected, Stop, MissingStage):
+                await self.committer.all_durable()
+                raise
+
+        return careful
 
     @property
     def mark(self) -> Mark:

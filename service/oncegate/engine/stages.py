@@ -65,13 +65,11 @@ class Stages:
     def _drop_older(self, name: Name, owner: str, idle_ms: int) -> None:
         """Stages that an owner seen before this one left under the same name, or in the same streaming query."""
         for other in list(self._index.stages):
-            same_query = owner.startswith(STREAMING_OWNER) and (other.app, other.topic) == (name.app, name.topic)
-            if other != name and not same_query:
-                continue
             older = [
                 stage.token
                 for stage in self._index.stages[other].values()
-                if self._replaces(owner, stage.owner, other, idle_ms)
+                if (other == name or _same_query(name, owner, other, stage.owner))
+                and self._replaces(owner, stage.owner, other, idle_ms)
             ]
             if older:
                 self.drop(other, older, "a later owner came")
@@ -95,8 +93,15 @@ class Stages:
         """Drop what nobody has called for within its time to live; forget owners that left nothing."""
         now_ms, ttl_ms = self._journal.clock.monotonic_ms(), self._journal.limits.stage_ttl_ms
         for name in list(self._index.stages):
-            if now_ms - self._last_call_ms[name] >= ttl_ms:
+            # A refused append brings stages back whose last call was forgotten with them.
+            if now_ms - self._last_call_ms.setdefault(name, now_ms) >= ttl_ms and self._journal.committer.open:
                 self.drop(name, list(self._index.stages[name]), "time to live")
         staged = {(name.app, name.topic, stage.owner) for name, stage in self._index.all_stages()}
         self._owners = {key: owner for key, owner in self._owners.items() if key in staged}
         self._last_call_ms = {name: ms for name, ms in self._last_call_ms.items() if name in self._index.stages}
+
+
+def _same_query(name: Name, owner: str, other: Name, older: str) -> bool:
+    """Two runs of one streaming query, which runs one at a time."""
+    runs = owner.startswith(STREAMING_OWNER) and older.startswith(STREAMING_OWNER)
+    return runs and (name.app, name.topic) == (other.app, other.topic)

@@ -2,7 +2,7 @@
 
 from oncegate.core.batches import Outcome, decide
 from oncegate.core.entries import Asked, Committed, Entry, Name, Staged
-from oncegate.core.errors import ChunkAltered
+from oncegate.core.errors import BadRequest, ChunkAltered
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.refusals import refusal
@@ -87,10 +87,12 @@ class Staging:
         """Publish the winners' rows under the name, all or nothing, or say what the name already holds.
 
         Every ask for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
-        written again; Conflict, SecondWrite, BatchForgotten: stop; SchemaMismatch, LedgerFull, DeadlinePassed:
-        nothing was written; LedgerDown: unknown, repeat it with the same nonce.
+        written again; Conflict, SecondWrite, BatchForgotten: stop; BadRequest, SchemaMismatch, LedgerFull,
+        DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
         """
         deadline.check()
+        if len({winner.token for winner in ask.winners}) < len(ask.winners):
+            raise BadRequest("one token is named twice among the winners; nothing was written")
         journal, run = self._journal, None if ask.run is None else ask.run.encode()
         facts = self._index.facts(
             ask.name, run, ask.nonce, ask.winners, ask.digest, ask.previous_digest, ask.first_wins
@@ -204,5 +206,8 @@ class Staging:
             return AbortAnswer(True, 0)
         there = [token for token in ask.tokens if self._index.stage(ask.name, token) is not None]
         if there:
-            await self._journal.committer.durable(self._stages.drop(ask.name, there, "aborted"))
+            self._journal.committer.check()
+            self._stages.drop(ask.name, there, "aborted")
+        # What is not there may be gone by an entry that still waits.
+        await self._journal.committer.all_durable()
         return AbortAnswer(False, len(there))
