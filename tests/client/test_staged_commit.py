@@ -21,7 +21,18 @@ def way_and_message(url: str, checkpoint: Path, batch: int) -> tuple[StagedWay, 
     options = Options.read({"url": url, "path": "topic", "checkpointlocation": str(checkpoint)})
     read = read_input(options.checkpoint)
     name = Name("query", str(batch), "topic")
-    message = Staged(name, str(batch), "run", "a" * 32, 1, 1, 7, read, Kept(str(checkpoint), None))
+    message = Staged(
+        name=name,
+        batch=str(batch),
+        by_query=True,
+        run="run",
+        token="a" * 32,
+        chunks=1,
+        rows=1,
+        fingerprint=7,
+        read=read,
+        kept=Kept(str(checkpoint), None),
+    )
     return StagedWay(options, read), message
 
 
