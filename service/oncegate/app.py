@@ -43,7 +43,8 @@ class Program:
 
     def is_new(self, namespace: str) -> bool:
         """Whether its ledger holds nothing but the entry that says this process owns it: the first that ever did."""
-        return self.gateway.shard(namespace).mark.position == 1
+        serving = self.gateway.readiness()[namespace] == "SERVING"
+        return serving and self.gateway.shard(namespace).mark.position == 1
 
 
 @asynccontextmanager

@@ -245,3 +245,51 @@ async def test_answers_carry_a_mark_that_may_be_brought_back_and_another_ledgers
             reply = await door.post_json(f"{NS}/ids:claim", message, {"Oncegate-Ledger": f"{mark}, {other}"})
             assert reply.problem(409, "LEDGER_BEHIND")["action"] == "stop"
             assert door.position == before
+
+
+async def test_each_batch_is_one_line_in_the_log_with_what_was_suppressed() -> None:
+    async with open_door() as door:
+        as_token = token()
+        staged = await stage(door, as_token)
+        for digest_text in ("ab", "ab", "cd"):
+            await commit(door, [winner(as_token, staged)], digest=digest_text * 32)
+        lines = door.log.getvalue().splitlines()
+    told = [line for line in lines if " batch " in line]
+    assert len(told) == 2
+    assert "outcome=COMMITTED" in told[0]
+    assert "outcome=DUPLICATE" in told[1]
+    assert "suppressed_rows=3" in told[1]
+    assert [line for line in lines if "stopped" in line and "code=CONFLICT" in line]
+
+
+async def test_rows_written_without_ids_are_announced_once_for_each_topic() -> None:
+    async with open_door() as door:
+        for topic in ("t", "t", "u"):
+            await door.post_raw(f"{NS}/topics/{topic}/records:produce", ARROW, stream(ROWS))
+        told = [line for line in door.log.getvalue().splitlines() if "plain_write" in line]
+    assert [line.partition("topic=")[2][0] for line in told] == ["t", "u"]
+
+
+async def test_a_large_body_is_read_beside_the_loop_and_means_the_same() -> None:
+    rows = pa.record_batch({"id": [f"{n:0100}" for n in range(5_000)]})
+    async with open_door() as door:
+        reply = await door.post_raw(f"{NS}/topics/t/records:produce", ARROW, stream(rows))
+        assert reply.json["rows"] == 5_000
+        reply = await door.post_raw(f"{NS}/topics/t/records:produce", ARROW, stream(rows)[:-100])
+        reply.problem(400, "BAD_REQUEST")
+
+
+async def test_a_reader_gets_every_row_once_and_in_order_whatever_it_asks_for() -> None:
+    async with open_door() as door:
+        for start in range(0, 60, 6):
+            rows = pa.record_batch({"n": list(range(start, start + 6))})
+            await door.post_raw(f"{NS}/topics/t/records:produce", ARROW, stream(rows.slice(0, 2), rows.slice(2)))
+        for max_rows in (1, 5, 6, 7, 59, 60, 1_000):
+            seen: list[int] = []
+            while len(seen) < 60:
+                path = f"{NS}/topics/t/partitions/0/records?offset={len(seen)}&max_rows={max_rows}"
+                found = (await door.get(path, Accept=JSON)).json
+                assert len(found["records"]) <= max_rows
+                seen += [record["n"] for record in found["records"]]
+                assert found["next_offset"] == len(seen)
+            assert seen == list(range(60))

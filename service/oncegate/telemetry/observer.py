@@ -11,6 +11,8 @@ LEVELS = {
     "owner_failed": "error",
     "ledger_lost": "warning",
     "replay_differs": "warning",
+    "stopped": "warning",
+    "plain_write": "warning",
 }
 
 

@@ -33,9 +33,10 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     )
     app.state.gateway = gateway
     app.state.about = about
+    app.state.plain_topics = set()
     for routes in (routes_claims, routes_topics, routes_batches, routes_service):
         app.include_router(routes.router)
-    problems.install(app)
+    problems.install(app, observer)
     app.add_middleware(Traced, observer=observer)
     openapi.install(app)
     return app

@@ -37,8 +37,10 @@ def _numbered(byte: int, number: int) -> Any:
 
 def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32]) -> list[Any]:
     """The verdicts as JSON messages: the one place where an id costs an object."""
-    pairs = zip(verdicts.tolist(), numbers.tolist(), strict=True)
-    return [_FIXED.get(byte) or _numbered(byte, number) for byte, number in pairs]
+    found = list(map(_FIXED.get, verdicts.tolist()))
+    for place in np.flatnonzero(_WITH_NUMBER[verdicts]).tolist():
+        found[place] = _numbered(int(verdicts[place]), int(numbers[place]))
+    return found
 
 
 def claim_json(answer: ClaimAnswer) -> bytes:

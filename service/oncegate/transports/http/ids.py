@@ -48,8 +48,15 @@ def of_arrow(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Finger
 def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
     """Strings, or lists of strings that are all of one length."""
     _check_count(len(ids), limits)
-    if not any(isinstance(item, list) for item in ids):
-        return of_columns([pa.array(ids, pa.string())], ["id"], fingerprints, limits)
+    try:
+        column = pa.array(ids, pa.string())
+    except pa.ArrowTypeError:
+        return _of_lists(ids, fingerprints, limits)
+    return of_columns([column], ["id"], fingerprints, limits)
+
+
+def _of_lists(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """Ids of which at least one is a list."""
     widths = {len(item) if isinstance(item, list) else 1 for item in ids if item is not None}
     if len(widths) != 1 or widths == {0}:
         raise BadRequest(f"every id needs the same number of columns, at least one; here are {sorted(widths)}")

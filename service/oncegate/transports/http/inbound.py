@@ -8,7 +8,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -29,6 +29,9 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.shard import Shard
 from oncegate.transports.http import identifiers
 from oncegate.transports.http.negotiation import accepted, content_type
+
+# Reading a body above this takes longer than handing it to a thread does.
+ASIDE_BYTES = 256 << 10
 
 T = TypeVar("T")
 
@@ -148,6 +151,13 @@ async def read_body(request: Request, size_bytes: int, deadline: Deadline) -> by
     if _size(parts) != size_bytes:
         raise BadRequest(f"the body has {_size(parts)} bytes, Content-Length said {size_bytes}; nothing was written")
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def aside(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:
+    """`work(*arguments)`, in a thread where its input is large, so that renewals do not wait for it."""
+    if size_bytes < ASIDE_BYTES:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
 
 
 def _size(parts: Sequence[bytes]) -> int:

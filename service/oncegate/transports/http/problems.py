@@ -7,7 +7,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from oncegate.core.errors import BadRequest, MethodNotAllowed, NotFound, OncegateError
+from oncegate.core.errors import BadRequest, MethodNotAllowed, NotFound, OncegateError, Stop
+from oncegate.ports import Observer
 from oncegate.transports.outcomes import Internal, outcome_of
 
 PROBLEM = "application/problem+json"
@@ -70,11 +71,17 @@ def of_validation(error: RequestValidationError) -> BadRequest:
     return BadRequest(f"{first['pointer']}: {first['detail']}", errors=places[:10])
 
 
-def install(app: FastAPI) -> None:
-    """Answer every exception with a problem; what nobody expected is the middleware's (`Internal`)."""
+def install(app: FastAPI, observer: Observer) -> None:
+    """Answer every exception with a problem; what nobody expected is the middleware's (`Internal`).
+
+    A refusal that ends an attempt is a line in the log too: a person must look.
+    """
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, OncegateError)
+        if isinstance(error, Stop):
+            trace_id = request.state.trace_id
+            observer.event("stopped", code=error.code, path=request.url.path, detail=error.detail, trace_id=trace_id)
         return response(error, request.state.trace_id)
 
     async def framework(request: Request, error: Exception) -> Response:

@@ -1,57 +1,65 @@
 """Rows on their way out: the part of the fetched ranges that was asked for."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from oncegate.core.errors import LedgerBehind
 from oncegate.engine.requests import Batch, Fetched, Schema
+from oncegate.engine.shard import Shard
 from oncegate.transports.http import messages
 
 
 @dataclass(frozen=True)
 class Window:
-    """`batches` hold the rows from `first_offset` up to `next_offset`, all of `schema`."""
+    """`batches`, all of `schema`, hold the rows from `first_offset` up to `next_offset`."""
 
     schema: Schema
     batches: list[Batch]
     first_offset: int
     next_offset: int
+    high_offset: int
 
 
-def window(fetched: Fetched, offset: int, max_rows: int, bytes_max: int) -> Window:
-    """At most `max_rows` rows from `offset` on, stopping after the batch that reaches `bytes_max`.
+async def read(shard: Shard, topic: str, partition: int, offset: int, max_rows: int, bytes_max: int) -> Window:
+    """At most `max_rows` rows from `offset` on, ending with the batch that reaches `bytes_max`.
 
-    Raises LedgerBehind when `offset` lies beyond the end: who asks has read rows that are not here any more.
+    Asks for as much at a time as the rows so far make likely to fit, so that memory stays bounded whatever a row's
+    size. Raises LedgerBehind when `offset` lies beyond the end: who asks has read rows that are not here any more.
     """
-    if offset > fetched.high_offset:
-        raise LedgerBehind(
-            f"offset {offset} was asked for and the topic ends at {fetched.high_offset}: a wrong offset, or this is "
-            "an older copy of what was read before",
-            high_offset=fetched.high_offset,
-        )
     batches: list[Batch] = []
-    at, end, size_bytes = offset, offset + max_rows, 0
-    for first, batch in _placed(fetched):
-        if at >= end or size_bytes >= bytes_max:
-            break
-        piece = batch.slice(max(0, at - first), end - max(at, first))
-        if piece.num_rows:
-            batches.append(pa.RecordBatch.from_arrays(piece.columns, schema=fetched.schema))
+    at, end, size_bytes, wanted = offset, offset + max_rows, 0, 1
+    while True:
+        fetched = await shard.fetch(topic, partition, at, wanted)
+        if at > fetched.high_offset:
+            raise LedgerBehind(
+                f"offset {offset} was asked for and the topic ends at {fetched.high_offset}: a wrong offset, or this "
+                "is an older copy of what was read before",
+                high_offset=fetched.high_offset,
+            )
+        before = at
+        for piece in _pieces(fetched, at, end):
+            batches.append(piece)
             at, size_bytes = at + piece.num_rows, size_bytes + piece.nbytes
-    return Window(fetched.schema, batches, offset, at)
+            if size_bytes >= bytes_max:
+                break
+        if at >= end or size_bytes >= bytes_max or at == before:
+            return Window(fetched.schema, batches, offset, at, fetched.high_offset)
+        wanted = max(1, min(end - at, (bytes_max - size_bytes) * (at - offset) // max(1, size_bytes)))
 
 
-def _placed(fetched: Fetched) -> Any:
-    """Every fetched batch with the offset of its first row."""
+def _pieces(fetched: Fetched, at: int, end: int) -> Iterator[Batch]:
+    """The rows from `at` up to `end` of what was fetched, a batch at a time, all of the topic's schema."""
     for chunk in fetched.chunks:
         first = chunk.first_offset
         with pa.ipc.open_stream(chunk.data) as reader:
             for batch in reader:
-                yield first, batch
+                piece = batch.slice(min(batch.num_rows, max(0, at - first)), max(0, end - max(at, first)))
                 first += batch.num_rows
+                if piece.num_rows:
+                    yield pa.RecordBatch.from_arrays(piece.columns, schema=fetched.schema)
 
 
 def as_arrow(found: Window) -> bytes:
@@ -63,8 +71,8 @@ def as_arrow(found: Window) -> bytes:
     return data
 
 
-def as_json(found: Window, high_offset: int) -> bytes:
+def as_json(found: Window) -> bytes:
     """Binary values become base64, decimals and durations their text."""
     rows = [row for batch in found.batches for row in batch.to_pylist()]
-    reply = messages.RecordsReply(rows, found.first_offset, found.next_offset, high_offset)
+    reply = messages.RecordsReply(rows, found.first_offset, found.next_offset, found.high_offset)
     return msgspec.json.encode(reply, enc_hook=str)

@@ -9,10 +9,10 @@ from fastapi import APIRouter, Request, Response
 from oncegate.core.entries import Name
 from oncegate.core.errors import BadRequest
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import AbortAsk, CommitAsk, StageAsk, Winner
+from oncegate.engine.requests import AbortAsk, CommitAnswer, CommitAsk, StageAsk, Winner
 from oncegate.transports.http import arrow, messages, operations
 from oncegate.transports.http.identifiers import hex_bytes, sha256_of, topic_name
-from oncegate.transports.http.inbound import Inbound, admitted, decoded
+from oncegate.transports.http.inbound import Inbound, admitted, aside, decoded, gateway_of
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.outbound import json_reply
 
@@ -26,7 +26,7 @@ _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 async def stage(request: Request) -> Response:
     """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
     async with admitted(request, [ARROW], [JSON]) as inbound:
-        ask = _stage_ask(inbound)
+        ask = await aside(len(inbound.body), _stage_ask, inbound)
         answer = await inbound.shard.stage(ask, inbound.deadline)
         outcome: Any = "COMMITTED" if answer.committed else "STAGED"
         reply = messages.StageReply(outcome, answer.rows, answer.fingerprint.hex(), ask.chunk)
@@ -58,7 +58,9 @@ async def commit(request: Request) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message = decoded(inbound.body, _COMMIT)
-        answer = await inbound.shard.commit(_commit_ask(message, inbound.limits), inbound.deadline)
+        ask = _commit_ask(message, inbound.limits)
+        answer = await inbound.shard.commit(ask, inbound.deadline)
+        _note(request, ask, answer)
         outcome: Any = answer.outcome
         reply = messages.CommitReply(
             outcome,
@@ -69,6 +71,22 @@ async def commit(request: Request) -> Response:
             msgspec.UNSET if answer.warning is None else answer.warning,
         )
         return json_reply(reply, shard=inbound.shard)
+
+
+def _note(request: Request, ask: CommitAsk, answer: CommitAnswer) -> None:
+    """One line in the log for each batch that was answered."""
+    name = ask.name
+    gateway_of(request).observer.event(
+        "batch",
+        namespace=request.path_params["namespace"],
+        app=name.app,
+        version=name.version,
+        topic=name.topic,
+        outcome=answer.outcome,
+        rows=answer.rows,
+        suppressed_rows=answer.suppressed_rows,
+        takeover_rows=answer.takeover_rows,
+    )
 
 
 def _commit_ask(message: messages.CommitRequest, limits: Limits) -> CommitAsk:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from oncegate.engine.requests import ProduceAsk, TopicView
 from oncegate.transports.http import arrow, identifiers, messages, operations, records
-from oncegate.transports.http.inbound import admitted, gateway_of, shard_of, whole_number
+from oncegate.transports.http.inbound import admitted, aside, gateway_of, shard_of, whole_number
 from oncegate.transports.http.negotiation import ARROW, JSON, accepted
 from oncegate.transports.http.outbound import json_reply, reply
 
@@ -21,10 +21,19 @@ async def produce(request: Request) -> Response:
     async with admitted(request, [ARROW], [JSON]) as inbound:
         topic = identifiers.topic_name(request.path_params["topic"])
         token, call = inbound.token, inbound.call
-        rows = arrow.read_rows(inbound.body, inbound.limits.record_bytes)
+        rows = await aside(len(inbound.body), arrow.read_rows, inbound.body, inbound.limits.record_bytes)
         answer = await inbound.shard.produce(ProduceAsk(topic, token, call, rows), inbound.deadline)
+        note_plain(request, topic)
         offsets = [messages.PartitionOffset(0, answer.first_offset)]
         return json_reply(messages.ProduceReply(answer.rows, offsets), shard=inbound.shard)
+
+
+def note_plain(request: Request, topic: str) -> None:
+    """Say it aloud, once a process for each topic: rows without ids are written again when they are repeated."""
+    key = (request.path_params["namespace"], topic)
+    if key not in request.app.state.plain_topics:
+        request.app.state.plain_topics.add(key)
+        gateway_of(request).observer.event("plain_write", namespace=key[0], topic=topic, promise="at least once")
 
 
 @router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)
@@ -38,12 +47,12 @@ async def fetch(
     partition = whole_number(request.path_params["partition"], "partition")
     shard, limits = shard_of(request), gateway_of(request).limits
     with gateway_of(request).admission.hold(0):
-        fetched = await shard.fetch(request.path_params["topic"], partition, offset, max_rows)
-        found = records.window(fetched, offset, min(max_rows, limits.fetch_rows), limits.body_bytes)
-        body = records.as_arrow(found) if media == ARROW else records.as_json(found, fetched.high_offset)
+        rows = min(max_rows, limits.fetch_rows)
+        found = await records.read(shard, request.path_params["topic"], partition, offset, rows, limits.body_bytes)
+        body = records.as_arrow(found) if media == ARROW else records.as_json(found)
     headers = {
         "Oncegate-Next-Offset": str(found.next_offset),
-        "Oncegate-High-Offset": str(fetched.high_offset),
+        "Oncegate-High-Offset": str(found.high_offset),
     }
     return reply(body, media, shard, headers)
 
