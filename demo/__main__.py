@@ -1,9 +1,13 @@
 """python -m demo: three runs, one gateway, one verdict. Exit status 0 only when everything promised was shown."""
 
+import fcntl
+import os
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
@@ -37,9 +41,33 @@ def main() -> int:
 
 def demonstrate(console: Console) -> list[report.Judged]:
     """The three runs, on a fresh folder."""
-    shutil.rmtree(OUT, ignore_errors=True)
-    logs = OUT / "logs"
-    logs.mkdir(parents=True)
+    with _alone(OUT):
+        return _demonstrate(console, OUT / "logs")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """An empty folder that is this process's alone. Raises OSError when another demo runs in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(lock, folder)
+        for old in folder.iterdir():
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OSError(f"another demo is running in {_shown(folder)}") from error
+
+
+def _demonstrate(console: Console, logs: Path) -> list[report.Judged]:
+    logs.mkdir()
     flights = cut(OUT / "data")
     console.print(
         f"{PARTS} files, {BATCHES} micro-batches, {len(FAULTS)} faults; logs in {_shown(logs)}", highlight=False

@@ -21,7 +21,7 @@ TOPIC = "departures"
 ID = ("time_hour", "carrier", "flight")
 LEASE_MS = 2_000
 TIMEOUT_MS = 60_000
-ROWS_PER_ARROW_BATCH = 2_000
+ROWS_PER_ARROW_BATCH = 1_000
 ATTEMPTS_PER_TASK = 4
 
 FLIGHTS = (

@@ -18,7 +18,7 @@ TOPIC = "departures"
 CORES, CORES_AFTER_DRIVER_KILL = 2, 1
 STARTS_MAX = 8
 _TICK_S = 0.1
-_JOB_S_MAX = 180
+_JOB_S_MAX = 300
 
 Tell = Callable[[int, list[Event]], None]
 
