@@ -43,8 +43,11 @@ bench: setup ## claims and staged rows per second: out/bench/result.json and .pn
 mutants: setup ## planted bugs, each turned red by a named test: out/mutants/result.json
 	@$(RUN) $(PY) -m tests.mutants $(ARGS)
 
-soak: setup ## the random tests and the kill loop for longer
-	@$(RUN) ONCEGATE_SOAK=1 $(PY) -m pytest -n $(WORKERS) tests/faults tests/model --timeout 7200 $(ARGS)
+soak: setup ## the kill loop, crashes and random walks for longer, from a seed of its own (ONCEGATE_SEED=n repeats one)
+	@export ONCEGATE_SEED=$${ONCEGATE_SEED:-$$RANDOM} && export ONCEGATE_MODEL_SEED=$$ONCEGATE_SEED && \
+	echo "ONCEGATE_SEED=$$ONCEGATE_SEED" && \
+	$(RUN) ONCEGATE_KILLS=1000 ONCEGATE_WALKS=5000 ONCEGATE_MODEL_WALKS=2000 \
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile --timeout 14400 tests/faults tests/model $(ARGS)
 
 image: ## the container image
 	docker build -t oncegate .
