@@ -1,0 +1,78 @@
+"""Random walks over all that can happen to a free id's messages: `python -m tests.model.claims SECONDS [SEED]`."""
+
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+
+from oncegate.index.claims import Widths
+from tests.model.gateway import Broken
+from tests.model.world import Setup, World
+
+SETUPS = {
+    "default": Setup(),
+    "narrow": Setup(Widths(tag_bits=16, row_bits=8, capacity=8), chaff=True),
+    # Most of what broke earlier rules came late, or after a release.
+    "late": Setup(late=0.15, doubled=0.25, refusing=0.4),
+    # Seven rows in all: they run out, and claims are forgotten before their time.
+    "starved": Setup(Widths(tag_bits=16, row_bits=3, capacity=2), chaff=True),
+}
+
+
+@dataclass
+class Outcome:
+    """`shortest`: per broken property the seed, reason and trace of its shortest walk."""
+
+    walks: int = 0
+    steps: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    shortest: dict[str, tuple[int, str, list[str]]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name} broken in {count}" for name, count in sorted(self.broken.items()))
+        return f"{self.walks} walks, {self.steps} steps: {told or 'P1-P6 and LOSS hold'}"
+
+    def explain(self) -> str:
+        return "\n".join(
+            f"{name} (seed {seed}): {why}\n    " + "\n    ".join(trace)
+            for name, (seed, why, trace) in sorted(self.shortest.items())
+        )
+
+
+def walk(setup: Setup, seed: int, outcome: Outcome) -> bool:
+    """One walk; True when every property held."""
+    world = World(setup, seed)
+    outcome.walks += 1
+    outcome.steps += setup.steps
+    try:
+        world.run()
+    except Broken as broken:
+        name = broken.property
+        outcome.broken[name] += 1
+        if name not in outcome.shortest or len(world.trace) < len(outcome.shortest[name][2]):
+            outcome.shortest[name] = (seed, str(broken), world.trace)
+        return False
+    return True
+
+
+def walk_for(setup: Setup, seconds: float, first_seed: int) -> Outcome:
+    outcome, end, seed = Outcome(), time.monotonic() + seconds, first_seed
+    while time.monotonic() < end:
+        walk(setup, seed, outcome)
+        seed += 1
+    return outcome
+
+
+def main() -> int:
+    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    failed = False
+    for name, setup in SETUPS.items():
+        outcome = walk_for(setup, seconds / len(SETUPS), seed)
+        print(f"{name}, from seed {seed}: {outcome}", flush=True)
+        print(outcome.explain(), end="", flush=True)
+        failed = failed or bool(outcome.broken)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

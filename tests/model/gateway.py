@@ -1,0 +1,149 @@
+"""A gateway reduced to its decisions: the real tables and the real index, over a ledger that is a list of bytes.
+
+No rule stands here. A verdict is what `ClaimIndex.ask` says, an effect what `SETTLE` says; what is written is encoded,
+decoded and applied. The ledger may refuse (`refuse`), and the process may die and start again (`crash`).
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.core import decisions
+from oncegate.core.decisions import ClaimState, Effect, Verb
+from oncegate.core.entries import Claimed, Completed, Entry, Released, decode, encode
+from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
+from oncegate.core.verdicts import BY_BYTE, Verdict, VerdictRow
+from oncegate.index.claims import SAME_INDEX, ClaimIndex, Widths
+from oncegate.index.rebuild import rebuild
+
+
+class Broken(Exception):
+    """`property`: P1..P6, LOSS or another name of the model's checks."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: {why}")
+        self.property = name
+
+
+@dataclass(frozen=True)
+class ClaimReply:
+    """`verdicts`: one an id of the request, in order; those standing earlier in it left out."""
+
+    claim: bytes | None
+    verdicts: dict[int, VerdictRow]
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{i}:{row.verdict.name}{''.join('+' + flag.name for flag in row.flags if flag.name)}"
+            for i, row in self.verdicts.items()
+        )
+
+
+@dataclass(frozen=True)
+class SettleReply:
+    settled: int
+    taken_over: int
+
+    def __str__(self) -> str:
+        return f"{self.settled} settled, {self.taken_over} taken over"
+
+
+class Gateway:
+    def __init__(self, widths: Widths, compiled: bool, fingerprints: np.ndarray, rng: random.Random) -> None:
+        self._widths, self._compiled, self._rng = widths, compiled, rng
+        self.fingerprints = fingerprints
+        self.ledger: list[bytes] = []
+        self.now_ms = 0
+        self.refuse = False
+        self.index = ClaimIndex(widths, compiled)
+
+    def claim(self, token: bytes, call: int, ids: Sequence[int], lease_ms: int) -> ClaimReply:
+        """Raises TokenReused, Overloaded, LedgerFull."""
+        digest = bytes(ids).ljust(16, b"\xff")
+        asked = self.index.ask(token, call, digest, self.fingerprints[list(ids)], self.now_ms)
+        claim = asked.claim
+        if asked.again and claim is not None:
+            self.index.renew(claim, self.now_ms)
+        if len(asked.fresh) or len(asked.taken):
+            claim = claim or self._rng.randbytes(16)
+            self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms)
+            fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
+            self._write(Claimed(claim, token, call, digest, lease_ms, 0, fresh, taken))
+        rows = [BY_BYTE[byte] for byte in asked.verdicts.tolist()]
+        verdicts = {
+            i: row for i, row, action in zip(ids, rows, asked.actions.tolist(), strict=True) if action != SAME_INDEX
+        }
+        return ClaimReply(claim if any(row.may_write for row in rows) else None, verdicts)
+
+    def settle(self, verb: Verb, claim: bytes) -> SettleReply:
+        """Raises UnknownClaim, ReleasedClaim, LedgerFull."""
+        view = self.index.view(claim, self.now_ms)
+        effect = decisions.SETTLE[verb, view.state].effect
+        if effect is Effect.REFUSE_UNKNOWN:
+            raise UnknownClaim("")
+        if effect is Effect.REFUSE_RELEASED:
+            raise ReleasedClaim("")
+        if effect is Effect.EXTEND:
+            self.index.renew(claim, self.now_ms)
+        elif effect is Effect.MARK_DONE:
+            self._write(Completed(claim, 0))
+        elif effect is Effect.FREE:
+            self._write(Released(claim, 0))
+        return SettleReply(view.named, view.granted - view.named)
+
+    def _write(self, entry: Entry) -> None:
+        raw = encode(entry)
+        applied = decode(raw)
+        assert isinstance(applied, Claimed | Completed | Released)
+        undo = self.index.apply(len(self.ledger) + 1, applied, self.now_ms)
+        if self.refuse:
+            if self._rng.random() < 0.5:
+                self.index.sweep(self.now_ms)
+            self.index.undo(undo)
+            raise LedgerFull("")
+        self.ledger.append(raw)
+        self.index.settle_undo(undo)
+
+    def rebuilt(self) -> ClaimIndex:
+        index = ClaimIndex(self._widths, self._compiled)
+        entries = ((position, decode(raw)) for position, raw in enumerate(self.ledger, 1))
+        rebuild(entries, index, self.now_ms)
+        return index
+
+    def check_replay(self) -> ClaimIndex:
+        """P3, and the index that a new process would have."""
+        index = self.rebuilt()
+        for name in ("takeovers", "open_claims", "ids"):
+            live, replayed = getattr(self.index, name), getattr(index, name)
+            if live != replayed:
+                raise Broken("P3", f"{name}: index {live}, replay {replayed}")
+        if self.index.snapshot() != index.snapshot():
+            raise Broken("P3", f"index {self.index.snapshot()}, replay {index.snapshot()}")
+        return index
+
+    def crash(self) -> None:
+        self.index = self.check_replay()
+
+    def sweep(self, claims: Sequence[bytes]) -> None:
+        """Sweep, and look whether anything that can be asked has changed."""
+        before = self._everything(claims)
+        self.index.sweep(self.now_ms)
+        if before != self._everything(claims):
+            raise Broken("SWEEP", "a sweep changed an answer")
+
+    def _everything(self, claims: Sequence[bytes]) -> object:
+        views = [self.index.view(claim, self.now_ms) for claim in claims]
+        return views, self.index.snapshot(), self.index.ids, self.index.open_claims
+
+    def is_done(self, i: int) -> bool:
+        explained = self.index.explain(self.fingerprints[i].tobytes(), self.now_ms)
+        return explained.state is decisions.IdState.DONE
+
+
+def is_duplicate(row: VerdictRow) -> bool:
+    return row.verdict is Verdict.DUPLICATE
+
+
+__all__ = ["Broken", "ClaimReply", "ClaimState", "Gateway", "SettleReply", "is_duplicate"]

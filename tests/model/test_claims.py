@@ -1,0 +1,90 @@
+"""The model of free ids with the real tables and the real index: walks, and the one story that walks rarely meet."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from oncegate.core.decisions import Verb
+from oncegate.index.known import Known, KnownClaims
+from tests.model.attempt import Request
+from tests.model.claims import SETUPS, Outcome, walk
+from tests.model.gateway import ClaimReply
+from tests.model.stories import late_copy_meets_a_released_id
+from tests.model.world import Setup, World
+
+SEED = int(os.environ.get("ONCEGATE_SEED", "1"))
+WALKS = int(os.environ.get("ONCEGATE_WALKS", "200"))
+
+
+def walk_all(setup: Setup, walks: int) -> Outcome:
+    print(f"ONCEGATE_SEED={SEED}")
+    outcome = Outcome()
+    for seed in range(SEED, SEED + walks):
+        walk(setup, seed, outcome)
+    return outcome
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SETUPS)
+def test_the_properties_hold_whatever_happens_to_the_messages(name: str) -> None:
+    outcome = walk_all(SETUPS[name], WALKS)
+    assert not outcome.broken, outcome.explain()
+
+
+def test_the_properties_hold_with_kernels_that_were_never_compiled() -> None:
+    outcome = walk_all(replace(SETUPS["narrow"], compiled=False), WALKS // 10)
+    assert not outcome.broken, outcome.explain()
+
+
+def test_a_walk_is_made_by_its_seed_alone() -> None:
+    traces = []
+    for _ in range(2):
+        world = World(SETUPS["narrow"], SEED)
+        world.run()
+        traces.append(world.trace)
+    assert traces[0] == traces[1]
+
+
+def test_walks_meet_all_that_the_model_is_about() -> None:
+    """A model that never crashes, takes over or repeats would be green for ever."""
+    told = "\n".join(line for seed in range(60) for line in traced(SETUPS["late"], seed))
+    for event in ("TAKEOVER", "DUPLICATE+OWN", "SAME+OF_CALL", "BUSY", "RELEASE", "RENEW", "late:", "sweep"):
+        assert event in told, event
+    for event in ("crash and replay", "reply lost", "delayed", "LedgerFull", "1 taken over", "UnknownClaim", "green"):
+        assert event in told, event
+
+
+def traced(setup: Setup, seed: int) -> list[str]:
+    world = World(setup, seed)
+    world.run()
+    return world.trace
+
+
+def test_starved_walks_forget_claims_before_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten, forget = [], KnownClaims._forget
+
+    def noted(known: KnownClaims, claim: bytes, record: Known) -> None:
+        forgotten.append(claim)
+        forget(known, claim, record)
+
+    monkeypatch.setattr(KnownClaims, "_forget", noted)
+    monkeypatch.setattr(KnownClaims, "forget_old", lambda known, now_ms: None)
+    for seed in range(20):
+        traced(SETUPS["starved"], seed)
+    assert forgotten
+
+
+def test_a_late_copy_of_a_claim_does_not_add_to_what_its_completion_marks_done() -> None:
+    late_copy_meets_a_released_id()
+
+
+def test_a_request_is_told_apart_by_its_call() -> None:
+    world = World(replace(SETUPS["default"], full=0.0), SEED)
+    token = world.attempts["A"].token
+    first = world.handle(Request("A", token, None, 1, (0, 1), 1_000))
+    assert isinstance(first, ClaimReply)
+    assert first.claim is not None
+    again = world.handle(Request("A", token, None, 1, (0, 1), 1_000))
+    assert again == first
+    assert str(world.handle(Request("A", token, Verb.RENEW, claim=first.claim))) == "2 settled, 0 taken over"

@@ -1,0 +1,140 @@
+"""Every cell of both tables, changed to something plausible, is caught: here is by what.
+
+The model sees what breaks a promise. What only makes an answer late or odd (a repeat refused until its lease ends,
+a settled claim settled again) breaks none: the cell's own test sees it, as it sees every other change.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from oncegate.core import decisions
+from oncegate.core.decisions import CLAIM, SETTLE, Action, Asker, Cell, ClaimState, Effect, IdState, SettleCell, Verb
+from oncegate.index.claims import Widths
+from tests.index.cells import check_claim_cell, check_settle_cell
+from tests.model.claims import SETUPS, Outcome, walk
+from tests.model.gateway import Broken
+from tests.model.stories import late_copy_meets_a_released_id
+
+CELLS, STORY = "cells", "story"
+WALKS_MAX = 1_500
+
+# (cell, wrong action) -> the property that the model finds broken, or CELLS where it has nothing to see.
+WRONG_CLAIM: dict[tuple[IdState, Asker, Action], str] = {
+    (IdState.ABSENT, Asker.SAME_CLAIM, Action.GRANT): CELLS,
+    (IdState.ABSENT, Asker.SAME_CLAIM, Action.GRANT_AGAIN): "P2",
+    (IdState.ABSENT, Asker.REPEAT, Action.GRANT): STORY,
+    (IdState.ABSENT, Asker.REPEAT, Action.GRANT_AGAIN): "P2",
+    (IdState.ABSENT, Asker.SAME_TOKEN, Action.BUSY): "P6",
+    (IdState.ABSENT, Asker.SAME_TOKEN, Action.DUPLICATE): "LOSS",
+    (IdState.ABSENT, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.ABSENT, Asker.OTHER, Action.DUPLICATE): "LOSS",
+    (IdState.CLAIMED_LIVE, Asker.SAME_CLAIM, Action.BUSY): CELLS,
+    (IdState.CLAIMED_LIVE, Asker.SAME_CLAIM, Action.DUPLICATE): "LOSS",
+    (IdState.CLAIMED_LIVE, Asker.REPEAT, Action.TAKE_OVER): "P2",
+    (IdState.CLAIMED_LIVE, Asker.REPEAT, Action.DUPLICATE): "P4",
+    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN, Action.GRANT): "P2",
+    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN, Action.DUPLICATE): "P4",
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.GRANT): "P2",
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.DUPLICATE): "LOSS",
+    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM, Action.BUSY): CELLS,
+    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM, Action.DUPLICATE): "LOSS",
+    (IdState.CLAIMED_OVER, Asker.REPEAT, Action.GRANT_AGAIN): "P5",
+    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN, Action.SAME): "P6",
+    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN, Action.DUPLICATE): "P4",
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.GRANT): "P5",
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.DONE, Asker.SAME_CLAIM, Action.GRANT_AGAIN): "P1",
+    (IdState.DONE, Asker.REPEAT, Action.GRANT): "P1",
+    (IdState.DONE, Asker.SAME_TOKEN, Action.TAKE_OVER): "P1",
+    (IdState.DONE, Asker.SAME_TOKEN, Action.BUSY): "P6",
+    (IdState.DONE, Asker.OTHER, Action.GRANT): "P1",
+    (IdState.DONE, Asker.OTHER, Action.BUSY): "P6",
+}
+WRONG_SETTLE: dict[tuple[Verb, ClaimState, Effect], str] = {
+    (Verb.RENEW, ClaimState.OPEN, Effect.NOTHING): "P2",
+    (Verb.RENEW, ClaimState.OPEN, Effect.MARK_DONE): "LOSS",
+    (Verb.RENEW, ClaimState.DONE, Effect.FREE): "P4",
+    (Verb.RENEW, ClaimState.DONE, Effect.REFUSE_UNKNOWN): "P6",
+    (Verb.RENEW, ClaimState.RELEASED, Effect.EXTEND): CELLS,
+    (Verb.RENEW, ClaimState.RELEASED, Effect.REFUSE_UNKNOWN): "P6",
+    (Verb.RENEW, ClaimState.UNKNOWN, Effect.NOTHING): "P6",
+    (Verb.COMPLETE, ClaimState.OPEN, Effect.NOTHING): "P4",
+    (Verb.COMPLETE, ClaimState.OPEN, Effect.REFUSE_UNKNOWN): "P6",
+    (Verb.COMPLETE, ClaimState.DONE, Effect.FREE): "P6",
+    (Verb.COMPLETE, ClaimState.DONE, Effect.REFUSE_UNKNOWN): "P6",
+    (Verb.COMPLETE, ClaimState.RELEASED, Effect.MARK_DONE): CELLS,
+    (Verb.COMPLETE, ClaimState.UNKNOWN, Effect.NOTHING): "P4",
+    (Verb.RELEASE, ClaimState.OPEN, Effect.MARK_DONE): "LOSS",
+    (Verb.RELEASE, ClaimState.OPEN, Effect.REFUSE_RELEASED): "P6",
+    (Verb.RELEASE, ClaimState.DONE, Effect.FREE): CELLS,
+    (Verb.RELEASE, ClaimState.RELEASED, Effect.MARK_DONE): "LOSS",
+    (Verb.RELEASE, ClaimState.RELEASED, Effect.REFUSE_UNKNOWN): "P6",
+    (Verb.RELEASE, ClaimState.UNKNOWN, Effect.NOTHING): CELLS,
+}
+
+
+def walk_on(name: str) -> set[str]:
+    """The property that the first bad walk breaks."""
+    outcome = Outcome()
+    for seed in range(1, WALKS_MAX):
+        if not walk(SETUPS[name], seed, outcome):
+            break
+    return set(outcome.broken)
+
+
+def expect_caught(by: str, check: Callable[[], None]) -> None:
+    with pytest.raises(AssertionError):
+        check()
+    if by == STORY:
+        with pytest.raises(Broken):
+            late_copy_meets_a_released_id()
+    elif by != CELLS:
+        assert walk_on("default") == {by}
+
+
+@pytest.mark.parametrize("change", WRONG_CLAIM, ids=lambda change: "-".join(part.name for part in change))
+def test_a_wrong_claim_cell_is_caught(change: tuple[IdState, Asker, Action], monkeypatch: pytest.MonkeyPatch) -> None:
+    state, asker, wrong = change
+    monkeypatch.setitem(decisions.CLAIM, (state, asker), Cell(wrong, "wrong", "wrong"))
+    expect_caught(WRONG_CLAIM[change], lambda: check_claim_cell((state, asker), Widths(), True))
+
+
+@pytest.mark.parametrize("change", WRONG_SETTLE, ids=lambda change: "-".join(part.name for part in change))
+def test_a_wrong_settling_is_caught(change: tuple[Verb, ClaimState, Effect], monkeypatch: pytest.MonkeyPatch) -> None:
+    verb, state, wrong = change
+    monkeypatch.setitem(decisions.SETTLE, (verb, state), SettleCell(wrong, "wrong", "wrong"))
+    expect_caught(WRONG_SETTLE[change], lambda: check_settle_cell((verb, state), Widths(), True))
+
+
+@pytest.mark.parametrize("cell", CLAIM, ids=lambda cell: "-".join(part.name for part in cell))
+def test_without_a_claim_cell_nothing_starts(cell: tuple[IdState, Asker], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(decisions.CLAIM, cell)
+    with pytest.raises(KeyError):
+        check_claim_cell(cell, Widths(), True)
+    with pytest.raises(KeyError):
+        walk(SETUPS["default"], 1, Outcome())
+
+
+# A client that keeps the rules never completes what it released, nor releases what it completed.
+NEVER_WALKED = {(Verb.COMPLETE, ClaimState.RELEASED), (Verb.RELEASE, ClaimState.DONE)}
+
+
+@pytest.mark.parametrize("cell", SETTLE, ids=lambda cell: "-".join(part.name for part in cell))
+def test_without_a_settling_cell_the_model_stops(
+    cell: tuple[Verb, ClaimState], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(decisions.SETTLE, cell)
+    with pytest.raises(KeyError):
+        check_settle_cell(cell, Widths(), True)
+    if cell in NEVER_WALKED:
+        return
+    with pytest.raises(KeyError):
+        walk_on("late")
+
+
+def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one() -> None:
+    assert {change[:2] for change in WRONG_CLAIM} == set(CLAIM)
+    assert {change[:2] for change in WRONG_SETTLE} == set(SETTLE)
+    assert all(CLAIM[state, asker].action != wrong for state, asker, wrong in WRONG_CLAIM)
+    assert all(SETTLE[verb, state].effect != wrong for verb, state, wrong in WRONG_SETTLE)
