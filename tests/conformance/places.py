@@ -67,7 +67,7 @@ class PowerPlace:
         return open_log(str(self._root / "data"), create=self._life == 0, disk=self._disk)
 
     def crash(self) -> None:
-        crashes = Crashes()
+        crashes = Crashes(self._root)
         for op in self._disk.ops:
             crashes.step(op)
         before = self._root

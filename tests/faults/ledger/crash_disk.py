@@ -1,9 +1,9 @@
 """A disk that remembers every operation, and what may be left of them when the power fails.
 
-Durable is what was synced. Of the rest: names appear or vanish in the order of the operations, as a journal
-replays them, up to any point; each write lands whole, not at all, or torn: by sectors of 512 bytes, those not
-written keeping what was there (zeros where the file was shorter), or with a whole block of 4,096 bytes lost,
-also what was in it before.
+Durable is what was synced; a folder's sync makes only its own names durable, for the witness may be on another disk.
+Of the rest: names appear or vanish in the order of the operations, up to any point; each write lands whole, not at
+all, or torn: by sectors of 512 bytes, those not written keeping what was there (zeros where the file was shorter),
+or with a whole block of 4,096 bytes lost, also what was in it before.
 """
 
 import errno
@@ -177,9 +177,10 @@ def _tears(op: Op, rng: random.Random) -> Iterator[frozenset[int]]:
 
 
 class Crashes:
-    """What may be left after the first `count` operations of a log. Fold forward with `step`, then ask."""
+    """What may be left below `root` after some operations of a log. Fold forward with `step`, then ask."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self._root = root
         self._names = _Names()
         self._pending_names: list[Op] = []
         self._contents: dict[int, bytes] = {}
@@ -194,11 +195,9 @@ class Crashes:
             if op.kind == "create":
                 self._contents[op.file] = b""
         elif op.kind == "sync_folder":
-            # A journal commits in order: what came before is durable too.
-            last = max((i for i, name in enumerate(self._pending_names) if op.path in _folder_of(name)), default=-1)
-            for name in self._pending_names[: last + 1]:
+            for name in [name for name in self._pending_names if op.path in _folder_of(name)]:
                 self._names.apply(name)
-            del self._pending_names[: last + 1]
+                self._pending_names.remove(name)
         elif op.kind in ("write", "truncate"):
             self._pending_writes.setdefault(op.file, []).append(op)
         elif op.kind == "lost":
@@ -243,7 +242,14 @@ class Crashes:
         named = _Names(dict(self._names.paths))
         for op in self._pending_names[:names]:
             named.apply(op)
-        return {path: contents[file] if file else None for path, file in named.paths.items()}
+        return {
+            path: contents[file] if file else None for path, file in named.paths.items() if self._reached(path, named)
+        }
+
+    def _reached(self, path: Path, named: _Names) -> bool:
+        """A file whose folder has no name is lost."""
+        above = path.parents[: len(path.relative_to(self._root).parts) - 1]
+        return all(named.paths.get(folder) == 0 for folder in above)
 
 
 def materialize(state: State, old_root: Path, new_root: Path) -> None:

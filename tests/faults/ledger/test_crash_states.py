@@ -63,7 +63,7 @@ def digest(state: State) -> bytes:
 @pytest.mark.parametrize("appends", [ENTRIES_ONLY, LARGE, OUTPUTS], ids=["full blocks", "large", "outputs"])
 async def test_every_crash_state_opens_to_before_or_after(fast_folder, appends) -> None:
     ops, seen = await record(fast_folder / "origin", appends)
-    crashes, rng = Crashes(), random.Random(SEED)
+    crashes, rng = Crashes(fast_folder / "origin"), random.Random(SEED)
     acknowledged, found, hits = 0, {}, {"before": 0, "after": 0}
     for op in ops:
         crashes.step(op)
@@ -86,7 +86,7 @@ async def test_every_crash_state_opens_to_before_or_after(fast_folder, appends) 
 async def test_a_ledger_recovered_from_a_torn_append_goes_on(fast_folder) -> None:
     """What was torn is gone for good: the next append is not mixed up with it, nor with its output file."""
     ops, _ = await record(fast_folder / "origin", OUTPUTS)
-    crashes, rng, states, acknowledged = Crashes(), random.Random(SEED), {}, 0
+    crashes, rng, states, acknowledged = Crashes(fast_folder / "origin"), random.Random(SEED), {}, 0
     for op in ops:
         crashes.step(op)
         acknowledged += op.kind == "note"

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull, OncegateError
+from oncegate.ledgers.log import dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
-from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges, Ledger
 from tests.faults.ledger.crash_disk import Crashes, LosingDisk, materialize
@@ -58,6 +58,8 @@ async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, O
             failed = error
         if isinstance(failed, LedgerFull):
             assert await see(ledger) == before
+            end = next(item for item in dump(str(data)) if item.kind == "End")
+            assert end.fields["torn_bytes"] == 0, "what was taken back would lie behind the next, shorter append"
             await ledger.append(*append)
             await ledger.append(*AFTER)
             return await see(ledger), failed, disk
@@ -139,7 +141,7 @@ async def test_what_is_served_after_a_failed_sync_survives_the_power_failing(tmp
         await opened.ledger.append([b"third"], [])
         served = await see(opened.ledger)
     assert served.entries == (b"first", b"second", b"third")
-    crashes = Crashes()
+    crashes = Crashes(root)
     for op in disk.ops:
         crashes.step(op)
     materialize(crashes.durable(), root, tmp_path / "1")

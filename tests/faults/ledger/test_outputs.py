@@ -138,7 +138,7 @@ async def test_a_crash_while_a_namespace_is_made_leaves_it_whole_or_not_at_all(f
     disk = RecordingDisk(origin)
     async with open_log(str(origin / "data"), disk=disk) as ledgers:
         await ledgers.create("mail")
-    crashes, rng, made = Crashes(), random.Random(SEED), {True: 0, False: 0}
+    crashes, rng, made = Crashes(origin), random.Random(SEED), {True: 0, False: 0}
     for number, op in enumerate(disk.ops):
         crashes.step(op)
         if op.kind == "exists":

@@ -113,8 +113,8 @@ class LogLedger:
             raise
         except BaseException as error:
             self._dead = LedgerDown(
-                f"writing below {self._place.shard} failed after position {self._segment.end.position} ({error}); "
-                "whether this was written is unknown until the ledger is opened anew"
+                f"the ledger in {self._place.shard} failed at position {self._segment.end.position} ({error}); "
+                "whether this was written is unknown until it is opened anew"
             )
             raise self._dead from error
         return changes

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 
 from oncegate.core.errors import LedgerBusy, LedgerFenced
+from oncegate.ledgers.log.disk import FULL
 
 OWNER_NAME = "OWNER"
 
@@ -39,9 +40,13 @@ class FolderLock:
             raise
 
     def sign(self) -> None:
-        """Leave word of who owns it."""
+        """Leave word of who owns it, if there is room; OSError when the folder cannot be written."""
         process = psutil.Process()
-        (self._path / OWNER_NAME).write_text(f"{process.pid} {process.create_time():.0f}\n")
+        try:
+            (self._path / OWNER_NAME).write_text(f"{process.pid} {process.create_time():.0f}\n")
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
 
     def require(self) -> None:
         """LedgerFenced unless the path still names the folder that was locked: else another may own what is there."""

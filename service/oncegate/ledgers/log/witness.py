@@ -9,8 +9,12 @@ it may lag behind the ledger, never lead. A ledger that does not reach its witne
 A torn slot leaves the other one, which lags by one append.
 """
 
+import errno
 import hashlib
+import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +81,7 @@ class WitnessWriter:
 
     def __init__(self, disk: Disk, path: Path, ledger: bytes, epoch: int, serial: int) -> None:
         self._disk = disk
+        self._path = path
         self._fd = disk.open(path)
         self._ledger = ledger
         self._epoch = epoch
@@ -90,19 +95,26 @@ class WitnessWriter:
             raise self._failed
         self._serial += 1
         slot = Seen(self._serial, self._ledger, self._epoch, end).encode()
-        self._disk.write(self._fd, [slot], self._serial % 2 * BLOCK_BYTES)
+        with self._named():
+            self._disk.write(self._fd, [slot], self._serial % 2 * BLOCK_BYTES)
         self._dirty = True
 
     def sync(self) -> None:
         """What was seen before the call is durable; no effect when nothing was. One call at a time."""
-        if self._failed is not None or not self._dirty:
-            return
-        self._dirty = False
+        if self._failed is None and self._dirty:
+            self._dirty = False
+            with self._named():
+                self._disk.sync(self._fd)
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors name the witness, and are for ever."""
         try:
-            self._disk.sync(self._fd)
+            yield
         except OSError as error:
-            self._failed = error
-            raise
+            code = error.errno or errno.EIO
+            self._failed = OSError(code, os.strerror(code), str(self._path))
+            raise self._failed from error
 
     def close(self) -> None:
         self._disk.close(self._fd)
