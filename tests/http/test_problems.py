@@ -23,6 +23,13 @@ async def test_a_wrong_method_is_a_405_problem_that_names_the_right_one() -> Non
     assert reply.headers["allow"] == "POST"
 
 
+async def test_a_path_with_a_route_for_each_method_names_them_all() -> None:
+    async with open_door() as door:
+        reply = await door.call("DELETE", "/v1/namespaces/default")
+    reply.problem(405, "METHOD_NOT_ALLOWED")
+    assert reply.headers["allow"] == "GET, PUT"
+
+
 @pytest.mark.parametrize("query", ["offset=-1", "offset=x", "max_rows=0", "max_rows=99999999999999999999"])
 async def test_a_parameter_that_does_not_fit_is_a_problem_with_its_place(query: str) -> None:
     async with open_door() as door:

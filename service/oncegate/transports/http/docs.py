@@ -9,6 +9,7 @@ from typing import Any
 
 from oncegate.core import errors as e
 from oncegate.transports.http import examples, messages, problems
+from oncegate.transports.http.identifiers import ALPHABET, TOPIC
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.outcomes import Internal, outcome_of, told
 
@@ -33,17 +34,30 @@ def _parameter(name: str, where: str, description: str, example: object, **more:
 
 
 _U32 = {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}
-TOKEN = _parameter("Oncegate-Token", "header", "128 random bits as hex: one per attempt", examples.TOKEN, required=True)
+_TOKEN = {"type": "string", "pattern": "^(-*[0-9a-fA-F]){32}-*$"}
+TOKEN = _parameter(
+    "Oncegate-Token", "header", "128 random bits as hex: one per attempt", examples.TOKEN, required=True, schema=_TOKEN
+)
 CALL = _parameter("Oncegate-Call", "header", "n-th request of the attempt", 0, required=True, schema=_U32)
 # JSON carries them in the body, so for a route that takes both they are not required.
 TOKEN_RAW = {**TOKEN, "required": False, "description": "for packed and Arrow bodies: " + str(TOKEN["description"])}
 CALL_RAW = {**CALL, "required": False, "description": "for packed and Arrow bodies: " + str(CALL["description"])}
 LEASE_RAW = _parameter("Oncegate-Lease-Ms", "header", "for packed and Arrow bodies: the lease", 30_000, schema=_U32)
 TIMEOUT = _parameter(
-    "Oncegate-Timeout-Ms", "header", "the caller's deadline, honoured before a decision only", 5_000, schema=_U32
+    "Oncegate-Timeout-Ms",
+    "header",
+    "the caller's deadline, honoured before a decision only",
+    5_000,
+    schema={**_U32, "minimum": 1},
 )
+_MARK = "[0-9a-f]{32}:[0-9]{1,20}:[0-9a-f]{16}"
+_MARKS = {"type": "string", "pattern": f"^{_MARK}(, *{_MARK})*$"}
 MARKS = _parameter(
-    "Oncegate-Ledger", "header", "marks this ledger must know, from earlier answers, comma separated", examples.MARK
+    "Oncegate-Ledger",
+    "header",
+    "marks this ledger must know, from earlier answers, comma separated",
+    examples.MARK,
+    schema=_MARKS,
 )
 DIGEST = _parameter(
     "Content-Digest", "header", "SHA-256 of the body (RFC 9530)", examples.CONTENT_DIGEST, required=True
@@ -53,16 +67,21 @@ MARK_OUT = {
 }
 
 _PATH = {
-    "namespace": ("one deduplication domain", "mail"),
-    "topic": ("created by its first write", "departures"),
-    "partition": ("0: topics have one partition", "0"),
-    "claim": ("from the answer of ids:claim", examples.CLAIM),
-    "code": ("an error's code", "null-id"),
+    "namespace": ("one deduplication domain", "mail", "[a-z0-9][a-z0-9_.-]{0,62}"),
+    "topic": ("created by its first write", "departures", TOPIC.pattern),
+    "partition": ("0: topics have one partition", "0", "[0-9]{1,9}"),
+    "claim": ("from the answer of ids:claim", examples.CLAIM, f"[0-7][{ALPHABET}]{{25}}"),
+    "code": ("an error's code", "null-id", "[a-z-]+"),
 }
 
 
 def path(*names: str) -> list[Json]:
-    return [_parameter(name, "path", *_PATH[name], required=True) for name in names]
+    found = []
+    for name in names:
+        description, example, pattern = _PATH[name]
+        schema = {"type": "string", "pattern": f"^{pattern}$"}
+        found.append(_parameter(name, "path", description, example, required=True, schema=schema))
+    return found
 
 
 def query(message: Any, **shown: object) -> list[Json]:

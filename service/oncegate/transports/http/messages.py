@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from oncegate.core.verdicts import VERDICTS, Flag, VerdictRow
+from oncegate.transports.http.identifiers import TOPIC
 
-Token = Annotated[str, Meta(description="128 random bits as 32 hex digits, dashes allowed: one per attempt")]
-Hex32 = Annotated[str, Meta(description="16 bytes as 32 hex digits")]
-Hex64 = Annotated[str, Meta(description="32 bytes as 64 hex digits")]
+
+def _hex(digits: int, description: str) -> Meta:
+    """For the document only: `identifiers` reads it, and says better what is wrong."""
+    pattern = f"^(-*[0-9a-fA-F]){{{digits}}}-*$"
+    return Meta(description=description, extra_json_schema={"pattern": pattern})
+
+
+Token = Annotated[str, _hex(32, "128 random bits as 32 hex digits, dashes allowed: one per attempt")]
+Hex32 = Annotated[str, _hex(32, "16 bytes as 32 hex digits")]
+Hex64 = Annotated[str, _hex(64, "32 bytes as 64 hex digits")]
+Named = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
+Topic = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TOPIC.pattern}$"})]
 U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Id = str | list[str | None] | None
@@ -81,14 +91,14 @@ class ProduceReply(Struct, frozen=True):
 
 
 class BatchName(Read):
-    app: str
-    version: str
-    topic: str
+    app: Named
+    version: Named
+    topic: Topic
     write_id: str = ""
 
 
 class StageQuery(BatchName, kw_only=True):
-    owner: str
+    owner: Named
     chunk: U32
 
 
@@ -110,7 +120,7 @@ class CommitRequest(Read):
     name: BatchName
     nonce: Hex32
     winners: list[WinnerMessage]
-    run: str | None = None
+    run: Named | None = None
     digest: Hex64 | None = None
     previous_digest: Hex64 | None = None
     on_replay_mismatch: Literal["fail", "first_wins"] = "fail"

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import msgspec
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from oncegate.core.errors import BadRequest, MethodNotAllowed, NotFound, OncegateError, Stop
 from oncegate.ports import Observer
@@ -57,9 +59,15 @@ def of_http(error: HTTPException, request: Request) -> OncegateError:
     if error.status_code == 404:
         return NotFound(f"there is no {request.url.path} here; GET /openapi.json lists what there is")
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "another method")
-        return MethodNotAllowed(f"{request.url.path} takes {allowed}, not {request.method}")
+        return MethodNotAllowed(f"{request.url.path} takes {_allowed(request)}, not {request.method}")
     return BadRequest(str(error.detail))
+
+
+def _allowed(request: Request) -> str:
+    """Every method of the path, also where each has a route of its own."""
+    routes = [route for route in iter_route_contexts(request.app.routes) if route.path is not None]
+    found = [route for route in routes if compile_path(str(route.path))[0].match(request.url.path)]
+    return ", ".join(sorted({method for route in found for method in route.methods or ()}))
 
 
 def of_validation(error: RequestValidationError) -> BadRequest:
@@ -86,7 +94,8 @@ def install(app: FastAPI, observer: Observer) -> None:
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return response(of_http(error, request), request.state.trace_id, error.headers)
+        headers = {"Allow": _allowed(request)} if error.status_code == 405 else {}
+        return response(of_http(error, request), request.state.trace_id, headers)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
