@@ -2,13 +2,10 @@
 
 import hashlib
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
-
-log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
@@ -55,19 +52,14 @@ def local_folder(location: str | None) -> Path | None:
 
 
 def read_input(location: str | None) -> Input | None:
-    """The newest entry of the offset log: when a batch begins, it is that batch's. None, and a warning, when unknown.
+    """The newest entry of the offset log: when a batch begins, it is that batch's. None where it cannot be read.
 
     To be called on the driver when the batch begins, never later: a zombie would find its successor's entry.
     """
     folder = local_folder(location)
-    if folder is None:
-        where = f"{location} is not on this machine" if location else "no checkpointLocation among the options"
-        log.warning("the input's digest is unknown (%s): a replay is compared by its rows alone", where)
-        return None
-    offsets = folder / "offsets"
-    numbers = sorted(int(file.name) for file in offsets.glob("*") if file.name.isdigit()) if offsets.is_dir() else []
-    if not numbers:
-        log.warning("the input's digest is unknown (no offsets in %s): a replay is compared by its rows alone", folder)
+    offsets = folder / "offsets" if folder else None
+    numbers = sorted(int(file.name) for file in offsets.glob("*") if file.name.isdigit()) if offsets else []
+    if offsets is None or not numbers:
         return None
     number = numbers[-1]
     digest = _digest(offsets / str(number))

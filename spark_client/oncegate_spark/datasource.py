@@ -16,12 +16,13 @@ from pyspark.sql.datasource import (
 )
 
 from oncegate_spark import identity, logs
-from oncegate_spark.checkpoint import read_input
+from oncegate_spark.checkpoint import local_folder, read_input
 from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.options import Options
 from oncegate_spark.protocol import new_token
 from oncegate_spark.writers import Way, check_schema, way_of
 
+NO_CONTINUOUS = 'Continuous mode does not work with this sink: use .trigger(processingTime="1 second")'
 READING_COMES_LATER = (
     "reading with format('oncegate') is not in this version; read with oncegate_spark.Gateway.read(topic)"
 )
@@ -66,7 +67,10 @@ class OncegateSource(DataSource):  # type: ignore[misc]
             raise BadOption("a stream's version is its batch id: leave txnVersion out, and keep txnAppId if you like")
         check_schema(options, schema)
         # Here and nowhere later: when the batch begins, the newest offset-log entry is its own.
-        return StreamWriter(way_of(options, read_input(options.checkpoint)))
+        read = read_input(options.checkpoint)
+        if read is None and local_folder(options.checkpoint) is not None:
+            raise BadOption(f"{options.checkpoint} holds no offsets, as it does when a batch begins. {NO_CONTINUOUS}")
+        return StreamWriter(way_of(options, read))
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -120,7 +124,6 @@ def _bodies(messages: list[Message | None]) -> list[Any]:
     missing = sum(message is None for message in messages)
     if missing:
         raise BrokenMessages(
-            f"{missing} of {len(messages)} tasks have written nothing that can be committed; continuous mode does not "
-            'work with this sink: use .trigger(processingTime="1 second")'
+            f"{missing} of {len(messages)} tasks have written nothing that can be committed. {NO_CONTINUOUS}"
         )
     return [message.body for message in messages if message is not None]

@@ -40,16 +40,12 @@ def test_the_first_batch_has_none_before_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [None, "s3://bucket/c", "hdfs://n/c"])
-def test_an_input_that_cannot_be_read_is_unknown_and_says_so(
-    where: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_input_out_of_reach_is_unknown(where: str | None) -> None:
     assert read_input(where) is None
-    assert "digest is unknown" in caplog.text
 
 
-def test_a_checkpoint_without_offsets_is_unknown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_checkpoint_without_offsets_is_unknown(tmp_path: Path) -> None:
     assert read_input(str(tmp_path / "nothing")) is None
-    assert "digest is unknown" in caplog.text
 
 
 def test_only_folders_of_this_machine_are_local(tmp_path: Path) -> None:

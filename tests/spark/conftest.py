@@ -51,7 +51,9 @@ def spark(spark_log: Path) -> Iterator[Any]:
             .config("spark.ui.enabled", "false")
             .config("spark.ui.showConsoleProgress", "false")
             .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.adaptive.enabled", "false")
             .config("spark.sql.streaming.stopTimeout", "30s")
+            .config("spark.python.task.killTimeout", "30s")  # how long a zombie lives
             .getOrCreate()
         )
     yield session

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oncegate_spark import Gateway, sinks
+from oncegate_spark.errors import NotFound
 
 SCHEMA = "id string, n bigint"
 
@@ -74,17 +75,24 @@ class Job:
     def write(self, df: Any, source: str = "oncegate", **options: str) -> None:
         df.write.format(source).mode("append").options(**options).save()
 
+    def activate(self) -> None:
+        """In a thread of its own Spark finds no Python data source before a session is active there."""
+        self.spark._jvm.SparkSession.setActiveSession(self.spark._jsparkSession)
+
     def rows(self, *numbers: int, partitions: int = 2) -> Any:
         return self.spark.createDataFrame([(f"id-{n}", n) for n in numbers], SCHEMA).repartition(partitions)
 
     def published(self, topic: str = "t") -> Counter[int]:
-        """How often each number is in the topic."""
-        table = self.gateway.read(topic)
+        """How often each number is in the topic; nothing when no write has made the topic yet."""
+        try:
+            table = self.gateway.read(topic)
+        except NotFound:
+            return Counter()
         return Counter() if table is None else Counter(table.column("n").to_pylist())
 
-    def written(self) -> Counter[int]:
+    def written(self, folder: Path | None = None) -> Counter[int]:
         """How often each number is in the file sink's folder."""
-        table = sinks.read_files(self.out)
+        table = sinks.read_files(folder or self.out)
         return Counter() if table is None else Counter(table.column("n").to_pylist())
 
     def counters(self) -> dict[str, int]:

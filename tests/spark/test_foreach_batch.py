@@ -42,7 +42,7 @@ def wrapped(job: Job, fn: Fn, known: bool) -> Fn:
 def test_two_writes_of_one_batch_lose_nothing_when_the_message_is_obeyed(
     job: Job, equal: bool, crashes: bool, known: bool
 ) -> None:
-    """The second is refused, never dropped in silence; with a writeId, everything is there as often as it was written."""
+    """The second is refused, never dropped in silence; with a writeId, rows are there as often as they were written."""
     job.add_file(1, 2, 3)
     if crashes:
         with pytest.raises(Exception, match="Crashed"):
@@ -101,7 +101,7 @@ def test_another_querys_checkpoint_is_refused(job: Job) -> None:
     (job.folder / "other" / "offsets").mkdir(parents=True)
     (job.folder / "other" / "offsets" / "7").write_text("v1")
     fn = foreach_batch(lambda df, n: job.write(df, **job.options()), checkpoint=str(job.folder / "other"))
-    with pytest.raises(Exception, match="newest entry in .*other/offsets is 7"):
+    with pytest.raises(Exception, match=r"newest entry in .*other/offsets is 7"):
         job.run_each(job.stream(), fn)
     assert job.published() == {}
 
@@ -114,6 +114,7 @@ def in_thread(job: Job, **options: str) -> Fn:
 
         def write() -> None:
             try:
+                job.activate()
                 job.write(df, **job.options(**{k: v.format(batch=batch) for k, v in options.items()}))
             except Exception as error:
                 errors.append(error)

@@ -1,6 +1,6 @@
 """What a stream is refused for, and what a job without its gateway says."""
 
-import time
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ def test_continuous_mode_is_refused_because_it_commits_without_writing(job: Job)
     writer = stream.writeStream.format("oncegate").options(**job.options())
     query = writer.option("checkpointLocation", str(job.checkpoint)).trigger(continuous="1 second").start()
     try:
-        with pytest.raises(Exception, match=r"(?s)continuous mode does not work.*processingTime"):
+        with pytest.raises(Exception, match=r"(?s)holds no offsets.*Continuous mode does not work.*processingTime"):
             query.awaitTermination(60)
     finally:
         query.stop()
@@ -38,9 +38,8 @@ def test_complete_mode_is_refused(job: Job) -> None:
 def test_without_a_gateway_the_task_fails_after_its_deadline_and_says_what_is_written(job: Job, way: str) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     options = job.claim_options() if way == "claim" else job.options(write=way, txnAppId="a", txnVersion="1")
-    told = (
-        rf"(?s){url}.*ConnectionRefusedError.*nothing was written by this task|{url}.*0 rows were written by this task"
-    )
+    nothing = "0 rows were written" if way == "plain" else "nothing was written"
+    told = rf"(?s){url}.*ConnectionRefusedError.*{nothing} by this task"
     with pytest.raises(Exception, match=told):
         job.write(job.rows(1, partitions=1), **{**options, "url": url, "timeoutMs": "1000"})
     assert job.written() == {}
@@ -57,29 +56,24 @@ def test_reading_by_the_format_says_where_to_read(job: Job) -> None:
 
 
 def test_an_older_copy_of_the_ledger_is_noticed_by_its_mark(spark: Any, tmp_path: Path, spark_log: Path) -> None:
-    """A backup put back under a running query: only the client knows better, and it brings what it knows."""
-    import shutil
-
-    process = GatewayProcess(tmp_path)
-    with process.start() as running, Gateway(running.url) as client:
+    (tmp_path / "gateway").mkdir()
+    """A backup put back, witness and all: only the client knows better, and it brings what it knows."""
+    with GatewayProcess(tmp_path / "gateway") as process, Gateway(process.url) as client:
         job = Job(spark, client, tmp_path / "job", spark_log)
         job.add_file(1)
         job.run(job.stream())
         (kept,) = (job.checkpoint / "oncegate").iterdir()
         assert kept.read_text().count(":") == 2
-        assert process.stop() == 0
-        backup = tmp_path / "backup"
-        shutil.copytree(process.data, backup)
+        process.stop()
+        shutil.copytree(process.folder, tmp_path / "backup")
         process.start()
         job.add_file(2)
         job.run(job.stream())
         process.stop()
-        shutil.rmtree(process.data)
-        shutil.copytree(backup, process.data)
+        shutil.rmtree(process.folder)
+        shutil.copytree(tmp_path / "backup", process.folder)
         process.start()
         job.add_file(3)
-        started = time.monotonic()
         with pytest.raises(Exception, match="LEDGER_BEHIND"):
             job.run(job.stream())
-        assert time.monotonic() - started < 60
         assert job.batches() == [0, 1]

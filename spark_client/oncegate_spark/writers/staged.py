@@ -38,15 +38,23 @@ from oncegate_spark.writers.common import (
 log = logging.getLogger("oncegate_spark")
 
 ABORT_TIMEOUT_MS = 5_000  # a courtesy: what is not aborted is dropped by the commit, or by its age
+UNKNOWN_INPUT = (
+    "%s: the input's digest is unknown, so a replay would be compared by its rows alone. It is known with a "
+    "checkpointLocation on this machine, and inside foreachBatch through oncegate_spark.foreach_batch(fn, checkpoint=…)"
+)
 NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible before the driver's commit)"
 
 
 @dataclass(frozen=True)
 class Staged:
-    """What one attempt has laid down. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks."""
+    """What one attempt has laid down. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
+
+    `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId.
+    """
 
     name: Name
     batch: str | None
+    by_query: bool
     run: str | None
     token: str
     chunks: int
@@ -74,8 +82,8 @@ class StagedWay:
                     _drop(gateway, name, [token])
                     raise
                 read = input_of(task, name.version, self.read)
-                kept = kept_by(options, task, gateway)
-                return Staged(name, task.batch, task.run, token, chunks, rows, fingerprint, read, kept)
+                kept, by_query = kept_by(options, task, gateway), options.app is None
+                return Staged(name, task.batch, by_query, task.run, token, chunks, rows, fingerprint, read, kept)
 
     def _owner(self, task: Task) -> str:
         """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
@@ -98,13 +106,15 @@ class StagedWay:
             return  # no task, no rows, no name
         first = messages[0]
         _check(messages, batch_id)
+        if first.read is None and first.batch is not None:
+            log.warning(UNKNOWN_INPUT, first.name)
         with driver_gateway(self.options, [message.kept for message in messages]) as gateway:
             try:
                 done = gateway.commit(first.name, self._order(messages))
             except OncegateError as error:
                 raise _with_ways_on(error) from error
             keep_mark(self.options, [first.kept], gateway.mark)
-        _tell(first.name, done)
+        _tell(first, done)
 
     def _order(self, messages: Sequence[Staged]) -> dict[str, object]:
         read = messages[0].read
@@ -175,10 +185,10 @@ def _with_ways_on(error: OncegateError) -> OncegateError:
     return error if ways is None else type(error)(f"{error}. In Spark: {ways}", outcome=error.outcome, code=error.code)
 
 
-def _tell(name: Name, done: Committed) -> None:
+def _tell(first: Staged, done: Committed) -> None:
     log.info(
         "%s: %s rows=%d suppressed=%d takeovers=%d first_offset=%d",
-        name,
+        first.name,
         done.outcome,
         done.rows,
         done.suppressed_rows,
@@ -186,4 +196,11 @@ def _tell(name: Name, done: Committed) -> None:
         done.first_offset,
     )
     if done.warning:
-        log.warning("%s: %s", name, done.warning)
+        log.warning("%s: %s", first.name, done.warning)
+    if first.batch == "0" and first.by_query and done.outcome == "COMMITTED" and done.first_offset > 0:
+        log.warning(
+            "%s is the first batch of a query that this gateway has not seen, and the topic held %d rows already. If "
+            "the query's checkpoint was deleted, its rows are being published again; a txnAppId would have stopped it",
+            first.name,
+            done.first_offset,
+        )
