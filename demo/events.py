@@ -14,10 +14,12 @@ Event = dict[str, Any]
 
 
 class Events:
-    """The event file of one run. Cheap to make: holds a path, opens it per call, may be pickled."""
+    """The event file of one run. Cheap to make; what it has read once it keeps."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._seen: list[Event] = []
+        self._read_bytes = 0
 
     def say(self, kind: str, **fields: Any) -> None:
         """Appends one event; on disk for other processes when this returns (a killed process keeps what it said)."""
@@ -30,10 +32,14 @@ class Events:
 
     def all(self) -> list[Event]:
         """Every whole event so far, oldest first."""
-        if not self.path.exists():
-            return []
-        text = self.path.read_text()
-        return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                file.seek(self._read_bytes)
+                more = file.read()
+            whole = more[: more.rfind(b"\n") + 1]
+            self._read_bytes += len(whole)
+            self._seen += [json.loads(line) for line in whole.splitlines()]
+        return list(self._seen)
 
     def first_time(self, name: str) -> bool:
         """True exactly once per run and name, whichever process asks, restarts included."""

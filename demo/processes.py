@@ -22,7 +22,8 @@ _POLL_S = 0.02
 
 def start(module: str, *arguments: str, log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """`python -m module …` from the project's root, in a session of its own: Ctrl-C reaches the demo alone."""
-    given = {**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}
+    paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    given = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}
     with log.open("ab") as out:
         command = [sys.executable, "-m", module, *arguments]
         return subprocess.Popen(

@@ -49,6 +49,7 @@ class Run:
         self._cores = CORES
         self._starts = 0
         self._committed: set[int] = set()
+        self._sampled_rows = 0
         folder.mkdir(parents=True)
         self._events = Events(folder / "events.jsonl")
 
@@ -132,7 +133,10 @@ class Run:
             topic = self._gateway.get(f"/namespaces/{self._name}/topics/{TOPIC}")
         except OSError:
             return
-        self._events.say("sampled", rows=topic["high_offsets"][0])
+        rows = topic["high_offsets"][0]
+        if rows != self._sampled_rows:
+            self._events.say("sampled", rows=rows)
+            self._sampled_rows = rows
 
     def _kill_driver(self, job: subprocess.Popen[bytes], events: list[Event]) -> None:
         """SIGKILL for the JVM, then for its Python parent; the next start gets another number of cores."""

@@ -79,3 +79,10 @@ def test_what_outlived_its_parent_is_found_and_killed() -> None:
         parent.wait()
         kill_all(parent)
         assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+
+
+def test_events_said_later_are_added_to_those_already_read(tmp_path: Path) -> None:
+    events = Events(tmp_path / "events.jsonl")
+    for n in range(3):
+        events.say("said", n=n)
+        assert [event["n"] for event in events.all()] == list(range(n + 1))
