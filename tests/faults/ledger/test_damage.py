@@ -41,6 +41,14 @@ async def ledger(fast_folder, monkeypatch) -> tuple[Path, Seen]:
     return fast_folder, whole
 
 
+@pytest.fixture
+async def small_ledger(fast_folder) -> tuple[Path, Seen]:
+    """One life, three frames of a block each: for tests that look at it thousands of times."""
+    return fast_folder, await fill(
+        fast_folder / "data", [produce(0), ([b"one before the last"], []), ([b"the last"], [])]
+    )
+
+
 def _copy(root: Path) -> Path:
     here = root / "here"
     shutil.rmtree(here, ignore_errors=True)
@@ -98,8 +106,8 @@ def _last_two_frames(data: bytes) -> int:
 
 
 @pytest.mark.slow
-async def test_a_flip_in_each_byte_of_the_last_two_frames_is_refused(ledger) -> None:
-    root, whole = ledger
+async def test_a_flip_in_each_byte_of_the_last_two_frames_is_refused(small_ledger) -> None:
+    root, whole = small_ledger
     verdicts, rng = Verdicts(root, whole), random.Random(SEED)
     file = _last_segment(root)
     data = (root / file).read_bytes()
@@ -115,9 +123,9 @@ def _flipped(data: bytes, at: int, rng: random.Random) -> bytes:
 
 
 @pytest.mark.slow
-async def test_without_its_witness_only_a_flip_in_the_last_frame_goes_unseen(ledger) -> None:
+async def test_without_its_witness_only_a_flip_in_the_last_frame_goes_unseen(small_ledger) -> None:
     """What the witness is for, exactly: header or body of the very last frame, when the witness lags behind it."""
-    root, whole = ledger
+    root, whole = small_ledger
     file = _last_segment(root)
     data = (root / file).read_bytes()
     witness = root / "data.witness/default.witness"
@@ -181,8 +189,8 @@ async def test_cut_and_missing_files_are_refused_or_change_nothing(ledger) -> No
     assert verdicts.counts["refused"] > 100
 
 
-async def test_a_cut_at_each_byte_of_the_last_frame_is_refused(ledger) -> None:
-    root, whole = ledger
+async def test_a_cut_at_each_byte_of_the_last_frame_is_refused(small_ledger) -> None:
+    root, whole = small_ledger
     verdicts = Verdicts(root, whole)
     file = _last_segment(root)
     data = (root / file).read_bytes()

@@ -163,6 +163,8 @@ class LogLedger:
         """As the port says; each range's SHA-256 is verified. Reads beside the writer."""
         self._require_alive()
         found = self._catalog.find(topic, partition, offset, max_rows)
+        if not found:
+            return []
         try:
             return await asyncio.to_thread(self._read, found)
         except FileNotFoundError as error:
