@@ -91,7 +91,7 @@ class Problem:
             status=status,
             code=str(document.get("code") or ("INTERNAL" if status >= 500 else f"HTTP_{status}")),
             action=str(document.get("action") or unread),
-            text=f"{title}: {detail}" if detail else title,
+            text=(f"{title}: {detail}" if detail else title).rstrip("."),
             retry_after_ms=after if isinstance(after, int) else 0,
             members=document,
         )

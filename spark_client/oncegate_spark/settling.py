@@ -44,8 +44,15 @@ class Settler:
     Raises StillBusy when another attempt neither completes nor lets go: lease + 50 % after its last renewal seen.
     """
 
-    def __init__(self, attempt: Attempt, id_names: Sequence[str], write: Write, *, lease_ms: int | None = None) -> None:
-        self.progress = Progress()
+    def __init__(
+        self,
+        attempt: Attempt,
+        id_names: Sequence[str],
+        write: Write,
+        progress: Progress | None = None,
+        lease_ms: int | None = None,
+    ) -> None:
+        self.progress = progress or Progress()
         self._attempt = attempt
         self._id_names = list(id_names)
         self._write = write

@@ -4,27 +4,28 @@ At least once; a duplicate needs an attempt that wrote and did not live to say s
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
 from oncegate_spark import sinks
 from oncegate_spark.checkpoint import Input
-from oncegate_spark.errors import OncegateError, Outcome, TaskFailed
+from oncegate_spark.errors import OncegateError
 from oncegate_spark.identity import Task
 from oncegate_spark.options import Options
-from oncegate_spark.settling import Settler
+from oncegate_spark.settling import Progress, Settler
 from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
 
 log = logging.getLogger("oncegate_spark")
+T = TypeVar("T")
 
 
 class SinkFailed(OncegateError):
-    """The user's own write() raised: how much of its rows it wrote is unknown."""
+    """The user's own code raised. How much a write() that raised has written is unknown; the task's text says it."""
 
-    outcome = Outcome.UNKNOWN
     code = "SINK"
 
 
@@ -45,16 +46,18 @@ class ClaimWay:
         self.mark = known_mark(options)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Claimed:
-        options = self.options
+        options, done = self.options, Progress()
         context = sinks.SinkContext(token, task.partition, task.attempt, options.namespace, options.topic, options.raw)
-        with task_gateway(options, self.mark, task) as gateway, gateway.attempt(token) as attempt:
-            sink = sinks.load(options.sink)()
-            settler = Settler(attempt, options.id_names, _checked(sink), lease_ms=options.lease_ms)
-            done = settler.progress
-            with telling(options, task, lambda: done.said("this task")), closing(settler), closing(sink):
-                sink.open(context)
-                for batch in batches:
-                    settler.settle(batch)
+        with (
+            telling(options, task, lambda: done.said("this task")),
+            task_gateway(options, self.mark, task) as gateway,
+            gateway.attempt(token) as attempt,
+            closing(sinks.load(options.sink)()) as sink,
+            closing(Settler(attempt, options.id_names, _named(sink.write), done, options.lease_ms)) as settler,
+        ):
+            _named(sink.open)(context)
+            for batch in batches:
+                settler.settle(batch)
             return Claimed(done.asked, done.written, done.suppressed, done.takeovers, kept_by(options, task, gateway))
 
     def commit(self, messages: Sequence[Claimed], batch_id: int | None) -> None:
@@ -75,20 +78,15 @@ class ClaimWay:
         log.warning("the write failed; %d rows of it are written", sum(message.written for message in messages))
 
 
-def _checked(sink: sinks.Sink) -> "_Checked":
-    return _Checked(sink)
+def _named(call: Callable[[T], None]) -> Callable[[T], None]:
+    """The sink's own call, whose errors say whose they are."""
 
-
-class _Checked:
-    """The sink's write(), whose errors are named."""
-
-    def __init__(self, sink: sinks.Sink) -> None:
-        self._sink = sink
-
-    def __call__(self, rows: pa.RecordBatch) -> None:
+    def named(argument: T) -> None:
         try:
-            self._sink.write(rows)
-        except TaskFailed:
+            call(argument)
+        except OncegateError:
             raise
         except Exception as error:
-            raise SinkFailed(f"the sink's write() raised {type(error).__name__}: {error}") from error
+            raise SinkFailed(f"the sink's {call.__name__}() raised {type(error).__name__}: {error}") from error
+
+    return named

@@ -1,0 +1,64 @@
+"""A proxy that loses, repeats and delays requests, by whatever rule a test gives it."""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from demo.proxy import Proxy, kind_of
+
+
+class Fault(Enum):
+    """What happens to one request. Its caller sees an answer only with PASS and DOUBLE."""
+
+    PASS = "goes through"
+    LOSE_REQUEST = "never reaches the gateway"
+    LOSE_REPLY = "reaches the gateway, and the answer is lost"
+    DOUBLE = "reaches the gateway twice; the second answer is returned"
+    LATE = "reaches the gateway after its caller has given up and done other things"
+
+
+class FaultyProxy(Proxy):
+    """`choose` is asked for each request, by its kind (`claim`, `stage`, …; None when it only reads)."""
+
+    def __init__(self, upstream_port: int, choose: Callable[[str | None], Fault]) -> None:
+        super().__init__(upstream_port)
+        self.choose = choose
+        self.seen: list[tuple[str | None, Fault]] = []
+        self._late: list[Any] = []
+
+    def deliver_late(self) -> None:
+        """Forward what was held back; returns when the gateway has answered all of it."""
+        asyncio.run_coroutine_threadsafe(self._deliver(), self._loop).result(30)
+
+    async def _exchange(self, client: Any, gateway: Any) -> bool:
+        request = await client.receive()
+        kind = kind_of(request.head.target.decode())
+        fault = self.choose(kind)
+        self.seen.append((kind, fault))
+        if fault is Fault.LATE:
+            self._late.append((type(client), request))
+        if fault in {Fault.LATE, Fault.LOSE_REQUEST}:
+            return False
+        if fault is Fault.DOUBLE:
+            await self._ask(type(client), request)
+        await gateway.send(request)
+        answer = await gateway.receive()
+        if fault is Fault.LOSE_REPLY:
+            return False
+        await client.send(answer)
+        return bool(client.next() and gateway.next())
+
+    async def _ask(self, peer: Any, request: Any) -> None:
+        """Forward on a connection of its own, and forget the answer."""
+        other = await peer.dial(self.upstream_port)
+        try:
+            await other.send(request)
+            await other.receive()
+        finally:
+            other.writer.close()
+
+    async def _deliver(self) -> None:
+        late, self._late = self._late, []
+        for peer, request in late:
+            await self._ask(peer, request)
