@@ -1,0 +1,128 @@
+"""A deadline is honoured before a decision and never after one; a caller that goes away takes nothing with it."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from oncegate.core.decisions import ClaimState, Verb
+from oncegate.core.errors import DeadlinePassed
+from oncegate.engine.deadline import Deadline
+from oncegate.testing import FakeClock
+from tests.engine.held import Served, rows_of, said, serving, turns, winner
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+def test_a_deadline_passes_when_its_time_is_up_and_not_before() -> None:
+    clock = FakeClock()
+    deadline = Deadline(clock, 100)
+    clock.advance(99)
+    deadline.check()
+    assert deadline.left_ms == 1
+    clock.advance(1)
+    with pytest.raises(DeadlinePassed, match="nothing was written"):
+        deadline.check()
+
+
+def test_without_a_timeout_it_never_passes() -> None:
+    clock = FakeClock()
+    deadline = Deadline(clock)
+    clock.advance(10**12)
+    deadline.check()
+    assert deadline.left_ms is None
+
+
+def test_a_stepped_wall_clock_moves_no_deadline() -> None:
+    clock = FakeClock()
+    deadline = Deadline(clock, 100)
+    clock.step_wall_ms(10**9)
+    deadline.check()
+
+
+Late = Callable[[Served, Any], Any]
+ASKED_TOO_LATE: dict[str, Late] = {
+    "claim": lambda served, held: served.claim("b", token=2, timeout_ms=0),
+    "renew": lambda served, held: served.settle(Verb.RENEW, held, timeout_ms=0),
+    "complete": lambda served, held: served.settle(Verb.COMPLETE, held, timeout_ms=0),
+    "release": lambda served, held: served.settle(Verb.RELEASE, held, timeout_ms=0),
+    "stage": lambda served, held: served.stage(rows_of(1), timeout_ms=0),
+    "commit": lambda served, held: served.commit(timeout_ms=0),
+    "produce": lambda served, held: served.produce(rows_of(1), timeout_ms=0),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED_TOO_LATE.values(), ids=ASKED_TOO_LATE)
+async def test_what_comes_too_late_has_no_effect(served: Served, asked: Late) -> None:
+    held = await served.claim("a")
+    before, counters = len(served.disk.appends), served.shard.counters()
+    with pytest.raises(DeadlinePassed):
+        await asked(served, held.claim)
+    assert (len(served.disk.appends), served.shard.counters()) == (before, counters)
+    assert said(await served.claim("b", token=3)) == ["GRANTED"]
+
+
+async def test_a_claim_decided_in_time_is_answered_however_long_the_disk_takes(served: Served) -> None:
+    served.disk.hold()
+    claim = await served.begin(served.claim("a", timeout_ms=100))
+    served.clock.advance(10_000)
+    await turns()
+    assert not claim.done()
+    await served.disk.let_go()
+    assert said(claim.result()) == ["GRANTED"]
+
+
+async def test_a_commit_decided_in_time_is_answered_however_long_the_disk_takes(served: Served) -> None:
+    staged = winner(await served.stage(rows_of(1)))
+    served.disk.hold()
+    commit = await served.begin(served.commit(staged, timeout_ms=100))
+    served.clock.advance(10_000)
+    await served.disk.let_go()
+    assert commit.result().outcome == "COMMITTED"
+
+
+async def test_a_caller_that_goes_away_leaves_its_entry(served: Served) -> None:
+    served.disk.hold()
+    gone = await served.begin(served.claim("a"))
+    neighbour = await served.begin(served.claim("b", token=2))
+    gone.cancel()
+    await turns()
+    await served.disk.let_go()
+    assert gone.cancelled()
+    assert said(neighbour.result()) == ["GRANTED"]
+    assert said(await served.claim("a", token=3)) == ["BUSY"]
+    assert said(await served.claim("a")) == ["GRANTED"], "the same attempt finds its claim again"
+
+
+async def test_a_commit_whose_caller_goes_away_is_committed(served: Served) -> None:
+    staged = winner(await served.stage(rows_of(1, 2)))
+    served.disk.hold()
+    gone = await served.begin(served.commit(staged, nonce=4))
+    gone.cancel()
+    await served.disk.let_go()
+    assert await served.read() == [1, 2]
+    assert (await served.commit(staged, nonce=4)).outcome == "COMMITTED"
+
+
+async def test_a_completion_whose_caller_goes_away_is_done(served: Served) -> None:
+    held = await served.claim("a")
+    served.disk.hold()
+    gone = await served.begin(served.settle(Verb.COMPLETE, held.claim))
+    gone.cancel()
+    await served.disk.let_go()
+    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    assert (await served.settle(Verb.COMPLETE, held.claim)).state is ClaimState.DONE
+
+
+async def test_a_caller_that_goes_away_before_a_refusal_harms_nobody(served: Served) -> None:
+    served.disk.hold()
+    gone = await served.begin(served.claim("a"))
+    gone.cancel()
+    served.disk.faults = ["full"]
+    await served.disk.let_go()
+    assert served.shard.counters()["ids"] == 0
+    assert served.shard.journal.index.claims.snapshot() == {}
