@@ -1,0 +1,91 @@
+"""One entry of each kind, with every field at a value of its own: what the golden files encode.
+
+`python -m tests.unit.core.samples` writes tests/golden/entries/<kind>.hex for kinds that have none. A file that is
+there is never rewritten: ledgers hold these bytes, so a change of them needs a new version of the format.
+"""
+
+import sys
+from pathlib import Path
+
+from oncegate.core.entries import (
+    Asked,
+    Claimed,
+    Committed,
+    Completed,
+    Dropped,
+    Entry,
+    Opened,
+    Probe,
+    Produced,
+    Released,
+    Staged,
+    TopicCreated,
+    encode,
+)
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "entries"
+WALL_MS = 1_795_219_200_123
+
+
+def b16(first: int) -> bytes:
+    return bytes(range(first, first + 16))
+
+
+SAMPLES: dict[str, Entry] = {
+    "opened": Opened(7, 1, b16(0x10), WALL_MS),
+    "claimed": Claimed(b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
+    "completed": Completed(b16(0x20), WALL_MS),
+    "released": Released(b16(0x20), WALL_MS),
+    "topic_created": TopicCreated("départs", b"schema", WALL_MS),
+    "produced": Produced("departures", b16(0x30), 6, 2**40, 10_000, WALL_MS),
+    "staged": Staged(
+        app="flights",
+        version="41",
+        topic="departures",
+        write_id="late",
+        owner="run:5f0c",
+        token=b16(0x30),
+        chunk=3,
+        sha256=bytes(range(32)),
+        rows=1_000,
+        size_bytes=65_536,
+        fingerprint=b16(0x80),
+        schema=b"schema",
+        range_id=b16(0x90),
+        wall_ms=WALL_MS,
+    ),
+    "dropped": Dropped("flights", "41", "departures", "", (b16(0x30), b16(0x31)), "aborted", WALL_MS),
+    "committed": Committed(
+        app="flights",
+        version="42",
+        topic="departures",
+        write_id="",
+        run=b"5f0c",
+        nonce=b16(0xA0),
+        winners=(b16(0x30) + b"\x02\x00\x00\x00", b16(0x31) + b"\x00\x00\x00\x00"),
+        digest=bytes(range(32, 64)),
+        fingerprint=b16(0xB0),
+        rows=2**33,
+        first_offset=2**41,
+        wall_ms=WALL_MS,
+    ),
+    "committed_unknown": Committed(
+        "daily", "2026-11-20", "departures", "", None, b16(0xA0), (), None, bytes(16), 0, 0, WALL_MS
+    ),
+    "asked": Asked("flights", "42", "departures", "", b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
+    "probe": Probe(WALL_MS),
+}
+
+
+def main() -> int:
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for name, entry in SAMPLES.items():
+        path = GOLDEN / f"{name}.hex"
+        if not path.exists():
+            path.write_text(encode(entry).hex("\n", -32) + "\n")
+            print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
