@@ -1,0 +1,224 @@
+"""Batches and topics are a fold over entries; what is taken back, newest first, was never there."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oncegate.core.entries import (
+    Asked,
+    Committed,
+    Completed,
+    Dropped,
+    Entry,
+    Name,
+    Opened,
+    Probe,
+    Produced,
+    Staged,
+    TopicCreated,
+)
+from oncegate.index import batches
+from oncegate.index.batches import BatchIndex
+from oncegate.index.topics import TopicIndex
+
+TOPICS = ("t", "u")
+NAMES = [Name("a", version, topic, write) for topic in TOPICS for version in "0123" for write in ("", "w")][:10]
+REMEMBERED = 2
+
+
+def id16(number: int) -> bytes:
+    return number.to_bytes(16, "little")
+
+
+class Fold:
+    """Both indexes; `state` is everything a later decision could see."""
+
+    def __init__(self) -> None:
+        self.batches, self.topics, self.position = BatchIndex(), TopicIndex(), 0
+
+    def apply(self, entry: Entry) -> Callable[[], None]:
+        self.position += 1
+        undos = [self.topics.apply(self.position, entry), self.batches.apply(self.position, entry)]
+
+        def undo() -> None:
+            for one in reversed(undos):
+                if one is not None:
+                    one()
+            self.position -= 1
+
+        return undo
+
+    def state(self) -> tuple[object, ...]:
+        index = self.batches
+        recent = {key: list(names) for key, names in index._recent.items() if names}
+        seen = (index.committed, index.stages, index.stage_bytes, index.suppressed_rows, recent, self.topics._topics)
+        return copy.deepcopy(seen)
+
+
+class Writer:
+    """Makes entries that a gateway could write now."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold, self._ranges = fold, 0
+
+    def next(self, draw: st.DataObject) -> Entry:
+        kind = draw.draw(st.sampled_from(["stage"] * 4 + ["drop", "commit", "commit", "ask", "topic", "produce"]))
+        entry: Entry | None = getattr(self, f"_{kind}")(draw, draw.draw(st.sampled_from(NAMES)))
+        return entry if entry is not None else Probe(0)
+
+    def _stage(self, draw: st.DataObject, name: Name) -> Entry | None:
+        token, chunk = id16(draw.draw(st.integers(1, 3))), draw.draw(st.integers(0, 2))
+        stage = self.fold.batches.stage(name, token)
+        if name in self.fold.batches.committed or (stage is not None and chunk in stage.chunks):
+            return None
+        self._ranges += 1
+        rows, size_bytes, print_ = draw.draw(st.tuples(*[st.integers(0, 99)] * 3))
+        parts = (name.app, name.version, name.topic, name.write_id, "run:1", token, chunk, bytes(32))
+        return Staged(*parts, rows, size_bytes, id16(print_), b"s", id16(self._ranges), 0)
+
+    def _drop(self, draw: st.DataObject, name: Name) -> Entry:
+        tokens = tuple(map(id16, draw.draw(st.lists(st.integers(1, 4), max_size=3, unique=True))))
+        return Dropped(name.app, name.version, name.topic, name.write_id, tokens, "aborted", 0)
+
+    def _commit(self, draw: st.DataObject, name: Name) -> Entry | None:
+        topic = self.fold.topics.get(name.topic)
+        if name in self.fold.batches.committed:
+            return None
+        staged = self.fold.batches.stages.get(name, {}).values()
+        won = [stage for stage in staged if draw.draw(st.booleans())] if topic is not None else []
+        winners = tuple(stage.token + len(stage.chunks).to_bytes(4, "little") for stage in won)
+        run, digest = draw.draw(st.sampled_from([None, b"run"])), draw.draw(st.sampled_from([None, b"d" * 32]))
+        rows = sum(stage.rows for stage in won)
+        parts = (name.app, name.version, name.topic, name.write_id, run, id16(self.fold.position), winners, digest)
+        return Committed(*parts, id16(rows), rows, self.fold.topics.high_offset(name.topic), 0)
+
+    def _ask(self, draw: st.DataObject, name: Name) -> Entry | None:
+        if name not in self.fold.batches.committed:
+            return None
+        run, nonce = draw.draw(st.sampled_from([None, b"run", b"r2"])), id16(draw.draw(st.integers(0, 2)))
+        outcome = draw.draw(st.sampled_from(["DUPLICATE", "CONFLICT"]))
+        return Asked(name.app, name.version, name.topic, name.write_id, run, nonce, outcome, 5, 1, 0)
+
+    def _topic(self, draw: st.DataObject, name: Name) -> Entry | None:
+        return TopicCreated(name.topic, b"s", 0) if self.fold.topics.get(name.topic) is None else None
+
+    def _produce(self, draw: st.DataObject, name: Name) -> Entry | None:
+        topic, rows = self.fold.topics.get(name.topic), draw.draw(st.integers(1, 9))
+        return None if topic is None else Produced(name.topic, id16(1), 1, topic.high_offset, rows, 0)
+
+
+@pytest.fixture
+def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that names are forgotten, and remembered again, within a short story."""
+    monkeypatch.setattr(batches, "NAMES_REMEMBERED", REMEMBERED)
+
+
+HYPOTHESIS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@HYPOTHESIS
+@pytest.mark.usefixtures("few_names")
+@given(draw=st.data())
+def test_any_changes_taken_back_leave_what_was_there(draw: st.DataObject) -> None:
+    """Changes become durable in order, and the rest of them is refused at any moment, newest first."""
+    fold = Fold()
+    writer, pending = Writer(fold), list[tuple[object, Callable[[], None]]]()
+    for _ in range(draw.draw(st.integers(1, 25))):
+        before = fold.state()
+        pending.append((before, fold.apply(writer.next(draw))))
+        what = draw.draw(st.sampled_from(["go on", "go on", "durable", "refused"]))
+        if what == "durable":
+            pending.clear()
+        elif what == "refused":
+            while pending:
+                before, undo = pending.pop()
+                undo()
+                assert fold.state() == before
+
+
+@HYPOTHESIS
+@pytest.mark.usefixtures("few_names")
+@given(draw=st.data())
+def test_a_fold_after_refusals_is_the_fold_of_what_was_kept(draw: st.DataObject) -> None:
+    fold, kept = Fold(), list[Entry]()
+    writer = Writer(fold)
+    for _ in range(draw.draw(st.integers(1, 30))):
+        entry = writer.next(draw)
+        undo = fold.apply(entry)
+        if draw.draw(st.booleans()):
+            kept.append(entry)
+        else:
+            undo()
+    again = Fold()
+    for entry in kept:
+        again.apply(entry)
+    assert again.state() == fold.state()
+
+
+def commit(version: int, write_id: str = "", rows: int = 1) -> Committed:
+    return Committed("a", str(version), "t", write_id, b"run", id16(version), (), b"d" * 32, id16(9), rows, 0, 0)
+
+
+def test_names_beyond_a_thousand_keep_their_digest_and_who_asked_and_nothing_to_compare() -> None:
+    index = BatchIndex()
+    for version in range(batches.NAMES_REMEMBERED + 3):
+        index.apply(version + 1, commit(version, rows=0))
+    forgotten = [
+        version for version in range(batches.NAMES_REMEMBERED + 3) if _record(index, version).fingerprint is None
+    ]
+    assert forgotten == [0, 1, 2]
+    record = _record(index, 0)
+    assert (record.digest, record.nonce, record.asks) == (b"d" * 32, id16(0), {(b"run", id16(0))})
+
+
+def _record(index: BatchIndex, version: int, write_id: str = "") -> batches.CommittedName:
+    return index.committed[Name("a", str(version), "t", write_id)]
+
+
+@pytest.mark.usefixtures("few_names")
+def test_each_writeId_has_names_remembered_of_its_own() -> None:
+    index = BatchIndex()
+    for position, (version, write_id) in enumerate([(0, ""), (0, "w"), (1, ""), (1, "w"), (2, "")], 1):
+        index.apply(position, commit(version, write_id))
+    assert _record(index, 0).fingerprint is None
+    assert _record(index, 0, "w").fingerprint is not None
+
+
+@pytest.mark.usefixtures("few_names")
+def test_a_commit_that_made_the_oldest_name_forgotten_can_be_taken_back() -> None:
+    fold = Fold()
+    fold.apply(TopicCreated("t", b"s", 0))
+    for version in range(2):
+        fold.apply(commit(version, rows=0))
+    before = fold.state()
+    undos = [fold.apply(commit(version, rows=0)) for version in (2, 3)]
+    for undo in reversed(undos):
+        undo()
+    assert fold.state() == before
+
+
+def test_what_says_nothing_about_batches_or_topics_changes_neither() -> None:
+    fold = Fold()
+    before = fold.state()
+    for entry in (Opened(1, 1, id16(1), 0), Completed(id16(1), 0), Probe(0)):
+        fold.apply(entry)
+    assert fold.state() == before
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        Produced("t", id16(1), 1, 5, 1, 0),
+        TopicCreated("t", b"s", 0),
+        Committed("a", "0", "t", "", None, id16(1), (), None, id16(0), 2, 7, 0),
+    ],
+    ids=lambda entry: type(entry).__name__,
+)
+def test_an_entry_that_contradicts_its_topic_is_a_bug(entry: Entry) -> None:
+    fold = Fold()
+    fold.apply(TopicCreated("t", b"s", 0))
+    with pytest.raises(AssertionError):
+        fold.apply(entry)
