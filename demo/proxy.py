@@ -131,15 +131,15 @@ class Proxy:
         name = request.name()
         for trap in self._traps:
             trap.sees(name)
-        trap = next((t for t in self._traps if t.catches(request)), None)
+        caught = next((trap for trap in self._traps if trap.catches(request)), None)
         await gateway.send(request)
         answer = await gateway.receive()
-        if trap and 200 <= answer.head.status_code < 300:
-            trap.request = name
-            await self._loop.run_in_executor(None, trap.struck, name)
+        if caught and 200 <= answer.head.status_code < 300:
+            caught.request = name
+            await self._loop.run_in_executor(None, caught.struck, name)
             return False
-        if trap:
-            trap.let_go()
+        if caught:
+            caught.let_go()
         await client.send(answer)
         return client.next() and gateway.next()
 

@@ -26,7 +26,7 @@ class DemoSource(OncegateSource):
         return StruckWriter(super().streamWriter(schema, overwrite), self.given.get("write", "staged"))
 
 
-class StruckWriter(DataSourceStreamArrowWriter):
+class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """task_error, worker_kill (where no sink of the user's writes) and driver_kill."""
 
     def __init__(self, inner: DataSourceStreamArrowWriter, write: str) -> None:

@@ -17,7 +17,7 @@ from demo.proxy import Proxy, Trap
 TOPIC = "departures"
 CORES, CORES_AFTER_DRIVER_KILL = 2, 1
 STARTS_MAX = 8
-_TICK_S = 0.1
+_TICK_S = 0.2
 _JOB_S_MAX = 300
 
 Tell = Callable[[int, list[Event]], None]
@@ -40,7 +40,7 @@ class Ran:
 
 
 class Run:
-    """`tell` is called about ten times a second with the number of committed batches and the events so far."""
+    """`tell` is called some times a second with the number of committed batches and the events so far."""
 
     def __init__(self, name: str, folder: Path, logs: Path, flights: Flights, gateway: GatewayProcess, tell: Tell):
         self._name, self._folder, self._logs = name, folder, logs
