@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from oncegate_spark import codecs
 from oncegate_spark.attempt import Attempt, Claimed
-from oncegate_spark.errors import BadId, StillBusy
+from oncegate_spark.errors import BadId, Outcome, StillBusy
 from oncegate_spark.holding import Holder
 from oncegate_spark.protocol import Watch
 
@@ -30,12 +30,15 @@ class Progress:
     suppressed: int = 0
     takeovers: int = 0
 
-    def said(self, who: str) -> str:
-        """What is written, in words, for the end of an error's text."""
+    def said(self, who: str) -> tuple[Outcome, str]:
+        """What is written, and in words, for the end of an error's text."""
         before = f"{self.written} rows were written and completed"
         if self.open:
-            return f"unknown: {self.open} rows were handed to the sink and are not known to be completed; {before}"
-        return f"{before} by {who}; nothing else was written" if self.written else f"nothing was written by {who}"
+            handed = f"unknown: {self.open} rows were handed to the sink and are not known to be completed"
+            return Outcome.UNKNOWN, f"{handed}; {before}"
+        if self.written:
+            return Outcome.WRITTEN, f"{before} by {who}; nothing else was written"
+        return Outcome.NOT_WRITTEN, f"nothing was written by {who}"
 
 
 class Settler:

@@ -17,8 +17,10 @@ from oncegate_spark.errors import BadOption, BrokenMessages, Conflict, NoIdentit
 from oncegate_spark.identity import Task
 from oncegate_spark.options import Options
 from oncegate_spark.protocol import new_token
-from oncegate_spark.writers import Way, way_of
+from oncegate_spark.writers import way_of
 from oncegate_spark.writers.staged import Staged
+from tests.support.gateway_process import free_port
+from tests.support.stub_gateway import LOST, Answer, StubGateway, problem
 
 pytestmark = pytest.mark.server
 READ = Input(4, "0a" * 32, "0b" * 32)
@@ -29,7 +31,7 @@ class Write:
 
     def __init__(self, gateway: Gateway, read: Input | None = READ, **more: str) -> None:
         self.options = Options.read({"url": gateway.url, "namespace": gateway.namespace, "topic": "t", **more})
-        self.way: Way = way_of(self.options, read)
+        self.way: Any = way_of(self.options, read)
 
     def task(self, *numbers: int, run: str | None = "r" * 8, batch: str | None = "4", **more: Any) -> Any:
         task = Task(query="q" if batch else None, batch=batch, run=run, **more)
@@ -179,7 +181,7 @@ def test_the_newest_mark_is_kept_beside_the_checkpoint_and_brought_back(gateway:
     assert kept is not None
     assert message.kept.mark is not None
     assert int(kept.split(":")[1]) > int(message.kept.mark.split(":")[1])
-    assert Write(gateway, READ, checkpointLocation=str(tmp_path)).way.mark == kept  # type: ignore[attr-defined]
+    assert Write(gateway, READ, checkpointLocation=str(tmp_path)).way.mark == kept
     noted = DriverNotes(None, str(tmp_path), None, {gateway.namespace: kept[:-1] + ("0" if kept[-1] != "0" else "1")})
     with pytest.raises(TaskFailed, match=r"LEDGER_BEHIND.*nothing was written by this task"):
         Write(gateway, None).task(2, notes=noted)
@@ -242,6 +244,41 @@ def test_claimed_rows_are_counted_over_all_tasks(
     table = sinks.read_files(tmp_path)
     assert table is not None
     assert sorted(table.column("n").to_pylist()) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("way", ["staged", "claim", "plain"])
+def test_without_a_gateway_each_way_says_that_nothing_was_written(gateway: Gateway, way: str, tmp_path: Path) -> None:
+    given = {"write": way, "idCol": "id", "sink": "oncegate_spark.sinks:files", "sinkPath": str(tmp_path)}
+    write = Write(gateway, None, timeoutMs="1000", **given)
+    write.way.options = replace(write.options, url=f"http://127.0.0.1:{free_port()}")
+    told = rf"write={way} through .*{write.way.options.url}.*Refused.*nothing was written by this task"
+    with pytest.raises(TaskFailed, match=told) as raised:
+        write.task(1)
+    assert raised.value.outcome is Outcome.NOT_WRITTEN
+
+
+def test_plain_says_what_it_has_written_and_what_is_unknown(gateway: Gateway) -> None:
+    answers = [Answer(body=b'{"rows": 1}'), problem(413, "TOO_LARGE", "fix")]
+    with StubGateway(*answers, otherwise=lambda asked: LOST) as stub:
+        write = Write(gateway, None, write="plain", timeoutMs="1000")
+        write.way.options = replace(write.options, url=stub.url)
+        for told, outcome in (("1 rows were written by this task", Outcome.WRITTEN), ("unknown: ", Outcome.UNKNOWN)):
+            with pytest.raises(TaskFailed, match=told) as raised:
+                write.way.write(large(2), new_token(), Task())
+            assert raised.value.outcome is outcome
+
+
+def large(count: int) -> Iterator[pa.RecordBatch]:
+    """Batches that are a chunk each."""
+    for _ in range(count):
+        yield pa.RecordBatch.from_pydict({"n": ["x" * 5_000_000]})
+
+
+def test_an_unknown_namespace_is_answered_with_the_line_that_creates_it(gateway: Gateway) -> None:
+    write = Write(gateway, None)
+    write.way.options = replace(write.options, namespace="nowhere")
+    with pytest.raises(TaskFailed, match=r"NOT_FOUND.*PUT.*nowhere.*nothing was written by this task"):
+        write.task(1)
 
 
 def test_plain_is_loud(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:

@@ -34,20 +34,11 @@ def test_complete_mode_is_refused(job: Job) -> None:
     assert job.published() == {}
 
 
-@pytest.mark.parametrize("way", ["staged", "plain", "claim"])
-def test_without_a_gateway_the_task_fails_after_its_deadline_and_says_what_is_written(job: Job, way: str) -> None:
+def test_without_a_gateway_the_task_fails_after_its_deadline_and_says_what_is_written(job: Job) -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    options = job.claim_options() if way == "claim" else job.options(write=way, txnAppId="a", txnVersion="1")
-    nothing = "0 rows were written" if way == "plain" else "nothing was written"
-    told = rf"(?s){url}.*ConnectionRefusedError.*{nothing} by this task"
-    with pytest.raises(Exception, match=told):
-        job.write(job.rows(1, partitions=1), **{**options, "url": url, "timeoutMs": "1000"})
-    assert job.written() == {}
-
-
-def test_an_unknown_namespace_is_answered_with_the_line_that_creates_it(job: Job) -> None:
-    with pytest.raises(Exception, match=r"NOT_FOUND.*nothing was written"):
-        job.write(job.rows(1), **{**job.options(txnAppId="a", txnVersion="1"), "namespace": "nowhere"})
+    options = {**job.options(txnAppId="a", txnVersion="1"), "url": url, "timeoutMs": "1000"}
+    with pytest.raises(Exception, match=rf"(?s){url}.*ConnectionRefusedError.*nothing was written by this task"):
+        job.write(job.rows(1, partitions=1), **options)
 
 
 def test_reading_by_the_format_says_where_to_read(job: Job) -> None:

@@ -49,7 +49,7 @@ class ClaimWay:
         options, done = self.options, Progress()
         context = sinks.SinkContext(token, task.partition, task.attempt, options.namespace, options.topic, options.raw)
         with (
-            telling(options, task, lambda: done.said("this task")),
+            telling(options, task, lambda error: done.said("this task")),
             task_gateway(options, self.mark, task) as gateway,
             gateway.attempt(token) as attempt,
             closing(sinks.load(options.sink)()) as sink,

@@ -48,19 +48,18 @@ def keep_mark(options: Options, kept: Iterable[Kept], mark: str | None) -> None:
         marks.keep(local_folder(checkpoint), options.namespace, mark)
 
 
+Written = Callable[[OncegateError], tuple[Outcome, str]]
+
+
 @contextmanager
-def telling(options: Options, task: Task, written: Callable[[], str]) -> Iterator[None]:
-    """An error of ours leaves the task with the place, the cause and what was written, as `written` has it then."""
+def telling(options: Options, task: Task, written: Written) -> Iterator[None]:
+    """An error of ours leaves the task with the place, the cause and what was written, as `written` knows it then."""
     try:
         yield
     except TaskFailed:
         raise
     except OncegateError as error:
-        said = written()
-        outcome = Outcome.UNKNOWN if said.startswith("unknown") else error.outcome
+        outcome, said = written(error)
         where = f"partition {task.partition}, attempt {task.attempt}"
-        raise TaskFailed(
-            f"write={options.write} through {options.url}, {where}: {error}; {said}",
-            outcome=outcome,
-            code=error.code,
-        ) from error
+        text = f"write={options.write} through {options.url}, {where}: {error}; {said}"
+        raise TaskFailed(text, outcome=outcome, code=error.code) from error

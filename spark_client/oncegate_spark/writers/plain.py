@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from oncegate_spark import codecs
 from oncegate_spark.checkpoint import Input
+from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.identity import Task
 from oncegate_spark.options import Options
 from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
@@ -29,8 +30,12 @@ class PlainWay:
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Produced:
         options, rows = self.options, 0
 
-        def written() -> str:
-            return f"{rows} rows were written by this task and will be written again by its retry"
+        def written(error: OncegateError) -> tuple[Outcome, str]:
+            if error.outcome is Outcome.UNKNOWN:
+                return Outcome.UNKNOWN, f"unknown: whether the last chunk was written after {rows} rows that were"
+            if rows:
+                return Outcome.WRITTEN, f"{rows} rows were written by this task; its retry writes them again"
+            return Outcome.NOT_WRITTEN, "nothing was written by this task"
 
         with telling(options, task, written), task_gateway(options, self.mark, task) as gateway:
             for call, (body, _) in enumerate(codecs.chunks(batches)):

@@ -19,8 +19,10 @@ from oncegate_spark.errors import (
     BrokenMessages,
     Conflict,
     OncegateError,
+    Outcome,
     Refused,
     SecondWrite,
+    Unreachable,
 )
 from oncegate_spark.identity import Task, input_of, name_of
 from oncegate_spark.names import Name
@@ -73,13 +75,14 @@ class StagedWay:
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Staged:
         options = self.options
-        with telling(options, task, lambda: NOTHING_WRITTEN):
+        with telling(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
             name = name_of(options, task)
             with task_gateway(options, self.mark, task) as gateway:
                 try:
                     chunks, rows, fingerprint = self._stage(gateway, name, self._owner(task), token, batches)
-                except BaseException:
-                    _drop(gateway, name, [token])
+                except BaseException as error:
+                    if not isinstance(error, Unreachable):
+                        _drop(gateway, name, [token])
                     raise
                 read = input_of(task, name.version, self.read)
                 kept, by_query = kept_by(options, task, gateway), options.app is None
