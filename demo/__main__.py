@@ -1,5 +1,6 @@
 """python -m demo: three runs, one gateway, one verdict. Exit status 0 only when everything promised was shown."""
 
+import argparse
 import fcntl
 import os
 import shutil
@@ -19,30 +20,27 @@ from demo.faults import FAULTS, RUNS
 from demo.processes import ROOT, GatewayProcess
 from demo.supervisor import Ran, Run, RunFailed
 
-OUT = ROOT / "out" / "demo"
 INTERRUPTED = 130
 
 
 def main() -> int:
     """The exit status."""
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="emptied first  [default: out/demo]")
+    out: Path = parser.parse_args().out.resolve()
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     console = Console(width=None if sys.stdout.isatty() else 160)
     began_s = time.monotonic()
     try:
-        judged = demonstrate(console)
+        with _alone(out):
+            judged = demonstrate(console, out)
+            return conclude(console, out, judged, time.monotonic() - began_s)
     except KeyboardInterrupt:
         console.print("[yellow]stopped; everything that was started is stopped too[/yellow]")
         return INTERRUPTED
     except (RunFailed, RuntimeError, OSError) as error:
         console.print(f"[red]the demo could not be finished:[/red] {error}", highlight=False)
         return 1
-    return conclude(console, judged, time.monotonic() - began_s)
-
-
-def demonstrate(console: Console) -> list[report.Judged]:
-    """The three runs, on a fresh folder."""
-    with _alone(OUT):
-        return _demonstrate(console, OUT / "logs")
 
 
 @contextmanager
@@ -66,40 +64,41 @@ def _lock(descriptor: int, folder: Path) -> None:
         raise OSError(f"another demo is running in {_shown(folder)}") from error
 
 
-def _demonstrate(console: Console, logs: Path) -> list[report.Judged]:
+def demonstrate(console: Console, out: Path) -> list[report.Judged]:
+    """The three runs, in an empty folder."""
+    logs = out / "logs"
     logs.mkdir()
-    flights = cut(OUT / "data")
-    console.print(
-        f"{PARTS} files, {BATCHES} micro-batches, {len(FAULTS)} faults; logs in {_shown(logs)}", highlight=False
-    )
-    with GatewayProcess(OUT / "gateway", logs / "gateway.log") as gateway:
-        runs = _run_all(console, flights, gateway, logs)
+    flights = cut(out / "data")
+    plan = f"{PARTS} files, {BATCHES} micro-batches, {len(FAULTS)} faults"
+    console.print(f"{plan}; logs in {_shown(logs)}", highlight=False)
+    with GatewayProcess(out / "gateway", logs / "gateway.log") as gateway:
+        runs = _run_all(console, out, flights, gateway)
         wanted = compare.expected()
         return [report.Judged(ran, compare.compare(ran, wanted, compare.written(ran, gateway))) for ran in runs]
 
 
-def _run_all(console: Console, flights: Flights, gateway: GatewayProcess, logs: Path) -> list[Ran]:
+def _run_all(console: Console, out: Path, flights: Flights, gateway: GatewayProcess) -> list[Ran]:
     with Bars(console) as bars:
-        return [Run(name, OUT / name, logs, flights, gateway, bars.of(name)).go() for name in RUNS]
+        return [Run(name, out / name, out / "logs", flights, gateway, bars.of(name)).go() for name in RUNS]
 
 
-def conclude(console: Console, judged: list[report.Judged], seconds: float) -> int:
+def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: float) -> int:
     """Shows and keeps the results; 0 when they show what was promised."""
     results = {one.ran.name: one.result() for one in judged}
     report.show(console, judged)
-    report.write_result(OUT / "result.json", results)
-    report.draw(OUT / "result.png", judged)
+    report.write_result(out / "result.json", results)
+    report.draw(out / "result.png", judged)
     failed = report.failures(results) + report.strangers(judged)
     for failure in failed:
         console.print(f"[red]✗ {failure}[/red]", highlight=False)
-    files = f"{_shown(OUT / 'result.json')}, {_shown(OUT / 'result.png')}"
+    files = f"{_shown(out / 'result.json')}, {_shown(out / 'result.png')}"
     verdict = "[red]not shown[/red]" if failed else "[green]every fault was hit; every promise held[/green]"
     console.print(f"\ndemo: {verdict} in {seconds:.0f} s · {files}", highlight=False)
     return 1 if failed else 0
 
 
 def _shown(path: Path) -> str:
-    return str(path.relative_to(ROOT))
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 def _as_ctrl_c(_signal: int, _frame: object) -> None:

@@ -1,0 +1,59 @@
+"""The demo's own machinery on a real Spark and a real gateway."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from demo import compare, data
+from demo.events import Event, Events, of_kind
+from demo.faults import FAULTS, state
+from demo.processes import ROOT, GatewayProcess
+from demo.supervisor import Run
+
+pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(900)]
+START_S_MAX = 200
+
+
+def test_a_staged_run_meets_all_six_faults_and_writes_every_flight_once(tmp_path: Path) -> None:
+    told: list[tuple[int, list[Event]]] = []
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    flights = data.cut(tmp_path / "data")
+    with GatewayProcess(tmp_path / "gateway", logs / "gateway.log") as gateway:
+        run = Run("staged", tmp_path / "staged", logs, flights, gateway, lambda *news: told.append(news))
+        ran = run.go()
+        found = compare.compare(ran, compare.expected(), compare.written(ran, gateway))
+    assert {fault.name: state(fault, ran.events) for fault in FAULTS} == {fault.name: "hit" for fault in FAULTS}
+    assert (found.rows_in, found.rows_out) == (data.ROWS, data.ROWS)
+    assert (found.duplicated, found.lost, found.strange) == (0, 0, 0)
+    assert told[-1][0] == data.BATCHES
+
+
+def started_below(folder: Path) -> list[psutil.Process]:
+    """Every living process that was given a path in `folder`."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline", "status"])
+        if any(str(folder) in word for word in process.info["cmdline"] or [])
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
+
+
+def test_a_demo_that_is_interrupted_leaves_no_process_behind(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with (tmp_path / "said").open("wb") as said:
+        demo = subprocess.Popen([sys.executable, "-m", "demo", "--out", str(out)], cwd=ROOT, stdout=said, stderr=said)
+    events, end = Events(out / "plain" / "events.jsonl"), time.monotonic() + START_S_MAX
+    while not of_kind(events.all(), "attempt"):
+        assert demo.poll() is None, (tmp_path / "said").read_text()
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    assert len(started_below(out)) >= 3
+    demo.send_signal(signal.SIGTERM)
+    assert demo.wait(60) == 130
+    assert started_below(out) == []
