@@ -26,6 +26,14 @@ async def test_what_was_taken_is_written_and_said_before_the_ledger_closes() -> 
         assert said(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
 
 
+async def test_what_was_taken_in_the_very_moment_of_closing_is_written() -> None:
+    async with serving() as served:
+        claim = served.start(served.claim("a"))
+        close = asyncio.create_task(served.gateway.close())
+        assert said(await claim) == ["GRANTED"]
+        await close
+
+
 async def test_nothing_more_is_taken_while_it_closes() -> None:
     async with serving() as served:
         shard = served.shard

@@ -98,6 +98,24 @@ async def test_an_open_claim_has_a_full_lease_after_the_rebuild(served: Served) 
     assert (await served.settle(Verb.COMPLETE, held.claim)).settled == 1
 
 
+async def test_leases_count_from_when_the_shard_serves_however_long_its_start_took(served: Served) -> None:
+    await served.claim("a", lease_ms=10_000)
+    served.disk.faults = ["lost"]
+    with pytest.raises(LedgerDown):
+        await served.claim("b", token=2)
+    served.disk.hold()
+    await turns()
+    served.clock.advance(REOPEN_MS)
+    await until(lambda: served.disk.under_way == 1)
+    served.clock.advance(60_000)
+    assert served.gateway.readiness() == {"default": "RECOVERING"}, "its epoch is not durable yet"
+    await served.disk.let_go()
+    served.clock.advance(9_999)
+    assert said(await served.claim("a", token=3)) == ["BUSY"]
+    served.clock.advance(1)
+    assert said(await served.claim("a", token=3, call=2)) == ["GRANTED+TAKEOVER"]
+
+
 async def test_the_first_entry_of_a_rebuilt_shard_is_its_epochs(served: Served) -> None:
     served.disk.faults = ["lost"]
     with pytest.raises(LedgerDown):
