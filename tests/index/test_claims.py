@@ -208,6 +208,15 @@ def test_a_late_copy_of_a_forgotten_call_is_a_claim_of_its_own(driver: Driver) -
     assert driver.index.view(first, driver.now_ms).state is ClaimState.UNKNOWN
 
 
+def test_forgetting_an_old_claim_leaves_the_new_one_of_the_same_call_known(driver: Driver) -> None:
+    driver.release(driver.claim("a", 1, [1]).claim)
+    driver.now_ms += 2 * LEASE_MS
+    second = driver.claim("a", 1, [1])
+    driver.index.sweep(driver.now_ms)
+    again = driver.claim("a", 1, [1])
+    assert (again.words, again.claim, again.asked.again) == (["GRANTED"], second.claim, True)
+
+
 def test_open_claims_are_those_that_hold_an_id(driver: Driver) -> None:
     first, second = driver.claim("a", 1, [1, 2]).claim, driver.claim("b", 1, [3]).claim
     assert driver.index.open_claims == 2

@@ -69,7 +69,8 @@ def test_after_a_rebuild_every_open_claim_has_a_full_lease() -> None:
     driver = Driver()
     claim = driver.claim("a", 1, [1]).claim
     assert claim is not None
-    index = replayed(driver, Widths(), now_ms=50_000)
+    index = replayed(driver, Widths(), now_ms=20_000)
+    index.reset_leases(50_000)
     assert index.view(claim, 50_000).lease_left_ms == LEASE_MS
 
 
@@ -78,7 +79,8 @@ def test_after_a_rebuild_a_settled_claim_is_remembered_for_two_leases_more() -> 
     claim = driver.claim("a", 1, [1]).claim
     assert claim is not None
     driver.complete(claim)
-    index = replayed(driver, Widths(), now_ms=50_000)
+    index = replayed(driver, Widths(), now_ms=20_000)
+    index.reset_leases(50_000)
     assert index.view(claim, 50_000 + 2 * LEASE_MS - 1).state is ClaimState.DONE
     assert index.view(claim, 50_000 + 2 * LEASE_MS).state is ClaimState.UNKNOWN
 
