@@ -1,6 +1,7 @@
 """The client over real sockets, against a gateway that answers what a test tells it to."""
 
 import json
+import os
 import pickle
 import socket
 import struct
@@ -175,6 +176,14 @@ def test_stage_carries_name_owner_chunk_and_digest() -> None:
     )
     assert asked.headers["content-digest"].startswith("sha-256=:")
     assert asked.headers["content-type"] == "application/vnd.apache.arrow.stream"
+
+
+def test_a_connection_is_not_shared_with_a_forked_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    with StubGateway() as stub, gateway(stub) as client:
+        client.describe()
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        client.describe()
+        assert stub.connections == 2
 
 
 def test_a_gateway_is_never_pickled() -> None:

@@ -95,6 +95,44 @@ def test_what_is_granted_is_written_and_completed_before_waiting_for_what_is_bus
     assert one.progress.suppressed == 1
 
 
+def test_a_row_is_done_only_after_its_write_has_returned(gateway: Gateway) -> None:
+    states: list[str] = []
+    with gateway.twin() as other:
+        place = Place(lambda rows: states.append(other.explain("a")["state"]))
+        with settler(gateway, place) as one:
+            one.settle(rows("a"))
+        states.append(other.explain("a")["state"])
+    assert states == ["CLAIMED_LIVE", "DONE"]
+
+
+def test_what_was_taken_over_is_written_again_when_the_taker_dies(
+    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A green task means that every row is done, not that its own writes returned."""
+    monkeypatch.setattr("oncegate_spark.holding.Holder._renewals", lambda *_: None)
+
+    def overtaken(written: pa.RecordBatch) -> None:
+        if len(written) == 3:
+            with gateway.twin() as other:
+                until_granted(Attempt(other), "b")
+
+    place = Place(overtaken)
+    with settler(gateway, place) as one:
+        one.settle(rows("a", "b", "c"))
+    assert place.counted == {"a": 1, "b": 2, "c": 1}
+    assert {gateway.explain(name)["state"] for name in "abc"} == {"DONE"}
+    assert counters(gateway)["takeovers"] == 2
+
+
+def until_granted(attempt: Attempt, name: str) -> None:
+    """Take it over, and die."""
+    for _ in range(1_000):
+        if attempt.claim([name], LEASE_MS).granted:
+            return
+        attempt.gateway.clock.sleep_ms(10)
+    raise AssertionError(f"{name} is never granted")
+
+
 def test_a_dead_holders_rows_are_taken_over_and_counted(gateway: Gateway) -> None:
     Attempt(gateway).claim(["a", "b"], LEASE_MS)
     place = Place()

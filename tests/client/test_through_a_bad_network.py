@@ -66,10 +66,10 @@ def attempted(proxy: FaultyProxy, namespace: str, order: list[str], written: lis
     """One attempt at all of the ids; False when it died, before or after a write."""
 
     def write(rows: pa.RecordBatch) -> None:
-        if rng.random() < 0.03:
+        if rng.random() < 0.1:
             raise Died
         written.extend(rows.column("id").to_pylist())
-        if rng.random() < 0.03:
+        if rng.random() < 0.1:
             raise Died
 
     with Gateway(f"http://127.0.0.1:{proxy.port}", namespace, timeout_ms=20_000) as gateway:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import functions as F
 
+from oncegate_spark import register
 from tests.spark.jobs import Job
 
 pytestmark = pytest.mark.spark
@@ -34,6 +35,12 @@ def test_a_write_without_a_name_fails_with_the_line_to_add(job: Job) -> None:
     with pytest.raises(Exception, match=told):
         job.write(job.rows(1), **job.options())
     assert job.published() == {}
+
+
+def test_the_format_can_be_registered_by_hand(job: Job) -> None:
+    register(job.spark)
+    job.write(job.rows(1), **job.options(txnAppId="a", txnVersion="1"))
+    assert job.published() == {1: 1}
 
 
 def test_plain_needs_no_name_and_writes_every_time(job: Job) -> None:
