@@ -1,6 +1,8 @@
 """Stage: chunks wait under a name until it is committed; every reply carries rows and fingerprint."""
 
+import struct
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -98,6 +100,19 @@ async def test_one_attempts_name_for_another_batch_is_another_stage(served: Serv
     assert await served.read() == [1, 2]
 
 
+async def test_what_cannot_be_written_down_is_not_in_the_index_either(served: Served) -> None:
+    """The doors refuse such requests; were one to pass, it must not leave the index ahead of its ledger."""
+    with pytest.raises(struct.error):
+        await served.stage(rows_of(1), chunk=2**32)
+    assert served.shard.counters()["stage_bytes"] == 0
+    staged = winner(await served.stage(rows_of(1)))
+    await served.commit(staged)
+    beyond = replace(staged, rows=2**64)
+    with pytest.raises(struct.error):
+        await served.commit(beyond, run="2", nonce=2)
+    assert (await served.commit(staged, run="2", nonce=3)).outcome == "DUPLICATE"
+
+
 async def test_an_empty_chunk_is_a_chunk(served: Served) -> None:
     empty = await served.stage(rows_of())
     answer = await served.commit(winner(empty))
@@ -113,6 +128,12 @@ async def test_an_abort_removes_just_the_tokens_it_names(served: Served) -> None
     assert (answer.committed, answer.removed) == (False, 1)
     await served.commit(winner(mine))
     assert await served.read() == [1]
+
+
+async def test_a_token_twice_in_one_abort_is_removed_once(served: Served) -> None:
+    await served.stage(rows_of(1))
+    assert (await served.abort(1, 1)).removed == 1
+    assert served.gateway.readiness() == {"default": "SERVING"}
 
 
 async def test_an_abort_of_another_batch_removes_nothing(served: Served) -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from oncegate.core.entries import Entry, Probe, encode
+from oncegate.core.entries import Probe, encode
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.engine.marks import Marks
 from oncegate.ports import Clock, Ledger, OutputChange
@@ -75,13 +75,13 @@ class Committer:
 
     def submit(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[bytes],
         outputs: Sequence[OutputChange],
         undo: Callable[[], None],
         settle: Callable[[], None],
     ) -> int:
         """Queue entries that the index has already taken in, at `next_position` and on; their last position."""
-        self._pending.append(Change([encode(entry) for entry in entries], list(outputs), undo, settle))
+        self._pending.append(Change(list(entries), list(outputs), undo, settle))
         self.next_position += len(entries)
         self._wake.set()
         return self.next_position - 1

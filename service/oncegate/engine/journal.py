@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from oncegate.core.entries import Entry
+from oncegate.core.entries import Entry, encode
 from oncegate.engine.committer import Committer
 from oncegate.engine.limits import Limits
 from oncegate.engine.state import ShardIndex
@@ -27,6 +27,8 @@ class Journal:
 
     def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
         """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""
+        # Encoded first: an entry that cannot be must not be in the index either.
+        bodies = [encode(entry) for entry in entries]
         position, now_ms = self.committer.next_position, self.clock.monotonic_ms()
         changes = [self.index.apply(position + i, entry, now_ms) for i, entry in enumerate(entries)]
 
@@ -38,4 +40,4 @@ class Journal:
             for _, done in changes:
                 done()
 
-        return self.committer.submit(entries, outputs, undo, settle)
+        return self.committer.submit(bodies, outputs, undo, settle)

@@ -204,7 +204,7 @@ class Staging:
         if record is not None:
             await self._journal.committer.durable(record.position)
             return AbortAnswer(True, 0)
-        there = [token for token in ask.tokens if self._index.stage(ask.name, token) is not None]
+        there = [token for token in dict.fromkeys(ask.tokens) if self._index.stage(ask.name, token) is not None]
         if there:
             self._journal.committer.check()
             self._stages.drop(ask.name, there, "aborted")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any
 
-from oncegate.core.entries import Entry, decode, encode
+from oncegate.core.entries import Entry, decode
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
@@ -66,19 +66,24 @@ class HeldCommitter:
         self.next_position = durable_position + 1
         self.pending: list[tuple[list[bytes], list[OutputChange], Callable[[], None]]] = []
 
+    open = True
+
     def check(self) -> None:
         """Always open: a full ledger has its own tests."""
 
     def submit(
-        self, entries: Sequence[Entry], outputs: Sequence[OutputChange], undo: Callable[[], None], settle: object
+        self, entries: Sequence[bytes], outputs: Sequence[OutputChange], undo: Callable[[], None], settle: object
     ) -> int:
-        self.pending.append(([encode(entry) for entry in entries], list(outputs), undo))
+        self.pending.append((list(entries), list(outputs), undo))
         self.next_position += len(entries)
         return self.next_position - 1
 
     async def durable(self, position: int) -> None:
         if position > self.durable_position:
             await _until(position)
+
+    async def all_durable(self) -> None:
+        await self.durable(self.next_position - 1)
 
 
 class Call:
