@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from oncegate.core import decisions
-from oncegate.core.decisions import CLAIM, SETTLE, Action, Asker, ClaimState, Effect, IdState, Verb
+from oncegate.core.decisions import CLAIM, SETTLE, Action, Asker, ClaimState, IdState, Verb
 from oncegate.index.claims import Widths
 from tests.index.cells import check_claim_cell, check_settle_cell, reach_claim, reach_settle
-from tests.index.driver import NARROW, Driver
+from tests.index.driver import NARROW
 
 both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 all_widths = pytest.mark.parametrize("widths", [Widths(), NARROW], ids=["wide", "narrow"])
@@ -77,8 +77,3 @@ def test_a_repeat_is_granted_only_what_its_claim_holds() -> None:
     granting = {Action.GRANT, Action.TAKE_OVER}
     for (_, asker), cell in CLAIM.items():
         assert asker not in (Asker.SAME_CLAIM, Asker.REPEAT) or cell.action not in granting
-
-
-def test_a_driver_starts_empty() -> None:
-    assert Driver().index.snapshot() == {}
-    assert {Effect.REFUSE_UNKNOWN} == {SETTLE[verb, ClaimState.UNKNOWN].effect for verb in Verb}

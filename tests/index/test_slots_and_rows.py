@@ -9,7 +9,7 @@ import pytest
 from oncegate.core.decisions import ClaimState
 from oncegate.core.errors import Overloaded
 from oncegate.index.claims import ClaimIndex, Widths
-from tests.index.driver import LEASE_MS, NARROW, Driver, fingerprints, name
+from tests.index.driver import LEASE_MS, NARROW, Driver, name
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 
@@ -196,4 +196,3 @@ def test_a_big_batch_moves_the_table_once_to_its_size() -> None:
     index = ClaimIndex(Widths(capacity=2))
     index.make_room(100_000, 0)
     assert index._table.capacity == 1 << 18
-    assert fingerprints([1]).shape == (1, 2)

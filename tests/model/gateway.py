@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from oncegate.core import decisions
-from oncegate.core.decisions import ClaimState, Effect, Verb
+from oncegate.core.decisions import Effect, Verb
 from oncegate.core.entries import Claimed, Completed, Entry, Released, decode, encode
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
-from oncegate.core.verdicts import BY_BYTE, Verdict, VerdictRow
+from oncegate.core.verdicts import BY_BYTE, VerdictRow
 from oncegate.index.claims import SAME_INDEX, ClaimIndex, Widths
 from oncegate.index.rebuild import rebuild
 
@@ -140,10 +140,3 @@ class Gateway:
     def is_done(self, i: int) -> bool:
         explained = self.index.explain(self.fingerprints[i].tobytes(), self.now_ms)
         return explained.state is decisions.IdState.DONE
-
-
-def is_duplicate(row: VerdictRow) -> bool:
-    return row.verdict is Verdict.DUPLICATE
-
-
-__all__ = ["Broken", "ClaimReply", "ClaimState", "Gateway", "SettleReply", "is_duplicate"]

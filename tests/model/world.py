@@ -13,14 +13,12 @@ The world knows what was written and what was acknowledged, never what the gatew
 """
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from oncegate.core.decisions import Verb
 from oncegate.core.errors import OncegateError, Overloaded, ReleasedClaim, Retryable, UnknownClaim
-from oncegate.core.verdicts import Verdict
 from oncegate.index.claims import Widths
 from tests.model.attempt import Attempt, Request
 from tests.model.gateway import Broken, ClaimReply, Gateway, SettleReply
@@ -298,7 +296,3 @@ def _fingerprints(rng: random.Random) -> np.ndarray:
     rng.shuffle(near)
     far = [(rng.getrandbits(64), rng.getrandbits(64)) for _ in range(60)]
     return np.array(near + far, np.uint64)
-
-
-Handler = Callable[[Request], object]
-__all__ = ["IDS", "Setup", "Truth", "Verdict", "World"]
