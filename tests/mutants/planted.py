@@ -120,7 +120,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "abort by key",
         f"{ENGINE}/staging.py",
-        "there = [token for token in ask.tokens if self._index.stage(ask.name, token) is not None]",
+        "there = [token for token in dict.fromkeys(ask.tokens) if self._index.stage(ask.name, token) is not None]",
         "there = list(self._index.stages.get(ask.name, {}))",
         f"{_REPEATS}::test_an_abort_removes_the_stages_of_its_tokens_and_no_others",
     ),

@@ -161,6 +161,8 @@ class Gateway:
                 self._write(output)
         self.committer.durable_position = len(self.entries)
         self._compare("a flush")
+        if self._waiting.keys() != {r for _, stage in self.index.batches.all_stages() for r in stage.range_ids}:
+            raise Broken("LEAK", "what waits on disk is not what is staged")
         for call in self._waiters():
             if call.rests_on <= len(self.entries):
                 call.go_on()

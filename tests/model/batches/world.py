@@ -1,7 +1,7 @@
 """One walk: drivers, their checkpoint, a network that delays, doubles and loses, and the gateway in the middle.
 
 Promises: TWICE no row is published twice; DROP a green batch and all before it are published; WEDGE a lone driver comes
-to its end; REPLAY the index is what its ledger adds up to.
+to its end; REPLAY the index is what its ledger adds up to; LEAK no bytes wait that no stage names.
 """
 
 import hashlib
