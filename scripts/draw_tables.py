@@ -1,7 +1,7 @@
 """Draw the decision tables into ARCHITECTURE.md, between their markers.
 
-    python scripts/draw_tables.py           rewrite the file
-    python scripts/draw_tables.py --check   exit 1 when it is not what the tables say
+python scripts/draw_tables.py           rewrite the file
+python scripts/draw_tables.py --check   exit 1 when it is not what the tables say
 """
 
 import re
