@@ -6,6 +6,7 @@ import os
 import random
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -62,8 +63,8 @@ def test_no_kill_loses_or_doubles_anything_acknowledged(tmp_path: Path) -> None:
     """O1, O2 and O3 of the oracle, for claims into a sink of the writers' own and for staged batches."""
     print(f"ONCEGATE_SEED={SEED} ONCEGATE_KILLS={KILLS}")
     rng, stop, journal, staged = random.Random(SEED), threading.Event(), Journal(), Journal()
-    with GatewayProcess(tmp_path) as server:
-        gateways = [Gateway(server.url, timeout_ms=120_000) for _ in range(4)]
+    with GatewayProcess(tmp_path) as server, ExitStack() as clients:
+        gateways = [clients.enter_context(Gateway(server.url, timeout_ms=120_000)) for _ in range(4)]
         writers: list[ClaimWriter | StageDriver] = [
             ClaimWriter(gateways[n], journal, stop, f"writer{n}", SEED + n) for n in range(3)
         ]
