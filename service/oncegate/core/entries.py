@@ -5,6 +5,7 @@
     u8, u32, u64   little-endian integers        b16   16 raw bytes
     blob           u32 length, bytes             text  u16 length, UTF-8
     opt            u8 0 for none, else 1 and a blob      blobs   u32 count, blobs
+    name           four texts: app, version, topic, write_id
 
 Golden files in tests/golden hold one encoding of each kind; a changed byte is a new version.
 """
@@ -37,6 +38,9 @@ class Name:
     version: str
     topic: str
     write_id: str = ""
+
+
+Named = Annotated[Name, "name"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +109,7 @@ class Staged:
     """One chunk of one attempt. `range_id` names its bytes in the ledger's outputs."""
 
     KIND: ClassVar[int] = 7
-    app: Text
-    version: Text
-    topic: Text
-    write_id: Text
+    name: Named
     owner: Text
     token: B16
     chunk: U32
@@ -126,10 +127,7 @@ class Dropped:
     """Stages removed before any commit: aborted by their writer, or given up by their owner."""
 
     KIND: ClassVar[int] = 8
-    app: Text
-    version: Text
-    topic: Text
-    write_id: Text
+    name: Named
     tokens: Blobs
     why: Text
     wall_ms: U64
@@ -140,10 +138,7 @@ class Committed:
     """All rows of the winners, at `first_offset` of the topic; every other stage of the name is dropped."""
 
     KIND: ClassVar[int] = 9
-    app: Text
-    version: Text
-    topic: Text
-    write_id: Text
+    name: Named
     run: Opt
     nonce: B16
     winners: Blobs
@@ -159,10 +154,7 @@ class Asked:
     """A later commit of a committed name: durable before its answer, so that a second write is known as one."""
 
     KIND: ClassVar[int] = 10
-    app: Text
-    version: Text
-    topic: Text
-    write_id: Text
+    name: Named
     run: Opt
     nonce: B16
     outcome: Text
@@ -200,6 +192,7 @@ KINDS: dict[int, type[Any]] = {
 _INT = {"u8": struct.Struct("<B"), "u32": struct.Struct("<I"), "u64": struct.Struct("<Q")}
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
+_NAME_PARTS = [field.name for field in fields(Name)]
 
 
 def _layout(cls: type[Any]) -> list[tuple[str, str]]:
@@ -229,6 +222,8 @@ def _put(kind: str, value: Any) -> bytes:
     if kind == "text":
         raw: bytes = value.encode()
         return _U16.pack(len(raw)) + raw
+    if kind == "name":
+        return b"".join(_put("text", getattr(value, part)) for part in _NAME_PARTS)
     if kind == "opt":
         return b"\0" if value is None else b"\1" + _put("blob", value)
     if kind == "blobs":
@@ -256,6 +251,8 @@ class _Reader:
             return self.take(16)
         if kind == "text":
             return self.take(_U16.unpack(self.take(2))[0]).decode()
+        if kind == "name":
+            return Name(*(self.get("text") for _ in _NAME_PARTS))
         if kind == "opt":
             return self._optional(self.take(1))
         if kind == "blobs":

@@ -55,11 +55,6 @@ class Committer:
         marks.add(self.mark)
 
     @property
-    def idle(self) -> bool:
-        """Nothing waits for the ledger."""
-        return self.next_position == self.mark.position + 1
-
-    @property
     def open(self) -> bool:
         """Something can be written now."""
         return not self._closing and self._full is None and self._dead is None

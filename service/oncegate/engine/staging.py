@@ -63,12 +63,9 @@ class Staging:
         if stage is not None and stage.chunks:
             check_schema(ask.name.topic, read_schema(next(iter(stage.chunks.values())).schema), rows.schema)
         self._stages.make_room(ask.name, ask.owner, len(rows.data))
-        name, range_id = ask.name, journal.random(16)
+        range_id = journal.random(16)
         entry = Staged(
-            app=name.app,
-            version=name.version,
-            topic=name.topic,
-            write_id=name.write_id,
+            name=ask.name,
             owner=ask.owner,
             token=ask.token,
             chunk=ask.chunk,
@@ -109,18 +106,8 @@ class Staging:
         journal.committer.check()
         rows, _ = totals(ask.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
-        asked = Asked(
-            ask.name.app,
-            ask.name.version,
-            ask.name.topic,
-            ask.name.write_id,
-            run,
-            ask.nonce,
-            row.outcome.value,
-            rows,
-            rows_equal,
-            journal.clock.wall_ms(),
-        )
+        wall_ms = journal.clock.wall_ms()
+        asked = Asked(ask.name, run, ask.nonce, row.outcome.value, rows, rows_equal, wall_ms)
         await journal.committer.durable(journal.record([asked]))
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, ask, record)
@@ -148,10 +135,7 @@ class Staging:
         winners = tuple(winner.token + winner.chunks.to_bytes(4, "little") for winner in ask.winners)
         entries.append(
             Committed(
-                app=name.app,
-                version=name.version,
-                topic=name.topic,
-                write_id=name.write_id,
+                name=name,
                 run=run,
                 nonce=ask.nonce,
                 winners=winners,

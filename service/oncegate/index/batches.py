@@ -151,7 +151,7 @@ class BatchIndex:
         return None
 
     def _staged(self, position: int, entry: Staged) -> Undo:
-        name = name_of(entry)
+        name = entry.name
         stages = self.stages.setdefault(name, {})
         stage = stages.setdefault(entry.token, Stage(entry.owner, entry.token))
         stage.chunks[entry.chunk] = StagedChunk(
@@ -169,14 +169,14 @@ class BatchIndex:
         return undo
 
     def _dropped(self, entry: Dropped) -> Undo:
-        name = name_of(entry)
+        name = entry.name
         gone = [stage for token in entry.tokens if (stage := self.stage(name, token)) is not None]
         for stage in gone:
             self._forget(name, stage)
         return lambda: self._restore(name, gone)
 
     def _committed(self, position: int, entry: Committed) -> Undo:
-        name = name_of(entry)
+        name = entry.name
         gone = list(self.stages.get(name, {}).values())
         won = {winner[:16] for winner in entry.winners}
         suppressed = sum(stage.rows for stage in gone if stage.token not in won)
@@ -222,7 +222,7 @@ class BatchIndex:
         return undo
 
     def _asked(self, entry: Asked) -> Undo:
-        record = self.committed[name_of(entry)]
+        record = self.committed[entry.name]
         ask = (entry.run, entry.nonce)
         known = ask in record.asks
         suppressed = 0 if known or entry.outcome != "DUPLICATE" else entry.rows
@@ -249,10 +249,6 @@ class BatchIndex:
     def _tidy(self, name: Name) -> None:
         if not self.stages[name]:
             del self.stages[name]
-
-
-def name_of(entry: Staged | Dropped | Committed | Asked) -> Name:
-    return Name(entry.app, entry.version, entry.topic, entry.write_id)
 
 
 def totals(winners: Sequence[Winner]) -> tuple[int, bytes]:

@@ -4,14 +4,13 @@ Every door gives the same fingerprint for the same bytes. A pseudo-random functi
 namespace's key nobody can make or foresee two ids of one fingerprint; whoever has the key can make such ids.
 Among q honest ids two are equal by accident with a probability of about q^2 / 2^129.
 
-A null is no id, and neither is an empty one: callers look for them (`null_or_empty`) before any effect.
+A null is no id, and neither is an empty one: callers look for them before any effect.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
@@ -70,19 +69,3 @@ class Fingerprinter:
         if len(columns) == 1:
             return self.of_array(columns[0])
         return self._joined.of_octets(Octets.of_array(join(columns)))
-
-
-def null_or_empty(array: pa.Array) -> NDArray[np.int64]:
-    """The places of the ids that are null or have no byte, ascending."""
-    array = plain(array)
-    return _places(pc.fill_null(pc.equal(pc.binary_length(array), 0), True))
-
-
-def longer_than(array: pa.Array, limit_bytes: int) -> NDArray[np.int64]:
-    """The places of the ids of more than `limit_bytes` bytes, ascending; nulls are not among them."""
-    array = plain(array)
-    return _places(pc.fill_null(pc.greater(pc.binary_length(array), limit_bytes), False))
-
-
-def _places(which: pa.BooleanArray) -> NDArray[np.int64]:
-    return np.flatnonzero(which.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)

@@ -39,7 +39,8 @@ class TopicIndex:
         if isinstance(entry, TopicCreated):
             return self._create(position, entry)
         if isinstance(entry, Produced | Committed) and entry.rows:
-            return self._extend(position, entry.topic, entry.first_offset, entry.rows)
+            topic = entry.topic if isinstance(entry, Produced) else entry.name.topic
+            return self._extend(position, topic, entry.first_offset, entry.rows)
         return None
 
     def _create(self, position: int, entry: TopicCreated) -> Undo:

@@ -31,13 +31,9 @@ class Told:
         self.index.apply(self._position, entry)
 
     def staged(self, name: Name, token: int = 1, chunk: int = 0, rows: int = 10, fingerprint: int = 77) -> None:
-        n, range_id = name, id16(1000 * token + chunk)
-        self.tell(
-            Staged(
-                n.app, n.version, n.topic, n.write_id, "run:1", id16(token), chunk, bytes(32), rows, 100,
-                id16(fingerprint), b"schema", range_id, 0,
-            )
-        )  # fmt: skip
+        range_id = id16(1000 * token + chunk)
+        chunk_of = (name, "run:1", id16(token), chunk, bytes(32))
+        self.tell(Staged(*chunk_of, rows, 100, id16(fingerprint), b"schema", range_id, 0))
 
     def committed(
         self,
@@ -47,17 +43,12 @@ class Told:
         digest: bytes | None = INPUT,
         winners: tuple[Winner, ...] = (winner(),),
     ) -> None:
-        n, (rows, fingerprint) = name, totals(winners)
+        rows, fingerprint = totals(winners)
         tokens = tuple(one.token + one.chunks.to_bytes(4, "little") for one in winners)
-        self.tell(
-            Committed(
-                n.app, n.version, n.topic, n.write_id, run, id16(nonce), tokens, digest, fingerprint, rows, 0, 0
-            )
-        )  # fmt: skip
+        self.tell(Committed(name, run, id16(nonce), tokens, digest, fingerprint, rows, 0, 0))
 
     def asked(self, name: Name, run: bytes | None, nonce: int, outcome: str) -> None:
-        n = name
-        self.tell(Asked(n.app, n.version, n.topic, n.write_id, run, id16(nonce), outcome, 10, 1, 0))
+        self.tell(Asked(name, run, id16(nonce), outcome, 10, 1, 0))
 
     def facts(
         self,

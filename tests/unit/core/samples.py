@@ -14,6 +14,7 @@ from oncegate.core.entries import (
     Completed,
     Dropped,
     Entry,
+    Name,
     Opened,
     Probe,
     Produced,
@@ -39,10 +40,7 @@ SAMPLES: dict[str, Entry] = {
     "topic_created": TopicCreated("départs", b"schema", WALL_MS),
     "produced": Produced("departures", b16(0x30), 6, 2**40, 10_000, WALL_MS),
     "staged": Staged(
-        app="flights",
-        version="41",
-        topic="departures",
-        write_id="late",
+        name=Name("flights", "41", "departures", "late"),
         owner="run:5f0c",
         token=b16(0x30),
         chunk=3,
@@ -54,12 +52,9 @@ SAMPLES: dict[str, Entry] = {
         range_id=b16(0x90),
         wall_ms=WALL_MS,
     ),
-    "dropped": Dropped("flights", "41", "departures", "", (b16(0x30), b16(0x31)), "aborted", WALL_MS),
+    "dropped": Dropped(Name("flights", "41", "departures"), (b16(0x30), b16(0x31)), "aborted", WALL_MS),
     "committed": Committed(
-        app="flights",
-        version="42",
-        topic="departures",
-        write_id="",
+        name=Name("flights", "42", "departures"),
         run=b"5f0c",
         nonce=b16(0xA0),
         winners=(b16(0x30) + b"\x02\x00\x00\x00", b16(0x31) + b"\x00\x00\x00\x00"),
@@ -70,9 +65,9 @@ SAMPLES: dict[str, Entry] = {
         wall_ms=WALL_MS,
     ),
     "committed_unknown": Committed(
-        "daily", "2026-11-20", "departures", "", None, b16(0xA0), (), None, bytes(16), 0, 0, WALL_MS
+        Name("daily", "2026-11-20", "departures"), None, b16(0xA0), (), None, bytes(16), 0, 0, WALL_MS
     ),
-    "asked": Asked("flights", "42", "departures", "", b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
+    "asked": Asked(Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
     "probe": Probe(WALL_MS),
 }
 

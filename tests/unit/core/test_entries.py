@@ -8,18 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncegate.core.entries import KINDS, VERSION, Entry, EntryError, decode, encode
+from oncegate.core.entries import KINDS, VERSION, Entry, EntryError, Name, decode, encode
 from tests.unit.core.samples import GOLDEN, SAMPLES
 
 ENTRIES = pytest.mark.parametrize("entry", SAMPLES.values(), ids=SAMPLES)
 
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=24)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "u8": st.integers(0, 2**8 - 1),
     "u32": st.integers(0, 2**32 - 1),
     "u64": st.integers(0, 2**64 - 1),
     "b16": st.binary(min_size=16, max_size=16),
     "blob": st.binary(max_size=64),
-    "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=24),
+    "text": TEXTS,
+    "name": st.builds(Name, TEXTS, TEXTS, TEXTS, TEXTS),
     "opt": st.none() | st.binary(max_size=40),
     "blobs": st.lists(st.binary(max_size=24), max_size=4).map(tuple),
 }

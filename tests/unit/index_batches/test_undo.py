@@ -76,12 +76,12 @@ class Writer:
             return None
         self._ranges += 1
         rows, size_bytes, print_ = draw.draw(st.tuples(*[st.integers(0, 99)] * 3))
-        parts = (name.app, name.version, name.topic, name.write_id, "run:1", token, chunk, bytes(32))
+        parts = (name, "run:1", token, chunk, bytes(32))
         return Staged(*parts, rows, size_bytes, id16(print_), b"s", id16(self._ranges), 0)
 
     def _drop(self, draw: st.DataObject, name: Name) -> Entry:
         tokens = tuple(map(id16, draw.draw(st.lists(st.integers(1, 4), max_size=3, unique=True))))
-        return Dropped(name.app, name.version, name.topic, name.write_id, tokens, "aborted", 0)
+        return Dropped(name, tokens, "aborted", 0)
 
     def _commit(self, draw: st.DataObject, name: Name) -> Entry | None:
         topic = self.fold.topics.get(name.topic)
@@ -92,7 +92,7 @@ class Writer:
         winners = tuple(stage.token + len(stage.chunks).to_bytes(4, "little") for stage in won)
         run, digest = draw.draw(st.sampled_from([None, b"run"])), draw.draw(st.sampled_from([None, b"d" * 32]))
         rows = sum(stage.rows for stage in won)
-        parts = (name.app, name.version, name.topic, name.write_id, run, id16(self.fold.position), winners, digest)
+        parts = (name, run, id16(self.fold.position), winners, digest)
         return Committed(*parts, id16(rows), rows, self.fold.topics.high_offset(name.topic), 0)
 
     def _ask(self, draw: st.DataObject, name: Name) -> Entry | None:
@@ -102,7 +102,7 @@ class Writer:
         name = draw.draw(st.sampled_from(sorted(self.fold.batches.committed, key=str)))
         run, nonce = draw.draw(st.sampled_from([None, b"run", b"r2"])), id16(draw.draw(st.integers(0, 2)))
         outcome = draw.draw(st.sampled_from(["DUPLICATE", "CONFLICT"]))
-        return Asked(name.app, name.version, name.topic, name.write_id, run, nonce, outcome, 5, 1, 0)
+        return Asked(name, run, nonce, outcome, 5, 1, 0)
 
     def _topic(self, draw: st.DataObject, name: Name) -> Entry | None:
         return TopicCreated(name.topic, b"s", 0) if self.fold.topics.get(name.topic) is None else None
@@ -161,7 +161,7 @@ def test_a_fold_after_refusals_is_the_fold_of_what_was_kept(draw: st.DataObject)
 
 
 def commit(version: int, write_id: str = "", rows: int = 1) -> Committed:
-    return Committed("a", str(version), "t", write_id, b"run", id16(version), (), b"d" * 32, id16(9), rows, 0, 0)
+    return Committed(Name("a", str(version), "t", write_id), b"run", id16(version), (), b"d" * 32, id16(9), rows, 0, 0)
 
 
 def test_names_beyond_a_thousand_keep_their_digest_and_who_asked_and_nothing_to_compare() -> None:
@@ -183,7 +183,7 @@ def _record(index: BatchIndex, version: int, write_id: str = "") -> batches.Comm
 def test_the_same_ask_again_is_counted_once_and_stays_when_only_its_repeat_is_taken_back() -> None:
     fold = Fold()
     fold.apply(commit(0, rows=0))
-    ask = Asked("a", "0", "t", "", b"r2", id16(7), "DUPLICATE", 5, 1, 0)
+    ask = Asked(Name("a", "0", "t"), b"r2", id16(7), "DUPLICATE", 5, 1, 0)
     fold.apply(ask)
     before = fold.state()
     undo = fold.apply(ask)
@@ -228,7 +228,7 @@ def test_what_says_nothing_about_batches_or_topics_changes_neither() -> None:
     [
         Produced("t", id16(1), 1, 5, 1, 0),
         TopicCreated("t", b"s", 0),
-        Committed("a", "0", "t", "", None, id16(1), (), None, id16(0), 2, 7, 0),
+        Committed(Name("a", "0", "t"), None, id16(1), (), None, id16(0), 2, 7, 0),
     ],
     ids=lambda entry: type(entry).__name__,
 )

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import BadRequest, NullId
-from oncegate.index.fingerprints import FUNCTION, Fingerprinter, longer_than, null_or_empty
+from oncegate.index.fingerprints import FUNCTION, Fingerprinter
 from tests.unit.index_prints import reference
 
 VECTORS = json.loads((reference.GOLDEN / "fingerprints.json").read_text())
@@ -110,21 +110,3 @@ def test_another_key_gives_other_prints_and_another_check() -> None:
 def test_a_key_of_another_size_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
         Fingerprinter(bytes(size))
-
-
-@pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_null_and_empty_ids_are_found_by_place(kind: pa.DataType) -> None:
-    array = pa.array(["x", "a", None, "", "b", None], pa.string()).cast(kind)
-    assert null_or_empty(array).tolist() == [2, 3, 5]
-    assert null_or_empty(array.slice(2)).tolist() == [0, 1, 3]
-    assert null_or_empty(array.slice(0, 2)).tolist() == []
-    assert null_or_empty(array).dtype == np.int64
-
-
-@pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_ids_over_a_limit_are_found_by_place_in_bytes(kind: pa.DataType) -> None:
-    array = pa.array(["abc", "é", None, "abcd", "éé"], pa.string()).cast(kind)
-    assert longer_than(array, 3).tolist() == [3, 4]
-    assert longer_than(array.slice(3), 3).tolist() == [0, 1]
-    assert longer_than(array, 4).tolist() == []
-    assert longer_than(array, 4).dtype == np.int64

@@ -1,7 +1,7 @@
 """What stands in a ledger, an item each. Reads only, without the lock, and says what is bad."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +86,9 @@ def _entry(position: int, raw: bytes) -> Item:
         entry = decode(raw)
     except EntryError:
         return Item(position, "Bytes", {"data": raw})
-    return Item(position, type(entry).__name__, {field.name: getattr(entry, field.name) for field in fields(entry)})
+    shown = {field.name: getattr(entry, field.name) for field in fields(entry)}
+    name = asdict(shown.pop("name")) if "name" in shown else {}
+    return Item(position, type(entry).__name__, name | shown)
 
 
 def _change(change: Change, outputs: Path) -> dict[str, Any]:
