@@ -45,12 +45,24 @@ class DropRanges:
     range_ids: tuple[bytes, ...]
 
 
-OutputChange = WriteRange | PublishRanges | DropRanges
+@dataclass(frozen=True, slots=True)
+class TrimRanges:
+    """Published ranges that lie wholly below `before_offset` are forgotten; reading there raises OffsetTrimmed."""
+
+    topic: str
+    partition: int
+    before_offset: int
+
+
+OutputChange = WriteRange | PublishRanges | DropRanges | TrimRanges
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """One entry read back; `mark` is its frame's, equal for all entries of one append, at the frame's last position."""
+    """One entry read back; `mark` is its frame's, equal for all entries of one append, at the frame's last position.
+
+    What was collected has one position and one mark: those that stood at the end of it.
+    """
 
     position: int
     body: bytes
@@ -88,27 +100,43 @@ class Ledger(Protocol):
         """
 
     def replay(self, from_position: int) -> Iterable[Replayed]:
-        """All durable entries from a position on, in order."""
+        """All durable entries from a position on, in order; of what was collected, the state that replaced it."""
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Published ranges that hold the rows from `offset` on, until `max_rows` are covered or the topic ends.
+
+        It stops after the range that reaches `max_bytes`; where there are rows, at least one range is given.
 
         Raises:
             OffsetTrimmed: `offset` lies below the lowest kept.
             LedgerDamaged: the bytes are not those that were written.
         """
 
-    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
-        """Forget published ranges that lie wholly below `before_offset`; the lowest offset kept."""
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        """Replace the entries up to and including `position` by `state`, entries that mean the same, as one change.
+
+        From then on `replay` gives the state's entries, each with `position` and the mark that stood there, then the
+        entries after it. Positions, `mark` and outputs go on as if nothing had happened. Appends may go on meanwhile.
+
+        Raises:
+            ValueError: `position` is not the last one of an append, or lies below what was collected; no effect.
+            LedgerFull, LedgerFenced, LedgerDown: as `append`.
+        """
 
 
 @dataclass(frozen=True)
 class OpenLedger:
-    """A ledger opened and fenced, with what lies beside it. `key`: the namespace's 32 secret bytes."""
+    """A ledger opened and fenced, with what lies beside it. `key`: the namespace's 32 secret bytes.
+
+    `predecessors`: the ids it had before it was restored or accepted as an older copy, oldest first.
+    `collected`: the position up to which entries were collected, 0 when none were: marks below it left no trace.
+    """
 
     ledger: Ledger
     key: bytes
     epoch: int
+    predecessors: tuple[bytes, ...] = ()
+    collected: int = 0
 
 
 class Ledgers(Protocol):
@@ -163,5 +191,6 @@ __all__ = [
     "OutputChange",
     "PublishRanges",
     "Replayed",
+    "TrimRanges",
     "WriteRange",
 ]

@@ -4,13 +4,14 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from oncegate.core.entries import Entry, Name, decode
+from oncegate.core.encoding import decode
+from oncegate.core.entries import Entry, Name
 from oncegate.core.errors import LedgerFull
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.engine.deadline import Deadline
@@ -113,11 +114,11 @@ class HeldLedger:
     def replay(self, from_position: int) -> Iterable[Replayed]:
         return self._good.replay(from_position)
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
-        return await self._good.fetch(topic, partition, offset, max_rows)
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        return await self._good.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
-        return await self._good.trim(topic, partition, before_offset)
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        await self._good.collect(position, state)
 
 
 class HeldLedgers(MemoryLedgers):
@@ -133,7 +134,7 @@ class HeldLedgers(MemoryLedgers):
             raise self.disk.refuse_to_open
         async with super().open(namespace) as opened:
             self.disk.opened += 1
-            yield OpenLedger(HeldLedger(opened.ledger, self.disk), opened.key, opened.epoch)
+            yield replace(opened, ledger=HeldLedger(opened.ledger, self.disk))
 
     def free_bytes(self) -> tuple[int, int]:
         return self.disk.free_bytes

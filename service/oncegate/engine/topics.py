@@ -59,8 +59,10 @@ class Topics:
             raise NotFound(f"topic {topic} has one partition, 0; there is no {partition}")
         if offset < 0 or max_rows <= 0:
             raise BadRequest(f"offset {offset} and max_rows {max_rows}: from 0, and from 1")
-        wanted = min(max_rows, self._journal.limits.fetch_rows)
-        chunks = await self._ledger.fetch(topic, partition, offset, wanted) if offset < view.high_offset else []
+        limits, chunks = self._journal.limits, []
+        if offset < view.high_offset:
+            wanted = min(max_rows, limits.fetch_rows)
+            chunks = await self._ledger.fetch(topic, partition, offset, wanted, limits.body_bytes)
         return Fetched(chunks, view.low_offset, view.high_offset, view.schema)
 
     async def view(self, name: str) -> TopicView:

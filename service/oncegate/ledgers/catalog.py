@@ -10,7 +10,7 @@ in memory, a place in a file for the log.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -62,9 +62,10 @@ class _Topic(Generic[L]):
 
 
 class Catalog(Generic[L]):
-    """The state that the changes so far have made."""
+    """The state that the changes so far have made. `size_of`: the bytes at a place."""
 
-    def __init__(self) -> None:
+    def __init__(self, size_of: Callable[[L], int]) -> None:
+        self._size_of = size_of
         self._waiting: dict[bytes, Wrote[L]] = {}
         self._topics: dict[tuple[str, int], _Topic[L]] = {}
 
@@ -151,8 +152,8 @@ class Catalog(Generic[L]):
         found = self._topics.get((topic, partition))
         return (found.low, found.high) if found else (0, 0)
 
-    def find(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Held[L]]:
-        """Published ranges, whole, until `max_rows` rows from `offset` on are covered; OffsetTrimmed."""
+    def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Held[L]]:
+        """Published ranges, whole, until `max_rows` rows from `offset` on or `max_bytes` are covered; OffsetTrimmed."""
         found = self._topics.get((topic, partition))
         if found is None or offset >= found.high or max_rows <= 0:
             return []
@@ -164,8 +165,12 @@ class Catalog(Generic[L]):
             )
         index = bisect_right(found.firsts, offset) - 1
         covered: list[Held[L]] = []
+        size_bytes = 0
         while index < len(found.held) and found.firsts[index] < offset + max_rows:
             covered.append(found.held[index])
+            size_bytes += self._size_of(found.held[index].place)
+            if size_bytes >= max_bytes:
+                break
             index += 1
         return covered
 

@@ -6,6 +6,7 @@ owner and finds what was appended, so crashes of what stands above can be played
 
 import hashlib
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from oncegate.ports import (
     OutputChange,
     PublishRanges,
     Replayed,
+    TrimRanges,
     WriteRange,
 )
 
@@ -28,13 +30,14 @@ _Change = Wrote[bytes] | Published | Dropped | Trimmed
 
 @dataclass
 class _Store:
-    """What one namespace keeps; `epoch` is that of its newest owner."""
+    """What one namespace keeps; `epoch` is that of its newest owner, `collected` the mark that `collect` went up to."""
 
     key: bytes
     mark: Mark
     epoch: int = 0
     entries: list[Replayed] = field(default_factory=list)
-    catalog: Catalog[bytes] = field(default_factory=Catalog)
+    catalog: Catalog[bytes] = field(default_factory=lambda: Catalog(len))
+    collected: Mark | None = None
 
 
 def _change(output: OutputChange) -> _Change:
@@ -45,6 +48,8 @@ def _change(output: OutputChange) -> _Change:
             return Published(output.topic, output.partition, output.first_offset, output.range_ids)
         case DropRanges():
             return Dropped(output.range_ids)
+        case TrimRanges():
+            return Trimmed(output.topic, output.partition, output.before_offset)
 
 
 class MemoryLedger:
@@ -88,16 +93,33 @@ class MemoryLedger:
         return store.mark
 
     def replay(self, from_position: int) -> Iterable[Replayed]:
-        return iter(self._store.entries[max(0, from_position - 1) :])
+        entries = self._store.entries
+        return iter(entries[bisect_left(entries, from_position, key=lambda entry: entry.position) :])
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
-        found = self._store.catalog.find(topic, partition, offset, max_rows)
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
         return [Chunk(held.first_offset, held.rows, held.place) for held in found]
 
-    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        """As the port says."""
         self._own()
-        self._store.catalog.apply(Trimmed(topic, partition, before_offset))
-        return self._store.catalog.offsets(topic, partition)[0]
+        store = self._store
+        mark = self._mark_at(position)
+        later = bisect_right(store.entries, position, key=lambda entry: entry.position)
+        store.entries[:later] = [Replayed(position, bytes(body), mark) for body in state]
+        store.collected = mark
+
+    def _mark_at(self, position: int) -> Mark:
+        """The mark of the append that ended there; ValueError."""
+        collected, entries = self._store.collected, self._store.entries
+        if collected and position <= collected.position:
+            found = collected
+        else:
+            at = bisect_right(entries, position, key=lambda entry: entry.position) - 1
+            found = entries[at].mark if at >= 0 else self._store.mark
+        if position < 1 or found.position != position:
+            raise ValueError(f"no append that is still known ended at position {position}")
+        return found
 
 
 class MemoryLedgers:
@@ -128,7 +150,9 @@ class MemoryLedgers:
         store.epoch += 1
         ledger = MemoryLedger(store)
         try:
-            yield OpenLedger(ledger, store.key, ledger._epoch)
+            yield OpenLedger(
+                ledger, store.key, ledger._epoch, collected=store.collected.position if store.collected else 0
+            )
         finally:
             ledger.close()
 

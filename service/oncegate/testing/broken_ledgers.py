@@ -32,11 +32,11 @@ class Broken:
     def replay(self, from_position: int) -> Iterable[Replayed]:
         return self.good.replay(from_position)
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
-        return await self.good.fetch(topic, partition, offset, max_rows)
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        return await self.good.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
-        return await self.good.trim(topic, partition, before_offset)
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        await self.good.collect(position, state)
 
     async def close(self) -> None:
         """Called when the owner leaves in good order; never in a crash."""
@@ -114,8 +114,8 @@ class ServesUnpublishedRows(Broken):
                 self._written.append(Chunk(sum(chunk.rows for chunk in self._written), output.rows, output.data))
         return mark
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
-        return await self.good.fetch(topic, partition, offset, max_rows) or self._written
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        return await self.good.fetch(topic, partition, offset, max_rows, max_bytes) or self._written
 
 
 class ForgetsWhatWasPublished(Broken):

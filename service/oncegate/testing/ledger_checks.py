@@ -22,6 +22,7 @@ from oncegate.ports import (
     OutputChange,
     PublishRanges,
     Replayed,
+    TrimRanges,
     WriteRange,
 )
 
@@ -38,6 +39,7 @@ class Place(Protocol):
 
 MakePlace = Callable[[], AbstractAsyncContextManager[Place]]
 NAMESPACE = "default"
+BIG = 1 << 40  # more bytes than any check writes
 
 
 def require(holds: bool, promise: str) -> None:
@@ -103,10 +105,10 @@ async def opening_again_gives_the_same(place: Place) -> None:
         require(again.ledger.mark == mark, "open with the mark it had")
         require(again.key == key and len(key) == 32, "keep its key")
         require(again.epoch > epoch, "open with a higher epoch each time")
-        chunks = await again.ledger.fetch("t", 0, 0, 100)
+        chunks = await again.ledger.fetch("t", 0, 0, 100, BIG)
         require(chunks == [_chunk(0, written[0])], "keep what was published, and only that")
         await again.ledger.append([], [_publish(3, 2)])
-        require(len(await again.ledger.fetch("t", 0, 0, 100)) == 2, "keep ranges that wait to be published")
+        require(len(await again.ledger.fetch("t", 0, 0, 100, BIG)) == 2, "keep ranges that wait to be published")
 
 
 async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
@@ -124,7 +126,7 @@ async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
             place.crash()
     async with _opened(place) as opened:
         require(_read(opened.ledger) == wanted, "hold every acknowledged entry after a crash, and no other")
-        chunks = await opened.ledger.fetch("t", 0, 0, 1_000)
+        chunks = await opened.ledger.fetch("t", 0, 0, 1_000, BIG)
         require([chunk.first_offset for chunk in chunks] == list(range(12)), "hold acknowledged outputs after a crash")
 
 
@@ -143,11 +145,11 @@ async def an_older_owner_is_fenced(place: Place) -> None:
         require(newer.epoch > older.epoch, "give the newer owner a higher epoch")
         before = _read(newer.ledger)
         await _is_refused(older.ledger.append([b"by a zombie"], [_range(1, 1), _publish(0, 1)]))
-        await _is_refused(older.ledger.trim("t", 0, 1))
+        await _is_refused(older.ledger.append([], [TrimRanges("t", 0, 1)]))
         await newer.ledger.append([b"by the newer"], [])
         wanted = [*before, (len(before) + 1, b"by the newer")]
         require(_read(newer.ledger) == wanted, "hold nothing that a fenced owner tried to write")
-        require(await newer.ledger.fetch("t", 0, 0, 10) == [], "publish nothing for a fenced owner")
+        require(await newer.ledger.fetch("t", 0, 0, 10, BIG) == [], "publish nothing for a fenced owner")
 
 
 async def _is_refused(call: Awaitable[object]) -> None:
@@ -164,28 +166,28 @@ async def outputs_are_read_by_offset(place: Place) -> None:
     async with _opened(place) as opened:
         ledger = opened.ledger
         await ledger.append([b"staged"], ranges)
-        require(await ledger.fetch("t", 0, 0, 100) == [], "serve no rows before they are published")
+        require(await ledger.fetch("t", 0, 0, 100, BIG) == [], "serve no rows before they are published")
         await ledger.append([b"committed"], [_publish(0, 3, 1), _publish(8, 4)])
         whole = [_chunk(0, ranges[2]), _chunk(5, ranges[0]), _chunk(8, ranges[3])]
         cases = {(0, 100): whole, (0, 5): whole[:1], (0, 6): whole[:2], (4, 1): whole[:1], (5, 1): whole[1:2]}
         cases |= {(7, 2): whole[1:], (9, 100): whole[2:], (10, 100): [], (99, 1): [], (0, 0): []}
         for (offset, max_rows), chunks in cases.items():
             require(
-                await ledger.fetch("t", 0, offset, max_rows) == chunks,
+                await ledger.fetch("t", 0, offset, max_rows, BIG) == chunks,
                 f"fetch({offset}, {max_rows}) the published ranges that cover those rows, whole and in order",
             )
-        require(await ledger.fetch("other", 0, 0, 10) == [], "know no rows of a topic without any")
+        require(await ledger.fetch("other", 0, 0, 10, BIG) == [], "know no rows of a topic without any")
         await ledger.append([], [_publish(0, 2, topic="other")])
-        require(await ledger.fetch("other", 0, 0, 10) == [_chunk(0, ranges[1])], "keep topics apart")
+        require(await ledger.fetch("other", 0, 0, 10, BIG) == [_chunk(0, ranges[1])], "keep topics apart")
 
 
 async def one_append_writes_and_publishes(place: Place) -> None:
     written = _range(1, 7)
     async with _opened(place) as opened:
         await opened.ledger.append([b"produced"], [written, _publish(0, 1)])
-        require(await opened.ledger.fetch("t", 0, 3, 1) == [_chunk(0, written)], "write and publish in one append")
+        require(await opened.ledger.fetch("t", 0, 3, 1, BIG) == [_chunk(0, written)], "write and publish in one append")
         await opened.ledger.append([b"empty"], [_range(2, 0), _publish(7, 2), _range(3, 2), _publish(7, 3)])
-        chunks = await opened.ledger.fetch("t", 0, 0, 100)
+        chunks = await opened.ledger.fetch("t", 0, 0, 100, BIG)
         require([chunk.first_offset for chunk in chunks] == [0, 7], "give a range without rows no offset")
 
 
@@ -210,7 +212,7 @@ async def contradictions_are_refused_whole(place: Place) -> None:
                 continue
             raise AssertionError(f"a ledger must: refuse {changes} after ranges 1 and 2 are gone")
         require(ledger.mark.position == 2 and len(_read(ledger)) == 2, "write nothing of a refused append")
-        require(len(await ledger.fetch("t", 0, 0, 100)) == 1, "publish nothing of a refused append")
+        require(len(await ledger.fetch("t", 0, 0, 100, BIG)) == 1, "publish nothing of a refused append")
         await ledger.append([b"c"], [_range(3, 1), _range(4, 1), _publish(2, 3, 4)])
 
 
@@ -220,7 +222,7 @@ async def dropped_ranges_are_gone(place: Place) -> None:
         await opened.ledger.append([b"b"], [DropRanges((_range(1, 1).range_id, _range(3, 1).range_id))])
         await opened.ledger.append([b"c"], [_publish(0, 2)])
     async with _opened(place) as opened:
-        chunks = await opened.ledger.fetch("t", 0, 0, 10)
+        chunks = await opened.ledger.fetch("t", 0, 0, 10, BIG)
         require(chunks == [_chunk(0, _range(2, 1))], "keep the neighbours of a dropped range")
         try:
             await opened.ledger.append([], [_publish(1, 1)])
@@ -229,27 +231,40 @@ async def dropped_ranges_are_gone(place: Place) -> None:
         raise AssertionError("a ledger must: never publish a dropped range")
 
 
+async def _low(ledger: Ledger) -> int:
+    """The lowest offset of topic `t` that can be read; it has one."""
+    try:
+        return (await ledger.fetch("t", 0, 0, 1, BIG))[0].first_offset
+    except OffsetTrimmed as error:
+        low = error.extra["low_offset"]
+        assert isinstance(low, int)
+        return low
+
+
 async def trimmed_offsets_are_refused(place: Place) -> None:
     ranges = [_range(number, 10) for number in range(1, 4)]
     async with _opened(place) as opened:
         ledger = opened.ledger
         await ledger.append([b"a"], [*ranges, _publish(0, 1, 2, 3)])
         for before, low in [(0, 0), (9, 0), (10, 10), (19, 10), (15, 10)]:
-            require(await ledger.trim("t", 0, before) == low, f"trim before {before}, by whole ranges, to {low}")
-        require(await ledger.trim("none", 0, 5) == 0, "find nothing to trim in a topic without rows")
+            await ledger.append([], [TrimRanges("t", 0, before)])
+            require(await _low(ledger) == low, f"trim before {before}, by whole ranges, to {low}")
+        await ledger.append([], [TrimRanges("none", 0, 5)])
+        require(await ledger.fetch("none", 0, 0, 1, BIG) == [], "find nothing to trim in a topic without rows")
         mark = ledger.mark
     async with _opened(place) as opened:
         require(opened.ledger.mark == mark, "open with the mark it had, after a trim too")
-        require(await opened.ledger.fetch("t", 0, 10, 1) == [_chunk(10, ranges[1])], "keep what was not trimmed")
+        require(await opened.ledger.fetch("t", 0, 10, 1, BIG) == [_chunk(10, ranges[1])], "keep what was not trimmed")
         try:
-            await opened.ledger.fetch("t", 0, 9, 1)
+            await opened.ledger.fetch("t", 0, 9, 1, BIG)
         except OffsetTrimmed as error:
             require(error.extra.get("low_offset") == 10 and "10" in error.detail, "name the lowest offset kept")
         else:
             raise AssertionError("a ledger must: answer a trimmed offset with OffsetTrimmed")
-        require(await opened.ledger.trim("t", 0, 99) == 30, "trim no further than the end")
+        await opened.ledger.append([], [TrimRanges("t", 0, 99)])
         await opened.ledger.append([], [_range(9, 1), _publish(30, 9)])
-        require(len(await opened.ledger.fetch("t", 0, 30, 1)) == 1, "go on where the trimmed topic ended")
+        require(await _low(opened.ledger) == 30, "trim no further than the end")
+        require(len(await opened.ledger.fetch("t", 0, 30, 1, BIG)) == 1, "go on where the trimmed topic ended")
 
 
 async def empty_appends_change_nothing(place: Place) -> None:
@@ -262,7 +277,7 @@ async def empty_appends_change_nothing(place: Place) -> None:
         require(only_outputs == mark == opened.ledger.mark, "keep its mark when an append has no entries")
     async with _opened(place) as opened:
         require(opened.ledger.mark == mark and len(_read(opened.ledger)) == 2, "open the same after empty appends")
-        require(len(await opened.ledger.fetch("t", 0, 0, 1)) == 1, "keep outputs appended without entries")
+        require(len(await opened.ledger.fetch("t", 0, 0, 1, BIG)) == 1, "keep outputs appended without entries")
 
 
 async def sizes_do_not_matter(place: Place) -> None:
@@ -275,7 +290,7 @@ async def sizes_do_not_matter(place: Place) -> None:
         await opened.ledger.append(bodies, [big, _publish(0, 0)])
     async with _opened(place) as opened:
         require([body for _, body in _read(opened.ledger)] == bodies * 2, "keep entries of every size")
-        require((await opened.ledger.fetch("t", 0, 0, 1))[0].data == big.data, "keep outputs of every size")
+        require((await opened.ledger.fetch("t", 0, 0, 1, BIG))[0].data == big.data, "keep outputs of every size")
 
 
 async def a_cancelled_caller_corrupts_nothing(place: Place) -> None:
@@ -311,7 +326,7 @@ async def readers_never_meet_the_writer(place: Place) -> None:
         async def read() -> None:
             offset = 0
             while offset < 30:
-                for chunk in await ledger.fetch("t", 0, offset, 10):
+                for chunk in await ledger.fetch("t", 0, offset, 10, BIG):
                     require(chunk.data == _range(chunk.first_offset + 1, 1).data, "serve each row under its own offset")
                     offset = chunk.first_offset + chunk.rows
                 await asyncio.wait([writing], timeout=0.001)
@@ -334,7 +349,7 @@ async def namespaces_are_apart(place: Place) -> None:
             require(first.key != second.key, "give each namespace a key of its own")
             require(first.ledger.mark.ledger != second.ledger.mark.ledger, "give each ledger an id of its own")
             require(_read(second.ledger) == [], "keep namespaces apart")
-            require(await second.ledger.fetch("t", 0, 0, 1) == [], "keep the topics of namespaces apart")
+            require(await second.ledger.fetch("t", 0, 0, 1, BIG) == [], "keep the topics of namespaces apart")
         free, total = ledgers.free_bytes()
         require(0 <= free <= total and total > 0, "tell how much room there is")
 

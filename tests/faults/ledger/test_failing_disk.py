@@ -15,7 +15,7 @@ from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull, Oncegate
 from oncegate.ledgers.log import dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
-from oncegate.ports import DropRanges, Ledger
+from oncegate.ports import DropRanges, Ledger, TrimRanges
 from tests.faults.ledger.crash_disk import Crashes, LosingDisk, materialize
 from tests.faults.ledger.tools import Append, FailingDisk, Seen, look, produce, publish, range_of, see
 
@@ -64,11 +64,15 @@ async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, O
             await ledger.append(*AFTER)
             return await see(ledger), failed, disk
         after_failure = len(disk.calls)
-        for call in (ledger.append(*AFTER), ledger.append([], [publish(2, 60)]), ledger.trim("t", 0, 1)):
+        for call in (
+            ledger.append(*AFTER),
+            ledger.append([], [publish(2, 60)]),
+            ledger.append([], [TrimRanges("t", 0, 1)]),
+        ):
             with pytest.raises(LedgerDown):
                 await call
         with pytest.raises(LedgerDown):
-            await ledger.fetch("t", 0, 0, 1)
+            await ledger.fetch("t", 0, 0, 1, 1 << 40)
         assert disk.calls[after_failure:] == []
         return before, failed, disk
 
@@ -229,16 +233,16 @@ async def test_an_unreadable_range_is_told_from_a_damaged_one(tmp_path) -> None:
         await opened.ledger.append(*produce(1))
         trouble.armed = True
         with pytest.raises(LedgerDown, match="cannot be read"):
-            await opened.ledger.fetch("t", 0, 0, 9)
-        assert len(await opened.ledger.fetch("t", 0, 0, 9)) == 2
+            await opened.ledger.fetch("t", 0, 0, 9, 1 << 40)
+        assert len(await opened.ledger.fetch("t", 0, 0, 9, 1 << 40)) == 2
         file = next((tmp_path / "data/default/0/outputs").iterdir())
         content = file.read_bytes()
         file.write_bytes(content[:700] + b"X" + content[701:])
-        assert len(await opened.ledger.fetch("t", 0, 0, 9)) == 2, "no range lies there"
+        assert len(await opened.ledger.fetch("t", 0, 0, 9, 1 << 40)) == 2, "no range lies there"
         file.write_bytes(content[:-1] + b"X")
-        assert len(await opened.ledger.fetch("t", 0, 0, 1)) == 1, "the other range is whole"
+        assert len(await opened.ledger.fetch("t", 0, 0, 1, 1 << 40)) == 1, "the other range is whole"
         with pytest.raises(LedgerDamaged, match="not those that were written"):
-            await opened.ledger.fetch("t", 0, 0, 9)
+            await opened.ledger.fetch("t", 0, 0, 9, 1 << 40)
         file.unlink()
         with pytest.raises(LedgerDamaged, match="is missing"):
-            await opened.ledger.fetch("t", 0, 0, 1)
+            await opened.ledger.fetch("t", 0, 0, 1, 1 << 40)

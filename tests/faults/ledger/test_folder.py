@@ -149,7 +149,7 @@ async def test_an_owner_whose_folder_was_exchanged_is_fenced(tmp_path, moved) ->
         with pytest.raises(LedgerFenced, match="no longer the folder that was opened"):
             await opened.ledger.append([b"lost"], [])
         with pytest.raises(LedgerFenced):
-            await opened.ledger.fetch("t", 0, 0, 1)
+            await opened.ledger.fetch("t", 0, 0, 1, 1 << 40)
     seen = await look(data)
     assert isinstance(seen, Seen)
     assert b"lost" not in seen.entries

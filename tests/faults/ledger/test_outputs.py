@@ -10,7 +10,7 @@ from oncegate.core.errors import OffsetTrimmed
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import open_log, outputs
 from oncegate.ledgers.log.disk import BLOCK_BYTES
-from oncegate.ports import DropRanges
+from oncegate.ports import DropRanges, TrimRanges
 from tests.faults.ledger.crash_disk import Crashes, RecordingDisk, materialize
 from tests.faults.ledger.tools import SEED, QuietDisk, Seen, fill, look, look_quickly, produce, publish, range_of, see
 
@@ -49,7 +49,7 @@ async def test_a_file_goes_when_its_last_range_does(tmp_path) -> None:
         assert files(data) == ["00000001-00000002.out"]
         await ledger.append([], [range_of(4, stream="a"), publish(1, 4)])
         assert files(data) == ["00000001-00000002.out", "00000001-00000003.out"], "a name is never used again"
-        await ledger.trim("t", 0, 1)
+        await ledger.append([], [TrimRanges("t", 0, 1)])
         await settled(ledger)
         assert files(data) == ["00000001-00000003.out"]
     assert files(data, "aside") == []
@@ -120,13 +120,13 @@ async def test_a_fetch_that_meets_a_trim_is_told_so(tmp_path, monkeypatch) -> No
         ledger = opened.ledger
         await ledger.append(*produce(0))
         await ledger.append([], [range_of(1, stream="other"), publish(1, 1)])
-        find, before = ledger._catalog.find, ledger._catalog.find("t", 0, 0, 9)
-        await ledger.trim("t", 0, 1)
+        find, before = ledger._catalog.find, ledger._catalog.find("t", 0, 0, 9, 1 << 40)
+        await ledger.append([], [TrimRanges("t", 0, 1)])
         await settled(ledger)
         answers = iter([before])
         monkeypatch.setattr(ledger._catalog, "find", lambda *where: next(answers, None) or find(*where))
         with pytest.raises(OffsetTrimmed) as trimmed:
-            await ledger.fetch("t", 0, 0, 9)
+            await ledger.fetch("t", 0, 0, 9, 1 << 40)
         assert trimmed.value.extra == {"low_offset": 1}
 
 

@@ -103,7 +103,7 @@ class Seen:
 async def see(ledger: Ledger) -> Seen:
     replayed = list(ledger.replay(1))
     assert [one.position for one in replayed] == list(range(1, len(replayed) + 1))
-    return Seen(tuple(one.body for one in replayed), tuple(await ledger.fetch("t", 0, 0, 1 << 40)))
+    return Seen(tuple(one.body for one in replayed), tuple(await ledger.fetch("t", 0, 0, 1 << 40, 1 << 40)))
 
 
 def range_of(number: int, rows: int = 1, *, stream: str = "s", size_bytes: int = 600) -> WriteRange:
@@ -160,7 +160,7 @@ def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
         owned.segment.close()
         owned.witness.close()
         entries = [bytes(entry) for frame in Walk(disk, place.shard) for entry in frame_body(frame).entries]
-        held = found.catalog.find("t", 0, 0, 1 << 40)
+        held = found.catalog.find("t", 0, 0, 1 << 40, 1 << 40)
         chunks = [Chunk(one.first_offset, one.rows, read_range(disk, place.outputs, one.place)) for one in held]
         return Seen(tuple(entries), tuple(chunks))
     except OncegateError as error:

@@ -15,7 +15,7 @@ from oncegate.ledgers.log.frames import BODY_BYTES_MAX
 from oncegate.ledgers.log.outputs import Living, OutputWriter, read_range
 from oncegate.ledgers.log.recovery import Found, LedgerPlace, Owned, frame_body, frame_mark
 from oncegate.ledgers.log.segments import NoRoom, SegmentWriter, Walk
-from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, WriteRange
+from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, TrimRanges, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
 WITNESS_SYNC_S = 1.0
@@ -62,10 +62,9 @@ class LogLedger:
         await self._alone(self._append(list(entries), plan, ranges))
         return self._mark
 
-    async def trim(self, topic: str, partition: int, before_offset: int) -> int:
-        """As the port says; durable when it returns."""
-        await self._alone(self._append([], [Trimmed(topic, partition, before_offset)], []))
-        return self._catalog.offsets(topic, partition)[0]
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        """As the port says."""
+        raise NotImplementedError("collecting the log comes next")
 
     async def _alone(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -159,16 +158,18 @@ class LogLedger:
                 if position >= from_position:
                     yield Replayed(position, entry, mark)
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> list[Chunk]:
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """As the port says; each range's SHA-256 is verified. Reads beside the writer."""
         self._require_alive()
-        found = self._catalog.find(topic, partition, offset, max_rows)
+        found = self._catalog.find(topic, partition, offset, max_rows, max_bytes)
         if not found:
             return []
         try:
             return await asyncio.to_thread(self._read, found)
         except FileNotFoundError as error:
-            self._catalog.find(topic, partition, offset, max_rows)  # OffsetTrimmed, if it was trimmed meanwhile
+            self._catalog.find(
+                topic, partition, offset, max_rows, max_bytes
+            )  # OffsetTrimmed, if it was trimmed meanwhile
             raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
         except OSError as error:
             raise LedgerDown(f"topic {topic} cannot be read from offset {offset} on: {error}") from error
@@ -222,6 +223,8 @@ def _change(output: OutputChange) -> Change:
             return Published(output.topic, output.partition, output.first_offset, output.range_ids)
         case DropRanges():
             return Dropped(output.range_ids)
+        case TrimRanges():
+            return Trimmed(output.topic, output.partition, output.before_offset)
 
 
 def _look_at_the_error(task: "asyncio.Task[None]") -> None:

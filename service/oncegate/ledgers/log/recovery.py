@@ -82,7 +82,7 @@ def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found
     key = read_key(disk, place.folder)
     seen = None if accepting else read_witness(disk, place.witness)
     walk = Walk(disk, place.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
-    catalog: Catalog[Location] = Catalog()
+    catalog: Catalog[Location] = Catalog(lambda place: place.length)
     named = set()
     mark = None
     for frame in walk:
