@@ -1,0 +1,3 @@
+module oncegate.example/oncegate
+
+go 1.19
