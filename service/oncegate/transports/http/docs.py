@@ -46,7 +46,7 @@ LEASE_RAW = _parameter("Oncegate-Lease-Ms", "header", "for packed and Arrow bodi
 TIMEOUT = _parameter(
     "Oncegate-Timeout-Ms",
     "header",
-    "the caller's deadline, honoured before a decision only",
+    "how long the caller waits: what is not decided by then is refused (DEADLINE), what is decided is answered late",
     5_000,
     schema={**_U32, "minimum": 1},
 )
@@ -55,7 +55,8 @@ _MARKS = {"type": "string", "pattern": f"^{_MARK}(, *{_MARK})*$"}
 MARKS = _parameter(
     "Oncegate-Ledger",
     "header",
-    "marks this ledger must know, from earlier answers, comma separated",
+    "the newest mark that answers of this namespace gave, or several, comma separated: "
+    "refused (LEDGER_BEHIND) by a gateway that does not know each of them",
     examples.MARK,
     schema=_MARKS,
 )
@@ -63,15 +64,26 @@ DIGEST = _parameter(
     "Content-Digest", "header", "SHA-256 of the body (RFC 9530)", examples.CONTENT_DIGEST, required=True
 )
 MARK_OUT = {
-    "Oncegate-Ledger": {"description": "ledger id, last durable position, its chain", "schema": {"type": "string"}}
+    "Oncegate-Ledger": {
+        "description": "a mark: ledger id, last durable position, its chain; bring it back with the next request",
+        "schema": {"type": "string", "pattern": f"^{_MARK}$"},
+        "example": examples.MARK,
+    }
+}
+_RETRY_AFTER: Json = {
+    "Retry-After": {"description": "retry_after_ms in whole seconds, rounded up", "schema": {"type": "integer"}}
 }
 
 _PATH = {
-    "namespace": ("one deduplication domain", "mail", "[a-z0-9][a-z0-9_.-]{0,62}"),
+    "namespace": (
+        "one deduplication domain, made by PUT before its first use; `default` is there",
+        "mail",
+        "[a-z0-9][a-z0-9_.-]{0,62}",
+    ),
     "topic": ("created by its first write", "departures", TOPIC.pattern),
     "partition": ("0: topics have one partition", "0", "[0-9]{1,9}"),
     "claim": ("from the answer of ids:claim", examples.CLAIM, f"[0-7][{ALPHABET}]{{25}}"),
-    "code": ("an error's code", "null-id", "[a-z-]+"),
+    "code": ("an error's code in lower case with dashes: the end of a problem's `type`", "null-id", "[a-z-]+"),
 }
 
 
@@ -142,7 +154,7 @@ def _refusals(errors: Errors) -> Json:
 
 
 def _refusal(kinds: Errors) -> Json:
-    return {
+    found: Json = {
         "description": "; ".join(f"{kind.code} ({kind.action}): {kind.title}" for kind in kinds),
         "content": {
             problems.PROBLEM: {
@@ -151,6 +163,7 @@ def _refusal(kinds: Errors) -> Json:
             }
         },
     }
+    return {**found, "headers": _RETRY_AFTER} if any(kind.retry_after_ms for kind in kinds) else found
 
 
 def refusal_examples() -> Json:

@@ -9,13 +9,8 @@ from fastapi.openapi.utils import get_openapi
 
 import oncegate
 from oncegate.engine.limits import Limits
-from oncegate.transports.http import docs, messages
+from oncegate.transports.http import docs, messages, words
 
-DESCRIPTION = """\
-A deduplicating gateway: writers that retry ask it before they produce, or let it produce; each record then takes
-effect once. A duplicate is a success. What cannot be answered is a problem document (RFC 9457) that says what to do:
-`action` is retry, fix or stop; `effect` is none or unknown.
-"""
 TAGS = [
     {"name": "claims", "description": "Free ids: ask, write to your own sink, complete"},
     {"name": "batches", "description": "Named batches: staged by tasks, committed by their driver"},
@@ -33,7 +28,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         version=oncegate.__version__,
         openapi_version="3.1.0",
         summary="Retried writes take effect once",
-        description=DESCRIPTION,
+        description=words.DESCRIPTION,
         routes=app.routes,
         tags=TAGS,
         servers=[{"url": "http://127.0.0.1:8080", "description": "loopback only until there are credentials"}],
@@ -46,14 +41,14 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def schemas() -> dict[str, Any]:
-    """The schema of every message."""
+    """The schema of every message, with its words."""
     kinds = [
         kind
         for _, kind in inspect.getmembers(messages, inspect.isclass)
         if issubclass(kind, msgspec.Struct) and kind.__module__ == messages.__name__ and kind is not messages.Read
     ]
     _, components = msgspec.json.schema_components([*kinds, Limits], ref_template="#/components/schemas/{name}")
-    return components
+    return words.told(components)
 
 
 def _drop_foreign_refusal(responses: dict[str, Any]) -> None:

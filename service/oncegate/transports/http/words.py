@@ -1,0 +1,130 @@
+"""What the OpenAPI document says in words: how to use the calls, and what each member of a message means.
+
+A client must be able to be written from the document alone (`examples/go` was): whatever it needs to know stands here.
+"""
+
+from typing import Any
+
+from oncegate.core.verdicts import VERDICTS
+from oncegate.transports.http.examples import MARK
+
+DESCRIPTION = f"""\
+A deduplicating gateway: writers that retry ask it before they produce, or let it produce; each record then takes
+effect once. A duplicate is a success. What cannot be answered is a problem document (RFC 9457) that says what to do:
+`action` is retry, fix or stop; `effect` is none or unknown.
+
+## Claiming
+
+1. An *attempt* is one try of one task. It draws a token of 128 random bits, keeps it for all its requests and shares
+   it with nobody; the next try of the same task is another attempt.
+2. `ids:claim` with the token and the next `call`: 0, 1, 2, … counts what this attempt claims and produces; complete,
+   release and renew do not count. Each id gets a verdict, in order.
+3. Write what is GRANTED to your own sink. If that takes longer than a third of `lease_ms`, renew meanwhile: once the
+   lease is over, others are granted the same ids.
+4. When it is durable, complete the claim. When not one of its ids was written nor will be, release it. When nobody
+   knows, do neither: after the lease the ids are granted to whoever asks, as a takeover.
+5. Ask again for what was BUSY, and for all ids of a claim whose completion says `taken_over`, in a new call that
+   names only those, until every id is GRANTED and completed, DUPLICATE or SAME.
+
+## Repeating
+
+A request whose answer did not come (a broken connection, a time-out, an answer that is no problem document) may have
+taken effect. Send the very same request again, with the same token and call, chunk or nonce and the same ids or rows:
+it is recognised and decided once more. complete, release, renew, abort and the making of a namespace may be repeated
+as they are. Only `records:produce` without ids is written again. Under a new token the ids of an unanswered claim are
+BUSY until its lease ends.
+
+## Namespaces and marks
+
+`PUT /v1/namespaces/{{namespace}}` makes a namespace, harmless to repeat; `default` is there from the start. Every
+success below a namespace carries a mark, `Oncegate-Ledger: {MARK}`: a place in that namespace's ledger. A client
+sends the newest one back with its next requests to the same namespace. A gateway that does not find it there has lost
+what it acknowledged, or is another one: it refuses that request, LEDGER_BEHIND, and would else grant written ids
+again.
+"""
+
+VERDICT = "What to do with one id:\n" + "\n".join(
+    f"* {', '.join([row.verdict.name, *(str(flag.name).lower() for flag in row.flags)])}: {row.meaning}"
+    for row in VERDICTS
+)
+
+_SCHEMAS: dict[str, str] = {
+    "ClaimReply": "One verdict per id, in the order asked.",
+    "SettleReply": "The answer to renew, complete and release, which take no body and may be repeated. "
+    "A claim is settled whole.",
+    "VerdictMessage": VERDICT,
+}
+_LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
+_MEMBERS: dict[str, dict[str, str]] = {
+    "ClaimRequest": {
+        "call": "n-th request of this attempt, from 0; a repeat keeps its number, other ids take the next",
+        "lease_ms": "between lease_ms_min and lease_ms_max of /v1/limits; without it, lease_ms of /v1/limits",
+    },
+    "ClaimReply": {
+        "claim": "names what was granted, for complete, release and renew; null when nothing was",
+        "lease_ms": "from the gateway's answer on; nothing to hold when claim is null",
+    },
+    "VerdictMessage": {
+        "takeover": "with GRANTED: an earlier holder's lease ran out, it may have written this id too",
+        "own": "with DUPLICATE: this very attempt completed it before",
+        "of_index": "with SAME: the place of the same id earlier in this request, from 0",
+        "of_call": "with SAME: the earlier call of this attempt that holds it and was not settled yet",
+        "lease_left_ms": f"with BUSY: {_LEASE_LEFT}. 0: ask again at once, in a new call",
+    },
+    "SettleReply": {
+        "claim": "as in the path",
+        "state": "of the claim, whatever was asked: DONE also for the release or renewal of a completed one",
+        "settled": "ids that still named this claim: they are as `state` says",
+        "taken_over": "ids that another attempt was granted after this lease was over. Nothing changes for them: "
+        "treat them as BUSY. Which ones is not said: claim all of this claim's ids in a new call",
+        "lease_ms": "from now, after renew; else 0",
+    },
+    "ExplainReply": {
+        "state": "ABSENT: free. CLAIMED_LIVE: held. CLAIMED_OVER: held by a lease that ran out. DONE: written",
+        "claim": "the claim it is of",
+        "token": "the attempt that made this claim",
+        "call": "and its call",
+        "lease_left_ms": "of a live claim",
+        "position": "of the claim's entry in the ledger",
+        "wall_ms": "milliseconds since 1970 when that entry was made, a label only",
+        "takeover": "whether the claim took this id from another",
+    },
+    "Problem": {
+        "type": "leads to GET /errors/{code}",
+        "title": "the same for every problem of this code",
+        "status": "as in the status line",
+        "detail": "for a person: what was wrong with this request, and what to do",
+        "code": "for a program; the examples of each operation list those it can answer",
+        "action": "retry: the same request again, after retry_after_ms (MISSING_STAGE: stage and commit again). "
+        "fix: sending it again cannot help, another request can. stop: this attempt is over, a person looks",
+        "effect": "of this request, none or unknown; earlier tries of it that were not answered stay unknown",
+        "trace_id": "of the gateway's log; that of the request's traceparent, if it had one",
+        "retry_after_ms": "wait so long, and a random part more; the header Retry-After says it in whole seconds. "
+        "Absent: waiting does not help",
+    },
+    "Limits": {
+        "ids_per_request": "more are TOO_LARGE: cut the request",
+        "id_bytes": "of one id, all its columns together",
+        "body_bytes": "of one request",
+        "record_bytes": "of one row",
+        "lease_ms": "what a claim without lease_ms gets",
+        "lease_ms_min": "shorter leases are refused",
+        "lease_ms_max": "longer leases are refused",
+        "busy_wait_ms": "how long clients had better wait for a BUSY id before they give up",
+        "stage_bytes": "of rows staged and not committed, in all",
+        "stage_ttl_ms": "stages are dropped so long after the last call under their name",
+        "stage_idle_ms": "an older owner's stages are dropped when it was silent so long",
+        "name_bytes": "of app, version, write_id, owner or run",
+        "fetch_rows": "of one answer of records",
+    },
+}
+
+
+def told(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schemas with their words. Raises KeyError for words about what is not there."""
+    for name, words in _SCHEMAS.items():
+        schemas[name]["description"] = words
+    for name, members in _MEMBERS.items():
+        for member, words in members.items():
+            schemas[name]["properties"][member]["description"] = words
+    return schemas

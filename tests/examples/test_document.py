@@ -1,0 +1,52 @@
+"""What the client in examples/go needed and the OpenAPI document lacked: it stays in the document."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oncegate.core.verdicts import VERDICTS
+from oncegate.transports.http import words
+
+DOCUMENT = json.loads((Path(__file__).parents[2] / "service/oncegate/transports/http/openapi.json").read_text())
+SCHEMAS = DOCUMENT["components"]["schemas"]
+# The messages of a client that claims over JSON.
+CLAIMING = ["ClaimRequest", "ClaimReply", "VerdictMessage", "SettleReply", "ExplainReply", "Problem"]
+
+
+@pytest.mark.parametrize("name", CLAIMING)
+def test_every_member_says_what_it_means(name: str) -> None:
+    mute = [member for member, schema in SCHEMAS[name]["properties"].items() if not said(schema)]
+    # An enumeration that the schema's own description explains, and a list of such messages.
+    assert [member for member in mute if member not in {"verdict", "verdicts"}] == [], f"say it in {words.__name__}"
+
+
+def said(schema: dict[str, Any]) -> bool:
+    return bool(schema.get("description"))
+
+
+def test_every_verdict_says_what_to_do() -> None:
+    for row in VERDICTS:
+        assert row.meaning in SCHEMAS["VerdictMessage"]["description"]
+
+
+@pytest.mark.parametrize(
+    "promise", ["the very same request again", "counts what this attempt claims", "newest one back"]
+)
+def test_the_document_says_how_to_repeat_to_count_and_to_bring_a_mark_back(promise: str) -> None:
+    assert promise in " ".join(DOCUMENT["info"]["description"].split())
+
+
+def test_every_refusal_that_asks_to_wait_documents_its_header() -> None:
+    for operations in DOCUMENT["paths"].values():
+        for operation in operations.values():
+            for found in operation["responses"].values():
+                codes = found.get("content", {}).get("application/problem+json", {}).get("examples", {})
+                waits = any("retry_after_ms" in DOCUMENT["components"]["examples"][code]["value"] for code in codes)
+                assert ("Retry-After" in found.get("headers", {})) == waits
+
+
+def test_a_word_about_a_member_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        words.told({})
