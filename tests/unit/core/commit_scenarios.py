@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oncegate.core.batches import Facts
-from oncegate.core.entries import Asked, Committed, Entry, Name, Staged
+from oncegate.core.entries import Asked, Committed, Entry, Name, Part, Staged
 from oncegate.index.batches import NAMES_REMEMBERED, BatchIndex, Winner, totals
 
 RUN, LATER_RUN = b"run 1", b"run 2"
@@ -31,9 +31,9 @@ class Told:
         self.index.apply(self._position, entry)
 
     def staged(self, name: Name, token: int = 1, chunk: int = 0, rows: int = 10, fingerprint: int = 77) -> None:
-        range_id = id16(1000 * token + chunk)
+        parts = (Part(0, rows, 100, id16(1000 * token + chunk)),)
         chunk_of = (name, "run:1", id16(token), chunk, bytes(32))
-        self.tell(Staged(*chunk_of, rows, 100, id16(fingerprint), b"schema", range_id, 0))
+        self.tell(Staged(*chunk_of, rows, 100, id16(fingerprint), b"schema", parts, 0))
 
     def committed(
         self,
@@ -45,7 +45,7 @@ class Told:
     ) -> None:
         rows, fingerprint = totals(winners)
         tokens = tuple(one.token + one.chunks.to_bytes(4, "little") for one in winners)
-        self.tell(Committed(name, run, id16(nonce), tokens, digest, fingerprint, rows, 0, 0))
+        self.tell(Committed(name, run, id16(nonce), tokens, digest, fingerprint, rows, (), 0))
 
     def asked(self, name: Name, run: bytes | None, nonce: int, outcome: str) -> None:
         self.tell(Asked(name, run, id16(nonce), outcome, 10, 1, 0))

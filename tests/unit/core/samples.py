@@ -7,6 +7,7 @@ there is never rewritten: ledgers hold these bytes, so a change of them needs a 
 import sys
 from pathlib import Path
 
+from oncegate.core.encoding import encode
 from oncegate.core.entries import (
     Asked,
     Claimed,
@@ -15,13 +16,20 @@ from oncegate.core.entries import (
     Dropped,
     Entry,
     Name,
+    NamespaceSet,
     Opened,
+    Part,
     Probe,
     Produced,
     Released,
+    Retired,
+    Saved,
+    Span,
     Staged,
+    Taken,
     TopicCreated,
-    encode,
+    TopicSet,
+    Trimmed,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "entries"
@@ -37,8 +45,24 @@ SAMPLES: dict[str, Entry] = {
     "claimed": Claimed(b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
     "completed": Completed(b16(0x20), WALL_MS),
     "released": Released(b16(0x20), WALL_MS),
-    "topic_created": TopicCreated("départs", b"schema", WALL_MS),
-    "produced": Produced("departures", b16(0x30), 6, 2**40, 10_000, WALL_MS),
+    "topic_created": TopicCreated("départs", 12, b"schema", 86_400_000, 2**36, WALL_MS),
+    "produced": Produced(
+        topic="departures",
+        partition=11,
+        first_offset=2**40,
+        rows=3,
+        size_bytes=65_536,
+        claim=b16(0x20),
+        token=b16(0x30),
+        call=6,
+        digest=b16(0x40),
+        wall_ms=WALL_MS,
+        fresh=b16(0x50) + b16(0x60),
+        taken=b16(0x70),
+    ),
+    "produced_plain": Produced(
+        "departures", 0, 2**40, 10_000, 2**20, b16(0x20), b16(0x30), 6, bytes(16), WALL_MS, b"", b""
+    ),
     "staged": Staged(
         name=Name("flights", "41", "departures", "late"),
         owner="run:5f0c",
@@ -49,7 +73,7 @@ SAMPLES: dict[str, Entry] = {
         size_bytes=65_536,
         fingerprint=b16(0x80),
         schema=b"schema",
-        range_id=b16(0x90),
+        parts=(Part(0, 400, 20_480, b16(0x90)), Part(11, 600, 45_056, b16(0x91))),
         wall_ms=WALL_MS,
     ),
     "dropped": Dropped(Name("flights", "41", "departures"), (b16(0x30), b16(0x31)), "aborted", WALL_MS),
@@ -61,14 +85,20 @@ SAMPLES: dict[str, Entry] = {
         digest=bytes(range(32, 64)),
         fingerprint=b16(0xB0),
         rows=2**33,
-        first_offset=2**41,
+        spans=(Span(0, 2**41, 2**33 - 1, 2**35), Span(11, 2**42, 1, 512)),
         wall_ms=WALL_MS,
     ),
     "committed_unknown": Committed(
-        Name("daily", "2026-11-20", "departures"), None, b16(0xA0), (), None, bytes(16), 0, 0, WALL_MS
+        Name("daily", "2026-11-20", "departures"), None, b16(0xA0), (), None, bytes(16), 0, (), WALL_MS
     ),
     "asked": Asked(Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
     "probe": Probe(WALL_MS),
+    "topic_set": TopicSet("départs", b"schema", 3_600_000, 2**37, WALL_MS),
+    "trimmed": Trimmed("departures", 11, 2**41, WALL_MS),
+    "taken": Taken(b16(0xC0), WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
+    "retired": Retired(WALL_MS - 604_800_000, WALL_MS),
+    "namespace_set": NamespaceSet(604_800_000, 1, WALL_MS),
+    "saved": Saved("claims.rows", 2, bytes(range(64))),
 }
 
 

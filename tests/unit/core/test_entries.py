@@ -8,22 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncegate.core.entries import KINDS, VERSION, Entry, EntryError, Name, decode, encode
+from oncegate.core.encoding import VERSION, EntryError, decode, encode
+from oncegate.core.entries import KINDS, Entry, Name, Part, Span
 from tests.unit.core.samples import GOLDEN, SAMPLES
 
 ENTRIES = pytest.mark.parametrize("entry", SAMPLES.values(), ids=SAMPLES)
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=24)
+U32S, U64S = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
+B16S = st.binary(min_size=16, max_size=16)
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "u8": st.integers(0, 2**8 - 1),
-    "u32": st.integers(0, 2**32 - 1),
-    "u64": st.integers(0, 2**64 - 1),
-    "b16": st.binary(min_size=16, max_size=16),
+    "u32": U32S,
+    "u64": U64S,
+    "b16": B16S,
     "blob": st.binary(max_size=64),
     "text": TEXTS,
     "name": st.builds(Name, TEXTS, TEXTS, TEXTS, TEXTS),
     "opt": st.none() | st.binary(max_size=40),
     "blobs": st.lists(st.binary(max_size=24), max_size=4).map(tuple),
+    "parts": st.lists(st.builds(Part, U32S, U32S, U32S, B16S), max_size=4).map(tuple),
+    "spans": st.lists(st.builds(Span, U32S, U64S, U64S, U64S), max_size=4).map(tuple),
 }
 
 
@@ -45,7 +50,7 @@ def test_every_kind_has_a_golden_file_and_every_file_its_kind() -> None:
 
 
 def test_numbers_of_kinds_are_never_given_twice() -> None:
-    assert sorted(KINDS) == list(range(1, 12))
+    assert sorted(KINDS) == list(range(1, 18))
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -129,6 +134,12 @@ def test_a_length_beyond_the_end_is_refused_without_taking_memory() -> None:
         ("completed", {"wall_ms": 2**64}),
         ("claimed", {"call": 2**32}),
         ("opened", {"fingerprint_function": 256}),
+        ("staged", {"parts": (Part(0, 1, 1, bytes(15)),)}),
+        ("staged", {"parts": (Part(0, 1, 1, bytes(17)),)}),
+        ("staged", {"parts": (Part(2**32, 1, 1, bytes(16)),)}),
+        ("committed", {"spans": (Span(0, 2**64, 1, 1),)}),
+        ("committed", {"spans": (Span(0, 0, -1, 1),)}),
+        ("retired", {"before_wall_ms": -1}),
         ("produced", {"topic": "x" * 65_536}),
         ("produced", {"topic": "\udc80"}),
     ],
@@ -141,4 +152,4 @@ def test_a_value_that_does_not_fit_its_field_is_not_encoded(name: str, change: d
 
 def test_entries_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        SAMPLES["probe"].wall_ms = 1  # type: ignore[misc]
+        SAMPLES["probe"].wall_ms = 1  # type: ignore[misc, union-attr]

@@ -7,18 +7,22 @@ import pytest
 from oncegate.core import errors
 from oncegate.core.decisions import (
     CLAIM,
+    PRODUCE,
     SETTLE,
+    TAKE,
     Action,
     Asker,
+    Cell,
     ClaimState,
     Effect,
     IdState,
     Verb,
-    claim_actions,
+    actions,
 )
 from oncegate.core.errors import OncegateError, Rejected, Retryable, Stop, all_errors
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, VERDICTS, Flag, Verdict
 
+TABLES = pytest.mark.parametrize("table", [CLAIM, PRODUCE, TAKE], ids=["claim", "produce", "take"])
 LEAVES = pytest.mark.parametrize("leaf", all_errors(), ids=lambda leaf: leaf.__name__)
 
 
@@ -93,9 +97,13 @@ def test_the_drawing_of_the_tree_is_the_tree() -> None:
     }
 
 
-def test_no_cell_of_the_claim_table_is_empty() -> None:
-    assert set(CLAIM) == {(state, asker) for state in IdState for asker in Asker}
-    assert all(cell.rule and cell.reason for cell in CLAIM.values())
+@TABLES
+def test_no_cell_about_a_free_id_is_empty(table: dict[tuple[IdState, Asker], Cell]) -> None:
+    assert set(table) == {(state, asker) for state in IdState for asker in Asker}
+    assert all(cell.rule and cell.reason for cell in table.values())
+
+
+def test_every_action_is_decided_somewhere() -> None:
     assert {cell.action for cell in CLAIM.values()} == set(Action)
 
 
@@ -105,14 +113,18 @@ def test_no_cell_of_the_settle_table_is_empty() -> None:
     assert {cell.effect for cell in SETTLE.values()} == set(Effect)
 
 
-def test_the_claim_table_as_bytes_is_the_claim_table() -> None:
-    actions = claim_actions()
-    assert len(actions) == len(IdState) * len(Asker)
-    for (state, asker), cell in CLAIM.items():
-        assert actions[state * len(Asker) + asker] == cell.action
+@TABLES
+def test_a_table_as_bytes_is_that_table(table: dict[tuple[IdState, Asker], Cell]) -> None:
+    compiled = actions(table)
+    assert len(compiled) == len(IdState) * len(Asker)
+    for (state, asker), cell in table.items():
+        assert compiled[state * len(Asker) + asker] == cell.action
 
 
-def test_an_empty_cell_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(CLAIM, (IdState.DONE, Asker.REPEAT))
+@TABLES
+def test_an_empty_cell_would_be_noticed(
+    table: dict[tuple[IdState, Asker], Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(table, (IdState.DONE, Asker.REPEAT))
     with pytest.raises(KeyError):
-        claim_actions()
+        actions(table)
