@@ -7,12 +7,32 @@ python scripts/draw_tables.py --check   exit 1 when it is not what the tables sa
 import re
 import sys
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 
 from oncegate.core.batches import COMMIT
-from oncegate.core.decisions import CLAIM, SETTLE, Action, Asker, ClaimState, Effect, IdState, Verb
+from oncegate.core.decisions import (
+    CLAIM,
+    PRODUCE,
+    SETTLE,
+    TAKE,
+    Action,
+    Asker,
+    Cell,
+    ClaimState,
+    Effect,
+    IdState,
+    Verb,
+)
 from oncegate.core.verdicts import VERDICTS
 
+FreeIds = dict[tuple[IdState, Asker], Cell]
+# What may be asked about free ids: the table, and the state of an id that is granted.
+VERBS: dict[str, tuple[FreeIds, str]] = {
+    "claim": (CLAIM, "CLAIMED"),
+    "produce": (PRODUCE, "DONE"),
+    "take": (TAKE, "TAKEN"),
+}
 PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
 
 
@@ -33,10 +53,10 @@ def verdicts() -> str:
     return table(["verdict", "flag", "number", "what to do"], rows)
 
 
-def claim() -> str:
+def free_ids(decisions: FreeIds) -> str:
     head = ["state of the id", *(words(asker) for asker in Asker)]
-    rows = [[words(s), *(words(CLAIM[s, a].action) for a in Asker)] for s in IdState]
-    reasons = dict.fromkeys((cell.rule, cell.reason) for cell in CLAIM.values())
+    rows = [[words(s), *(words(decisions[s, a].action) for a in Asker)] for s in IdState]
+    reasons = dict.fromkeys((cell.rule, cell.reason) for cell in decisions.values())
     return table(head, rows) + "\n\n" + "\n".join(f"- **{rule}**: {reason}" for rule, reason in reasons)
 
 
@@ -53,22 +73,31 @@ def commit() -> str:
 
 
 def life() -> str:
-    """An id's life as the claim and settle tables have it, as a state diagram."""
-    after = {Action.GRANT: "CLAIMED", Action.GRANT_AGAIN: "CLAIMED", Action.TAKE_OVER: "CLAIMED"}
-    group = {IdState.ABSENT: "ABSENT", IdState.DONE: "DONE"}
+    """An id's life as the tables have it, as a state diagram; what is done or taken retires behind the horizon."""
+    group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
     edges: dict[tuple[str, str], list[str]] = {}
-    for (state, _), cell in CLAIM.items():
-        start = group.get(state, "CLAIMED")
-        edges.setdefault((start, after.get(cell.action, start)), []).append(words(cell.action))
+    for verb, (decisions, granted) in VERBS.items():
+        told = {Action.GRANT: verb, Action.TAKE_OVER: f"taken over by {verb}"}
+        for (state, _), cell in decisions.items():
+            start = group.get(state, state.name)
+            end, label = (granted, told[cell.action]) if cell.action in told else (start, words(cell.action))
+            edges.setdefault((start, end), []).append(label)
     effects = {Effect.MARK_DONE: "DONE", Effect.FREE: "ABSENT", Effect.EXTEND: "CLAIMED"}
-    for (verb, state), cell2 in SETTLE.items():
+    for (settling, state), settled in SETTLE.items():
         if state is ClaimState.OPEN:
-            edges.setdefault(("CLAIMED", effects[cell2.effect]), []).append(words(verb))
+            edges.setdefault(("CLAIMED", effects[settled.effect]), []).append(words(settling))
+    edges |= {("DONE", "ABSENT"): ["retire"], ("TAKEN", "ABSENT"): ["retire"]}
     lines = [f"    {start} --> {end}: {', '.join(dict.fromkeys(labels))}" for (start, end), labels in edges.items()]
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> ABSENT", *lines, "```"])
 
 
-DRAWINGS = {"verdicts": verdicts, "claim": claim, "settle": settle, "commit": commit, "life": life}
+DRAWINGS = {
+    "verdicts": verdicts,
+    **{verb: partial(free_ids, decisions) for verb, (decisions, _) in VERBS.items()},
+    "settle": settle,
+    "commit": commit,
+    "life": life,
+}
 
 
 def draw(page: str) -> str:
