@@ -7,6 +7,8 @@ in memory, a place in a file for the log.
     Published  waiting ranges become the next rows of a topic; nothing is copied
     Dropped    waiting ranges will never be published
     Trimmed    published ranges wholly below an offset are forgotten
+
+A `Snapshot` says as much as all changes so far.
 """
 
 from bisect import bisect_right
@@ -44,6 +46,20 @@ class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
     before_offset: int
 
 
+class TopicHeld(msgspec.Struct, Generic[L], frozen=True, array_like=True):
+    """A topic's ranges, (rows, place) each, in order; the first begins at `low_offset`."""
+
+    topic: str
+    partition: int
+    low_offset: int
+    ranges: tuple[tuple[int, L], ...]
+
+
+class Snapshot(msgspec.Struct, Generic[L], frozen=True, array_like=True):
+    waiting: tuple[Wrote[L], ...]
+    topics: tuple[TopicHeld[L], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Held(Generic[L]):
     """A published range: its rows begin at `first_offset`, its bytes are at `place`."""
@@ -60,14 +76,31 @@ class _Topic(Generic[L]):
     firsts: list[int] = field(default_factory=list)
     held: list[Held[L]] = field(default_factory=list)
 
+    def add(self, rows: int, place: L) -> None:
+        self.firsts.append(self.high)
+        self.held.append(Held(self.high, rows, place))
+        self.high += rows
+
 
 class Catalog(Generic[L]):
     """The state that the changes so far have made. `size_of`: the bytes at a place."""
 
-    def __init__(self, size_of: Callable[[L], int]) -> None:
+    def __init__(self, size_of: Callable[[L], int], begun: Snapshot[L] | None = None) -> None:
+        """Empty, or as `begun` says."""
         self._size_of = size_of
-        self._waiting: dict[bytes, Wrote[L]] = {}
+        self._waiting: dict[bytes, Wrote[L]] = {wrote.range_id: wrote for wrote in begun.waiting} if begun else {}
         self._topics: dict[tuple[str, int], _Topic[L]] = {}
+        for held in begun.topics if begun else ():
+            topic = self._topics[held.topic, held.partition] = _Topic(held.low_offset, held.low_offset)
+            for rows, place in held.ranges:
+                topic.add(rows, place)
+
+    def snapshot(self) -> Snapshot[L]:
+        topics = [
+            TopicHeld(name, partition, topic.low, tuple((held.rows, held.place) for held in topic.held))
+            for (name, partition), topic in self._topics.items()
+        ]
+        return Snapshot(tuple(self._waiting.values()), tuple(topics))
 
     def check(self, changes: Iterable[Wrote[L] | Published | Dropped | Trimmed]) -> None:
         """ValueError when the changes, applied in order, contradict what is there: a bug of the caller. No effect."""
@@ -123,9 +156,7 @@ class Catalog(Generic[L]):
             if wrote.rows == 0:
                 empty.append(wrote.place)
                 continue
-            topic.firsts.append(topic.high)
-            topic.held.append(Held(topic.high, wrote.rows, wrote.place))
-            topic.high += wrote.rows
+            topic.add(wrote.rows, wrote.place)
         return empty
 
     def _trim(self, change: Trimmed) -> list[L]:

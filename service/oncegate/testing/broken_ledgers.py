@@ -6,14 +6,27 @@ async def test_the_suite_catches(breaks):
         await check_ledger(broken(make_place, breaks))
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ports import Chunk, Ledger, Ledgers, Mark, OpenLedger, OutputChange, PublishRanges, Replayed, WriteRange
-from oncegate.testing import ledger_checks
-from oncegate.testing.ledger_checks import MakePlace, Place
+from oncegate.ports import (
+    Chunk,
+    DropRanges,
+    Ledger,
+    Ledgers,
+    Mark,
+    OpenLedger,
+    OutputChange,
+    PublishRanges,
+    Replayed,
+    TrimRanges,
+    WriteRange,
+)
+from oncegate.testing import collect_checks, ledger_checks, output_checks
+from oncegate.testing.ledger_places import MakePlace, Place
 
 
 class Broken:
@@ -142,15 +155,137 @@ class AcceptsAnOldEpoch(Broken):
             return await self.newest.append(entries, outputs)
 
 
+class ForgetsTrims(Broken):
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        return await self.good.append(entries, [o for o in outputs if not isinstance(o, TrimRanges)])
+
+
+class TrimsApart(Broken):
+    """Trims first, in an append of its own, and then does the rest: two changes instead of one."""
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        await self.good.append([], [o for o in outputs if isinstance(o, TrimRanges)])
+        return await self.good.append(entries, [o for o in outputs if not isinstance(o, TrimRanges)])
+
+
+class FetchesWithoutBound(Broken):
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        return await self.good.fetch(topic, partition, offset, max_rows, 1 << 60)
+
+
+class CollectsNothing(Broken):
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        pass
+
+
+class CollectsTheRestToo(Broken):
+    """What was appended after the collected position is gone as well."""
+
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        await self.good.collect(self.good.mark.position, state)
+
+
+class CollectsOnce(Broken):
+    """The first state stays for ever."""
+
+    _collected = False
+
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        if not self._collected:
+            await self.good.collect(position, state)
+        self._collected = True
+
+
+class CollectsBeforeDurable(Broken):
+    """Shows the state at once, and writes it when its owner leaves in good order."""
+
+    _late: tuple[int, Sequence[bytes]] | None = None
+
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        self._late = (position, state)
+
+    def replay(self, from_position: int) -> Iterable[Replayed]:
+        seen = list(self.good.replay(from_position))
+        if self._late is None or from_position > self._late[0]:
+            return seen
+        position, state = self._late
+        mark = next(one.mark for one in seen if one.position == position)
+        return [Replayed(position, body, mark) for body in state] + [one for one in seen if one.position > position]
+
+    async def close(self) -> None:
+        if self._late is not None:
+            await self.good.collect(*self._late)
+
+
+class CollectsOutputsToo(Broken):
+    """Ranges that wait are gone after a collection."""
+
+    def __init__(self, good: Ledger) -> None:
+        super().__init__(good)
+        self._waiting: set[bytes] = set()
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        mark = await self.good.append(entries, outputs)
+        for output in outputs:
+            match output:
+                case WriteRange():
+                    self._waiting.add(output.range_id)
+                case PublishRanges() | DropRanges():
+                    self._waiting -= set(output.range_ids)
+        return mark
+
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        await self.good.collect(position, state)
+        await self.good.append([], [DropRanges(tuple(self._waiting))])
+        self._waiting.clear()
+
+
+class CollectsAnywhere(Broken):
+    """Takes any position for one where an append ended, and does not say that nothing was collected."""
+
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        with suppress(ValueError):
+            await self.good.collect(position, state)
+
+
+class LosesAppendsWhileItCollects(Broken):
+    """Goes on with what was there when the collection began."""
+
+    _meanwhile: asyncio.Event | None = None
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        if self._meanwhile is None:
+            return await self.good.append(entries, outputs)
+        self._meanwhile.set()
+        return self.good.mark
+
+    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        self._meanwhile = asyncio.Event()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._meanwhile.wait(), 0.05)
+        self._meanwhile = None
+        await self.good.collect(position, state)
+
+
 # Each with the check that exists because of it.
 BREAKS: dict[type[Broken], Callable[[Place], Awaitable[None]]] = {
     ForgetsTheLastAppend: ledger_checks.opening_again_gives_the_same,
     AnswersBeforeDurable: ledger_checks.nothing_is_answered_before_it_is_durable,
     ReturnsEntriesOutOfOrder: ledger_checks.entries_come_back_in_order,
     OpensShorterThanItWas: ledger_checks.opening_again_gives_the_same,
-    ServesUnpublishedRows: ledger_checks.outputs_are_read_by_offset,
-    ForgetsWhatWasPublished: ledger_checks.one_append_writes_and_publishes,
+    ServesUnpublishedRows: output_checks.outputs_are_read_by_offset,
+    ForgetsWhatWasPublished: output_checks.one_append_writes_and_publishes,
     AcceptsAnOldEpoch: ledger_checks.an_older_owner_is_fenced,
+    ForgetsTrims: output_checks.trimmed_offsets_are_refused,
+    TrimsApart: output_checks.a_trim_is_part_of_its_append,
+    FetchesWithoutBound: output_checks.fetches_are_bounded_in_bytes,
+    CollectsNothing: collect_checks.everything_can_be_collected_again,
+    CollectsTheRestToo: collect_checks.collected_entries_are_replaced,
+    CollectsOnce: collect_checks.everything_can_be_collected_again,
+    CollectsBeforeDurable: collect_checks.a_collection_is_durable,
+    CollectsOutputsToo: collect_checks.outputs_outlive_a_collection,
+    CollectsAnywhere: collect_checks.only_the_end_of_an_append_is_collected,
+    LosesAppendsWhileItCollects: collect_checks.appends_go_on_while_it_collects,
 }
 
 

@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from oncegate.core.entries import Probe, encode
+from oncegate.core.encoding import encode
+from oncegate.core.entries import Probe
 from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, NotFound
 from oncegate.ledgers.log import accept, dump, init, open_log
-from oncegate.ports import DropRanges
+from oncegate.ports import DropRanges, TrimRanges
 from tests.faults.ledger.tools import Seen, fill, look, produce, range_of
 
 
@@ -84,7 +85,7 @@ async def test_dump_shows_everything_also_of_a_ledger_in_use(tmp_path) -> None:
     await fill(data, [produce(0), ([encode(Probe(7))], [range_of(5)])])
     async with open_log(str(data)) as ledgers, ledgers.open("default") as opened:
         await opened.ledger.append([], [DropRanges((range_of(5).range_id,))])
-        await opened.ledger.trim("t", 0, 1)
+        await opened.ledger.append([], [TrimRanges("t", 0, 1)])
         items = list(dump(str(data)))
     kinds = Counter(item.kind for item in items)
     assert kinds == {

@@ -9,6 +9,7 @@ import pytest
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
+from oncegate.ledgers.log.folding import Fold
 from oncegate.ledgers.log.segments import Walk
 from tests.faults.ledger.tools import fill
 
@@ -24,8 +25,7 @@ async def shard(fast_folder, monkeypatch) -> Path:
 
 
 def entries(shard: Path) -> int:
-    walk = Walk(Disk(), shard)
-    return sum(frame.header.count for frame in walk)
+    return sum(frame.header.count for frame, _ in Fold(shard).over(Walk(Disk(), shard)))
 
 
 def damage(shard: Path, segment: int, *changes: Callable[[bytearray], None]) -> None:

@@ -9,9 +9,10 @@ from oncegate.core.errors import OncegateError
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.folder import DataFolder
+from oncegate.ledgers.log.folding import frame_body
 from oncegate.ledgers.log.lists import read_list
 from oncegate.ledgers.log.outputs import read_range
-from oncegate.ledgers.log.recovery import frame_body, inspect, repair
+from oncegate.ledgers.log.recovery import inspect, repair
 from oncegate.ledgers.log.segments import Walk
 from oncegate.ports import Chunk, Ledger, OutputChange, PublishRanges, WriteRange
 
@@ -160,7 +161,7 @@ def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
         owned.segment.close()
         owned.witness.close()
         entries = [bytes(entry) for frame in Walk(disk, place.shard) for entry in frame_body(frame).entries]
-        held = found.catalog.find("t", 0, 0, 1 << 40, 1 << 40)
+        held = found.fold.catalog.find("t", 0, 0, 1 << 40, 1 << 40)
         chunks = [Chunk(one.first_offset, one.rows, read_range(disk, place.outputs, one.place)) for one in held]
         return Seen(tuple(entries), tuple(chunks))
     except OncegateError as error:

@@ -1,6 +1,6 @@
 """The body of a frame: the entries of one append and the changes of its outputs, as one msgpack array.
 
-    [[entry, ...], [change, ...]]        the changes are those of `oncegate.ledgers.catalog`
+    [[entry, ...], [change, ...]]        the changes are those of `oncegate.ledgers.catalog`, and Collected
 
 An entry is opaque here. A written range carries where its rows are: file, offset, length, SHA-256.
 """
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from oncegate.ledgers.catalog import Dropped, Published, Trimmed, Wrote
+from oncegate.ledgers.catalog import Dropped, Published, Snapshot, Trimmed, Wrote
+from oncegate.ports import Mark
 
 
 class Location(msgspec.Struct, frozen=True, array_like=True):
@@ -30,12 +31,39 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
         return self.offset + self.length
 
 
+class Collected(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """The entries up to `position` are those at `state` from now on; no segment before `segment` is needed.
+
+    `ledger`, `chain`: of the mark that stood at `position`. `first_position`, `previous_chain`: what the header of
+    `segment` says. `predecessors`: ids that the ledger had before. `outputs`: what lies beside the entries now.
+    """
+
+    segment: int
+    first_position: int
+    previous_chain: bytes
+    ledger: bytes
+    position: int
+    chain: bytes
+    state: tuple[Location, ...]
+    predecessors: tuple[bytes, ...]
+    outputs: Snapshot[Location]
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.ledger, self.position, self.chain)
+
+    @property
+    def files(self) -> set[tuple[int, int]]:
+        return {place.file for place in self.state}
+
+
 Change = Wrote[Location] | Published | Dropped | Trimmed
+AnyChange = Change | Collected
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
     entries: Sequence[bytes]
-    changes: Sequence[Change]
+    changes: Sequence[AnyChange]
 
 
 _decoder = msgspec.msgpack.Decoder(Body)

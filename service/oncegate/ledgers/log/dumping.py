@@ -1,28 +1,31 @@
 """What stands in a ledger, an item each. Reads only, without the lock, and says what is bad."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from oncegate.core.entries import EntryError, decode
+from oncegate.core.encoding import EntryError, decode
 from oncegate.core.errors import NotFound, OncegateError
-from oncegate.ledgers.catalog import Wrote
-from oncegate.ledgers.log.body import Change
+from oncegate.ledgers.catalog import Snapshot, Wrote
+from oncegate.ledgers.log.body import AnyChange, Body, Collected, Location
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.folder import DataFolder
+from oncegate.ledgers.log.folding import Fold
 from oncegate.ledgers.log.lists import read_list
 from oncegate.ledgers.log.outputs import output_path
-from oncegate.ledgers.log.recovery import frame_body
+from oncegate.ledgers.log.removals import held
 from oncegate.ledgers.log.segments import Frame, Walk
+from oncegate.ledgers.log.states import read_state
 from oncegate.ledgers.log.witness import read_witness
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing found. `kind`: Ledger, Segment, Append, the class of an entry or a change, End, Witness, DAMAGED.
+    """One thing found. `kind`: Ledger, State, Segment, Append, an entry's or change's class, End, Witness, DAMAGED.
 
     `position`: an entry's own; else the last position before the thing. `fields`: plain values and bytes.
     """
@@ -33,7 +36,7 @@ class Item:
 
 
 def dump(folder: str, namespace: str = "default", witness: str | None = None) -> Iterator[Item]:
-    """Every segment, append, entry and change of outputs, verified, then the end and what the witness saw.
+    """The state that replaced collected entries, every segment, append, entry and change, the end, the witness.
 
     NotFound. Damage is the last item: what comes behind it cannot be trusted.
     """
@@ -43,11 +46,16 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
         names = ", ".join(data.ledgers) or "none"
         raise NotFound(f"there is no ledger of namespace {namespace} in {data.shown}; its namespaces: {names}")
     place = data.place(namespace)
-    walk = Walk(data.disk, place.shard)
     yield Item(0, "Ledger", {"ledger": place.ledger, "namespace": namespace, "folder": str(place.shard)})
+    fold = Fold(place.shard)
+    walk = Walk(data.disk, place.shard)
     try:
-        yield from _segments(walk, place.outputs)
-        seen = read_witness(data.disk, place.witness)
+        with held(place.outputs):
+            collected = _last_collected(data.disk, place.shard)
+            if collected:
+                yield from _state(data.disk, place.outputs, collected)
+            yield from _segments(walk, fold, place.outputs, collected.position if collected else 0)
+            seen = read_witness(data.disk, place.witness)
         end = seen.end
         fields = {"ledger": seen.ledger, "segment": end.segment, "offset": end.offset, "file": str(place.witness)}
         yield Item(end.position, "Witness", fields)
@@ -55,28 +63,48 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
         yield Item(walk.end.position, "DAMAGED", {"detail": error.detail})
 
 
-def _segments(walk: Walk, outputs: Path) -> Iterator[Item]:
+def _last_collected(disk: Disk, shard: Path) -> Collected | None:
+    """What the entries begin with; None also when it cannot be known, for the walk will say why."""
+    fold = Fold(shard)
+    with suppress(OncegateError):
+        for _ in fold.over(Walk(disk, shard)):
+            pass
+        return fold.collected
+    return None
+
+
+def _state(disk: Disk, outputs: Path, collected: Collected) -> Iterator[Item]:
+    size_bytes = sum(place.length for place in collected.state)
+    files = [output_path(outputs, file).name for file in sorted(collected.files)]
+    yield Item(collected.position, "State", {"files": files, "size_bytes": size_bytes})
+    for raw in read_state(disk, outputs, collected.state):
+        yield _entry(collected.position, raw)
+
+
+def _segments(walk: Walk, fold: Fold, outputs: Path, collected_position: int) -> Iterator[Item]:
     shown = 0
-    for frame in walk:
+    for frame, body in fold.over(walk):
         header = frame.segment
         if header.segment != shown:
             shown = header.segment
             fields = {"segment": shown, "epoch": header.epoch, "ledger": header.ledger}
             yield Item(header.first_position - 1, "Segment", fields)
-        yield from _frame(frame, outputs)
+        yield from _frame(frame, body, outputs, collected_position)
     end = walk.end
     unacknowledged = len(walk.last_data) - end.offset
     fields = {"segment": end.segment, "offset": end.offset, "chain": end.chain, "torn_bytes": unacknowledged}
     yield Item(end.position, "End", fields)
 
 
-def _frame(frame: Frame, outputs: Path) -> Iterator[Item]:
+def _frame(frame: Frame, body: Body, outputs: Path, collected_position: int) -> Iterator[Item]:
+    """Entries that were collected are shown by what replaced them, and not twice."""
     header = frame.header
+    collected = bool(header.count) and header.last_position <= collected_position
     sizes = {"offset": header.offset, "entries": header.count, "size_bytes": header.length, "chain": header.chain}
-    yield Item(header.first_position - 1, "Append", sizes)
-    body = frame_body(frame)
-    for position, raw in enumerate(body.entries, header.first_position):
-        yield _entry(position, raw)
+    yield Item(header.first_position - 1, "Append", sizes | ({"collected": True} if collected else {}))
+    if not collected:
+        for position, raw in enumerate(body.entries, header.first_position):
+            yield _entry(position, raw)
     for change in body.changes:
         yield Item(header.last_position, type(change).__name__, _change(change, outputs))
 
@@ -91,10 +119,17 @@ def _entry(position: int, raw: bytes) -> Item:
     return Item(position, type(entry).__name__, name | shown)
 
 
-def _change(change: Change, outputs: Path) -> dict[str, Any]:
+def _change(change: AnyChange, outputs: Path) -> dict[str, Any]:
     shown = msgspec.structs.asdict(change)
     if isinstance(change, Wrote):
         place = shown.pop("place")
         file = output_path(outputs, place.file).name
         shown |= {"file": file, "offset": place.offset, "length": place.length, "sha256": place.sha256}
+    if isinstance(change, Collected):
+        outputs_then: Snapshot[Location] = shown.pop("outputs")
+        shown["state"] = [output_path(outputs, file).name for file in sorted(change.files)]
+        shown["waiting_ranges"] = len(outputs_then.waiting)
+        shown["topics"] = [
+            [topic.topic, topic.partition, topic.low_offset, len(topic.ranges)] for topic in outputs_then.topics
+        ]
     return shown

@@ -214,7 +214,7 @@ class LogLedgers:
 
         ledger = LogLedger(self._folder.disk, place, found, owned, guard)
         try:
-            yield OpenLedger(ledger, found.key, ledger.epoch)
+            yield OpenLedger(ledger, found.key, ledger.epoch, ledger.predecessors, ledger.collected_position)
         finally:
             await finished(_close(ledger, lock))
 

@@ -1,20 +1,27 @@
-"""The embedded ledger: one append is one frame, one write and one sync, plus one sync per output file."""
+"""The embedded ledger: one append is one frame, one write and one sync, plus one sync per output file.
+
+A collection writes its state beside the appends; only its frame waits its turn among them.
+"""
 
 import asyncio
 import contextlib
-from bisect import bisect_right
+import math
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog import Dropped, Held, Published, Trimmed, Wrote
-from oncegate.ledgers.log.body import Body, Change, Location, encode_body
+from oncegate.ledgers.log.body import Body, Change, Collected, Location, encode_body
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.frames import BODY_BYTES_MAX
+from oncegate.ledgers.log.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.outputs import Living, OutputWriter, read_range
-from oncegate.ledgers.log.recovery import Found, LedgerPlace, Owned, frame_body, frame_mark
-from oncegate.ledgers.log.segments import NoRoom, SegmentWriter, Walk
+from oncegate.ledgers.log.recovery import Found, LedgerPlace, Owned
+from oncegate.ledgers.log.removals import Removals
+from oncegate.ledgers.log.replaying import Extent, mark_at, replayed
+from oncegate.ledgers.log.segments import NoRoom, SegmentWriter
+from oncegate.ledgers.log.states import write_state
 from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, TrimRanges, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
@@ -30,15 +37,19 @@ class LogLedger:
         self._disk = disk
         self._place = place
         self._guard = guard
-        self._catalog = found.catalog
-        self._living = Living(found.catalog.places())
+        self._catalog = found.fold.catalog
+        self._collected = found.fold.collected
+        self.predecessors = found.fold.predecessors
+        self._living = Living(self._catalog.places())
+        self._removals = Removals(disk, place.shard, place.outputs)
         self._segment = owned.segment
         self._witness = owned.witness
         self._outputs = OutputWriter(disk, place.outputs, owned.segment.header.epoch)
-        self._firsts = [*found.walk.firsts, (owned.segment.header.segment, owned.segment.header.first_position)]
+        self._headers = [*found.fold.headers, owned.segment.header]
         self._mark = Mark(place.ledger, found.mark.position, found.mark.chain)
         self._dead: OncegateError | None = None
         self._one = asyncio.Lock()
+        self._collecting = asyncio.Lock()
         # A thread of its own: fetches may fill the loop's pool, and appends must not wait for them.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"ledger {place.namespace}")
         self._closing = asyncio.Event()
@@ -52,6 +63,15 @@ class LogLedger:
     def epoch(self) -> int:
         return self._segment.header.epoch
 
+    @property
+    def _extent(self) -> Extent:
+        return Extent(self._collected, tuple(self._headers), self._segment.end)
+
+    @property
+    def collected_position(self) -> int:
+        """Up to which entries were collected; 0 when none were."""
+        return self._extent.position
+
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """As the port says. A caller that is cancelled does not stop it: it is done or refused, whole.
 
@@ -63,8 +83,76 @@ class LogLedger:
         return self._mark
 
     async def collect(self, position: int, state: Sequence[bytes]) -> None:
-        """As the port says."""
-        raise NotImplementedError("collecting the log comes next")
+        """As the port says; not stopped by its caller being cancelled. Appends wait for its frame, not for its state.
+
+        LedgerFull also when what lies beside the entries is more than fits one frame; nothing was changed.
+        """
+        await self._alone(self._collect(position, state))
+
+    async def _collect(self, position: int, state: Sequence[bytes]) -> None:
+        async with self._collecting:
+            self._require_alive()
+            mark = await asyncio.to_thread(self._mark_at, position)
+            file = self._outputs.new_file()
+            places = await asyncio.to_thread(self._write_state, file, state)
+            async with self._one:
+                self._require_alive()
+                try:
+                    collected = await self._in_writer(self._write_collected, mark, places)
+                except LedgerFull:
+                    self._writer.submit(self._remove, [file])
+                    raise
+                self._adopt(collected)
+
+    def _mark_at(self, position: int) -> Mark:
+        try:
+            return mark_at(self._disk, self._place.shard, self._extent, position)
+        except OSError as error:
+            self._dead = LedgerDown(f"the ledger in {self._place.shard} cannot be read ({error}); open it anew")
+            raise self._dead from error
+
+    def _write_state(self, file: tuple[int, int], state: Sequence[bytes]) -> tuple[Location, ...]:
+        with self._known_end():
+            self._guard()
+            return write_state(self._disk, self._place.outputs, file, state)
+
+    def _write_collected(self, mark: Mark, places: tuple[Location, ...]) -> Collected:
+        """In the writer's thread: the frame, synced; then the witness, so that it never names what is removed next."""
+        with self._known_end():
+            self._guard()
+            if self._segment.header.first_position <= mark.position:
+                self._rotate()
+            first = next(header for header, after in self._pairs() if after > mark.position + 1)
+            numbers = (first.segment, first.first_position, first.previous_chain)
+            snapshot = self._catalog.snapshot()
+            collected = Collected(*numbers, mark.ledger, mark.position, mark.chain, places, self.predecessors, snapshot)
+            body = encode_body(Body([], [collected]))
+            if len(body) > BODY_BYTES_MAX:
+                raise NoRoom(f"{len(body)} bytes of output ranges in one frame, which holds {BODY_BYTES_MAX}")
+            self._write_frame(0, body)
+            self._witness.pin(self._segment.end)
+        return collected
+
+    def _pairs(self) -> Iterator[tuple[SegmentHeader, float]]:
+        """Each segment with the first position of the next; the last has none after it."""
+        return zip(self._headers, [*(header.first_position for header in self._headers[1:]), math.inf], strict=True)
+
+    def _adopt(self, collected: Collected) -> None:
+        """The frame is durable: what it replaces is not needed any more."""
+        old, self._collected = self._collected, collected
+        self._headers = [header for header in self._headers if header.segment >= collected.segment]
+        self._writer.submit(self._remove, sorted(old.files) if old else [], collected.segment)
+
+    def _remove(self, files: Sequence[tuple[int, int]], needed_segment: int = 0) -> None:
+        self._removals.add(self._outputs.forget(files), needed_segment)
+        self._run_removals()
+
+    def _run_removals(self) -> None:
+        """In the writer's thread, and only while the folder is ours: another's files have the same names."""
+        if self._dead is None:
+            with contextlib.suppress(LedgerFenced):
+                self._guard()
+                self._removals.run()
 
     async def _alone(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -95,7 +183,7 @@ class LogLedger:
 
         Nothing is acknowledged before 2. A crash between 1 and 2 leaves bytes that no frame names.
         """
-        try:
+        with self._known_end():
             self._guard()
             locations = iter(self._outputs.write(ranges))
             changes = [
@@ -105,6 +193,13 @@ class LogLedger:
             self._write_frame(len(entries), encode_body(Body(entries, changes)))
             self._outputs.settle()
             self._witness.see(self._segment.end)
+        return changes
+
+    @contextmanager
+    def _known_end(self) -> Iterator[None]:
+        """No room: refused, and nothing was written. Any other error: this object is dead."""
+        try:
+            yield
         except NoRoom as error:
             raise LedgerFull(f"the disk below {self._place.shard} is full ({error}); nothing was written") from error
         except LedgerFenced as error:
@@ -116,7 +211,6 @@ class LogLedger:
                 "whether this was written is unknown until it is opened anew"
             )
             raise self._dead from error
-        return changes
 
     def _write_frame(self, count: int, body: bytes) -> None:
         try:
@@ -132,7 +226,7 @@ class LogLedger:
         new = SegmentWriter(self._disk, self._place.shard, header)
         self._segment.close()
         self._segment = new
-        self._firsts.append((header.segment, header.first_position))
+        self._headers.append(header)
 
     def _apply(self, changes: list[Change]) -> None:
         released: list[Location] = []
@@ -142,21 +236,13 @@ class LogLedger:
             released += self._catalog.apply(change)
         gone = self._living.release(released)
         if gone:
-            self._writer.submit(self._outputs.remove, gone)
+            self._writer.submit(self._remove, gone)
 
     def replay(self, from_position: int) -> Iterator[Replayed]:
-        """Durable entries as of now, read from the files and verified again; LedgerDamaged. Blocks."""
+        """Durable entries as of the first one read, from the files and verified again; LedgerDamaged. Blocks."""
         self._require_alive()
-        firsts = [first for _, first in self._firsts]
-        first_segment = self._firsts[max(0, bisect_right(firsts, max(1, from_position)) - 1)][0]
-        walk = Walk(self._disk, self._place.shard, first_segment=first_segment, stop=self._segment.end)
-        for frame in walk:
-            if frame.header.last_position < from_position:
-                continue
-            mark = frame_mark(frame)
-            for position, entry in enumerate(frame_body(frame).entries, frame.header.first_position):
-                if position >= from_position:
-                    yield Replayed(position, entry, mark)
+        with self._removals.reading():
+            yield from replayed(self._disk, self._place.shard, self._place.outputs, self._extent, from_position)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """As the port says; each range's SHA-256 is verified. Reads beside the writer."""
@@ -185,6 +271,8 @@ class LogLedger:
             try:
                 if self._dead is None:
                     await asyncio.to_thread(self._witness.sync)
+                    if self._removals.waiting:
+                        await self._in_writer(self._run_removals)
             except OSError as error:
                 self._dead = LedgerDown(
                     f"the witness {self._place.witness} cannot be synced ({error}); open the ledger anew"
@@ -192,13 +280,14 @@ class LogLedger:
 
     async def close(self) -> None:
         """Finish what was begun, sync the witness, let go of the files. No effect when it is closed."""
-        async with self._one:
+        async with self._collecting, self._one:
             self._closing.set()
             await asyncio.wait([self._keeper])
             await self._in_writer(self._close_files)
             self._writer.shutdown(wait=False)
 
     def _close_files(self) -> None:
+        self._run_removals()
         if self._dead is None:
             self._dead = LedgerDown(f"the ledger in {self._place.shard} was closed; nothing was written")
             with contextlib.suppress(OSError):  # it may lag

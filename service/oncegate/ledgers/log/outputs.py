@@ -5,8 +5,8 @@ on 4,096-byte boundaries. A frame names a range only after the file's bytes and 
 in a file beyond the ranges that frames name was never acknowledged. A file goes when nothing names it any more.
 """
 
-import contextlib
 import hashlib
+import itertools
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
@@ -48,9 +48,13 @@ class OutputWriter:
         self._disk = disk
         self._folder = folder
         self._epoch = epoch
-        self._counter = 0
+        self._counters = itertools.count(1)
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
         self._before: dict[str, int] = {}  # streams of the present append, and where each ended before it
+
+    def new_file(self) -> tuple[int, int]:
+        """A name that was never used; from any thread."""
+        return (self._epoch, next(self._counters))
 
     def write(self, ranges: Iterable[WriteRange]) -> list[Location]:
         """Make the ranges durable, in files that no frame names yet. NoRoom; after OSError all of it is unknown."""
@@ -69,7 +73,7 @@ class OutputWriter:
 
     def _write(self, written: WriteRange) -> Location:
         stream = self._stream(written.stream)
-        location = Location(*stream.file, stream.end, len(written.data), hashlib.sha256(written.data).digest())
+        location = located(stream.file, stream.end, written.data)
         self._disk.write(stream.fd, [written.data], stream.end)
         stream.end += padded(max(1, len(written.data)))  # an end of 0 means: new in this append
         return location
@@ -80,8 +84,7 @@ class OutputWriter:
             self._close(name)
             stream = None
         if stream is None:
-            self._counter += 1
-            file = (self._epoch, self._counter)
+            file = self.new_file()
             stream = self._streams[name] = _Stream(file, self._disk.create(output_path(self._folder, file)), 0)
         self._streams.move_to_end(name)
         self._before.setdefault(name, stream.end)
@@ -108,15 +111,12 @@ class OutputWriter:
                 stream.end = end
         self._before.clear()
 
-    def remove(self, files: Iterable[tuple[int, int]]) -> None:
-        """Unlink files that no durable frame names any more."""
+    def forget(self, files: Iterable[tuple[int, int]]) -> list[Path]:
+        """Never write again to files that no durable frame names any more; their paths."""
         gone = set(files)
         for name in [name for name, stream in self._streams.items() if stream.file in gone]:
             self._close(name)
-        for file in gone:
-            # Nobody can read it any more; what cannot be removed now is removed when the ledger is next opened.
-            with contextlib.suppress(OSError):
-                self._disk.unlink(output_path(self._folder, file))
+        return [output_path(self._folder, file) for file in sorted(gone)]
 
     def _close(self, name: str) -> None:
         self._disk.close(self._streams.pop(name).fd)
@@ -147,6 +147,10 @@ class Living:
                 del self._ranges[place.file]
                 empty.append(place.file)
         return empty
+
+
+def located(file: tuple[int, int], offset: int, data: bytes) -> Location:
+    return Location(*file, offset, len(data), hashlib.sha256(data).digest())
 
 
 def read_range(disk: Disk, folder: Path, place: Location) -> bytes:

@@ -5,7 +5,8 @@
 4. the last segment is copied without what was never acknowledged, synced, read back, renamed: nobody knows
    whether the last owner died of a failed sync, and the walk may have read the page cache
 5. a new segment begins the new epoch     6. the witness sees it
-7. files that no live range names are removed, files that no frame ever named are moved aside
+7. segments before the last collection and files that nothing needs are removed, unless somebody holds them; files
+   that no frame ever named are moved aside, and removed some openings later
 """
 
 from contextlib import ExitStack
@@ -13,19 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
-from oncegate.ledgers.catalog import Catalog, Wrote
-from oncegate.ledgers.log.body import Body, Location, decode_body
 from oncegate.ledgers.log.disk import TEMPORARY, Disk, replace_file
+from oncegate.ledgers.log.folding import Fold
 from oncegate.ledgers.log.frames import NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.keys import key_check, read_key
-from oncegate.ledgers.log.outputs import Living, outputs_in, require_reach
-from oncegate.ledgers.log.segments import Frame, SegmentWriter, Walk, segment_path
+from oncegate.ledgers.log.outputs import outputs_in, require_reach
+from oncegate.ledgers.log.removals import removable, remove_segments
+from oncegate.ledgers.log.segments import SegmentWriter, Walk, segment_path
+from oncegate.ledgers.log.states import read_state
 from oncegate.ledgers.log.witness import ACCEPT, Seen, WitnessWriter, read_witness
 from oncegate.ports import Mark
 
 OUTPUTS_NAME = "outputs"
 ASIDE_NAME = "aside"
 SHARD_NAME = "0"
+ASIDE_EPOCHS = 16  # openings that a file moved aside stays for a person to look at
 
 
 @dataclass(frozen=True)
@@ -48,33 +51,14 @@ class LedgerPlace:
 
 @dataclass
 class Found:
-    """What was read. `named`: every output file that some frame names, living or not."""
+    """What was read."""
 
     key: bytes
     walk: Walk
     header: SegmentHeader
     mark: Mark
-    catalog: Catalog[Location]
-    named: set[tuple[int, int]]
+    fold: Fold
     seen: Seen | None
-
-
-def frame_body(frame: Frame) -> Body:
-    """LedgerDamaged when the frame is whole and yet not of this format."""
-    try:
-        body = decode_body(frame.body)
-        if len(body.entries) != frame.header.count:
-            raise ValueError(f"{len(body.entries)} entries instead of {frame.header.count}")
-    except ValueError as error:
-        raise LedgerDamaged(
-            f"segment {frame.segment.segment}, entry {frame.header.first_position}: not of a format that this version "
-            f"reads ({error}); nothing was changed, open it with the version that wrote it"
-        ) from error
-    return body
-
-
-def frame_mark(frame: Frame) -> Mark:
-    return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
 
 
 def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found:
@@ -82,25 +66,19 @@ def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found
     key = read_key(disk, place.folder)
     seen = None if accepting else read_witness(disk, place.witness)
     walk = Walk(disk, place.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
-    catalog: Catalog[Location] = Catalog(lambda place: place.length)
-    named = set()
-    mark = None
-    for frame in walk:
-        for change in frame_body(frame).changes:
-            catalog.apply(change)
-            if isinstance(change, Wrote):
-                named.add(change.place.file)
-        if frame.header.count:
-            mark = frame_mark(frame)
+    fold = Fold(place.shard)
+    for _ in fold.over(walk):
+        pass
     header = walk.last
     assert header is not None, "a walk without an error has read a header"
     _require_key(place, header, key)
     if seen:
         _require_listed(place, header)
         _require_witnessed(place, walk, seen)
-    require_reach(disk, place.outputs, catalog.places())
-    position = mark or Mark(header.ledger, 0, bytes(8))
-    return Found(key, walk, header, position, catalog, named, seen)
+    require_reach(disk, place.outputs, fold.places())
+    for _ in read_state(disk, place.outputs, fold.collected.state if fold.collected else ()):
+        pass
+    return Found(key, walk, header, fold.mark or Mark(header.ledger, 0, bytes(8)), fold, seen)
 
 
 def _require_key(place: LedgerPlace, header: SegmentHeader, key: bytes) -> None:
@@ -158,9 +136,8 @@ def repair(disk: Disk, place: LedgerPlace, found: Found) -> Owned:
         on_error.callback(segment.close)
         witness = WitnessWriter(disk, place.witness, place.ledger, segment.header.epoch, serial)
         on_error.callback(witness.close)
-        witness.see(segment.end)
-        witness.sync()
-        _tidy(disk, place, found)
+        witness.pin(segment.end)
+        _tidy(disk, place, found, segment.header.epoch)
         on_error.pop_all()
     return Owned(segment, witness)
 
@@ -188,21 +165,28 @@ def begin_epoch(disk: Disk, place: LedgerPlace, found: Found) -> SegmentWriter:
     return SegmentWriter(disk, place.shard, header)
 
 
-def _tidy(disk: Disk, place: LedgerPlace, found: Found) -> None:
+def _tidy(disk: Disk, place: LedgerPlace, found: Found, epoch: int) -> None:
     """Step 7. A file that no frame names is kept: it may tell a person what was never acknowledged."""
-    living = Living(found.catalog.places())
-    aside = place.shard / ASIDE_NAME
-    moved = False
-    for file, path in outputs_in(place.outputs).items():
-        if file in living:
-            continue
-        if file in found.named:
-            disk.unlink(path)
-        else:
-            disk.rename(path, aside / path.name)
-            moved = True
+    living = {needed.file for needed in found.fold.places()}
+    idle = {file: path for file, path in outputs_in(place.outputs).items() if file not in living}
+    with removable(place.outputs) as free:
+        if free:
+            for path in [path for file, path in idle.items() if file in found.fold.named]:
+                disk.unlink(path)
+            if found.fold.collected:
+                remove_segments(disk, place.shard, found.fold.collected.segment)
+    _move_aside(disk, place, [path for file, path in idle.items() if file not in found.fold.named], epoch)
     for path in place.shard.glob(f"*{TEMPORARY}"):
         disk.unlink(path)
-    if moved:
+
+
+def _move_aside(disk: Disk, place: LedgerPlace, paths: list[Path], epoch: int) -> None:
+    aside = place.shard / ASIDE_NAME
+    for (made, _), path in outputs_in(aside).items():
+        if made < epoch - ASIDE_EPOCHS:
+            disk.unlink(path)
+    for path in paths:
+        disk.rename(path, aside / path.name)
+    if paths:
         disk.sync_folder(place.outputs)
         disk.sync_folder(aside)

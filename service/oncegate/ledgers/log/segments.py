@@ -59,9 +59,10 @@ class End:
 class Walk:
     """Iterates the frames of a ledger, verifying each; afterwards `end` and `last` say where it ends.
 
-    `stop`: look no further than this end, which was verified before. LedgerDamaged at the first contradiction.
-    `last_data` is the last segment as it was read, a torn append included; `firsts` says which position each
-    segment begins with; `chains` which chain the ends have that stand at one of the `watched` (segment, offset).
+    It begins with `first_segment`; without one with the first that none is missing after: whether a ledger may begin
+    there is for `folding` to say. `stop`: look no further than this end, which was verified before. LedgerDamaged at
+    the first contradiction. `last_data` is the last segment as it was read, a torn append included; `headers` are
+    those of the segments; `chains` the chains of the ends that stand at one of the `watched` (segment, offset).
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Walk:
         disk: Disk,
         folder: Path,
         *,
-        first_segment: int = 1,
+        first_segment: int = 0,
         stop: End | None = None,
         watched: frozenset[tuple[int, int]] = frozenset(),
     ) -> None:
@@ -80,22 +81,26 @@ class Walk:
         self._watched = watched
         self.last: SegmentHeader | None = None
         self.last_data = b""
-        self.firsts: list[tuple[int, int]] = []
+        self.headers: list[SegmentHeader] = []
         self.chains: dict[tuple[int, int], bytes] = {}
-        self.end = End(first_segment, 0, 0, FIRST_CHAIN)
+        self.end = End(first_segment or 1, 0, 0, FIRST_CHAIN)
 
     def __iter__(self) -> Iterator[Frame]:
-        present = segments_in(self._folder)
-        segments = [segment for segment in present if segment >= self._first]
-        if self._stop:
-            segments = [segment for segment in segments if segment <= self._stop.segment]
-        elif present != list(range(1, len(present) + 1)) or not present:
-            missing = next(number for number in range(1, len(present) + 2) if number not in present)
-            raise LedgerDamaged(
-                f"{segment_path(self._folder, missing)} is missing; put it back from a copy, nothing was changed"
-            )
+        segments = self._segments()
         for segment in segments:
             yield from self._segment(segment, last=self._stop is None and segment == segments[-1])
+
+    def _segments(self) -> list[int]:
+        """Those to be read, none missing between the first and the last."""
+        present = segments_in(self._folder)
+        last = self._stop.segment if self._stop else max(present, default=1)
+        first = self._first or next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
+        for segment in range(first, last + 1):
+            if segment not in present:
+                raise LedgerDamaged(
+                    f"{segment_path(self._folder, segment)} is missing; put it back from a copy, nothing was changed"
+                )
+        return list(range(first, last + 1))
 
     def _segment(self, segment: int, *, last: bool) -> Iterator[Frame]:
         data = self._disk.read(segment_path(self._folder, segment))
@@ -124,10 +129,10 @@ class Walk:
             same = header.ledger == last.ledger or header.predecessor == last.ledger
             if not (follows and same and header.epoch >= last.epoch and header.key_check == last.key_check):
                 raise self._damaged_file(segment, f"does not continue entry {self.end.position}, where the last ends")
-        elif self._first == 1 and (header.first_position, header.previous_chain) != (1, FIRST_CHAIN):
+        elif segment == 1 and (header.first_position, header.previous_chain) != (1, FIRST_CHAIN):
             raise self._damaged_file(segment, "is not the beginning of a ledger")
         self.last = header
-        self.firsts.append((segment, header.first_position))
+        self.headers.append(header)
         self._reach(End(segment, BLOCK_BYTES, header.first_position - 1, header.previous_chain))
         return header
 

@@ -13,6 +13,7 @@ import errno
 import hashlib
 import os
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -88,6 +89,8 @@ class WitnessWriter:
         self._serial = serial
         self._dirty = False
         self._failed: OSError | None = None
+        # Two syncs at once: the error would be told to one, and the other would say that all is well.
+        self._syncing = threading.Lock()
 
     def see(self, end: End) -> None:
         """The frame that ends here is durable. One small write, no sync."""
@@ -100,11 +103,20 @@ class WitnessWriter:
         self._dirty = True
 
     def sync(self) -> None:
-        """What was seen before the call is durable; no effect when nothing was. One call at a time."""
-        if self._failed is None and self._dirty:
-            self._dirty = False
-            with self._named():
-                self._disk.sync(self._fd)
+        """What was seen before the call is durable; no effect when nothing was."""
+        with self._syncing:
+            if self._failed is None and self._dirty:
+                self._dirty = False
+                with self._named():
+                    self._disk.sync(self._fd)
+
+    def pin(self, end: End) -> None:
+        """Both slots saw this end, and that is durable: whatever the power leaves, the witness saw no less."""
+        self.see(end)
+        self.see(end)
+        self.sync()
+        if self._failed is not None:
+            raise self._failed
 
     @contextmanager
     def _named(self) -> Iterator[None]:

@@ -1,0 +1,83 @@
+"""The state that replaces collected entries: ranges in an output file of its own, each a msgpack array of entries.
+
+Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.log.body import Location
+from oncegate.ledgers.log.disk import FULL, Disk, padded
+from oncegate.ledgers.log.outputs import located, output_path, read_range
+from oncegate.ledgers.log.segments import NoRoom
+
+PIECE_BYTES = 8 << 20  # read, verified and held at once; an entry larger than this has a range to itself
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(list[bytes])
+
+
+def write_state(disk: Disk, folder: Path, file: tuple[int, int], state: Sequence[bytes]) -> tuple[Location, ...]:
+    """Make the entries durable in a new file, none when there are none. NoRoom: no file is left; OSError."""
+    if not state:
+        return ()
+    path = output_path(folder, file)
+    try:
+        fd = disk.create(path)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise NoRoom(str(error)) from error
+    try:
+        places = _write(disk, fd, file, state)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        disk.unlink(path)
+        raise NoRoom(str(error)) from error
+    else:
+        disk.sync(fd)
+    finally:
+        disk.close(fd)
+    disk.sync_folder(folder)
+    return places
+
+
+def _write(disk: Disk, fd: int, file: tuple[int, int], state: Sequence[bytes]) -> tuple[Location, ...]:
+    places: list[Location] = []
+    end = 0
+    for piece in _pieces(state):
+        data = _encode(piece)
+        disk.write(fd, [data], end)
+        places.append(located(file, end, data))
+        end += padded(len(data))
+    return tuple(places)
+
+
+def _pieces(state: Sequence[bytes]) -> Iterator[list[bytes]]:
+    piece: list[bytes] = []
+    size_bytes = 0
+    for entry in state:
+        if piece and size_bytes + len(entry) > PIECE_BYTES:
+            yield piece
+            piece, size_bytes = [], 0
+        piece.append(entry)
+        size_bytes += len(entry)
+    yield piece
+
+
+def read_state(disk: Disk, folder: Path, places: Sequence[Location]) -> Iterator[bytes]:
+    """The entries, verified. LedgerDamaged."""
+    for place in places:
+        try:
+            yield from _decoder.decode(read_range(disk, folder, place))
+        except FileNotFoundError as error:
+            raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
+        except ValueError as error:
+            raise LedgerDamaged(
+                f"{output_path(folder, place.file)}: the state at byte {place.offset} is not of a format that this "
+                f"version reads ({error}); open it with the version that wrote it"
+            ) from error
