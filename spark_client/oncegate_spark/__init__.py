@@ -1,11 +1,14 @@
 """Spark sink and Python client of the Oncegate gateway.
 
-The client (`Gateway`) needs neither Spark nor anything beyond pyarrow; what needs Spark is imported when it is used.
+The clients (`Gateway`, and `AsyncGateway` for asyncio) need neither Spark nor anything beyond pyarrow; what needs Spark
+is imported when it is used.
 """
 
 from typing import Any
 
-from oncegate_spark.attempt import Attempt, Claimed
+from oncegate_spark.aio import AsyncAttempt, AsyncGateway
+from oncegate_spark.answers import Claimed, Produced, Taken, Topic, Written
+from oncegate_spark.attempt import Attempt
 from oncegate_spark.client import Gateway
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.foreach_batch import foreach_batch
@@ -20,4 +23,18 @@ def register(spark: Any) -> None:
     spark.dataSource.register(OncegateSource)
 
 
-__all__ = ["Attempt", "Claimed", "Gateway", "OncegateError", "Outcome", "foreach_batch", "register"]
+__all__ = [
+    "AsyncAttempt",
+    "AsyncGateway",
+    "Attempt",
+    "Claimed",
+    "Gateway",
+    "OncegateError",
+    "Outcome",
+    "Produced",
+    "Taken",
+    "Topic",
+    "Written",
+    "foreach_batch",
+    "register",
+]

@@ -80,6 +80,11 @@ class Verdicts:
         """Ids that are another's for now (or an earlier call's of ours): to be asked for again in a new call."""
         return _mask(self.data.translate(_OPEN))
 
+    @property
+    def dropped(self) -> pa.BooleanArray:
+        """Ids that are settled without this attempt: written, or earlier in the same request."""
+        return pc.invert(pc.or_(self.may_write, self.open))
+
     def count(self, verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None) -> int:
         (byte,) = _those(verdict, takeover=takeover, own=own, number=number)
         return self.data.count(byte)
@@ -91,6 +96,11 @@ class Verdicts:
     @property
     def takeovers(self) -> int:
         return self.count("GRANTED", takeover=True)
+
+    @property
+    def own(self) -> int:
+        """Ids that this very attempt has written."""
+        return self.count("DUPLICATE", own=True)
 
     @property
     def suppressed(self) -> int:
@@ -183,31 +193,45 @@ def stream(batches: Sequence[pa.RecordBatch]) -> bytes:
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
     """Rows as Arrow streams of about CHUNK_BYTES, never over BODY_BYTES_MAX, each with its number of rows."""
+    return ((body, rows.num_rows) for rows, body in portions(batches))
+
+
+def portions(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[tuple[pa.Table, bytes]]:
+    """As `chunks`: the rows of each beside its bytes, and never more than `rows_max` of them."""
     waiting: list[pa.RecordBatch] = []
-    for batch in batches:
-        if batch.num_rows == 0:
-            continue
-        if waiting and sum(b.nbytes for b in waiting) + batch.nbytes > CHUNK_BYTES:
-            yield from _fitting(waiting)
+    for batch in _pieces(batches, rows_max):
+        size_bytes = sum(one.nbytes for one in waiting) + batch.nbytes
+        count = sum(one.num_rows for one in waiting) + batch.num_rows
+        if waiting and (size_bytes > CHUNK_BYTES or (rows_max is not None and count > rows_max)):
+            yield from _fitting(pa.Table.from_batches(waiting))
             waiting = []
         waiting.append(as_nullable(batch))
     if waiting:
-        yield from _fitting(waiting)
+        yield from _fitting(pa.Table.from_batches(waiting))
 
 
-def _fitting(batches: list[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
-    data, rows = stream(batches), sum(batch.num_rows for batch in batches)
-    if len(data) <= BODY_BYTES_MAX:
-        yield data, rows
+def _pieces(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows_max or max(1, batch.num_rows)):
+            yield batch.slice(start, rows_max or batch.num_rows)
+
+
+def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, bytes]]:
+    body = stream(rows.to_batches())
+    if len(body) <= BODY_BYTES_MAX:
+        yield rows, body
         return
-    if rows == 1:
-        raise Refused(f"one row takes {len(data)} bytes; the gateway takes {BODY_BYTES_MAX} at most", code="TOO_LARGE")
-    if len(batches) > 1:
-        halves = [batches[: len(batches) // 2], batches[len(batches) // 2 :]]
-    else:
-        halves = [[batches[0].slice(0, rows // 2)], [batches[0].slice(rows // 2)]]
-    for half in halves:
-        yield from _fitting(half)
+    if rows.num_rows == 1:
+        raise Refused(f"one row takes {len(body)} bytes; the gateway takes {BODY_BYTES_MAX} at most", code="TOO_LARGE")
+    half = rows.num_rows // 2
+    yield from _fitting(rows.slice(0, half))
+    yield from _fitting(rows.slice(half))
+
+
+def rows_in(body: bytes) -> int:
+    """How many rows an Arrow stream holds; nothing of them is copied."""
+    with pa.ipc.open_stream(body) as reader:
+        return sum(batch.num_rows for batch in reader)
 
 
 def as_nullable(batch: pa.RecordBatch) -> pa.RecordBatch:

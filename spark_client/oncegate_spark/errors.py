@@ -10,6 +10,7 @@
     - BadId                   an id column is missing, of another type, or holds a null or empty id
     - NoIdentity              nothing names this write, so that a retry could not be recognised
     - NotFound                no such namespace, topic or path
+    - OffsetTrimmed           rows below `.low_offset` are gone: the topic's retention dropped them
   + Stopped                 this attempt is over; a person, or whoever owns the retries, must look
     - SecondWrite             one run writes twice to one topic under one name
     - Conflict                other input under a number that is already committed
@@ -18,6 +19,7 @@
     - LedgerBehind            the gateway knows less than it has told us before
     - LostClaim               the claim is unknown or released: unknown
     - BrokenMessages          Spark hands over what no task of ours has written
+    - Unreadable              the gateway answered 200 with what we cannot read: unknown
   + Unsettled               a claim was not brought to its end
     - StillBusy               another attempt holds ids and neither completes nor lets go
     - NotCompleted            the block was left without complete or release: unknown
@@ -84,6 +86,14 @@ class NotFound(Refused):
     pass
 
 
+class OffsetTrimmed(Refused):
+    @property
+    def low_offset(self) -> int:
+        """The lowest offset that is still kept."""
+        low = self.extra.get("low_offset")
+        return low if isinstance(low, int) else 0
+
+
 class Stopped(OncegateError):
     pass
 
@@ -116,6 +126,11 @@ class BrokenMessages(Stopped):
     pass
 
 
+class Unreadable(Stopped):
+    outcome = Outcome.UNKNOWN
+    code = "UNREADABLE"
+
+
 class Unsettled(OncegateError):
     pass
 
@@ -135,6 +150,7 @@ class TaskFailed(OncegateError):
 BY_CODE: dict[str, type[OncegateError]] = {
     "NULL_ID": BadId,
     "NOT_FOUND": NotFound,
+    "OFFSET_TRIMMED": OffsetTrimmed,
     "SECOND_WRITE": SecondWrite,
     "CONFLICT": Conflict,
     "BATCH_FORGOTTEN": BatchForgotten,

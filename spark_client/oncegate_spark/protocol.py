@@ -27,6 +27,7 @@ TRY_MS_MIN, TRY_MS_MAX = (
     30_000,
 )  # one try: a sync under load takes seconds; a lost reply must not cost the deadline
 BACKOFF_MS_FIRST, BACKOFF_MS_MAX = 50, 5_000
+LEASE_MS = 30_000  # the gateway's default, where an answer names no lease
 UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and yet perhaps written
 NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE"})  # says retry, but to whoever owns the batch
 # Refusals that a request which did take effect would not get when repeated.
@@ -124,6 +125,14 @@ class Effort:
         self._tries += 1
         one_try_ms = min(max(self._timeout_ms // 4, TRY_MS_MIN), TRY_MS_MAX)
         return max(1, min(one_try_ms, self._end_ms - now_ms))
+
+    def left_ms(self, now_ms: int) -> int:
+        """What is left for all of the tries."""
+        return max(1, self._end_ms - now_ms)
+
+    def ended(self, end: "Reply | WireFailure", now_ms: int) -> int | None:
+        """A try has ended, in whatever way: `answered` or `failed`."""
+        return self.answered(end, now_ms) if isinstance(end, Reply) else self.failed(end, now_ms)
 
     def failed(self, failure: WireFailure, now_ms: int) -> int:
         """The try ended without an answer; how long to wait before the next. Raises when there is none."""

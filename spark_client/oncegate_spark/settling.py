@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from oncegate_spark import codecs
 from oncegate_spark.attempt import Attempt, Claimed
-from oncegate_spark.errors import BadId, Outcome, StillBusy
+from oncegate_spark.attempt_calls import columns_of, pause_ms
+from oncegate_spark.errors import Outcome
 from oncegate_spark.holding import Holder
 from oncegate_spark.protocol import Watch
 
@@ -67,7 +68,7 @@ class Settler:
 
     def settle(self, batch: pa.RecordBatch) -> None:
         """Return when every row of the batch is done. A bad id is found before any of them is asked for."""
-        columns = self._columns(batch)
+        columns = columns_of(batch, self._id_names)
         self.progress.asked += batch.num_rows
         for start, length in _pieces(columns, 0, batch.num_rows):
             self._settle(batch.slice(start, length), [column.slice(start, length) for column in columns])
@@ -89,12 +90,6 @@ class Settler:
         self.progress.written += self.progress.open  # what was taken over meanwhile is done as well
         self.progress.open = 0
 
-    def _columns(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        try:
-            return codecs.id_columns({name: rows.column(name) for name in self._id_names})
-        except KeyError as error:
-            raise BadId(f"the rows have no column {error}; nothing was written") from error
-
     def _written(self, rows: pa.RecordBatch, claimed: Claimed) -> bool:
         """Write and complete what was granted; False when some of it was taken over, nobody says which."""
         if not self._holder.fresh(claimed) and self._holder.renew(self._attempt.gateway, claimed):
@@ -113,13 +108,7 @@ class Settler:
 
     def _wait(self, watch: Watch, claimed: Claimed) -> None:
         clock = self._attempt.gateway.clock
-        pause_ms = watch.saw(clock.monotonic_ms(), claimed.verdicts.lease_left_ms)
-        if pause_ms is None:
-            raise StillBusy(
-                f"{claimed.verdicts.unsettled} rows are held by another attempt that neither completes them nor lets "
-                "go; they were not written by this one"
-            )
-        clock.sleep_ms(pause_ms)
+        clock.sleep_ms(pause_ms(watch, clock.monotonic_ms(), claimed.verdicts))
 
 
 def _pieces(columns: Sequence[pa.Array], start: int, length: int) -> Iterator[tuple[int, int]]:

@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import os
 import socket
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from oncegate_spark.clock import Clock
@@ -13,18 +14,31 @@ from oncegate_spark.protocol import Reply, Request, WireFailure
 READ_BYTES = 1 << 18
 
 
+@dataclass(frozen=True)
+class Address:
+    """Where a gateway listens. `prefix` stands before every path."""
+
+    secure: bool
+    host: str
+    port: int
+    prefix: str
+
+    @classmethod
+    def of(cls, url: str) -> "Address":
+        """Raises BadOption for what is no address; nothing is asked."""
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise BadOption(f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")')
+        secure = parts.scheme == "https"
+        return cls(secure, parts.hostname, parts.port or (443 if secure else 80), parts.path.rstrip("/"))
+
+
 class Connection:
     """Sends one request at a time; for one thread. A connection inherited over a fork is dropped, not used."""
 
     def __init__(self, url: str, clock: Clock) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise BadOption(f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")')
-        self.address = url
+        self._address = Address.of(url)
         self._clock = clock
-        self._secure = parts.scheme == "https"
-        self._host, self._port = parts.hostname, parts.port
-        self._prefix = parts.path.rstrip("/")
         self._open: http.client.HTTPConnection | None = None
         self._owner = 0
 
@@ -37,7 +51,9 @@ class Connection:
             sent = True
             # A refusal may come before the whole body is sent; it is worth more than the broken pipe.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                connection.request(request.method, self._prefix + request.path, request.body, dict(request.headers))
+                connection.request(
+                    request.method, self._address.prefix + request.path, request.body, dict(request.headers)
+                )
             return self._reply(connection, began_ms, began_ms + timeout_ms)
         except (OSError, http.client.HTTPException) as error:
             self.close()
@@ -57,8 +73,8 @@ class Connection:
         if self._owner != os.getpid():
             self.close()
         if self._open is None:
-            kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-            connection = kind(self._host, self._port, timeout=timeout_ms / 1000)
+            kind = http.client.HTTPSConnection if self._address.secure else http.client.HTTPConnection
+            connection = kind(self._address.host, self._address.port, timeout=timeout_ms / 1000)
             connection.connect()
             self._open, self._owner = connection, os.getpid()
         self._limit(self._open, timeout_ms)
@@ -77,8 +93,7 @@ class Connection:
             raise http.client.IncompleteRead(b"".join(parts), response.length)
         if response.will_close:
             self.close()
-        headers = {name.lower(): value for name, value in response.getheaders()}
-        return Reply(response.status, headers, b"".join(parts), began_ms)
+        return Reply(response.status, lower(response.getheaders()), b"".join(parts), began_ms)
 
     @staticmethod
     def _limit(connection: http.client.HTTPConnection, left_ms: int) -> None:
@@ -87,3 +102,8 @@ class Connection:
         sock: socket.socket | None = connection.sock
         if sock is not None:
             sock.settimeout(left_ms / 1000)
+
+
+def lower(headers: list[tuple[str, str]]) -> dict[str, str]:
+    """Header names in lower case, as a `Reply` has them."""
+    return {name.lower(): value for name, value in headers}

@@ -47,12 +47,12 @@ def test_a_gateway_killed_between_claim_and_complete_is_told_when_it_is_back(pro
 
 def test_a_gateway_that_is_away_for_a_while_costs_time_and_nothing_else(process: GatewayProcess) -> None:
     with Gateway(process.url) as gateway, gateway.attempt() as attempt:
-        assert attempt.produce("t", pa.table({"n": [1]})) == 1
+        assert attempt.produce("t", pa.table({"n": [1]})).rows == 1
         process.kill()
         process.start()
         claimed = attempt.claim(["a"])
         attempt.complete(claimed)
-        assert attempt.produce("t", pa.table({"n": [2]})) == 1
+        assert attempt.produce("t", pa.table({"n": [2]})).rows == 1
         table = gateway.read("t")
     assert table is not None
     assert table.column("n").to_pylist() == [1, 2]

@@ -90,7 +90,7 @@ def test_without_a_gateway_each_way_says_that_nothing_was_written(gateway: Gatew
 
 
 def test_plain_says_what_it_has_written_and_what_is_unknown(gateway: Gateway) -> None:
-    answers = [Answer(body=b'{"rows": 1}'), problem(413, "TOO_LARGE", "fix")]
+    answers = [Answer(body=b'{"rows": 1, "offsets": []}'), problem(413, "TOO_LARGE", "fix")]
     with StubGateway(*answers, otherwise=lambda asked: LOST) as stub:
         write = Write(gateway, None, write="plain", timeoutMs="1000")
         write.way.options = replace(write.options, url=stub.url)

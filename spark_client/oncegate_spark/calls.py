@@ -1,0 +1,264 @@
+"""Every call of the gateway: how its request is written and what its reply means. No I/O; both clients take them."""
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import pyarrow as pa
+
+from oncegate_spark import codecs
+from oncegate_spark.answers import Committed, Offsets, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.codecs import Verdicts
+from oncegate_spark.errors import BadOption, OffsetTrimmed, OncegateError, Unreadable
+from oncegate_spark.ids import Ids, id_columns, listed
+from oncegate_spark.names import Name
+from oncegate_spark.protocol import Reply, Request
+from oncegate_spark.steps import Steps, Tries
+
+Columns = str | Sequence[str]  # names of columns; in a str they are separated by commas, as in Spark's options
+T = TypeVar("T")
+
+FETCH_ROWS = 100_000  # as the gateway's default; fewer come where they are wide
+ALWAYS = frozenset({"write_id"})
+JSON = {"Content-Type": codecs.JSON}
+
+
+class Calls:
+    """The calls to one namespace, as steps. Each raises what `errors` draws."""
+
+    def __init__(self, tries: Tries, namespace: str) -> None:
+        self.tries = tries
+        self._namespace = namespace
+        self._root = f"/v1/namespaces/{quote(namespace, safe='')}"
+
+    def claim(
+        self, token: str, call: int, columns: Sequence[pa.Array], lease_ms: int | None = None
+    ) -> Steps[tuple[Verdicts, int]]:
+        headers = {**_ids_headers(), **_attempt(token, call)}
+        if lease_ms is not None:
+            headers["Oncegate-Lease-Ms"] = str(lease_ms)
+        body, what = codecs.ids_body(columns), f"claim {call} of {token[:8]}"
+        request = self._post("/ids:claim", what, "whether the ids are claimed", headers, body)
+        return self._asked(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
+
+    def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Steps[Settled]:
+        path, what = f"/claims/{quote(claim, safe='')}:{verb}", f"{verb} of claim {claim}"
+        request = self._post(path, what, f"whether the claim is {verb}d")
+
+        def read(reply: Reply) -> Settled:
+            said = json.loads(reply.body)
+            return Settled(said["state"], said["settled"], said["taken_over"], said["lease_ms"], reply.began_ms)
+
+        return self._asked(request, read, timeout_ms)
+
+    def take(self, owner: str, ids: Ids) -> Steps[Taken]:
+        given = listed(ids)
+        columns = id_columns(given)
+        headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe="")}
+        body, what = codecs.ids_body(columns), f"take by {owner}"
+        request = self._post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
+        return self._asked(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
+
+    def produce(
+        self, topic: str, token: str, call: int, body: bytes, id_col: Columns = (), key_col: Columns = ()
+    ) -> Steps[Produced]:
+        ids = column_names(id_col)
+        query = _query("?", id_col=_joined(id_col), key_col=_joined(key_col))
+        headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
+        path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
+        unknown = "whether these rows were written"
+        request = self._post(path, what, unknown, {**headers, **_attempt(token, call)}, body)
+        return self._asked(request, lambda reply: _produced(reply, codecs.rows_in(body) if ids else None))
+
+    def stage(
+        self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()
+    ) -> Steps[Staged]:
+        members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": _joined(key_col)}
+        headers = {"Content-Type": codecs.ARROW, "Content-Digest": codecs.content_digest(body), "Oncegate-Token": token}
+        path, what = f"/batches:stage{_query('?', **members)}", f"stage of chunk {chunk} of {token[:8]} for {name}"
+        request = self._post(path, what, "whether this chunk is staged; it is not published", headers, body)
+
+        def read(reply: Reply) -> Staged:
+            said = json.loads(reply.body)
+            fingerprint = int.from_bytes(bytes.fromhex(said["fingerprint"]), "little")
+            return Staged(said["outcome"] == "COMMITTED", said["rows"], fingerprint)
+
+        return self._asked(request, read)
+
+    def commit(self, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
+        members = ("outcome", "rows", "first_offset", "suppressed_rows", "takeover_rows")
+        body, what = _json({"name": name.members(), **order}), f"commit of {name}"
+        request = self._post("/batches:commit", what, "whether the batch is published", JSON, body)
+
+        def read(reply: Reply) -> Committed:
+            said = json.loads(reply.body)
+            return Committed(**{member: said[member] for member in members}, warning=said.get("warning"))
+
+        return self._asked(request, read)
+
+    def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[None]:
+        body, what = _json({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
+        request = self._post("/batches:abort", what, "whether the stages are dropped", JSON, body)
+        return self._asked(request, _nothing, timeout_ms)
+
+    def create_namespace(self, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> Steps[None]:
+        return self._put(
+            "", f"namespace {self._namespace}", horizon_ms=horizon_ms, auto_create_topics=auto_create_topics
+        )
+
+    def create_topic(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        schema: pa.Schema | None = None,
+    ) -> Steps[None]:
+        return self._put(
+            _topic_path(topic),
+            f"topic {topic}",
+            partitions=partitions,
+            retention_ms=retention_ms,
+            retention_bytes=retention_bytes,
+            schema_ipc=None if schema is None else base64.b64encode(schema.serialize().to_pybytes()).decode(),
+        )
+
+    def topic(self, topic: str) -> Steps[Topic]:
+        return self._looked(_topic_path(topic), f"look at topic {topic}", _topic)
+
+    def fetch(
+        self, topic: str, offset: int, max_rows: int, partition: int, columns: Columns | None = None
+    ) -> Steps[tuple[pa.Table | None, int]]:
+        query = _query("?", offset=str(offset), max_rows=str(max_rows), columns=_joined(columns or ()))
+        path = f"{_topic_path(topic)}/partitions/{partition}/records{query}"
+        return self._looked(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
+
+    def read(self, topic: str, columns: Columns | None = None) -> Steps[pa.Table | None]:
+        """All rows that are there when it is asked, partition by partition."""
+        known = yield from self.topic(topic)
+        parts: list[pa.Table] = []
+        for partition, (low, high) in enumerate(zip(known.low_offsets, known.high_offsets, strict=True)):
+            parts += yield from self._partition(topic, partition, low, high, columns)
+        return pa.concat_tables(parts) if parts else None
+
+    def _partition(
+        self, topic: str, partition: int, offset: int, high: int, columns: Columns | None
+    ) -> Steps[list[pa.Table]]:
+        parts: list[pa.Table] = []
+        while offset < high:
+            try:
+                table, following = yield from self.fetch(
+                    topic, offset, min(FETCH_ROWS, high - offset), partition, columns
+                )
+            except OffsetTrimmed as gone:  # retention has dropped rows since we looked: what is left is all there is
+                table, following = None, gone.low_offset
+            if following <= offset:
+                break
+            offset = following
+            if table is not None:
+                parts.append(table)
+        return parts
+
+    def describe(self) -> Steps[dict[str, Any]]:
+        return self._looked("", f"look at namespace {self._namespace}", _members)
+
+    def explain(self, *columns: str) -> Steps[dict[str, Any]]:
+        query = urlencode([("id", column) for column in columns])
+        return self._looked(f"/ids:explain?{query}", "explain", _members)
+
+    def _put(self, path: str, made: str, **given: object) -> Steps[None]:
+        said = {name: value for name, value in given.items() if value is not None}
+        headers, body = (JSON, _json(said)) if said else ({}, b"")
+        unknown = f"whether the {made.split()[0]} exists now, with these settings"
+        return self._asked(Request("PUT", self._root + path, f"create {made}", unknown, headers, body), _nothing)
+
+    def _post(
+        self, path: str, what: str, unknown: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Request:
+        return Request("POST", self._root + path, what, unknown, headers or {}, body)
+
+    def _looked(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:
+        request = Request("GET", self._root + path, what, "nothing; it only reads", {"Accept": accept})
+        return self._asked(request, read)
+
+    def _asked(self, request: Request, read: Callable[[Reply], T], timeout_ms: int | None = None) -> Steps[T]:
+        reply = yield from self.tries.of(request, timeout_ms)
+        try:
+            return read(reply)
+        except (ValueError, KeyError, TypeError, pa.ArrowException, OncegateError) as error:
+            raise Unreadable(
+                f"{request.what}: what {self.tries.address} answered cannot be read ({type(error).__name__}: {error}); "
+                f"is one of them older? unknown: {request.unknown}"
+            ) from error
+
+
+def column_names(columns: Columns) -> tuple[str, ...]:
+    """Raises BadOption for a name that cannot be sent: the gateway separates names by commas."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    found = tuple(name.strip() if isinstance(columns, str) else name for name in names)
+    if any("," in name or not name for name in found) and columns:
+        raise BadOption(f"{columns!r}: a column's name is not empty and has no comma in it; nothing was written")
+    return found if columns else ()
+
+
+def _joined(columns: Columns) -> str:
+    return ",".join(column_names(columns))
+
+
+def _query(before: str, **given: str) -> str:
+    """What is empty is left out, except where the gateway wants to see it."""
+    said = {name: value for name, value in given.items() if value or name in ALWAYS}
+    return before + urlencode(said) if said else ""
+
+
+def _topic_path(topic: str) -> str:
+    return f"/topics/{quote(topic, safe='')}"
+
+
+def _json(said: Mapping[str, object]) -> bytes:
+    return json.dumps(said).encode()
+
+
+def _attempt(token: str, call: int) -> dict[str, str]:
+    return {"Oncegate-Token": token, "Oncegate-Call": str(call)}
+
+
+def _ids_headers() -> dict[str, str]:
+    return {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED}
+
+
+def _nothing(reply: Reply) -> None:
+    """Being answered is all there is to know."""
+
+
+def _members(reply: Reply) -> dict[str, Any]:
+    return dict(json.loads(reply.body))
+
+
+def _produced(reply: Reply, asked: int | None) -> Produced:
+    """`asked`: how many rows were sent with ids; None without."""
+    if asked is None:
+        said = json.loads(reply.body)
+        offsets = [
+            Offsets(one["partition"], one["first_offset"], one.get("rows", said["rows"])) for one in said["offsets"]
+        ]
+        return Produced(int(said["rows"]), tuple(offsets))
+    ranges = [one for one in reply.headers["oncegate-offsets"].split(",") if one.strip()]
+    offsets = [Offsets(*(int(number) for number in one.split(":"))) for one in ranges]
+    return Produced(sum(one.rows for one in offsets), tuple(offsets), Verdicts.read(reply.body, asked))
+
+
+def _topic(reply: Reply) -> Topic:
+    said = json.loads(reply.body)
+    ipc = said.get("schema_ipc")
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(ipc))) if ipc else None
+    ends = tuple(said["low_offsets"]), tuple(said["high_offsets"])
+    return Topic(said["topic"], schema, *ends, said.get("retention_ms", 0), said.get("retention_bytes", 0))
+
+
+def _fetched(reply: Reply) -> tuple[pa.Table | None, int]:
+    following = int(reply.headers["oncegate-next-offset"])
+    table = pa.ipc.open_stream(reply.body).read_all() if reply.body else None
+    return (table if table is not None and table.num_rows else None), following
