@@ -1,135 +1,113 @@
-"""How each cell of the two tables is reached, and what it must answer: written by hand, not read from the tables."""
+"""How each cell of the tables of free ids is reached, and what it must answer: written by hand, not read from them."""
 
 from collections.abc import Callable
 
-from oncegate.core import decisions
-from oncegate.core.decisions import Asker, ClaimState, Effect, IdState, Verb
+from oncegate.core.decisions import Asker, IdState
 from oncegate.index.claims import Asked, Widths
-from tests.index.driver import LEASE_MS, Answer, Driver, fingerprints, name
+from tests.index.driver import LEASE_MS, Answer, name
+from tests.index.verbs import VerbDriver
 
-ID, ELSE = 5, 6
+Cells = dict[tuple[IdState, Asker], tuple[str, int]]
+
+ID, ELSE, MORE = 5, 6, 7
 LEFT_MS = 400
+LONG_AFTER_MS = 1_000_000
 
-BUSY = ("BUSY", 0)
-BUSY_LIVE = ("BUSY", LEFT_MS)
-EXPECTED_CLAIM: dict[tuple[IdState, Asker], tuple[str, int]] = {
-    (IdState.ABSENT, Asker.SAME_CLAIM): BUSY,
-    (IdState.ABSENT, Asker.REPEAT): BUSY,
-    (IdState.ABSENT, Asker.SAME_TOKEN): ("GRANTED", 0),
-    (IdState.ABSENT, Asker.OTHER): ("GRANTED", 0),
-    (IdState.CLAIMED_LIVE, Asker.SAME_CLAIM): ("GRANTED", 0),
-    (IdState.CLAIMED_LIVE, Asker.REPEAT): BUSY_LIVE,
-    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN): ("SAME+OF_CALL", 1),
-    (IdState.CLAIMED_LIVE, Asker.OTHER): BUSY_LIVE,
-    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): ("GRANTED", 0),
-    (IdState.CLAIMED_OVER, Asker.REPEAT): BUSY,
-    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN): ("GRANTED+TAKEOVER", 0),
-    (IdState.CLAIMED_OVER, Asker.OTHER): ("GRANTED+TAKEOVER", 0),
-    (IdState.DONE, Asker.SAME_CLAIM): ("DUPLICATE+OWN", 0),
-    (IdState.DONE, Asker.REPEAT): ("DUPLICATE", 0),
-    (IdState.DONE, Asker.SAME_TOKEN): ("DUPLICATE+OWN", 0),
-    (IdState.DONE, Asker.OTHER): ("DUPLICATE", 0),
+GRANTED, TAKEOVER, SAME = ("GRANTED", 0), ("GRANTED+TAKEOVER", 0), ("SAME+OF_CALL", 1)
+BUSY, BUSY_LIVE = ("BUSY", 0), ("BUSY", LEFT_MS)
+DUPLICATE, OWN = ("DUPLICATE", 0), ("DUPLICATE+OWN", 0)
+
+# In the order of Asker: same claim, repeat, same token, other.
+EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
+    "claim": {
+        IdState.ABSENT: (BUSY, BUSY, GRANTED, GRANTED),
+        IdState.CLAIMED_LIVE: (GRANTED, BUSY_LIVE, SAME, BUSY_LIVE),
+        IdState.CLAIMED_OVER: (GRANTED, BUSY, TAKEOVER, TAKEOVER),
+        IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
+    },
+    "produce": {
+        IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
+        IdState.CLAIMED_LIVE: (SAME, BUSY_LIVE, SAME, BUSY_LIVE),
+        IdState.CLAIMED_OVER: (TAKEOVER, TAKEOVER, TAKEOVER, TAKEOVER),
+        IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
+    },
+    "take": {
+        IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
+        IdState.CLAIMED_LIVE: (BUSY_LIVE, BUSY_LIVE, BUSY_LIVE, BUSY_LIVE),
+        IdState.CLAIMED_OVER: (TAKEOVER, TAKEOVER, TAKEOVER, TAKEOVER),
+        IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.TAKEN: (GRANTED, DUPLICATE, GRANTED, DUPLICATE),
+    },
 }
-AGAIN = {(IdState.CLAIMED_LIVE, Asker.SAME_CLAIM), (IdState.CLAIMED_OVER, Asker.SAME_CLAIM)}
-FRESH = {(IdState.ABSENT, Asker.SAME_TOKEN), (IdState.ABSENT, Asker.OTHER)}
-TAKEN = {(IdState.CLAIMED_OVER, Asker.SAME_TOKEN), (IdState.CLAIMED_OVER, Asker.OTHER)}
-
-EXPECTED_SETTLE: dict[tuple[Verb, ClaimState], Effect] = {
-    (Verb.RENEW, ClaimState.OPEN): Effect.EXTEND,
-    (Verb.RENEW, ClaimState.DONE): Effect.NOTHING,
-    (Verb.RENEW, ClaimState.RELEASED): Effect.REFUSE_RELEASED,
-    (Verb.RENEW, ClaimState.UNKNOWN): Effect.REFUSE_UNKNOWN,
-    (Verb.COMPLETE, ClaimState.OPEN): Effect.MARK_DONE,
-    (Verb.COMPLETE, ClaimState.DONE): Effect.NOTHING,
-    (Verb.COMPLETE, ClaimState.RELEASED): Effect.REFUSE_RELEASED,
-    (Verb.COMPLETE, ClaimState.UNKNOWN): Effect.REFUSE_UNKNOWN,
-    (Verb.RELEASE, ClaimState.OPEN): Effect.FREE,
-    (Verb.RELEASE, ClaimState.DONE): Effect.NOTHING,
-    (Verb.RELEASE, ClaimState.RELEASED): Effect.NOTHING,
-    (Verb.RELEASE, ClaimState.UNKNOWN): Effect.REFUSE_UNKNOWN,
+# Granted without an entry: what is already the asker's. Every other GRANTED is new, in `fresh` or `taken`.
+AGAIN = {
+    ("claim", IdState.CLAIMED_LIVE, Asker.SAME_CLAIM),
+    ("claim", IdState.CLAIMED_OVER, Asker.SAME_CLAIM),
+    ("take", IdState.TAKEN, Asker.SAME_CLAIM),
+    ("take", IdState.TAKEN, Asker.SAME_TOKEN),
 }
 
 
-def reach_claim(cell: tuple[IdState, Asker], widths: Widths, compiled: bool) -> tuple[Driver, Callable[[], Asked]]:
+def reach(
+    verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool
+) -> tuple[VerbDriver, Callable[[], Asked]]:
     """An index in which ID is in the cell's state, and the request of the cell's asker for it alone."""
     state, asker = cell
-    driver = Driver(widths, compiled)
+    driver = VerbDriver(widths, compiled)
     # The repeat's own call: it asked for ID too, which a stranger held, and was granted ELSE.
-    held_first = _claimed_by(driver, "holder", [ID])
-    driver.claim("repeat", 1, [ID, ELSE])
-    if state is IdState.ABSENT:
-        driver.release(held_first.claim)
-        if asker in (Asker.REPEAT, Asker.OTHER):
-            driver.index.sweep(driver.now_ms)
-    elif state is IdState.DONE:
-        driver.complete(held_first.claim)
+    guard = driver.claim("guard", 1, [ID])
+    driver.does("produce" if verb == "produce" else "claim", "repeat", 1, [ID, ELSE])
+    driver.release(guard.claim)
+    holder_call = _bring(driver, verb, state)
+    if state is IdState.ABSENT and asker in (Asker.REPEAT, Asker.OTHER):
+        driver.index.sweep(driver.now_ms)
     driver.now_ms += LEASE_MS if state is IdState.CLAIMED_OVER else LEASE_MS - LEFT_MS
+    # Nobody who takes repeats a call: these two columns are asked of the kernel itself.
+    if verb == "take" and asker in (Asker.SAME_CLAIM, Asker.REPEAT):
+        token, call = ("holder", holder_call) if asker is Asker.SAME_CLAIM else ("repeat", 1)
+        ids = driver.fingerprints([ID])
+        return driver, lambda: driver.index._decide("take", name(token), call, name("claim"), ids, driver.now_ms)
+    of_holder = [ID] if holder_call else [MORE]
     return driver, {
-        Asker.SAME_CLAIM: lambda: driver.ask("holder", 1, [ID]),
-        Asker.REPEAT: lambda: driver.ask("repeat", 1, [ID, ELSE], asks=[ID]),
-        Asker.SAME_TOKEN: lambda: driver.ask("holder", 2, [ID]),
-        Asker.OTHER: lambda: driver.ask("stranger", 1, [ID]),
+        Asker.SAME_CLAIM: lambda: driver.asks(verb, "holder", holder_call, of_holder, only=[ID]),
+        Asker.REPEAT: lambda: driver.asks(verb, "repeat", 1, [ID, ELSE], only=[ID]),
+        Asker.SAME_TOKEN: lambda: driver.asks(verb, "holder", 2, [ID]),
+        Asker.OTHER: lambda: driver.asks(verb, "stranger", 1, [ID]),
     }[asker]
 
 
-def _claimed_by(driver: Driver, token: str, ids: list[int]) -> Answer:
-    answer = driver.claim(token, 1, ids)
-    assert answer.words == ["GRANTED"] * len(ids)
-    return answer
+def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
+    """Bring ID into a state by "holder", the way this verb does where it can; the call that holds it."""
+    if state is IdState.TAKEN:
+        # An owner has no call, which its row tells as call 0; that call has to be a known one.
+        driver.does("claim" if verb == "take" else verb, "holder", 0, [MORE])
+        driver.does("take", "holder", 0, [ID])
+        return 0
+    if verb == "produce" and state in (IdState.ABSENT, IdState.DONE):
+        driver.does("produce", "holder", 1, [ID])
+        if state is IdState.ABSENT:
+            driver.retire(LONG_AFTER_MS)
+        return 1
+    answer = driver.claim("holder", 1, [ID])
+    if state is IdState.ABSENT:
+        driver.release(answer.claim)
+    elif state is IdState.DONE:
+        driver.complete(answer.claim)
+    return 1
 
 
-def check_claim_cell(cell: tuple[IdState, Asker], widths: Widths, compiled: bool) -> None:
+def check_cell(verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool) -> None:
     """AssertionError or KeyError unless the table in force answers this cell as written here."""
-    driver, ask = reach_claim(cell, widths, compiled)
-    asked = ask()
-    assert Answer(asked, None, None).verdicts == [EXPECTED_CLAIM[cell]]
-    assert asked.again == (cell in AGAIN)
-    assert (len(asked.fresh), len(asked.taken)) == (int(cell in FRESH), int(cell in TAKEN))
+    state, asker = cell
+    driver, ask = reach(verb, cell, widths, compiled)
+    asked, expected = ask(), EXPECTED[verb][state][asker]
+    again = (verb, state, asker) in AGAIN
+    assert Answer(asked, None, None).verdicts == [expected]
+    assert asked.again == again
+    assert (len(asked.fresh), len(asked.taken)) == (int(expected == GRANTED and not again), int(expected == TAKEOVER))
     before = driver.index.snapshot()
     driver.index.sweep(driver.now_ms)
-    assert Answer(ask(), None, None).verdicts == [EXPECTED_CLAIM[cell]], "a sweep changed the answer"
+    assert Answer(ask(), None, None).verdicts == [expected], "a sweep changed the answer"
     assert driver.index.snapshot() == before
-
-
-def reach_settle(state: ClaimState, widths: Widths, compiled: bool) -> tuple[Driver, bytes]:
-    """An index and a claim of ID and ELSE in that state, its lease over."""
-    driver = Driver(widths, compiled)
-    claim = _claimed_by(driver, "holder", [ID, ELSE]).claim
-    assert claim is not None
-    if state is ClaimState.DONE:
-        driver.complete(claim)
-    elif state is ClaimState.RELEASED:
-        driver.release(claim)
-    driver.now_ms += LEASE_MS
-    return driver, claim if state is not ClaimState.UNKNOWN else name("nobody's")
-
-
-def check_settle_cell(cell: tuple[Verb, ClaimState], widths: Widths, compiled: bool) -> None:
-    """AssertionError or KeyError unless the table in force settles this cell as written here, ids and all."""
-    verb, state = cell
-    driver, claim = reach_settle(state, widths, compiled)
-    view = driver.index.view(claim, driver.now_ms)
-    assert view.state is state
-    effect = decisions.SETTLE[verb, view.state].effect
-    assert effect is EXPECTED_SETTLE[cell]
-    if effect is Effect.EXTEND:
-        driver.index.renew(claim, driver.now_ms)
-    elif effect is Effect.MARK_DONE:
-        driver.complete(claim)
-    elif effect is Effect.FREE:
-        driver.release(claim)
-    states = {driver.index.explain(fp.tobytes(), driver.now_ms).state for fp in fingerprints([ID, ELSE])}
-    assert states == {_STATE_AFTER.get(effect, _STATE_BEFORE[state])}
-
-
-_STATE_AFTER = {
-    Effect.EXTEND: IdState.CLAIMED_LIVE,
-    Effect.MARK_DONE: IdState.DONE,
-    Effect.FREE: IdState.ABSENT,
-}
-_STATE_BEFORE = {
-    ClaimState.OPEN: IdState.CLAIMED_OVER,
-    ClaimState.DONE: IdState.DONE,
-    ClaimState.RELEASED: IdState.ABSENT,
-    ClaimState.UNKNOWN: IdState.CLAIMED_OVER,
-}

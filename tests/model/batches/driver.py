@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from oncegate.core.entries import Name
 from oncegate.core.errors import OncegateError, Retryable, Stop
 from oncegate.engine.requests import AbortAsk, CommitAnswer, CommitAsk, StageAnswer, StageAsk, Winner
-from tests.model.batches.rows import Item, merged, pack, sha256
+from tests.model.batches.rows import Item, merged, pack, print_of, sha256
 
 if TYPE_CHECKING:
     from tests.model.batches.world import World
@@ -101,7 +101,8 @@ class Driver:
         prints = []
         for number, chunk in enumerate(chunks):
             rows = pack(chunk)
-            request = Request("stage", StageAsk(self.batch_name, self.owner, token, number, sha256(rows), rows))
+            ask = StageAsk(self.batch_name, self.owner, token, number, sha256(rows), rows, print_of(chunk))
+            request = Request("stage", ask)
             reply = yield request
             if not isinstance(reply, StageAnswer):
                 reply = yield request

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any
 
-from oncegate.core.entries import Entry, decode
+from oncegate.core.encoding import decode, encode
+from oncegate.core.entries import Entry, NamespaceSet, TopicCreated
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
@@ -21,9 +22,10 @@ from oncegate.index.batches import BatchIndex
 from oncegate.index.topics import TopicIndex
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
-from tests.model.batches.rows import Item, ItemPrints, unpack
+from tests.model.batches.rows import Item, unpack
 
 LIMITS = Limits()
+PARTITIONS = 2
 
 
 class Broken(Exception):
@@ -36,6 +38,9 @@ class Broken(Exception):
 
 class BatchShard:
     """What `ShardIndex` is, without free ids."""
+
+    claims = types.SimpleNamespace(wall_ms=0)
+    settings = NamespaceSet(0, 1, 0)
 
     def __init__(self) -> None:
         self.batches = BatchIndex()
@@ -116,13 +121,18 @@ class Call:
 
 
 class Gateway:
-    """Stage, commit and abort as shipped. `copies` counts what readers can see, by source row and write."""
+    """Stage, commit and abort as shipped, over one topic of two partitions.
+
+    `copies` counts what readers can see, by source row and write.
+    """
 
     def __init__(self, clock: FakeClock, random: Callable[[int], bytes], observer: Any) -> None:
         self._clock, self._random, self._observer = clock, random, observer
-        self.entries: list[bytes] = []
+        self.entries: list[bytes] = [encode(TopicCreated("topic", PARTITIONS, b"", 0, 0, 0))]
         self.replayed = BatchShard()
+        self.replayed.apply(1, decode(self.entries[0]), 0)
         self.copies: Counter[tuple[int, int]] = Counter()
+        self._high_offsets: Counter[int] = Counter()
         self._waiting: dict[bytes, tuple[Item, ...]] = {}
         self._calls: list[Call] = []
         self._start()
@@ -136,7 +146,7 @@ class Gateway:
         journal = Journal("model", self.index, committer, self._clock, self._observer, LIMITS, self._random)
         self._stages = Stages(journal, lambda: (1, 1))
         ledger: Any = None
-        self._staging = Staging(journal, Topics(journal, ledger), self._stages, ItemPrints())
+        self._staging = Staging(journal, Topics(journal, ledger), self._stages)
         self._compare("a start")
 
     def call(self, verb: str, ask: object) -> Call:
@@ -161,7 +171,7 @@ class Gateway:
                 self._write(output)
         self.committer.durable_position = len(self.entries)
         self._compare("a flush")
-        if self._waiting.keys() != {r for _, stage in self.index.batches.all_stages() for r in stage.range_ids}:
+        if self._waiting.keys() != self._staged_ranges():
             raise Broken("LEAK", "what waits on disk is not what is staged")
         for call in self._waiters():
             if call.rests_on <= len(self.entries):
@@ -185,6 +195,9 @@ class Gateway:
             call.die()
         self._start()
 
+    def _staged_ranges(self) -> set[bytes]:
+        return {part.range_id for _, stage in self.index.batches.all_stages() for part in stage.parts}
+
     def _waiters(self) -> list[Call]:
         calls, self._calls = self._calls, []
         return calls
@@ -194,11 +207,18 @@ class Gateway:
             case WriteRange():
                 self._waiting[output.range_id] = unpack(output.data)
             case PublishRanges():
-                for range_id in output.range_ids:
-                    self.copies.update((number, write) for number, write, _ in self._waiting.pop(range_id))
+                self._publish(output)
             case DropRanges():
                 for range_id in output.range_ids:
                     del self._waiting[range_id]
+
+    def _publish(self, output: PublishRanges) -> None:
+        if output.first_offset != self._high_offsets[output.partition]:
+            raise Broken("OFFSETS", f"partition {output.partition} has a hole, or an offset twice")
+        for range_id in output.range_ids:
+            items = self._waiting.pop(range_id)
+            self._high_offsets[output.partition] += len(items)
+            self.copies.update((number, write) for number, write, _ in items)
 
     def _compare(self, when: str) -> None:
         if self.index.state() != self.replayed.state():

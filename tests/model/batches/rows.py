@@ -4,12 +4,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
 
 import pyarrow as pa
 
 from oncegate.engine.requests import Rows
-from oncegate.index.rowprints import RowFingerprinter
 
 # (number of the source row, write within the batch, salt of a plan that is not deterministic)
 Item = tuple[int, int, str]
@@ -22,14 +20,9 @@ def _print_of(item: Item) -> int:
     return int.from_bytes(hashlib.blake2b(repr(item).encode(), digest_size=16).digest(), "little")
 
 
-class ItemPrints(RowFingerprinter):
-    """Keyless: the sum modulo 2^128 of a hash of each item."""
-
-    def __init__(self) -> None:
-        """No key."""
-
-    def of_batch(self, batch: Any) -> bytes:
-        return (sum(map(_print_of, batch)) % (1 << 128)).to_bytes(16, "little")
+def print_of(items: Iterable[Item]) -> bytes:
+    """The sum modulo 2^128 of a hash of each item, as a door would compute it of the rows."""
+    return (sum(map(_print_of, items)) % (1 << 128)).to_bytes(16, "little")
 
 
 def pack(items: Sequence[Item]) -> Rows:
