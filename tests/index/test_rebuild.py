@@ -6,7 +6,8 @@ import random
 import pytest
 
 from oncegate.core.decisions import ClaimState
-from oncegate.core.entries import Claimed, Completed, Entry, Probe, Released, decode, encode
+from oncegate.core.encoding import decode, encode
+from oncegate.core.entries import Claimed, Completed, Entry, Probe, Released
 from oncegate.index.claims import ClaimIndex, Widths
 from oncegate.index.rebuild import rebuild
 from tests.index.driver import LEASE_MS, NARROW, Driver, name

@@ -9,14 +9,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
-from oncegate.core.decisions import Action, ClaimState, IdState, claim_actions
-from oncegate.core.entries import Claimed, Completed, Released
+from oncegate.core.decisions import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, ClaimState, IdState, actions
+from oncegate.core.entries import Claimed, Completed, Entry, Produced, Released, Retired, Taken
 from oncegate.core.errors import Overloaded, TokenReused
 from oncegate.core.verdicts import Flag, Verdict
-from oncegate.index.kernels import COMPILED, NO_ROW, PLAIN, SAME_INDEX, U8, U32, U64, Answers, Kernels, Question, Rules
+from oncegate.index.answers import Asked, ClaimView, Explained
+from oncegate.index.grants import NO_CLAIM, NO_TOPIC, Grant, grant_of
+from oncegate.index.kernels import (
+    COMPILED,
+    I64,
+    NO_ROW,
+    PLAIN,
+    SAME_INDEX,
+    TAKEN,
+    U8,
+    U32,
+    U64,
+    Answers,
+    Kernels,
+    Question,
+    Rules,
+)
 from oncegate.index.known import Known, KnownClaims
-from oncegate.index.rows import DONE, LIVE, OPEN, RELEASED, ROWS_PER_CLAIM, Rows, words
+from oncegate.index.rows import DONE, LIVE, OPEN, RELEASED, ROWS_PER_CLAIM, UNKNOWN, Rows, words
 from oncegate.index.table import Table
 
 __all__ = ["SAME_INDEX", "Asked", "ClaimIndex", "ClaimView", "Explained", "Undo", "Widths", "warm_up"]
@@ -45,50 +62,9 @@ class Widths:
     capacity: int = 1024
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What `apply` of a claim would mean; n elements, in the order asked.
-
-    actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: of_index, of_call or lease_left_ms where the
-    verdict has one. fresh, taken: shape (k, 2), for the entry. again: an id is granted again, so renew the claim.
-    claim: of the remembered (token, call). rests_on: the highest position a verdict other than BUSY rests on, or 0.
-    """
-
-    actions: U8
-    verdicts: U8
-    numbers: U32
-    fresh: U64
-    taken: U64
-    again: bool
-    claim: bytes | None
-    rests_on: int
-
-
-@dataclass(frozen=True)
-class ClaimView:
-    """`granted` ids, of which `named` still are the claim's (or were when it was settled): the rest was taken over."""
-
-    state: ClaimState
-    granted: int = 0
-    named: int = 0
-    token: bytes = b""
-    lease_ms: int = 0
-    lease_left_ms: int = 0
-    position: int = 0
-
-
-@dataclass(frozen=True)
-class Explained:
-    """What is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done."""
-
-    state: IdState
-    claim: bytes | None = None
-    token: bytes | None = None
-    call: int = 0
-    lease_left_ms: int = 0
-    position: int = 0
-    wall_ms: int = 0
-    takeover: bool = False
+def _rules(table: dict[tuple[IdState, Asker], Cell]) -> Rules:
+    verdicts = [_VERDICTS[action] for action in Action]
+    return Rules(np.array(list(actions(table)), np.uint8), np.array(verdicts, np.uint8))
 
 
 @dataclass
@@ -100,53 +76,63 @@ class Undo:
     known: tuple[Known | None, bytes | None] | None = None
     puts: list[tuple[int, U64, U32, int]] = field(default_factory=list)
     settled: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
-    pinned: Sequence[int] = ()
+    retired: tuple[NDArray[np.intp], U8, I64] | None = None
+    pinned: Sequence[int] | NDArray[np.intp] = ()
 
 
 class ClaimIndex:
-    """`takeovers`: ids ever granted by takeover. `open_claims`: those that hold ids. `ids`: held or done."""
+    """`takeovers`: ids ever granted by takeover. `open_claims`: those that hold ids. `ids`: held, done or taken.
+
+    wall_ms: the latest time in any entry; the ledger's clock never goes back behind it.
+    """
 
     def __init__(self, widths: Widths = Widths(), compiled: bool = True) -> None:
         self._kernels: Kernels = COMPILED if compiled else PLAIN
         self._rows = Rows(widths.row_bits)
         self._table = Table(self._rows, self._kernels, widths.tag_bits, widths.capacity)
         self._known = KnownClaims(self._rows)
-        self._rules = Rules(
-            np.array(list(claim_actions()), np.uint8), np.array([_VERDICTS[action] for action in Action], np.uint8)
-        )
+        self._rules = {"claim": _rules(CLAIM), "produce": _rules(PRODUCE), "take": _rules(TAKE)}
+        self._topics: list[str] = []
         self.takeovers = 0
         self.open_claims = 0
         self.ids = 0
+        self.wall_ms = 0
 
-    def ask(self, token: bytes, call: int, digest: bytes, ids: U64, now_ms: int) -> Asked:
-        """What each of `ids`, shape (n, 2), is answered now. No effect.
+    def ask(self, token: bytes, call: int, digest: bytes, ids: U64, now_ms: int, verb: str = "claim") -> Asked:
+        """What each of `ids`, shape (n, 2), is answered now; `verb`: claim or produce. No effect.
 
         Raises TokenReused: this (token, call) is remembered with another digest.
         """
-        ids = _own(ids)
         found = self._known.find(token, call, now_ms)
         if found is not None and found[1].digest != digest:
             raise TokenReused("this token and call were used with other ids: a new request needs a new call")
+        return self._decide(verb, token, call, found[0] if found is not None else None, ids, now_ms)
+
+    def ask_take(self, owner: bytes, ids: U64, now_ms: int) -> Asked:
+        """What each of `ids`, shape (n, 2), is answered when this owner takes it. No effect."""
+        return self._decide("take", owner, 0, None, ids, now_ms)
+
+    def _decide(self, verb: str, token: bytes, call: int, claim: bytes | None, ids: U64, now_ms: int) -> Asked:
+        ids, n = _own(ids), len(ids)
         first, second = words(token)
-        question = Question(first, second, call, found is not None, now_ms, self._table.tag_mask)
-        n = len(ids)
+        question = Question(first, second, call, claim is not None, now_ms, self._table.tag_mask)
         answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
         seen = np.full(1 << (2 * n).bit_length(), -1, np.int32)
         rests_on, again = self._kernels.decide(
-            self._table.slots, self._rows.holders, self._rules, question, ids, seen, answers
+            self._table.slots, self._rows.holders, self._rules[verb], question, ids, seen, answers
         )
         return Asked(
             *answers,
             fresh=ids[answers.actions == _GRANT],
             taken=ids[answers.actions == _TAKE_OVER],
             again=bool(again),
-            claim=None if found is None else found[0],
+            claim=claim,
             rests_on=int(rests_on),
         )
 
-    def make_room(self, ids: int, now_ms: int) -> None:
-        """Sweep and grow so that one claim of `ids` ids can be applied. No answer changes by it, but for one case:
-        when rows run out, settled claims are forgotten before their time.
+    def make_room(self, ids: int, now_ms: int, entries: int = 1) -> None:
+        """Sweep and grow so that entries of `ids` ids in all can be applied. No answer changes by it, but for one
+        case: when rows run out, settled claims are forgotten before their time.
 
         Raises Overloaded: no row is free, and every one is needed.
         """
@@ -155,38 +141,47 @@ class ClaimIndex:
             self._known.forget_old(now_ms)
             self._table.make_room(ids)
             rows.reclaim()
-        if rows.free >= ROWS_PER_CLAIM:
+        wanted = ROWS_PER_CLAIM * entries
+        if rows.free >= wanted:
             return
         if rows.can_grow and self._table.used > _SLOTS_PER_ROW * rows.capacity:
             rows.grow()
             return
         self.sweep(now_ms)
-        while rows.can_grow and rows.free < max(ROWS_PER_CLAIM, rows.capacity // 4):
+        while rows.can_grow and rows.free < max(wanted, rows.capacity // 4):
             rows.grow()
-        if rows.free < ROWS_PER_CLAIM:
-            self._known.forget_unnamed(max(ROWS_PER_CLAIM, int(rows.capacity * _ROWS_KEPT_FREE)))
-        if rows.free < ROWS_PER_CLAIM:
+        if rows.free < wanted:
+            self._known.forget_unnamed(max(wanted, int(rows.capacity * _ROWS_KEPT_FREE)))
+        if rows.free < wanted:
             raise Overloaded(f"all {rows.capacity} rows hold claims that are open or done; nothing was written")
 
-    def apply(self, position: int, entry: Claimed | Completed | Released, now_ms: int) -> Undo:
-        """Fold one entry in. Its rows stay pinned until the Undo is settled or undone.
+    def apply(self, position: int, entry: Entry, now_ms: int) -> Undo | None:
+        """Fold one entry in; None when it is about no ids. Its rows stay pinned until the Undo is settled or undone.
 
         Raises Overloaded, before any effect, only where `make_room` would.
         """
-        if isinstance(entry, Claimed):
-            return self._grant(position, entry, now_ms)
-        return self._settle(position, entry, DONE if isinstance(entry, Completed) else RELEASED, now_ms)
+        if isinstance(entry, Claimed | Taken):
+            return self._grant(position, grant_of(entry), now_ms)
+        if isinstance(entry, Produced) and (entry.fresh or entry.taken):
+            return self._grant(position, grant_of(entry, self._topic(entry.topic)), now_ms)
+        if isinstance(entry, Completed | Released):
+            return self._settle(position, entry, DONE if isinstance(entry, Completed) else RELEASED, now_ms)
+        return self._retire(position, entry) if isinstance(entry, Retired) else None
 
-    def _grant(self, position: int, entry: Claimed, now_ms: int) -> Undo:
-        fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
-        self.make_room(len(fresh) + len(taken), now_ms)
-        undo = Undo(self._counters(), entry.claim)
-        old = self._known.at_any_age(entry.claim)
+    def _topic(self, name: str) -> int:
+        if name not in self._topics:
+            self._topics.append(name)
+        return self._topics.index(name)
+
+    def _grant(self, position: int, grant: Grant, now_ms: int) -> Undo:
+        self.make_room(len(grant.fresh) + len(grant.taken), now_ms)
+        undo = Undo(self._counters(), grant.claim)
+        old = self._known.at_any_age(grant.claim) if grant.known else None
         was_open = old is not None and self._rows.open_total(old.rows) > 0
-        for ids, takeover in ((fresh, False), (taken, True)):
+        for ids, takeover in ((grant.fresh, False), (grant.taken, True)):
             if not len(ids):
                 continue
-            row = self._rows.take(position, entry, takeover, len(ids), now_ms)
+            row = self._rows.take(position, grant, takeover, len(ids), now_ms)
             previous, was_absent = self._table.put(ids := _own(ids), row)
             undo.puts.append((row, ids, previous, was_absent))
             self.ids += was_absent
@@ -194,10 +189,25 @@ class ClaimIndex:
         losers = self._losers(undo)
         self._rows.pin(losers, 1)
         undo.pinned = (*rows, *losers)
-        known = Known(entry.token, entry.call, entry.digest, rows if old is None else old.rows + rows)
-        undo.known = self._known.put(entry.claim, known)
-        self.takeovers += len(taken)
-        self.open_claims += (not was_open and bool(rows)) - self._emptied(losers)
+        if grant.known:
+            known = Known(grant.token, grant.call, grant.digest, rows if old is None else old.rows + rows)
+            undo.known = self._known.put(grant.claim, known)
+        self.takeovers += len(grant.taken)
+        self.open_claims += (grant.state == OPEN and not was_open and bool(rows)) - self._emptied(losers)
+        self.wall_ms = max(self.wall_ms, grant.wall_ms)
+        return undo
+
+    def _retire(self, position: int, entry: Retired) -> Undo:
+        """Everything done or taken before is absent from now on; its slots are dead until they are swept."""
+        rows, holders = self._rows, self._rows.holders
+        due = rows.due(entry.before_wall_ms)
+        undo = Undo(self._counters(), NO_CLAIM, pinned=due)
+        undo.retired = (due, holders.state[due].copy(), holders.position[due].copy())
+        rows.pin(due, 1)
+        self.ids -= int(holders.named[due].sum())
+        self._table.dead += int(holders.slots[due].sum())
+        holders.state[due], holders.position[due] = UNKNOWN, position
+        self.wall_ms = max(self.wall_ms, entry.wall_ms)
         return undo
 
     def _losers(self, undo: Undo) -> list[int]:
@@ -230,6 +240,7 @@ class ClaimIndex:
             self._set_state(row, state)
             holders.position[row], rows.wall_ms[row], rows.ended_ms[row] = position, entry.wall_ms, now_ms
         self.open_claims -= was_open
+        self.wall_ms = max(self.wall_ms, entry.wall_ms)
         undo.pinned = known.rows
         rows.pin(known.rows, 1)
         return undo
@@ -255,6 +266,10 @@ class ClaimIndex:
             self._set_state(row, state)
             holders.named[row], holders.position[row] = named, position
             rows.wall_ms[row], rows.ended_ms[row] = wall_ms, ended_ms
+        if undo.retired is not None:
+            due, states, positions = undo.retired
+            holders.state[due], holders.position[due] = states, positions
+            self._table.dead -= int(holders.slots[due].sum())
         for row, ids, previous, was_absent in reversed(undo.puts):
             rows.void(row)
             self._table.put_back(ids, row, previous, was_absent)
@@ -301,16 +316,31 @@ class ClaimIndex:
             return Explained(IdState.ABSENT, position=position)
         left_ms = self._lease_left_ms(row, now_ms)
         held = IdState.CLAIMED_LIVE if left_ms else IdState.CLAIMED_OVER
+        wall_ms, takeover, holder = int(rows.wall_ms[row]), bool(holders.takeover[row]), holders.token[row].tobytes()
+        if state == TAKEN:
+            return Explained(IdState.TAKEN, position=position, wall_ms=wall_ms, takeover=takeover, owner=holder)
         return Explained(
             IdState.DONE if state == DONE else held,
             rows.claim[row].tobytes(),
-            holders.token[row].tobytes(),
+            holder,
             int(holders.call[row]),
             left_ms,
             position,
-            int(rows.wall_ms[row]),
-            bool(holders.takeover[row]),
+            wall_ms,
+            takeover,
+            place=self._place(row),
         )
+
+    def _place(self, row: int) -> tuple[str, int, int] | None:
+        rows, topic = self._rows, int(self._rows.topic[row])
+        if topic == NO_TOPIC:
+            return None
+        return self._topics[topic], int(rows.partition[row]), int(rows.first_offset[row])
+
+    @property
+    def oldest_wall_ms(self) -> int | None:
+        """When the ids were done or taken that would retire first; None when there are none."""
+        return self._rows.oldest_wall_ms()
 
     def _lease_left_ms(self, row: int, now_ms: int) -> int:
         holders = self._rows.holders
@@ -330,15 +360,16 @@ class ClaimIndex:
     def _counters(self) -> tuple[int, int, int]:
         return self.takeovers, self.open_claims, self.ids
 
-    def snapshot(self) -> dict[bytes, tuple[ClaimState, bytes, bool]]:
-        """For tests: every id held or done, by tag and place, with state, claim and takeover; leases aside."""
+    def snapshot(self) -> dict[bytes, tuple[int, bytes, bool]]:
+        """For tests: every id held, by tag and place: the row's state, its claim or owner, takeover; leases aside."""
         slots, holders = self._table.slots, self._rows.holders
-        found: dict[bytes, tuple[ClaimState, bytes, bool]] = {}
+        found: dict[bytes, tuple[int, bytes, bool]] = {}
         for slot in np.flatnonzero(slots.row != NO_ROW):
             row, key = int(slots.row[slot]), slots.tag[slot].tobytes() + slots.place[slot].tobytes()
-            state = ClaimState(int(holders.state[row]))
+            state, holder = int(holders.state[row]), self._rows.claim[row].tobytes()
             if state in LIVE:
-                found[key] = (state, self._rows.claim[row].tobytes(), bool(holders.takeover[row]))
+                holder = holders.token[row].tobytes() if state == TAKEN else holder
+                found[key] = (state, holder, bool(holders.takeover[row]))
         return found
 
 
@@ -352,5 +383,6 @@ def warm_up() -> None:
     index, ids, id16 = ClaimIndex(), np.ones((1, 2), np.uint64), bytes(16)
     index.ask(id16, 1, id16, ids, 0)
     undo = index.apply(1, Claimed(id16, id16, 1, id16, 1, 0, ids.tobytes(), b""), 0)
+    assert undo is not None
     index.undo(undo)
     index.sweep(0)

@@ -26,12 +26,14 @@ I64 = NDArray[np.int64]
 
 NO_ROW = 0xFFFF_FFFF
 SAME_INDEX = 250
+# A row's state is its claim's, or this: its ids were taken by an owner, who has no claim to settle.
+TAKEN = len(ClaimState)
 
 # numba takes plain integers as constants.
 _ASKERS = len(Asker)
-_ABSENT, _LIVE, _OVER, _IS_DONE = (int(state) for state in IdState)
+_ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN = (int(state) for state in IdState)
 _SAME_CLAIM, _REPEAT, _SAME_TOKEN, _OTHER = (int(asker) for asker in Asker)
-_OPEN, _DONE = int(ClaimState.OPEN), int(ClaimState.DONE)
+_OPEN, _DONE, _TAKEN = int(ClaimState.OPEN), int(ClaimState.DONE), TAKEN
 _AGAIN, _SAME, _BUSY, _DUPLICATE = int(Action.GRANT_AGAIN), int(Action.SAME), int(Action.BUSY), int(Action.DUPLICATE)
 _TAKEOVER, _OWN, _SAME_VERDICT = int(Flag.TAKEOVER), int(Flag.OWN), int(Verdict.SAME)
 _U32_MAX = 0xFFFF_FFFF
@@ -97,10 +99,17 @@ def find(slots: Slots, tag: np.uint64, place: np.uint32) -> Any:
     return -1 - at
 
 
+def _holds(state: Any) -> bool:
+    """Whether a row in this state still holds its ids."""
+    return bool(state in (_OPEN, _DONE, _TAKEN))
+
+
 def _state_of(holders: Holders, row: Any, now_ms: int) -> int:
     state = holders.state[row]
     if state == _DONE:
         return _IS_DONE
+    if state == _TAKEN:
+        return _IS_TAKEN
     if state != _OPEN:
         return _ABSENT
     return _LIVE if now_ms < holders.lease_until_ms[row] else _OVER
@@ -187,7 +196,7 @@ def upsert(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: i
             before = slots.row[slot]
             previous[i] = before
             holders.slots[before] -= 1
-            if holders.state[before] == _OPEN or holders.state[before] == _DONE:
+            if _holds(holders.state[before]):
                 holders.named[before] -= 1
             else:
                 revived += 1
@@ -212,7 +221,7 @@ def restore(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: 
             continue
         slots.row[slot] = before
         holders.slots[before] += 1
-        if holders.state[before] == _OPEN or holders.state[before] == _DONE:
+        if _holds(holders.state[before]):
             holders.named[before] += 1
     holders.slots[row], holders.named[row] = left, 0
     return left
@@ -226,7 +235,7 @@ def move(old: Slots, new: Slots, holders: Holders) -> tuple[int, int]:
         row = old.row[i]
         if row == NO_ROW:
             continue
-        if holders.state[row] != _OPEN and holders.state[row] != _DONE:
+        if not _holds(holders.state[row]):
             if holders.pins[row] == 0:
                 holders.slots[row] -= 1
                 continue
@@ -248,7 +257,7 @@ class Kernels(NamedTuple):
     move: Callable[..., tuple[int, int]]
 
 
-for _helper in (find, _state_of, _asker_of, _first_of):
+for _helper in (find, _holds, _state_of, _asker_of, _first_of):
     register_jitable(_helper)
 
 

@@ -11,15 +11,16 @@ def rebuild(
 ) -> int:
     """Fold (position, entry) pairs, in the ledger's order, into an empty index; the last position, 0 for none.
 
-    Entries that are no claim's go to each of `others`. Then every open claim has a full lease from `now_ms`: renewals
-    are not in the ledger, so nobody can know how much of it was left.
+    `others` see every entry that is not a claim's alone. Then every open claim has a full lease from `now_ms`:
+    renewals are not in the ledger, so nobody can know how much of it was left.
     Raises Overloaded: the rows' width cannot hold what is open or done.
     """
     position = 0
     for position, entry in entries:
-        if isinstance(entry, Claimed | Completed | Released):
-            claims.settle_undo(claims.apply(position, entry, now_ms))
-        else:
+        undo = claims.apply(position, entry, now_ms)
+        if undo is not None:
+            claims.settle_undo(undo)
+        if not isinstance(entry, Claimed | Completed | Released):
             for other in others:
                 other(position, entry)
     claims.reset_leases(now_ms)

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.decisions import ClaimState
-from oncegate.core.entries import Claimed
-from oncegate.index.kernels import I64, U64, Holders
+from oncegate.index.grants import Grant
+from oncegate.index.kernels import I64, TAKEN, U32, U64, Holders
 
 # As plain integers: an enum's members are slow to reach, and these are reached for every claim.
 OPEN, DONE, RELEASED, UNKNOWN = (int(state) for state in ClaimState)
-LIVE = (OPEN, DONE)
+LIVE = (OPEN, DONE, TAKEN)
 CAPACITY_MIN = 64
 # A claim takes two rows at most: one for fresh ids, one for those it takes over.
 ROWS_PER_CLAIM = 2
@@ -26,6 +26,12 @@ ROWS_PER_CLAIM = 2
 def words(raw: bytes) -> U64:
     """16 bytes as the two 64-bit words that arrays hold."""
     return np.frombuffer(raw, np.uint64)
+
+
+_COLUMNS = (
+    *("claim", "lease_ms", "wall_ms", "ended_ms", "granted", "topic", "partition", "first_offset"),
+    *("kept", "used"),
+)
 
 
 class Rows:
@@ -53,6 +59,9 @@ class Rows:
         self.wall_ms: I64 = np.zeros(0, np.int64)
         self.ended_ms: I64 = np.zeros(0, np.int64)
         self.granted: I64 = np.zeros(0, np.int64)
+        self.topic: U32 = np.zeros(0, np.uint32)
+        self.partition: U32 = np.zeros(0, np.uint32)
+        self.first_offset: I64 = np.zeros(0, np.int64)
         self.kept: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self.used: NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._free: list[int] = []
@@ -71,19 +80,21 @@ class Rows:
         before, self.capacity = self.capacity, min(max(2 * self.capacity, CAPACITY_MIN), self.limit)
         more = self.capacity - before
         self.holders = Holders(*(_longer(array, more) for array in self.holders))
-        for name in ("claim", "lease_ms", "wall_ms", "ended_ms", "granted", "kept", "used"):
+        for name in _COLUMNS:
             setattr(self, name, _longer(getattr(self, name), more))
         self.holders.state[before:] = UNKNOWN
         self._free.extend(range(self.capacity - 1, before - 1, -1))
 
-    def take(self, position: int, entry: Claimed, takeover: bool, granted: int, now_ms: int) -> int:
-        """A free row, filled in as an open claim that nothing names yet, pinned once."""
+    def take(self, position: int, grant: Grant, takeover: bool, granted: int, now_ms: int) -> int:
+        """A free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
         row, holders = self._free.pop(), self.holders
-        self.used[row] = self.kept[row] = True
-        self.claim[row], holders.token[row], holders.call[row] = words(entry.claim), words(entry.token), entry.call
-        holders.state[row], holders.takeover[row], holders.position[row] = OPEN, takeover, position
-        self.lease_ms[row], holders.lease_until_ms[row] = entry.lease_ms, now_ms + entry.lease_ms
-        self.wall_ms[row], self.granted[row], self.ended_ms[row] = entry.wall_ms, granted, 0
+        self.used[row], self.kept[row] = True, grant.known
+        self.claim[row], holders.token[row], holders.call[row] = words(grant.claim), words(grant.token), grant.call
+        holders.state[row], holders.takeover[row], holders.position[row] = grant.state, takeover, position
+        self.lease_ms[row], holders.lease_until_ms[row] = grant.lease_ms, now_ms + grant.lease_ms
+        self.wall_ms[row], self.granted[row] = grant.wall_ms, granted
+        self.ended_ms[row] = 0 if grant.state == OPEN else now_ms
+        self.topic[row], self.partition[row], self.first_offset[row] = grant.topic, grant.partition, grant.first_offset
         holders.named[row] = holders.slots[row] = 0
         holders.pins[row] = 1
         return row
@@ -93,12 +104,21 @@ class Rows:
         self.holders.state[row], self.holders.position[row] = UNKNOWN, 0
         self.kept[row] = False
 
-    def pin(self, rows: Sequence[int], by: int) -> None:
-        """By 1 while a change that names these rows may be taken back; by -1 when it no longer may."""
-        pins = self.holders.pins
-        for row in rows:
-            pins[row] += by
-            assert pins[row] >= 0, "a change is settled or undone once"
+    def due(self, before_wall_ms: int) -> NDArray[np.intp]:
+        """The rows whose ids were done or taken before a time on the ledger's clock."""
+        settled = (self.holders.state == DONE) | (self.holders.state == TAKEN)
+        return np.flatnonzero(self.used & settled & (self.wall_ms < before_wall_ms))
+
+    def oldest_wall_ms(self) -> int | None:
+        """When the ids were done or taken that will retire first; None when there are none."""
+        settled = self.used & ((self.holders.state == DONE) | (self.holders.state == TAKEN)) & (self.holders.named > 0)
+        return int(self.wall_ms[settled].min()) if settled.any() else None
+
+    def pin(self, rows: Sequence[int] | NDArray[np.intp], by: int) -> None:
+        """By 1 while a change that names these rows, each once, may be taken back; by -1 when it no longer may."""
+        pins, which = self.holders.pins, np.asarray(rows, np.intp)
+        pins[which] += by
+        assert (pins[which] >= 0).all(), "a change is settled or undone once"
 
     def reclaim(self) -> None:
         """After a sweep: free every row that nothing names and nobody can ask for."""

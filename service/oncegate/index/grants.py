@@ -1,0 +1,54 @@
+"""What an entry gives to a holder of ids: the one form in which claims, produced rows and taken ids are folded."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.core.decisions import ClaimState
+from oncegate.core.entries import Claimed, Produced, Taken
+from oncegate.index.kernels import TAKEN, U64
+
+NO_CLAIM = bytes(16)
+NO_TOPIC = 0xFFFF_FFFF
+# How long a repeat of a produced request is told from a new one with the same token and call.
+REPEATS_KNOWN_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What one entry gives to one holder: `fresh` and `taken` ids, shape (n, 2), as rows in `state`.
+
+    claim: zeros for an owner's ids, which nobody settles. lease_ms: while OPEN; else how long a repeat is known.
+    topic (a number of the index's own, NO_TOPIC for none), partition, first_offset: where the rows were written.
+    """
+
+    claim: bytes
+    token: bytes
+    call: int
+    digest: bytes
+    state: int
+    lease_ms: int
+    wall_ms: int
+    fresh: U64
+    taken: U64
+    topic: int = NO_TOPIC
+    partition: int = 0
+    first_offset: int = 0
+
+    @property
+    def known(self) -> bool:
+        """It has a claim that can be named, or a call that can be repeated."""
+        return self.state != TAKEN
+
+
+def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
+    """The entry as a grant; `topic`: the number of a produced entry's topic."""
+    fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
+    if isinstance(entry, Taken):
+        return Grant(NO_CLAIM, entry.owner, 0, NO_CLAIM, TAKEN, 0, entry.wall_ms, fresh, taken)
+    state = int(ClaimState.DONE if isinstance(entry, Produced) else ClaimState.OPEN)
+    lease_ms = REPEATS_KNOWN_MS if isinstance(entry, Produced) else entry.lease_ms
+    found = (entry.claim, entry.token, entry.call, entry.digest, state, lease_ms, entry.wall_ms, fresh, taken)
+    if isinstance(entry, Produced):
+        return Grant(*found, topic, entry.partition, entry.first_offset)
+    return Grant(*found)
