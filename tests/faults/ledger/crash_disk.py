@@ -223,6 +223,10 @@ class Crashes:
                     before = _landed(before, write)
                 if writes[-1].kind != "write":
                     continue
+                for missing in range(len(writes) - 1):
+                    yield self._state(names, everything | {file: self._without(file, missing)})
+                    for lost in _lost_blocks(self._without(file, missing), writes[-1], rng):
+                        yield self._state(names, everything | {file: lost})
                 for lost in _lost_blocks(before, writes[-1], rng):
                     yield self._state(names, everything | {file: lost})
                 for sectors in _tears(writes[-1], rng):
@@ -236,6 +240,12 @@ class Crashes:
         content = self._contents[file]
         for write in self._pending_writes.get(file, []):
             content = _landed(content, write)
+        return content
+
+    def _without(self, file: int, missing: int) -> bytes:
+        content = self._contents[file]
+        for number, write in enumerate(self._pending_writes[file]):
+            content = content if number == missing else _landed(content, write)
         return content
 
     def _state(self, names: int, contents: dict[int, bytes]) -> State:

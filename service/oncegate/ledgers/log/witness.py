@@ -72,9 +72,9 @@ def read_witness(disk: Disk, path: Path) -> Seen:
 
 
 def create_witness(disk: Disk, path: Path, ledger: bytes, epoch: int, end: End, *, serial: int = 0) -> None:
-    """A new witness that has seen `end`, durable; it replaces any other."""
+    """A new witness whose two slots have seen `end`, durable; it replaces any other."""
     slot = Seen(serial, ledger, epoch, end).encode().ljust(BLOCK_BYTES, b"\0")
-    replace_file(disk, path, [slot, bytes(BLOCK_BYTES)])
+    replace_file(disk, path, [slot, slot])
 
 
 class WitnessWriter:
@@ -112,11 +112,11 @@ class WitnessWriter:
 
     def pin(self, end: End) -> None:
         """Both slots saw this end, and that is durable: whatever the power leaves, the witness saw no less."""
-        self.see(end)
-        self.see(end)
-        self.sync()
-        if self._failed is not None:
-            raise self._failed
+        for _ in range(2):
+            self.see(end)
+            self.sync()
+            if self._failed is not None:
+                raise self._failed
 
     @contextmanager
     def _named(self) -> Iterator[None]:
