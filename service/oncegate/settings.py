@@ -61,6 +61,7 @@ class SemanticSettings(_Half):
     lease_ms: int = _DEFAULT.lease_ms
     lease_ms_min: int = _DEFAULT.lease_ms_min
     lease_ms_max: int = _DEFAULT.lease_ms_max
+    horizon_ms_min: int = _DEFAULT.horizon_ms_min
     stage_ttl_ms: int = _DEFAULT.stage_ttl_ms
     stage_idle_ms: int = _DEFAULT.stage_idle_ms
 
@@ -97,6 +98,8 @@ class ProcessSettings(_Half):
     stage_bytes: int = _DEFAULT.stage_bytes
     disk_free_fraction: float = _DEFAULT.disk_free_fraction
     name_bytes: int = _DEFAULT.name_bytes
+    partitions: int = _DEFAULT.partitions
+    trims_per_step: int = _DEFAULT.trims_per_step
     fetch_rows: int = _DEFAULT.fetch_rows
 
 

@@ -30,24 +30,29 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Committed:
-    """`outcome` is COMMITTED (visible from `first_offset` on) or DUPLICATE (an earlier commit of the name holds)."""
-
-    outcome: str
-    rows: int
-    first_offset: int
-    suppressed_rows: int
-    takeover_rows: int
-    warning: str | None
-
-
-@dataclass(frozen=True)
 class Offsets:
     """`rows` rows stand in a partition, without holes, from `first_offset` on."""
 
     partition: int
     first_offset: int
     rows: int
+
+
+@dataclass(frozen=True)
+class Committed:
+    """`outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds)."""
+
+    outcome: str
+    rows: int
+    offsets: tuple[Offsets, ...]
+    suppressed_rows: int
+    takeover_rows: int
+    warning: str | None
+
+    @property
+    def rows_before(self) -> int:
+        """How many rows the topic had, at least, before these came."""
+        return sum(one.first_offset for one in self.offsets)
 
 
 @dataclass(frozen=True)

@@ -88,13 +88,14 @@ class Calls:
         return self._asked(request, read)
 
     def commit(self, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
-        members = ("outcome", "rows", "first_offset", "suppressed_rows", "takeover_rows")
+        members = ("outcome", "rows", "suppressed_rows", "takeover_rows")
         body, what = _json({"name": name.members(), **order}), f"commit of {name}"
         request = self._post("/batches:commit", what, "whether the batch is published", JSON, body)
 
         def read(reply: Reply) -> Committed:
             said = json.loads(reply.body)
-            return Committed(**{member: said[member] for member in members}, warning=said.get("warning"))
+            told = {member: said[member] for member in members}
+            return Committed(**told, offsets=_offsets(said), warning=said.get("warning"))
 
         return self._asked(request, read)
 
@@ -237,14 +238,15 @@ def _members(reply: Reply) -> dict[str, Any]:
     return dict(json.loads(reply.body))
 
 
+def _offsets(said: dict[str, Any]) -> tuple[Offsets, ...]:
+    return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in said["offsets"])
+
+
 def _produced(reply: Reply, asked: int | None) -> Produced:
     """`asked`: how many rows were sent with ids; None without."""
     if asked is None:
         said = json.loads(reply.body)
-        offsets = [
-            Offsets(one["partition"], one["first_offset"], one.get("rows", said["rows"])) for one in said["offsets"]
-        ]
-        return Produced(int(said["rows"]), tuple(offsets))
+        return Produced(int(said["rows"]), _offsets(said))
     ranges = [one for one in reply.headers["oncegate-offsets"].split(",") if one.strip()]
     offsets = [Offsets(*(int(number) for number in one.split(":"))) for one in ranges]
     return Produced(sum(one.rows for one in offsets), tuple(offsets), Verdicts.read(reply.body, asked))

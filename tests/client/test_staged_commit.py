@@ -141,7 +141,7 @@ def test_one_line_per_batch_tells_what_became_of_its_rows(gateway: Gateway, capl
         write.way.commit([write.task(1, 2, run=run)], 4)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 2
-    assert "batch 4 of q to topic t: COMMITTED rows=2 suppressed=0 takeovers=0 first_offset=0" in lines[0]
+    assert "batch 4 of q to topic t: COMMITTED rows=2 suppressed=0 takeovers=0 rows_before=0" in lines[0]
     assert "DUPLICATE rows=2 suppressed=2" in lines[1]
 
 

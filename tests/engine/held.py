@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from oncegate.engine.requests import (
     Winner,
 )
 from oncegate.engine.shard import Shard
+from oncegate.index.rowprints import EMPTY, add
 from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Chunk, Ledger, Mark, OpenLedger, OutputChange, Replayed
 from oncegate.testing import FakeClock
@@ -201,7 +203,8 @@ class Served:
         timeout_ms: int | None = None,
     ) -> StageAnswer:
         sha256 = hashlib.sha256(rows.data).digest()
-        ask = StageAsk(name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows)
+        fingerprint = reduce(add, map(self.shard.rowprints.of_batch, rows.batches), EMPTY)
+        ask = StageAsk(name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows, fingerprint)
         return await self.shard.stage(ask, self.deadline(timeout_ms))
 
     async def commit(
@@ -228,7 +231,7 @@ class Served:
 
     async def read(self, topic: str = "topic") -> list[int]:
         """The column `n` of all rows of a topic."""
-        fetched = await self.shard.fetch(topic, 0, 0, 1_000_000)
+        fetched = await self.shard.fetch(topic, 0, 0, 1_000_000, 1 << 40)
         return [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
 
     async def end(self) -> None:

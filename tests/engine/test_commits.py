@@ -29,7 +29,7 @@ async def test_all_winners_are_published_in_the_order_named_and_losers_are_not(s
     first, loser, second = [await staged(served, *n, token=t) for t, n in ((1, (1, 2)), (2, (9,)), (3, (3,)))]
     assert loser.rows == 1
     answer = await served.commit(second, first)
-    assert (answer.outcome, answer.rows, answer.first_offset, answer.suppressed_rows) == ("COMMITTED", 3, 0, 1)
+    assert (answer.outcome, answer.rows, answer.spans[0].first_offset, answer.suppressed_rows) == ("COMMITTED", 3, 0, 1)
     assert await served.read() == [3, 1, 2]
     assert served.shard.counters()["suppressed_rows"] == 1
 
@@ -44,7 +44,7 @@ async def test_chunks_are_published_in_their_order_however_they_came(served: Ser
 async def test_offsets_go_on_without_holes(served: Served) -> None:
     await served.commit(await staged(served, 1, 2))
     later = await served.commit(await staged(served, 3, name=LATER), name=LATER, nonce=2)
-    assert (later.first_offset, (await served.shard.topic("topic")).high_offset) == (2, 3)
+    assert (later.spans[0].first_offset, (await served.shard.topic("topic")).high_offsets[0]) == (2, 3)
 
 
 async def test_a_batch_without_rows_is_committed_once_too(served: Served) -> None:

@@ -9,34 +9,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oncegate.core.errors import BadRequest, OncegateError, TooLarge
+from oncegate.engine.limits import Limits
 from oncegate.transports.http.arrow import read_rows, read_stream, record_bytes
 from tests.http.door import stream
 
 BATCH = pa.record_batch({"id": ["a", "bb", None], "n": [1, 2, 3]})
 WHOLE = stream(BATCH, BATCH)
+LIMITS = Limits(record_bytes=1 << 20)
 
 
 def test_a_whole_stream_is_read_with_all_its_batches() -> None:
-    rows = read_rows(WHOLE, 1 << 20)
+    rows = read_rows(WHOLE, LIMITS)
     assert rows.rows == 6
     assert rows.batches == [BATCH, BATCH]
     assert rows.data == WHOLE
 
 
 def test_a_stream_without_batches_has_no_rows() -> None:
-    assert read_rows(stream(schema=BATCH.schema), 1 << 20).rows == 0
+    assert read_rows(stream(schema=BATCH.schema), LIMITS).rows == 0
 
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"\0" * 64, b"\xff" * 64, WHOLE[:-30], WHOLE[:100], WHOLE[8:]])
 def test_malformed_bytes_are_refused_in_one_line(data: bytes) -> None:
     with pytest.raises(BadRequest, match="Arrow stream") as caught:
-        read_rows(data, 1 << 20)
+        read_rows(data, LIMITS)
     assert "\n" not in caught.value.detail
 
 
 def test_bytes_after_the_end_of_the_stream_are_refused() -> None:
     with pytest.raises(BadRequest, match="5 bytes follow the end"):
-        read_rows(WHOLE + b"extra", 1 << 20)
+        read_rows(WHOLE + b"extra", LIMITS)
 
 
 @settings(max_examples=300, deadline=None)
@@ -45,7 +47,7 @@ def test_a_flipped_bit_is_read_or_refused_and_never_crashes(at: int, bit: int) -
     data = bytearray(WHOLE)
     data[at] ^= 1 << bit
     try:
-        rows = read_rows(bytes(data), 1 << 20)
+        rows = read_rows(bytes(data), LIMITS)
     except OncegateError:
         return
     assert rows.rows == sum(batch.num_rows for batch in rows.batches)
@@ -54,10 +56,29 @@ def test_a_flipped_bit_is_read_or_refused_and_never_crashes(at: int, bit: int) -
 
 
 @pytest.mark.parametrize("codec", ["lz4", "zstd"])
-def test_compressed_buffers_are_refused_before_they_are_expanded(codec: str) -> None:
+def test_compressed_buffers_are_read_as_the_rows_they_were(codec: str) -> None:
+    rows = read_rows(stream(BATCH, BATCH, compression=codec), LIMITS)
+    assert (rows.rows, rows.batches) == (6, [BATCH, BATCH])
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_compressed_buffers_are_refused_by_what_they_announce_before_they_are_expanded(codec: str) -> None:
     zeros = pa.record_batch({"id": ["0" * 1000] * 1000})
-    with pytest.raises(BadRequest, match="compressed"):
-        read_stream(stream(zeros, compression=codec))
+    data = stream(zeros, zeros, compression=codec)
+    assert len(data) < 40_000
+    before = pa.total_allocated_bytes()
+    with pytest.raises(TooLarge, match="when uncompressed; at most 1000000 are read"):
+        read_stream(data, 1_000_000)
+    assert pa.total_allocated_bytes() - before < 1_000_000
+    assert read_stream(data, 3_000_000)[1] == [zeros, zeros]
+
+
+def test_a_compressed_buffer_that_lies_about_its_size_is_refused() -> None:
+    data = bytearray(stream(pa.record_batch({"id": ["0" * 1000] * 1000}), compression="zstd"))
+    at = data.index((1_000_000).to_bytes(8, "little"))
+    data[at : at + 8] = (64).to_bytes(8, "little")
+    with pytest.raises(BadRequest, match="cannot be read"):
+        read_stream(bytes(data), 1 << 20)
 
 
 @pytest.mark.parametrize(
@@ -75,17 +96,17 @@ def test_compressed_buffers_are_refused_before_they_are_expanded(codec: str) -> 
 )
 def test_types_by_which_few_bytes_become_many_rows_are_refused(column: Any) -> None:
     with pytest.raises(BadRequest, match="column 'x' has the type"):
-        read_rows(stream(pa.record_batch([column], names=["x"])), 1 << 20)
+        read_rows(stream(pa.record_batch([column], names=["x"])), LIMITS)
 
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
     with pytest.raises(BadRequest, match="two columns named 'x'"):
-        read_rows(stream(pa.record_batch([pa.array([1]), pa.array([2])], names=["x", "x"])), 1 << 20)
+        read_rows(stream(pa.record_batch([pa.array([1]), pa.array([2])], names=["x", "x"])), LIMITS)
 
 
 def test_rows_without_columns_are_refused() -> None:
     with pytest.raises(BadRequest, match="no columns"):
-        read_rows(stream(schema=pa.schema([])), 1 << 20)
+        read_rows(stream(schema=pa.schema([])), LIMITS)
 
 
 NESTED = pa.array(
@@ -115,11 +136,12 @@ def test_the_bytes_of_each_record_are_counted(column: Any, sizes: list[int]) -> 
 
 def test_a_record_over_the_limit_is_named_and_the_largest_allowed_one_passes() -> None:
     batch = pa.record_batch({"id": ["a", "b" * 1000, "c"]})
-    assert read_rows(stream(batch, batch), 1000).rows == 6
+    limits = Limits(record_bytes=1000)
+    assert read_rows(stream(batch, batch), limits).rows == 6
     with pytest.raises(TooLarge, match="record 4 has 1001 bytes; at most 1000"):
-        read_rows(stream(batch, pa.record_batch({"id": ["a", "b" * 1001, "c"]})), 1000)
+        read_rows(stream(batch, pa.record_batch({"id": ["a", "b" * 1001, "c"]})), limits)
 
 
 def test_a_batch_sent_as_a_slice_of_a_large_one_counts_only_its_own_rows() -> None:
     large = pa.record_batch({"id": pa.array(np.full(10_000, "x" * 50))})
-    assert read_rows(stream(large.slice(10, 5)), 100).rows == 5
+    assert read_rows(stream(large.slice(10, 5)), Limits(record_bytes=100)).rows == 5

@@ -29,12 +29,12 @@ async def test_a_compressed_body_is_refused() -> None:
         assert "gzip" in (await door.call("POST", CLAIM, BODY, headers)).problem(415, "UNSUPPORTED_MEDIA")["detail"]
 
 
-@pytest.mark.parametrize("wish", ["text/html", "application/json;q=0", "image/*", PACKED, "application/json;q=x"])
+@pytest.mark.parametrize("wish", ["text/html", "application/*;q=0", "image/*", f"{JSON};q=x", f"{PACKED}; q=0"])
 async def test_an_answer_that_cannot_be_given_is_refused_before_any_effect(wish: str) -> None:
     async with open_door() as door:
         before = door.position
         reply = await door.call("POST", CLAIM, BODY, {"Content-Type": JSON, "Accept": wish})
-        assert reply.problem(406, "NOT_ACCEPTABLE")["available"] == [JSON]
+        assert reply.problem(406, "NOT_ACCEPTABLE")["available"] == [JSON, PACKED, ARROW]
         assert door.position == before
 
 
@@ -43,6 +43,24 @@ async def test_an_answer_that_suits_is_given(wish: str) -> None:
     async with open_door() as door:
         reply = await door.call("POST", CLAIM, BODY, {"Content-Type": JSON, "Accept": wish})
         assert (reply.status, reply.headers["content-type"]) == (200, JSON)
+
+
+@pytest.mark.parametrize("given", [JSON, PACKED, ARROW])
+async def test_verdicts_come_in_the_form_of_the_ids_where_nobody_wishes_for_another(given: str) -> None:
+    bodies = {JSON: BODY, PACKED: bytes(16), ARROW: stream(pa.record_batch({"id": ["a"]}))}
+    async with open_door() as door:
+        reply = await door.post_raw(CLAIM, given, bodies[given])
+        assert (reply.status, reply.headers["content-type"]) == (200, given)
+
+
+async def test_rows_without_ids_have_no_verdicts_to_give_in_another_form() -> None:
+    async with open_door() as door:
+        before, rows = door.position, stream(pa.record_batch({"id": ["a"]}))
+        path = "/v1/namespaces/default/topics/t/records:produce"
+        reply = await door.post_raw(path, ARROW, rows, {"Accept": PACKED})
+        assert reply.problem(406, "NOT_ACCEPTABLE")["available"] == [JSON]
+        assert door.position == before
+        assert (await door.post_raw(f"{path}?id_col=id", ARROW, rows, {"Accept": PACKED})).status == 200
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ async def test_rows_are_produced_and_read_back_as_arrow_and_as_json() -> None:
         path = f"{NS}/topics/departures"
         for first_offset in (0, 3):
             reply = await door.post_raw(f"{path}/records:produce", ARROW, stream(ROWS))
-            assert reply.json == {"rows": 3, "offsets": [{"partition": 0, "first_offset": first_offset}]}
+            assert reply.json == {"rows": 3, "offsets": [{"partition": 0, "first_offset": first_offset, "rows": 3}]}
         reply = await door.get(f"{path}/partitions/0/records?offset=2&max_rows=2")
         assert reply.headers["content-type"] == ARROW
         assert (reply.headers["oncegate-next-offset"], reply.headers["oncegate-high-offset"]) == ("4", "6")
@@ -124,8 +124,12 @@ async def test_a_topic_shows_its_schema_and_ends() -> None:
             "schema": "id string, n int64",
             "low_offsets": [0],
             "high_offsets": [3],
+            "retention_ms": 0,
+            "retention_bytes": 0,
         }
-        assert (await door.get(f"{NS}/topics/t")).json == expected
+        shown = (await door.get(f"{NS}/topics/t")).json
+        assert pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shown.pop("schema_ipc")))) == ROWS.schema
+        assert shown == expected
         assert (await door.get(f"{NS}/topics")).json == {"topics": ["t"]}
         (await door.get(f"{NS}/topics/u")).problem(404, "NOT_FOUND")
         (await door.get(f"{NS}/topics/t/partitions/1/records")).problem(404, "NOT_FOUND")
@@ -138,7 +142,8 @@ async def test_a_batch_is_staged_committed_once_and_its_replay_is_a_duplicate() 
         assert staged.json["outcome"] == "STAGED"
         assert (await door.get(f"{NS}/topics")).json == {"topics": []}, "nothing shows before the commit"
         done = await commit(door, [winner(first, staged)], digest="ab" * 32)
-        expected = {"outcome": "COMMITTED", "rows": 3, "first_offset": 0, "suppressed_rows": 0, "takeover_rows": 0}
+        offsets = [{"partition": 0, "first_offset": 0, "rows": 3}]
+        expected = {"outcome": "COMMITTED", "rows": 3, "offsets": offsets, "suppressed_rows": 0, "takeover_rows": 0}
         assert done.json == expected
         replay = await stage(door, second)
         assert replay.json["outcome"] == "COMMITTED"

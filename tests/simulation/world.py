@@ -101,8 +101,10 @@ class World:
             writer.write_batch(batch)
         data, token = sink.getvalue().to_pybytes(), self.random.randbytes(16)
         rows = Rows(batch.schema, [batch], len(values), data)
-        ask = StageAsk(name, owner, token, 0, hashlib.sha256(data).digest(), rows)
-        answer = self.runner.run(self.gateway.shard("default").stage(ask, self.deadline))
+        shard = self.gateway.shard("default")
+        fingerprint = shard.rowprints.of_batch(batch)
+        ask = StageAsk(name, owner, token, 0, hashlib.sha256(data).digest(), rows, fingerprint)
+        answer = self.runner.run(shard.stage(ask, self.deadline))
         return Winner(token, 1, answer.rows, answer.fingerprint)
 
     def commit(
@@ -119,6 +121,6 @@ class World:
         shard = self.gateway.shard("default")
         if topic not in shard.topics():
             return []
-        fetched = self.runner.run(shard.fetch(topic, 0, 0, 1_000_000))
+        fetched = self.runner.run(shard.fetch(topic, 0, 0, 1_000_000, 1 << 40))
         tables = [pa.ipc.open_stream(chunk.data).read_all() for chunk in fetched.chunks]
         return [value for table in tables for value in table.column("value").to_pylist()]

@@ -1,9 +1,9 @@
-"""What a free id's request means: two tables, the only place that decides.
+"""What a free id's request means: a table for each verb, the only place that decides.
 
 Rule 1: everything that decides about a free id stands in this file.
 Rule 2: this file reads no clock and does no I/O; whether a lease is over is an argument.
 
-The index compiles `claim_actions()` into its kernels; ARCHITECTURE.md's diagrams are drawn from both tables.
+The index compiles `actions()` into its kernels; ARCHITECTURE.md's tables and diagrams are drawn from these.
 P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
 """
 
@@ -12,12 +12,13 @@ from enum import IntEnum
 
 
 class IdState(IntEnum):
-    """What is known about one id. Released and retired ids are absent, swept or not."""
+    """What is known about one id. Released and retired ids are absent, swept or not. TAKEN: an owner's, for good."""
 
     ABSENT = 0
     CLAIMED_LIVE = 1
     CLAIMED_OVER = 2
     DONE = 3
+    TAKEN = 4
 
 
 class Asker(IntEnum):
@@ -25,6 +26,7 @@ class Asker(IntEnum):
 
     SAME_CLAIM: the same (token, call) as the holder. REPEAT: a (token, call) already decided, whose claim does
     not hold this id. SAME_TOKEN: another call of the holder's attempt. OTHER: anybody else, or no holder.
+    To `take` an owner is what a token is to the others; it has no calls.
     """
 
     SAME_CLAIM = 0
@@ -68,6 +70,11 @@ _TAKE = Cell(
     "an expired claim may be taken over",
     "its holder is probably dead; the duplicate it may cause is counted as a takeover (P5, P6)",
 )
+_BELONGS = Cell(
+    Action.DUPLICATE,
+    "an id that an owner took is that owner's for good",
+    "the owner's job writes it; anybody else would write it twice (P1)",
+)
 
 CLAIM: dict[tuple[IdState, Asker], Cell] = {
     (IdState.ABSENT, Asker.SAME_CLAIM): _REPEAT_BUSY,
@@ -92,12 +99,70 @@ CLAIM: dict[tuple[IdState, Asker], Cell] = {
     (IdState.DONE, Asker.REPEAT): _DUPLICATE,
     (IdState.DONE, Asker.SAME_TOKEN): _DUPLICATE,
     (IdState.DONE, Asker.OTHER): _DUPLICATE,
+    (IdState.TAKEN, Asker.SAME_CLAIM): _BELONGS,
+    (IdState.TAKEN, Asker.REPEAT): _BELONGS,
+    (IdState.TAKEN, Asker.SAME_TOKEN): _BELONGS,
+    (IdState.TAKEN, Asker.OTHER): _BELONGS,
+}
+
+_WRITES = Cell(
+    Action.GRANT,
+    "the rows are in the request: what it is granted it writes, and it is done",
+    "no claim is left to complete, so a late copy cannot mark done what nobody wrote (LOSS)",
+)
+_TAKES_AND_WRITES = Cell(
+    Action.TAKE_OVER,
+    "an expired claim may be taken over, and is done at once",
+    "its holder may have written the id elsewhere: counted as a takeover (P5)",
+)
+_HELD = Cell(Action.BUSY, "a live lease is respected", "its holder may be writing it now, to another place (P2)")
+_OWN_CLAIM = Cell(
+    Action.SAME,
+    "an attempt's own open claim holds it",
+    "the attempt said that it writes the id itself; both would be two copies (P5)",
+)
+
+# Produce by ids: claim, done and output in one entry. GRANT and TAKE_OVER mean: written by this request.
+PRODUCE: dict[tuple[IdState, Asker], Cell] = {
+    (IdState.ABSENT, Asker.SAME_CLAIM): _WRITES,
+    (IdState.ABSENT, Asker.REPEAT): _WRITES,
+    (IdState.ABSENT, Asker.SAME_TOKEN): _WRITES,
+    (IdState.ABSENT, Asker.OTHER): _WRITES,
+    (IdState.CLAIMED_LIVE, Asker.SAME_CLAIM): _OWN_CLAIM,
+    (IdState.CLAIMED_LIVE, Asker.REPEAT): _HELD,
+    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN): _OWN_CLAIM,
+    (IdState.CLAIMED_LIVE, Asker.OTHER): _HELD,
+    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _TAKES_AND_WRITES,
+    (IdState.CLAIMED_OVER, Asker.REPEAT): _TAKES_AND_WRITES,
+    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN): _TAKES_AND_WRITES,
+    (IdState.CLAIMED_OVER, Asker.OTHER): _TAKES_AND_WRITES,
+    **{(state, asker): CLAIM[state, asker] for state in (IdState.DONE, IdState.TAKEN) for asker in Asker},
+}
+
+_TAKES = Cell(Action.GRANT, "nobody holds it", "from now on it is this owner's, without lease or settling")
+_KEEPS = Cell(
+    Action.GRANT_AGAIN,
+    "the same owner is granted again",
+    "a retry or a re-run of one job keeps what it took; refusing would drop its rows (LOSS)",
+)
+_TAKES_OVER = Cell(Action.TAKE_OVER, "an expired claim may be taken over", "as for a claim (P5, P6)")
+
+# Take: an id belongs to the first owner that asks. Owners have no calls, so no REPEAT is told from the rest.
+TAKE: dict[tuple[IdState, Asker], Cell] = {
+    **{(IdState.ABSENT, asker): _TAKES for asker in Asker},
+    **{(IdState.CLAIMED_LIVE, asker): _HELD for asker in Asker},
+    **{(IdState.CLAIMED_OVER, asker): _TAKES_OVER for asker in Asker},
+    **{(IdState.DONE, asker): _DUPLICATE for asker in Asker},
+    (IdState.TAKEN, Asker.SAME_CLAIM): _KEEPS,
+    (IdState.TAKEN, Asker.REPEAT): _BELONGS,
+    (IdState.TAKEN, Asker.SAME_TOKEN): _KEEPS,
+    (IdState.TAKEN, Asker.OTHER): _BELONGS,
 }
 
 
-def claim_actions() -> bytes:
-    """The claim table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
-    return bytes(CLAIM[state, asker].action for state in IdState for asker in Asker)
+def actions(table: dict[tuple[IdState, Asker], Cell]) -> bytes:
+    """A table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+    return bytes(table[state, asker].action for state in IdState for asker in Asker)
 
 
 class Verb(IntEnum):

@@ -1,18 +1,8 @@
-"""The ledger's entries and their bytes: one versioned format, the only file that knows it.
-
-    kind u8 | version u8 | the fields of the class, in order
-
-    u8, u32, u64   little-endian integers        b16   16 raw bytes
-    blob           u32 length, bytes             text  u16 length, UTF-8
-    opt            u8 0 for none, else 1 and a blob      blobs   u32 count, blobs
-    name           four texts: app, version, topic, write_id
-
-Golden files in tests/golden hold one encoding of each kind; a changed byte is a new version.
-"""
+"""The ledger's entries: what each kind holds. Their bytes are `encoding`'s."""
 
 import struct
-from dataclasses import dataclass, fields
-from typing import Annotated, Any, ClassVar, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, get_args
 
 U8 = Annotated[int, "u8"]
 U32 = Annotated[int, "u32"]
@@ -22,12 +12,6 @@ Blob = Annotated[bytes, "blob"]
 Text = Annotated[str, "text"]
 Opt = Annotated[bytes | None, "opt"]
 Blobs = Annotated[tuple[bytes, ...], "blobs"]
-
-VERSION = 1
-
-
-class EntryError(ValueError):
-    """These bytes are no entry of a version this program knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +24,31 @@ class Name:
     write_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of a chunk that go to one partition; `range_id` names their bytes in the ledger's outputs."""
+
+    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<III16s")
+    partition: int
+    rows: int
+    size_bytes: int
+    range_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Rows at consecutive offsets of one partition, from `first_offset` on."""
+
+    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<IQQQ")
+    partition: int
+    first_offset: int
+    rows: int
+    size_bytes: int
+
+
 Named = Annotated[Name, "name"]
+Parts = Annotated[tuple[Part, ...], "parts"]
+Spans = Annotated[tuple[Span, ...], "spans"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,28 +93,43 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
-    """`schema` is the topic's Arrow schema in IPC form."""
+    """`schema` is the topic's Arrow schema in IPC form, empty until something is written; retention 0: no bound."""
 
     KIND: ClassVar[int] = 5
     topic: Text
+    partitions: U32
     schema: Blob
+    retention_ms: U64
+    retention_bytes: U64
     wall_ms: U64
 
 
 @dataclass(frozen=True, slots=True)
 class Produced:
+    """Rows at `first_offset` of one partition. With ids: claim, done and output in one.
+
+    `fresh` and `taken` as of a claim; both empty where the rows have no ids. A request over several partitions is one
+    entry for each, all under one `claim`.
+    """
+
     KIND: ClassVar[int] = 6
     topic: Text
-    token: B16
-    call: U32
+    partition: U32
     first_offset: U64
     rows: U32
+    size_bytes: U32
+    claim: B16
+    token: B16
+    call: U32
+    digest: B16
     wall_ms: U64
+    fresh: Blob
+    taken: Blob
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One chunk of one attempt. `range_id` names its bytes in the ledger's outputs."""
+    """One chunk of one attempt. `parts`: its rows by partition."""
 
     KIND: ClassVar[int] = 7
     name: Named
@@ -118,7 +141,7 @@ class Staged:
     size_bytes: U32
     fingerprint: B16
     schema: Blob
-    range_id: B16
+    parts: Parts
     wall_ms: U64
 
 
@@ -135,7 +158,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """All rows of the winners, at `first_offset` of the topic; every other stage of the name is dropped."""
+    """All rows of the winners, a span for each partition; every other stage of the name is dropped."""
 
     KIND: ClassVar[int] = 9
     name: Named
@@ -145,7 +168,7 @@ class Committed:
     digest: Opt
     fingerprint: B16
     rows: U64
-    first_offset: U64
+    spans: Spans
     wall_ms: U64
 
 
@@ -171,113 +194,86 @@ class Probe:
     wall_ms: U64
 
 
-Entry = Opened | Claimed | Completed | Released | TopicCreated | Produced | Staged | Dropped | Committed | Asked | Probe
-KINDS: dict[int, type[Any]] = {
-    cls.KIND: cls
-    for cls in (
-        Opened,
-        Claimed,
-        Completed,
-        Released,
-        TopicCreated,
-        Produced,
-        Staged,
-        Dropped,
-        Committed,
-        Asked,
-        Probe,
-    )
-}
+@dataclass(frozen=True, slots=True)
+class TopicSet:
+    """Replaces a topic's schema, which was empty, and its retention."""
 
-_INT = {"u8": struct.Struct("<B"), "u32": struct.Struct("<I"), "u64": struct.Struct("<Q")}
-_U16 = struct.Struct("<H")
-_U32 = struct.Struct("<I")
-_NAME_PARTS = [field.name for field in fields(Name)]
+    KIND: ClassVar[int] = 12
+    topic: Text
+    schema: Blob
+    retention_ms: U64
+    retention_bytes: U64
+    wall_ms: U64
 
 
-def _layout(cls: type[Any]) -> list[tuple[str, str]]:
-    hints = get_type_hints(cls, include_extras=True)
-    return [(field.name, hints[field.name].__metadata__[0]) for field in fields(cls)]
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """Offsets below `before_offset` of a partition are no longer kept; it begins a span."""
+
+    KIND: ClassVar[int] = 13
+    topic: Text
+    partition: U32
+    before_offset: U64
+    wall_ms: U64
 
 
-_LAYOUTS = {kind: _layout(cls) for kind, cls in KINDS.items()}
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Ids that belong to an owner from now on, without lease or settling; `fresh` and `taken` as of a claim."""
+
+    KIND: ClassVar[int] = 14
+    owner: B16
+    wall_ms: U64
+    fresh: Blob
+    taken: Blob
 
 
-def encode(entry: Entry) -> bytes:
-    """The entry's bytes; ValueError or struct.error when a field does not fit its type."""
-    parts = [bytes((entry.KIND, VERSION))]
-    for name, kind in _LAYOUTS[entry.KIND]:
-        parts.append(_put(kind, getattr(entry, name)))
-    return b"".join(parts)
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """Ids done or taken before `before_wall_ms` are forgotten: nobody may retry them any more."""
+
+    KIND: ClassVar[int] = 15
+    before_wall_ms: U64
+    wall_ms: U64
 
 
-def _put(kind: str, value: Any) -> bytes:
-    if kind in _INT:
-        packed: bytes = _INT[kind].pack(value)
-        return packed
-    if kind == "b16":
-        if len(value) != 16:
-            raise ValueError(f"16 bytes expected, got {len(value)}")
-        return bytes(value)
-    if kind == "text":
-        raw: bytes = value.encode()
-        return _U16.pack(len(raw)) + raw
-    if kind == "name":
-        return b"".join(_put("text", getattr(value, part)) for part in _NAME_PARTS)
-    if kind == "opt":
-        return b"\0" if value is None else b"\1" + _put("blob", value)
-    if kind == "blobs":
-        return _U32.pack(len(value)) + b"".join(_put("blob", item) for item in value)
-    return _U32.pack(len(value)) + bytes(value)
+@dataclass(frozen=True, slots=True)
+class NamespaceSet:
+    """The namespace's settings. `horizon_ms` 0: ids are kept for ever."""
+
+    KIND: ClassVar[int] = 16
+    horizon_ms: U64
+    auto_create_topics: U8
+    wall_ms: U64
 
 
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 2
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A piece of the whole index, in place of the entries that made it: `what` names it, `part` counts its pieces."""
 
-    def take(self, count: int) -> bytes:
-        end = self._at + count
-        if end > len(self._data):
-            raise EntryError(f"entry of {len(self._data)} bytes ends inside a field")
-        piece = self._data[self._at : end]
-        self._at = end
-        return piece
-
-    def get(self, kind: str) -> Any:
-        if kind in _INT:
-            return _INT[kind].unpack(self.take(_INT[kind].size))[0]
-        if kind == "b16":
-            return self.take(16)
-        if kind == "text":
-            return self.take(_U16.unpack(self.take(2))[0]).decode()
-        if kind == "name":
-            return Name(*(self.get("text") for _ in _NAME_PARTS))
-        if kind == "opt":
-            return self._optional(self.take(1))
-        if kind == "blobs":
-            return tuple(self.get("blob") for _ in range(_U32.unpack(self.take(4))[0]))
-        return self.take(_U32.unpack(self.take(4))[0])
-
-    def _optional(self, flag: bytes) -> Any:
-        if flag not in (b"\0", b"\1"):
-            raise EntryError(f"neither none nor a value: {flag.hex()}")
-        return None if flag == b"\0" else self.get("blob")
-
-    def finish(self) -> None:
-        if self._at != len(self._data):
-            raise EntryError(f"{len(self._data) - self._at} bytes left over")
+    KIND: ClassVar[int] = 17
+    what: Text
+    part: U32
+    data: Blob
 
 
-def decode(data: bytes) -> Entry:
-    """The entry in `data`; EntryError when it is of an unknown kind or version, cut short or too long."""
-    if len(data) < 2 or data[0] not in KINDS or data[1] != VERSION:
-        raise EntryError(f"no entry of version {VERSION}: {data[:2].hex()}")
-    reader = _Reader(data)
-    try:
-        values = [reader.get(kind) for _, kind in _LAYOUTS[data[0]]]
-    except UnicodeDecodeError as error:
-        raise EntryError("a text field is not UTF-8") from error
-    reader.finish()
-    entry: Entry = KINDS[data[0]](*values)
-    return entry
+Entry = (
+    Opened
+    | Claimed
+    | Completed
+    | Released
+    | TopicCreated
+    | Produced
+    | Staged
+    | Dropped
+    | Committed
+    | Asked
+    | Probe
+    | TopicSet
+    | Trimmed
+    | Taken
+    | Retired
+    | NamespaceSet
+    | Saved
+)
+KINDS: dict[int, type[Any]] = {cls.KIND: cls for cls in get_args(Entry)}

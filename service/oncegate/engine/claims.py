@@ -3,15 +3,16 @@
 import hashlib
 
 import numpy as np
+from numpy.typing import NDArray
 
-from oncegate.core.decisions import SETTLE, Action, ClaimState, Effect, Verb
-from oncegate.core.entries import Claimed, Completed, Released
+from oncegate.core.decisions import SETTLE, ClaimState, Effect, Verb
+from oncegate.core.entries import Claimed, Completed, Released, Taken
 from oncegate.core.errors import BadRequest, Overloaded, ReleasedClaim, TooLarge, UnknownClaim
-from oncegate.core.verdicts import Flag
+from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
-from oncegate.engine.requests import ClaimAnswer, ClaimAsk, SettleAnswer
-from oncegate.index.claims import SAME_INDEX, Asked, Explained
+from oncegate.engine.requests import ClaimAnswer, ClaimAsk, SettleAnswer, TakeAsk
+from oncegate.index.answers import Asked, Explained
 
 _STATE_AFTER = {
     Effect.EXTEND: ClaimState.OPEN,
@@ -47,18 +48,21 @@ class Claims:
             assert not asked.again, "a repeat grants nothing new"
             claim, rests_on = self._grant(ask, asked, digest, lease_ms)
         await self._journal.committer.durable(rests_on)
-        self._count(asked)
+        count_verdicts(self._journal.counts, asked)
         return ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)
 
     def _check(self, ask: ClaimAsk) -> int:
+        self._check_count(ask.ids)
         limits = self._journal.limits
-        if len(ask.ids) > limits.ids_per_request:
-            raise TooLarge(f"{len(ask.ids)} ids in one request; at most {limits.ids_per_request}")
         lease_ms = limits.lease_ms if ask.lease_ms is None else ask.lease_ms
         low, high = limits.lease_ms_min, limits.lease_ms_max
         if not low <= lease_ms <= high:
             raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
         return lease_ms
+
+    def _check_count(self, ids: NDArray[np.uint64]) -> None:
+        if len(ids) > self._journal.limits.ids_per_request:
+            raise TooLarge(f"{len(ids)} ids in one request; at most {self._journal.limits.ids_per_request}")
 
     def _grant(self, ask: ClaimAsk, asked: Asked, digest: bytes, lease_ms: int) -> tuple[bytes, int]:
         journal = self._journal
@@ -66,20 +70,30 @@ class Claims:
         if self._index.open_claims >= journal.limits.open_claims:
             raise Overloaded(f"{journal.limits.open_claims} claims are open; nothing was written")
         self._index.make_room(len(asked.fresh) + len(asked.taken), journal.clock.monotonic_ms())
-        claim, wall_ms = journal.random(16), journal.clock.wall_ms()
+        claim, wall_ms = journal.random(16), journal.wall_ms()
         fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
         entry = Claimed(claim, ask.token, ask.call, digest, lease_ms, wall_ms, fresh, taken)
         return claim, journal.record([entry])
 
-    def _count(self, asked: Asked) -> None:
-        counts, by_action = self._journal.counts, np.bincount(asked.actions, minlength=256)
-        own = int(np.count_nonzero(asked.verdicts & Flag.OWN))
-        counts["granted"] += int(by_action[Action.GRANT]) + int(by_action[Action.TAKE_OVER])
-        counts["granted_again"] += int(by_action[Action.GRANT_AGAIN])
-        counts["duplicates"] += int(by_action[Action.DUPLICATE]) - own
-        counts["own_duplicates"] += own
-        counts["busy"] += int(by_action[Action.BUSY])
-        counts["same"] += int(by_action[Action.SAME]) + int(by_action[SAME_INDEX])
+    async def take(self, ask: TakeAsk, deadline: Deadline) -> ClaimAnswer:
+        """Which of these ids are this owner's: GRANTED when it has taken them, now or before; repeating is harmless.
+
+        Raises TooLarge, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it.
+        """
+        deadline.check()
+        journal = self._journal
+        self._check_count(ask.ids)
+        now_ms = journal.clock.monotonic_ms()
+        asked = self._index.ask_take(ask.owner, ask.ids, now_ms)
+        rests_on = asked.rests_on
+        if len(asked.fresh) or len(asked.taken):
+            journal.committer.check()
+            self._index.make_room(len(asked.fresh) + len(asked.taken), now_ms)
+            entry = Taken(ask.owner, journal.wall_ms(), asked.fresh.tobytes(), asked.taken.tobytes())
+            rests_on = journal.record([entry])
+        await journal.committer.durable(rests_on)
+        count_verdicts(journal.counts, asked)
+        return ClaimAnswer(None, 0, asked.verdicts, asked.numbers)
 
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> SettleAnswer:
         """Renew, complete or release a whole claim; what was taken over is counted and left alone.
@@ -109,7 +123,7 @@ class Claims:
         journal.committer.check()
         entry = Completed if effect is Effect.MARK_DONE else Released
         journal.counts["completed" if effect is Effect.MARK_DONE else "released"] += 1
-        return journal.record([entry(claim, journal.clock.wall_ms())])
+        return journal.record([entry(claim, journal.wall_ms())])
 
     async def explain(self, fingerprint: bytes) -> Explained:
         """What is known about one id, once that is durable."""

@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from oncegate.core.entries import Probe, encode
+from oncegate.core.encoding import encode
+from oncegate.core.entries import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.engine.marks import Marks
 from oncegate.ports import Clock, Ledger, OutputChange

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from oncegate.core.entries import Entry, encode
+from oncegate.core.encoding import encode
+from oncegate.core.entries import Entry
 from oncegate.engine.committer import Committer
 from oncegate.engine.limits import Limits
-from oncegate.engine.state import ShardIndex
+from oncegate.engine.state import ShardIndex, Undo
 from oncegate.ports import Clock, Observer, OutputChange
 
 
@@ -25,16 +26,27 @@ class Journal:
     random: Callable[[int], bytes] = secrets.token_bytes
     counts: Counter[str] = field(default_factory=Counter)
 
+    def wall_ms(self) -> int:
+        """The ledger's clock: the wall's, and never behind what stands in the ledger already."""
+        return max(self.clock.wall_ms(), self.index.claims.wall_ms)
+
     def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
         """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""
         # Encoded first: an entry that cannot be must not be in the index either.
         bodies = [encode(entry) for entry in entries]
         position, now_ms = self.committer.next_position, self.clock.monotonic_ms()
-        changes = [self.index.apply(position + i, entry, now_ms) for i, entry in enumerate(entries)]
+        changes: list[tuple[Undo, Undo]] = []
 
         def undo() -> None:
             for back, _ in reversed(changes):
                 back()
+
+        try:
+            for i, entry in enumerate(entries):
+                changes.append(self.index.apply(position + i, entry, now_ms))
+        except BaseException:
+            undo()
+            raise
 
         def settle() -> None:
             for _, done in changes:

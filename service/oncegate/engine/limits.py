@@ -26,6 +26,8 @@ class Limits:
     lease_ms_min: int = 1_000
     # A dead writer's ids wait this long at most.
     lease_ms_max: int = 15 * 60_000
+    # Four of the longest leases: whoever could still repeat a request is known by then.
+    horizon_ms_min: int = 3_600_000
     # How long one client waits for a busy id before it looks at its deadline again.
     busy_wait_ms: int = 60_000
     # Each costs some 100 bytes until it is settled.
@@ -40,5 +42,9 @@ class Limits:
     stage_idle_ms: int = 60_000
     # Text in names and tokens of owners: enough for a path or a UUID list, small in the ledger.
     name_bytes: int = 512
+    # Each is a file stream and a line in every commit; more parallel readers than most clusters have cores.
+    partitions: int = 128
+    # One append and as many files unlinked at each step of the upkeep: some milliseconds of the disk.
+    trims_per_step: int = 64
     # One answer of the read route: what a reader can hold at once.
     fetch_rows: int = 1_000_000

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oncegate.core.entries import Opened, encode
+from oncegate.core.encoding import encode
+from oncegate.core.entries import Opened
 from oncegate.core.errors import OncegateError, Stop
 from oncegate.engine.limits import Limits
 from oncegate.engine.marks import Marks
@@ -16,8 +17,8 @@ from oncegate.ports import Clock, Ledgers, Observer, OpenLedger
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
 REOPEN_MS_MAX = 60_000
-# How often stages past their time to live are looked for.
-SWEEP_MS = 60_000
+# How often the upkeep looks for what is due.
+UPKEEP_MS = 5_000
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,12 @@ class Owner:
                 self._first.set_result(None)
             if self._closing:
                 shard.committer.close()
-            sweeper = asyncio.create_task(self._sweep(shard))
+            upkeep = asyncio.create_task(self._keep_up(shard))
             try:
                 await shard.committer.run()
             finally:
                 self.shard = None
-                sweeper.cancel()
+                upkeep.cancel()
             if shard.committer.dead is not None:
                 raise shard.committer.dead
 
@@ -122,10 +123,10 @@ class Owner:
             world.ledgers.free_bytes,
         )
 
-    async def _sweep(self, shard: Shard) -> None:
+    async def _keep_up(self, shard: Shard) -> None:
         while True:
-            await self._world.clock.sleep_ms(SWEEP_MS)
-            shard.stages.sweep()
+            await self._world.clock.sleep_ms(UPKEEP_MS)
+            shard.upkeep.step()
 
     def _fail(self, error: Exception) -> None:
         self.failed = error

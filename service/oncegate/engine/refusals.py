@@ -24,7 +24,8 @@ def refusal(outcome: Outcome, reason: str, ask: CommitAsk, record: CommittedName
             f"{batch} follows a batch that was committed with other input: {reason}. The way on: {_NEW_APP}."
         )
     when = datetime.fromtimestamp(record.wall_ms / 1000, UTC).isoformat(timespec="seconds")
-    published = {"committed_rows": record.rows, "committed_at": when, "first_offset": record.first_offset}
+    where = [{"partition": span.partition, "first_offset": span.first_offset} for span in record.spans]
+    published = {"committed_rows": record.rows, "committed_at": when, "offsets": where}
     if outcome is Outcome.SECOND_WRITE:
         return SecondWrite(
             f"this run has already written {batch}: two writes to one topic in one foreachBatch need two names. The "
@@ -37,10 +38,15 @@ def refusal(outcome: Outcome, reason: str, ask: CommitAsk, record: CommittedName
             f"{batch} was committed at {when}, too long ago to compare its rows: {reason}", **published
         )
     return Conflict(
-        f"{batch} was committed at {when} with {record.rows} rows at offset {record.first_offset}, and this is another "
+        f"{batch} was committed at {when} with {record.rows} rows{_at(record)}, and this is another "
         f"input or output under its number: {reason}. {_ways_on(ask, record)}",
         **published,
     )
+
+
+def _at(record: CommittedName) -> str:
+    places = ", ".join(f"offset {span.first_offset} of partition {span.partition}" for span in record.spans)
+    return f" at {places}" if places else ""
 
 
 def _ways_on(ask: CommitAsk, record: CommittedName) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.decisions import ClaimState
-from oncegate.core.entries import Name
+from oncegate.core.entries import Name, Span
 from oncegate.index.batches import Winner
 from oncegate.ports import Chunk
 
@@ -57,22 +57,53 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
+class TakeAsk:
+    """`owner`: 16 bytes that stand for the owner's name. `ids`: fingerprints, (n, 2) uint64."""
+
+    owner: bytes
+    ids: NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
 class ProduceAsk:
+    """`ids`: fingerprints, (n, 2) uint64, a row each; None: rows without ids. `keys`: uint64[n], a hash of each row's
+    key, which chooses its partition; None: the request goes whole to the next partition."""
+
     topic: str
     token: bytes
     call: int
     rows: Rows
+    ids: NDArray[np.uint64] | None = None
+    keys: NDArray[np.uint64] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProduceAnswer:
-    first_offset: int
+    """`rows` were written by this request, at `spans`. Verdicts as of a claim; None where the rows have no ids."""
+
     rows: int
+    spans: tuple[Span, ...]
+    verdicts: NDArray[np.uint8] | None = None
+    numbers: NDArray[np.uint32] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TopicAsk:
+    """None: as it is, or as by default. `schema`: of a topic that nothing was written to yet."""
+
+    topic: str
+    partitions: int | None = None
+    retention_ms: int | None = None
+    retention_bytes: int | None = None
+    schema: Schema | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class StageAsk:
-    """`owner`: the run, or the batch job's own uuid; a later owner's stages replace an older one's."""
+    """`owner`: the run, or the batch job's own uuid; a later owner's stages replace an older one's.
+
+    `fingerprint`: 16 bytes, of the rows. `keys` as of ProduceAsk.
+    """
 
     name: Name
     owner: str
@@ -80,6 +111,8 @@ class StageAsk:
     chunk: int
     sha256: bytes
     rows: Rows
+    fingerprint: bytes
+    keys: NDArray[np.uint64] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +141,7 @@ class CommitAnswer:
 
     outcome: str
     rows: int
-    first_offset: int
+    spans: tuple[Span, ...]
     suppressed_rows: int
     takeover_rows: int
     warning: str | None = None
@@ -140,11 +173,18 @@ class Fetched:
 
 @dataclass(frozen=True, eq=False)
 class TopicView:
+    """`schema` is None until something is written. Offsets: one a partition. Retention 0: no bound."""
+
     name: str
-    partitions: int
-    schema: Schema
-    low_offset: int
-    high_offset: int
+    schema: Schema | None
+    low_offsets: list[int]
+    high_offsets: list[int]
+    retention_ms: int
+    retention_bytes: int
+
+    @property
+    def partitions(self) -> int:
+        return len(self.high_offsets)
 
 
 __all__ = [
@@ -159,8 +199,11 @@ __all__ = [
     "ProduceAsk",
     "Rows",
     "SettleAnswer",
+    "Span",
     "StageAnswer",
     "StageAsk",
+    "TakeAsk",
+    "TopicAsk",
     "TopicView",
     "Winner",
 ]

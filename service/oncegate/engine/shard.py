@@ -7,16 +7,20 @@ Deadlines are checked before a decision and never after.
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from oncegate.core.errors import MissingStage, Rejected, Stop
+from oncegate.core.entries import NamespaceSet
+from oncegate.core.errors import BadRequest, MissingStage, Rejected, Stop
 from oncegate.engine.claims import Claims
 from oncegate.engine.committer import Committer
+from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
 from oncegate.engine.marks import Marks
+from oncegate.engine.producing import Producing
 from oncegate.engine.stages import Stages
 from oncegate.engine.staging import Staging
 from oncegate.engine.state import ShardIndex
 from oncegate.engine.topics import Topics
+from oncegate.engine.upkeep import Upkeep
 from oncegate.index.fingerprints import Fingerprinter
 from oncegate.index.rowprints import RowFingerprinter
 from oncegate.ports import Clock, Ledger, Mark, Observer
@@ -46,10 +50,13 @@ class Shard:
         self.journal = Journal(namespace, index, self.committer, clock, observer, limits)
         self.stages = Stages(self.journal, free_bytes)
         claims, topics = Claims(self.journal), Topics(self.journal, ledger)
-        staging = Staging(self.journal, topics, self.stages, RowFingerprinter(key))
+        producing, staging = Producing(self.journal, topics), Staging(self.journal, topics, self.stages)
+        self.rowprints = RowFingerprinter(key)
+        self.upkeep = Upkeep(self.journal, self.stages)
         said = self._refusing_when_durable
         self.claim, self.settle, self.explain = said(claims.claim), said(claims.settle), claims.explain
-        self.produce, self.fetch, self.topic = said(topics.produce), topics.fetch, topics.view
+        self.take, self.produce = said(claims.take), said(producing.produce)
+        self.create_topic, self.fetch, self.topic = said(topics.create), topics.fetch, topics.view
         self.stage, self.commit, self.abort = said(staging.stage), said(staging.commit), said(staging.abort)
         self._marks = marks
 
@@ -77,6 +84,34 @@ class Shard:
         except Exception:
             self.journal.observer.event("ledger_behind", namespace=self.namespace, position=mark.position)
             raise
+
+    async def configure(self, horizon_ms: int | None, auto_create_topics: bool | None, deadline: Deadline) -> None:
+        """Set the namespace up; None: as it is. Durable when it returns.
+
+        Raises BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        """
+        deadline.check()
+        journal, known = self.journal, self.journal.index.settings
+        horizon_ms = known.horizon_ms if horizon_ms is None else horizon_ms
+        auto = known.auto_create_topics if auto_create_topics is None else int(auto_create_topics)
+        if 0 < horizon_ms < journal.limits.horizon_ms_min:
+            raise BadRequest(
+                f"a horizon of {horizon_ms} ms: at least {journal.limits.horizon_ms_min}, for a retry may "
+                "come as late as a lease and its repeats, or 0 to keep ids for ever"
+            )
+        if (horizon_ms, auto) != (known.horizon_ms, known.auto_create_topics):
+            journal.committer.check()
+            await journal.committer.durable(journal.record([NamespaceSet(horizon_ms, auto, journal.wall_ms())]))
+        await journal.committer.durable(journal.index.settings_position)
+
+    @property
+    def horizon_ms(self) -> int:
+        """How long a done id is known; 0: for ever."""
+        return self.journal.index.settings.horizon_ms
+
+    @property
+    def auto_create_topics(self) -> bool:
+        return bool(self.journal.index.settings.auto_create_topics)
 
     def topics(self) -> list[str]:
         """Names of the topics that something was written to."""

@@ -83,8 +83,9 @@ class Stages:
 
     def drop(self, name: Name, tokens: Sequence[bytes], why: str) -> int:
         """Remove these stages; the position of the entry that says so."""
-        ranges = [r for token in tokens if (stage := self._index.stage(name, token)) for r in stage.range_ids]
-        entry = Dropped(name, tuple(tokens), why, self._journal.clock.wall_ms())
+        stages = [stage for token in tokens if (stage := self._index.stage(name, token)) is not None]
+        ranges = [part.range_id for stage in stages for part in stage.parts]
+        entry = Dropped(name, tuple(tokens), why, self._journal.wall_ms())
         return self._journal.record([entry], [DropRanges(tuple(ranges))])
 
     def sweep(self) -> None:

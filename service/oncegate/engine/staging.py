@@ -1,27 +1,26 @@
 """Named batches: stage, commit, abort. All or nothing, when the driver says so."""
 
 from oncegate.core.batches import Outcome, decide
-from oncegate.core.entries import Asked, Committed, Entry, Name, Staged
+from oncegate.core.entries import Asked, Committed, Entry, Name, Part, Span, Staged
 from oncegate.core.errors import BadRequest, ChunkAltered
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.refusals import refusal
 from oncegate.engine.requests import AbortAnswer, AbortAsk, CommitAnswer, CommitAsk, StageAnswer, StageAsk
+from oncegate.engine.sharing import Share, partition_of, shares
 from oncegate.engine.stages import Stages
 from oncegate.engine.topics import Topics, check_schema, read_schema
-from oncegate.index.batches import Stage, StagedChunk, totals
-from oncegate.index.rowprints import RowFingerprinter, add
+from oncegate.index.batches import CommittedName, Stage, StagedChunk, totals
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 
 
 class Staging:
     """The use cases of named batches over one journal."""
 
-    def __init__(self, journal: Journal, topics: Topics, stages: Stages, rowprints: RowFingerprinter) -> None:
+    def __init__(self, journal: Journal, topics: Topics, stages: Stages) -> None:
         self._journal = journal
         self._topics = topics
         self._stages = stages
-        self._rowprints = rowprints
         self._index = journal.index.batches
 
     async def stage(self, ask: StageAsk, deadline: Deadline) -> StageAnswer:
@@ -32,23 +31,16 @@ class Staging:
         LedgerDown: unknown, repeat it.
         """
         deadline.check()
-        fingerprint = self._fingerprint(ask)
         record = self._index.committed.get(ask.name)
         if record is not None:
             await self._journal.committer.durable(record.position)
-            return StageAnswer(True, ask.rows.rows, fingerprint)
+            return StageAnswer(True, ask.rows.rows, ask.fingerprint)
         self._stages.touch(ask.name, ask.owner)
         stage = self._index.stage(ask.name, ask.token)
         known = None if stage is None else stage.chunks.get(ask.chunk)
-        position = self._repeated(ask, known) if known is not None else self._store(ask, stage, fingerprint)
+        position = self._repeated(ask, known) if known is not None else self._store(ask, stage)
         await self._journal.committer.durable(position)
-        return StageAnswer(False, ask.rows.rows, fingerprint)
-
-    def _fingerprint(self, ask: StageAsk) -> bytes:
-        total = bytes(16)
-        for batch in ask.rows.batches:
-            total = add(total, self._rowprints.of_batch(batch))
-        return total
+        return StageAnswer(False, ask.rows.rows, ask.fingerprint)
 
     @staticmethod
     def _repeated(ask: StageAsk, known: StagedChunk) -> int:
@@ -56,14 +48,18 @@ class Staging:
             raise ChunkAltered(f"chunk {ask.chunk} of this token was staged with other rows; nothing was written")
         return known.position
 
-    def _store(self, ask: StageAsk, stage: Stage | None, fingerprint: bytes) -> int:
+    def _store(self, ask: StageAsk, stage: Stage | None) -> int:
         journal, rows = self._journal, ask.rows
         journal.committer.check()
         self._topics.creation(ask.name.topic, rows.schema)
         if stage is not None and stage.chunks:
             check_schema(ask.name.topic, read_schema(next(iter(stage.chunks.values())).schema), rows.schema)
-        self._stages.make_room(ask.name, ask.owner, len(rows.data))
-        range_id = journal.random(16)
+        written = self._shares(ask)
+        size_bytes = sum(len(share.data) for share in written)
+        self._stages.make_room(ask.name, ask.owner, size_bytes)
+        parts = tuple(
+            Part(share.partition, len(share.places), len(share.data), journal.random(16)) for share in written
+        )
         entry = Staged(
             name=ask.name,
             owner=ask.owner,
@@ -71,14 +67,24 @@ class Staging:
             chunk=ask.chunk,
             sha256=ask.sha256,
             rows=rows.rows,
-            size_bytes=len(rows.data),
-            fingerprint=fingerprint,
+            size_bytes=size_bytes,
+            fingerprint=ask.fingerprint,
             schema=rows.schema.remove_metadata().serialize().to_pybytes(),
-            range_id=range_id,
-            wall_ms=journal.clock.wall_ms(),
+            parts=parts,
+            wall_ms=journal.wall_ms(),
         )
         journal.counts["staged_rows"] += rows.rows
-        return journal.record([entry], [WriteRange(range_id, f"stage:{ask.token.hex()}", rows.rows, rows.data)])
+        outputs = [
+            WriteRange(part.range_id, f"stage:{ask.token.hex()}", part.rows, share.data)
+            for part, share in zip(parts, written, strict=True)
+        ]
+        return journal.record([entry], outputs)
+
+    def _shares(self, ask: StageAsk) -> list[Share]:
+        """The same for every repeat of a chunk; without keys, an attempt's chunks take turns among the partitions."""
+        partitions, _ = self._topics.layout(ask.name.topic)
+        turn = int.from_bytes(ask.token[:4], "little") + ask.chunk
+        return shares(ask.rows, None, partition_of(ask.keys, ask.rows.rows, partitions, turn))
 
     async def commit(self, ask: CommitAsk, deadline: Deadline) -> CommitAnswer:
         """Publish the winners' rows under the name, all or nothing, or say what the name already holds.
@@ -102,35 +108,33 @@ class Staging:
         record = self._index.committed[ask.name]
         if row.outcome is Outcome.COMMITTED_AGAIN:
             await journal.committer.durable(record.position)
-            return CommitAnswer("COMMITTED", record.rows, record.first_offset, record.suppressed_rows, 0)
+            return CommitAnswer("COMMITTED", record.rows, record.spans, record.suppressed_rows, 0)
         journal.committer.check()
         rows, _ = totals(ask.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
-        wall_ms = journal.clock.wall_ms()
+        wall_ms = journal.wall_ms()
         asked = Asked(ask.name, run, ask.nonce, row.outcome.value, rows, rows_equal, wall_ms)
         await journal.committer.durable(journal.record([asked]))
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, ask, record)
         journal.counts["duplicate_commits"] += 1
-        return self._duplicate(ask, record.rows, record.first_offset, rows, facts.rows_equal)
+        return self._duplicate(ask, record, rows, facts.rows_equal)
 
-    def _duplicate(
-        self, ask: CommitAsk, committed_rows: int, first_offset: int, rows: int, rows_equal: bool | None
-    ) -> CommitAnswer:
+    def _duplicate(self, ask: CommitAsk, record: CommittedName, rows: int, rows_equal: bool | None) -> CommitAnswer:
         warning = None
         if rows_equal is False:
             warning = (
-                f"the replay of {ask.name.app} {ask.name.version} brought {rows} other rows than the {committed_rows} "
+                f"the replay of {ask.name.app} {ask.name.version} brought {rows} other rows than the {record.rows} "
                 "committed: the plan is not deterministic or the job was changed; the first output stays"
             )
             self._journal.observer.event("replay_differs", namespace=self._journal.namespace, detail=warning)
-        return CommitAnswer("DUPLICATE", committed_rows, first_offset, rows, 0, warning)
+        return CommitAnswer("DUPLICATE", record.rows, record.spans, rows, 0, warning)
 
     async def _publish(self, ask: CommitAsk, run: bytes | None) -> CommitAnswer:
         journal, name = self._journal, ask.name
         journal.committer.check()
-        entries, range_ids = self._winners_ranges(ask)
-        first_offset = journal.index.topics.high_offset(name.topic)
+        entries, parts = self._winners_parts(ask)
+        spans, outputs = self._published(name.topic, parts)
         rows, fingerprint = totals(ask.winners)
         winners = tuple(winner.token + winner.chunks.to_bytes(4, "little") for winner in ask.winners)
         entries.append(
@@ -142,13 +146,10 @@ class Staging:
                 digest=ask.digest,
                 fingerprint=fingerprint,
                 rows=rows,
-                first_offset=first_offset,
-                wall_ms=journal.clock.wall_ms(),
+                spans=spans,
+                wall_ms=journal.wall_ms(),
             )
         )
-        outputs: list[OutputChange] = []
-        if range_ids:
-            outputs.append(PublishRanges(name.topic, 0, first_offset, tuple(range_ids)))
         losers = self._losers(name, {winner.token for winner in ask.winners})
         if losers:
             outputs.append(DropRanges(tuple(losers)))
@@ -156,12 +157,25 @@ class Staging:
         suppressed = self._index.committed[name].suppressed_rows
         await journal.committer.durable(position)
         journal.counts["committed_rows"] += rows
-        return CommitAnswer("COMMITTED", rows, first_offset, suppressed, 0)
+        return CommitAnswer("COMMITTED", rows, spans, suppressed, 0)
 
-    def _winners_ranges(self, ask: CommitAsk) -> tuple[list[Entry], list[bytes]]:
-        """What creates the topic, if need be, and the winners' ranges in order; SchemaMismatch before any effect."""
+    def _published(self, topic: str, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
+        """Where each partition's rows come to lie, and the changes that put them there."""
+        spans: list[Span] = []
+        outputs: list[OutputChange] = []
+        for partition in sorted({part.partition for part in parts if part.rows}):
+            mine = [part for part in parts if part.partition == partition]
+            first_offset = self._journal.index.topics.high_offset(topic, partition)
+            rows, size_bytes = sum(part.rows for part in mine), sum(part.size_bytes for part in mine)
+            spans.append(Span(partition, first_offset, rows, size_bytes))
+            outputs.append(PublishRanges(topic, partition, first_offset, tuple(part.range_id for part in mine)))
+        empty = [part.range_id for part in parts if part.partition not in {span.partition for span in spans}]
+        return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
+
+    def _winners_parts(self, ask: CommitAsk) -> tuple[list[Entry], list[Part]]:
+        """What makes the topic, if need be, and the winners' parts in order; SchemaMismatch before any effect."""
         entries: list[Entry] = []
-        range_ids: list[bytes] = []
+        parts: list[Part] = []
         first_schema = None
         for winner in ask.winners:
             stage = self._index.stage(ask.name, winner.token)
@@ -171,12 +185,12 @@ class Staging:
             if first_schema is None:
                 first_schema, entries = schema, self._topics.creation(ask.name.topic, schema)
             check_schema(ask.name.topic, first_schema, schema)
-            range_ids += stage.range_ids
-        return entries, range_ids
+            parts += stage.parts
+        return entries, parts
 
     def _losers(self, name: Name, won: set[bytes]) -> list[bytes]:
         stages = self._index.stages.get(name, {}).values()
-        return [range_id for stage in stages if stage.token not in won for range_id in stage.range_ids]
+        return [part.range_id for stage in stages if stage.token not in won for part in stage.parts]
 
     async def abort(self, ask: AbortAsk, deadline: Deadline) -> AbortAnswer:
         """Remove the stages of these tokens, and only those; no effect on a committed name.

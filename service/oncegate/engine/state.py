@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from oncegate.core.entries import Claimed, Completed, Entry, Opened, Released, decode
+from oncegate.core.encoding import decode
+from oncegate.core.entries import Entry, NamespaceSet, Opened
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.marks import Marks
 from oncegate.index.batches import BatchIndex
@@ -21,24 +22,38 @@ class ShardIndex:
         self.claims = claims if claims is not None else ClaimIndex()
         self.batches = BatchIndex()
         self.topics = TopicIndex()
+        self.settings = NamespaceSet(0, 1, 0)
+        self.settings_position = 0
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Take one entry in; what takes it back, and what settles it once it is durable."""
-        if isinstance(entry, Claimed | Completed | Released):
-            journal = self.claims.apply(position, entry, now_ms)
-            return (lambda: self.claims.undo(journal)), (lambda: self.claims.settle_undo(journal))
-        undos = [self.topics.apply(position, entry), self.batches.apply(position, entry)]
+        claims = self.claims.apply(position, entry, now_ms)
+        undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
 
         def undo() -> None:
             for step in reversed(undos):
                 if step is not None:
                     step()
+            if claims is not None:
+                self.claims.undo(claims)
 
-        return undo, _nothing
+        def settle() -> None:
+            if claims is not None:
+                self.claims.settle_undo(claims)
 
+        return undo, settle
 
-def _nothing() -> None:
-    return None
+    def _set(self, position: int, entry: Entry) -> Undo | None:
+        """The namespace's own settings."""
+        if not isinstance(entry, NamespaceSet):
+            return None
+        before = self.settings, self.settings_position
+        self.settings, self.settings_position = entry, position
+
+        def undo() -> None:
+            self.settings, self.settings_position = before
+
+        return undo
 
 
 def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, now_ms: int) -> None:
@@ -49,7 +64,7 @@ def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, n
     """
     entries = Entries(ledger, marks, key_check)
     try:
-        fold(entries, index.claims, now_ms, index.topics.apply, index.batches.apply)
+        fold(entries, index.claims, now_ms, index.topics.apply, index.batches.apply, index._set)
     except (ValueError, KeyError, AssertionError) as error:
         raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error
 

@@ -1,78 +1,127 @@
-"""Topics: produce without ids, read back by offset."""
+"""Topics: made and set up by name or by their first write, read back by offset."""
 
 import pyarrow as pa
 
-from oncegate.core.entries import Entry, Produced, TopicCreated
-from oncegate.core.errors import BadRequest, NotFound, SchemaMismatch
+from oncegate.core.entries import Entry, TopicCreated, TopicSet
+from oncegate.core.errors import BadRequest, NotFound, SchemaMismatch, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
-from oncegate.engine.requests import Fetched, ProduceAnswer, ProduceAsk, Schema, TopicView
-from oncegate.ports import Ledger, OutputChange, PublishRanges, WriteRange
+from oncegate.engine.requests import Fetched, Schema, TopicAsk, TopicView
+from oncegate.index.topics import Topic
+from oncegate.ports import Ledger
 
 
 class Topics:
-    """The use cases of topics over one journal; each topic has one partition, 0."""
+    """The use cases of topics over one journal."""
 
     def __init__(self, journal: Journal, ledger: Ledger) -> None:
         self._journal = journal
         self._ledger = ledger
         self._index = journal.index.topics
 
-    async def produce(self, ask: ProduceAsk, deadline: Deadline) -> ProduceAnswer:
-        """Append rows to a topic without asking for ids (`plain`): at least once, a repeat is written again.
+    async def create(self, ask: TopicAsk, deadline: Deadline) -> tuple[TopicView, bool]:
+        """Make a topic, or set its retention; the topic, and whether it is new. Durable when it returns.
 
-        Raises SchemaMismatch, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown.
+        Raises BadRequest, TooLarge, SchemaMismatch, LedgerFull, DeadlinePassed: nothing was changed.
+        LedgerDown: unknown, repeat it.
         """
-        journal = self._journal
         deadline.check()
-        journal.committer.check()
-        entries = self.creation(ask.topic, ask.rows.schema)
-        first_offset, rows = self._index.high_offset(ask.topic), ask.rows.rows
-        if rows == 0:
-            return ProduceAnswer(first_offset, 0)
-        range_id = journal.random(16)
-        entries.append(Produced(ask.topic, ask.token, ask.call, first_offset, rows, journal.clock.wall_ms()))
-        outputs: list[OutputChange] = [
-            WriteRange(range_id, f"topic:{ask.topic}", rows, ask.rows.data),
-            PublishRanges(ask.topic, 0, first_offset, (range_id,)),
-        ]
-        await journal.committer.durable(journal.record(entries, outputs))
-        journal.counts["produced_rows"] += rows
-        return ProduceAnswer(first_offset, rows)
+        journal, known = self._journal, self._index.get(ask.topic)
+        entry = self._created(ask) if known is None else self._changed(ask, known)
+        if entry is not None:
+            journal.committer.check()
+            await journal.committer.durable(journal.record([entry]))
+        return await self.view(ask.topic), known is None
+
+    def _created(self, ask: TopicAsk) -> Entry:
+        partitions = 1 if ask.partitions is None else ask.partitions
+        if not 1 <= partitions <= self._journal.limits.partitions:
+            raise TooLarge(f"{partitions} partitions; a topic has from 1 to {self._journal.limits.partitions}")
+        schema = b"" if ask.schema is None else schema_bytes(ask.schema)
+        wall_ms = self._journal.wall_ms()
+        return TopicCreated(ask.topic, partitions, schema, ask.retention_ms or 0, ask.retention_bytes or 0, wall_ms)
+
+    def _changed(self, ask: TopicAsk, known: Topic) -> Entry | None:
+        if ask.partitions not in (None, len(known.partitions)):
+            raise BadRequest(
+                f"topic {ask.topic} has {len(known.partitions)} partitions, and a topic keeps those it was made with: "
+                "rows of one key would lie in two; make another topic"
+            )
+        schema = known.schema
+        if ask.schema is not None:
+            if known.schema:
+                check_schema(ask.topic, read_schema(known.schema), ask.schema)
+            else:
+                schema = schema_bytes(ask.schema)
+        retention_ms = known.retention_ms if ask.retention_ms is None else ask.retention_ms
+        retention_bytes = known.retention_bytes if ask.retention_bytes is None else ask.retention_bytes
+        if (schema, retention_ms, retention_bytes) == (known.schema, known.retention_ms, known.retention_bytes):
+            return None
+        return TopicSet(ask.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms())
 
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
-        """The entry that creates the topic, if it does not exist; SchemaMismatch when it has another schema."""
-        known = self._index.get(topic)
-        if known is not None:
+        """The entry that makes the topic fit for rows of this schema, if it needs one.
+
+        Raises SchemaMismatch when it has another schema; NotFound when the namespace makes no topics by itself.
+        """
+        known, wall_ms = self._index.get(topic), self._journal.wall_ms()
+        if known is None:
+            if not self._journal.index.settings.auto_create_topics:
+                raise NotFound(
+                    f"there is no topic {topic}, and this namespace makes none by itself (auto_create_topics=false); "
+                    f"PUT /v1/namespaces/{self._journal.namespace}/topics/{topic} makes it"
+                )
+            return [TopicCreated(topic, 1, schema_bytes(schema), 0, 0, wall_ms)]
+        if known.schema:
             check_schema(topic, read_schema(known.schema), schema)
             return []
-        nullable = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
-        return [TopicCreated(topic, nullable.serialize().to_pybytes(), self._journal.clock.wall_ms())]
+        return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
 
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int) -> Fetched:
+    def layout(self, topic: str) -> tuple[int, int]:
+        """How many partitions a topic has, or would be made with; and how many writes it has had."""
+        known = self._index.get(topic)
+        return (1, 0) if known is None else (len(known.partitions), known.turns)
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Fetched:
         """The ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
 
         Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged.
         """
         view = await self.view(topic)
-        if partition != 0:
-            raise NotFound(f"topic {topic} has one partition, 0; there is no {partition}")
+        if not 0 <= partition < view.partitions:
+            raise NotFound(f"topic {topic} has the partitions 0 to {view.partitions - 1}; there is no {partition}")
         if offset < 0 or max_rows <= 0:
             raise BadRequest(f"offset {offset} and max_rows {max_rows}: from 0, and from 1")
-        limits, chunks = self._journal.limits, []
-        if offset < view.high_offset:
-            wanted = min(max_rows, limits.fetch_rows)
-            chunks = await self._ledger.fetch(topic, partition, offset, wanted, limits.body_bytes)
-        return Fetched(chunks, view.low_offset, view.high_offset, view.schema)
+        wanted, low, high = (
+            min(max_rows, self._journal.limits.fetch_rows),
+            view.low_offsets[partition],
+            view.high_offsets[partition],
+        )
+        chunks = await self._ledger.fetch(topic, partition, offset, wanted, max_bytes) if offset < high else []
+        return Fetched(chunks, low, high, view.schema)
 
     async def view(self, name: str) -> TopicView:
-        """Schema and ends of a topic, once they are durable; NotFound when nothing was ever written to it."""
+        """Schema and ends of a topic, once they are durable; NotFound when it was never made."""
         topic = self._index.get(name)
         if topic is None:
             raise NotFound(f"no topic {name} in namespace {self._journal.namespace}; its first write creates it")
-        high_offset = topic.high_offset
+        view = TopicView(
+            name,
+            read_schema(topic.schema) if topic.schema else None,
+            [partition.low_offset for partition in topic.partitions],
+            [partition.high_offset for partition in topic.partitions],
+            topic.retention_ms,
+            topic.retention_bytes,
+        )
         await self._journal.committer.durable(topic.position)
-        return TopicView(name, 1, read_schema(topic.schema), 0, high_offset)
+        return view
+
+
+def schema_bytes(schema: Schema) -> bytes:
+    """The schema as a topic keeps it, in IPC form: every column nullable, no metadata."""
+    plain = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
+    data: bytes = plain.serialize().to_pybytes()
+    return data
 
 
 def read_schema(data: bytes) -> Schema:

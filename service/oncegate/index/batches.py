@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from oncegate.core.batches import Digests, Facts
-from oncegate.core.entries import Asked, Committed, Dropped, Entry, Name, Staged
+from oncegate.core.entries import Asked, Committed, Dropped, Entry, Name, Part, Span, Staged
 
 Undo = Callable[[], None]
 # A few hours of micro-batches; older names keep only their digest (64 bytes), for ever.
@@ -20,7 +20,7 @@ class StagedChunk:
     size_bytes: int
     fingerprint: bytes
     schema: bytes
-    range_id: bytes
+    parts: tuple[Part, ...]
     position: int
 
 
@@ -46,8 +46,9 @@ class Stage:
         return min(chunk.position for chunk in self.chunks.values())
 
     @property
-    def range_ids(self) -> list[bytes]:
-        return [self.chunks[number].range_id for number in sorted(self.chunks)]
+    def parts(self) -> list[Part]:
+        """Of all chunks, in their order."""
+        return [part for number in sorted(self.chunks) for part in self.chunks[number].parts]
 
 
 @dataclass(slots=True)
@@ -59,7 +60,7 @@ class CommittedName:
     digest: bytes | None
     rows: int
     fingerprint: bytes | None
-    first_offset: int
+    spans: tuple[Span, ...]
     suppressed_rows: int
     wall_ms: int
     position: int
@@ -155,7 +156,7 @@ class BatchIndex:
         stages = self.stages.setdefault(name, {})
         stage = stages.setdefault(entry.token, Stage(entry.owner, entry.token))
         stage.chunks[entry.chunk] = StagedChunk(
-            entry.sha256, entry.rows, entry.size_bytes, entry.fingerprint, entry.schema, entry.range_id, position
+            entry.sha256, entry.rows, entry.size_bytes, entry.fingerprint, entry.schema, entry.parts, position
         )
         self.stage_bytes += entry.size_bytes
 
@@ -188,7 +189,7 @@ class BatchIndex:
             digest=entry.digest,
             rows=entry.rows,
             fingerprint=entry.fingerprint,
-            first_offset=entry.first_offset,
+            spans=entry.spans,
             suppressed_rows=suppressed,
             wall_ms=entry.wall_ms,
             position=position,

@@ -1,24 +1,47 @@
-"""Topics: schema and end of each, a pure function of the ledger's entries."""
+"""Topics: schema, retention and partitions of each, a pure function of the ledger's entries."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from oncegate.core.entries import Committed, Entry, Produced, TopicCreated
+from oncegate.core.entries import Committed, Entry, Produced, Span, TopicCreated, TopicSet, Trimmed
 
 Undo = Callable[[], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Rows of one entry in one partition, as retention sees them."""
+
+    first_offset: int
+    size_bytes: int
+    wall_ms: int
+
+
+@dataclass(slots=True)
+class Partition:
+    """Rows from `low_offset` up to `high_offset`; `kept` are the spans between, oldest first."""
+
+    low_offset: int = 0
+    high_offset: int = 0
+    size_bytes: int = 0
+    kept: list[Kept] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class Topic:
-    """`schema` is the Arrow schema in IPC form; `position` the last ledger position that changed the topic."""
+    """`schema`: the Arrow schema in IPC form, empty until something is written. `turns`: entries so far, for taking
+    turns among partitions. `position`: the last ledger position that changed the topic."""
 
     schema: bytes
-    high_offset: int
+    retention_ms: int
+    retention_bytes: int
+    partitions: list[Partition]
     position: int
+    turns: int = 0
 
 
 class TopicIndex:
-    """Which topics there are, and the offset that the next row of each will get."""
+    """Which topics there are, and the offset that the next row of each partition will get."""
 
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
@@ -29,36 +52,86 @@ class TopicIndex:
     def names(self) -> list[str]:
         return sorted(self._topics)
 
-    def high_offset(self, name: str) -> int:
-        """The offset the next row of this topic gets; 0 for a topic that does not exist yet."""
+    def __iter__(self) -> Iterator[tuple[str, Topic]]:
+        return iter(self._topics.items())
+
+    def high_offset(self, name: str, partition: int) -> int:
+        """The offset the next row of this partition gets; 0 for a topic that does not exist yet."""
         topic = self._topics.get(name)
-        return 0 if topic is None else topic.high_offset
+        return 0 if topic is None else topic.partitions[partition].high_offset
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
         """Take one entry in; what undoes it, or None when it says nothing about topics."""
-        if isinstance(entry, TopicCreated):
-            return self._create(position, entry)
-        if isinstance(entry, Produced | Committed) and entry.rows:
-            topic = entry.topic if isinstance(entry, Produced) else entry.name.topic
-            return self._extend(position, topic, entry.first_offset, entry.rows)
+        match entry:
+            case TopicCreated():
+                return self._create(position, entry)
+            case TopicSet():
+                return self._set(position, entry)
+            case Trimmed():
+                return self._trim(position, entry)
+            case Produced() if entry.rows:
+                span = Span(entry.partition, entry.first_offset, entry.rows, entry.size_bytes)
+                return self._extend(position, entry.topic, (span,), entry.wall_ms)
+            case Committed() if entry.spans:
+                return self._extend(position, entry.name.topic, entry.spans, entry.wall_ms)
         return None
 
     def _create(self, position: int, entry: TopicCreated) -> Undo:
         assert entry.topic not in self._topics, "a topic is created once"
-        self._topics[entry.topic] = Topic(entry.schema, 0, position)
+        partitions = [Partition() for _ in range(entry.partitions)]
+        self._topics[entry.topic] = Topic(entry.schema, entry.retention_ms, entry.retention_bytes, partitions, position)
 
         def undo() -> None:
             del self._topics[entry.topic]
 
         return undo
 
-    def _extend(self, position: int, name: str, first_offset: int, rows: int) -> Undo:
-        topic = self._topics[name]
-        assert first_offset == topic.high_offset, "offsets have no holes"
-        before = (topic.high_offset, topic.position)
-        topic.high_offset, topic.position = first_offset + rows, position
+    def _set(self, position: int, entry: TopicSet) -> Undo:
+        topic = self._topics[entry.topic]
+        assert topic.schema in (b"", entry.schema), "a schema is set once"
+        before = (topic.schema, topic.retention_ms, topic.retention_bytes, topic.position)
+        topic.schema, topic.position = entry.schema, position
+        topic.retention_ms, topic.retention_bytes = entry.retention_ms, entry.retention_bytes
 
         def undo() -> None:
-            topic.high_offset, topic.position = before
+            topic.schema, topic.retention_ms, topic.retention_bytes, topic.position = before
+
+        return undo
+
+    def _extend(self, position: int, name: str, spans: tuple[Span, ...], wall_ms: int) -> Undo:
+        topic = self._topics[name]
+        before = topic.position
+        for span in spans:
+            partition = topic.partitions[span.partition]
+            assert span.first_offset == partition.high_offset, "offsets have no holes"
+            partition.high_offset += span.rows
+            partition.size_bytes += span.size_bytes
+            partition.kept.append(Kept(span.first_offset, span.size_bytes, wall_ms))
+        topic.position, topic.turns = position, topic.turns + 1
+
+        def undo() -> None:
+            for span in reversed(spans):
+                partition = topic.partitions[span.partition]
+                partition.high_offset -= span.rows
+                partition.size_bytes -= span.size_bytes
+                partition.kept.pop()
+            topic.position, topic.turns = before, topic.turns - 1
+
+        return undo
+
+    def _trim(self, position: int, entry: Trimmed) -> Undo:
+        topic = self._topics[entry.topic]
+        partition = topic.partitions[entry.partition]
+        gone = [kept for kept in partition.kept if kept.first_offset < entry.before_offset]
+        before = (partition.low_offset, topic.position)
+        assert partition.low_offset <= entry.before_offset <= partition.high_offset, "what is trimmed was there"
+        del partition.kept[: len(gone)]
+        partition.low_offset, topic.position = entry.before_offset, position
+        partition.size_bytes -= sum(kept.size_bytes for kept in gone)
+
+        def undo() -> None:
+            partition.kept[:0] = gone
+            partition.low_offset, topic.position = before
+            partition.size_bytes += sum(kept.size_bytes for kept in gone)
 
         return undo

@@ -190,20 +190,20 @@ def _with_ways_on(error: OncegateError) -> OncegateError:
 
 def _tell(first: Staged, done: Committed) -> None:
     log.info(
-        "%s: %s rows=%d suppressed=%d takeovers=%d first_offset=%d",
+        "%s: %s rows=%d suppressed=%d takeovers=%d rows_before=%d",
         first.name,
         done.outcome,
         done.rows,
         done.suppressed_rows,
         done.takeover_rows,
-        done.first_offset,
+        done.rows_before,
     )
     if done.warning:
         log.warning("%s: %s", first.name, done.warning)
-    if first.batch == "0" and first.by_query and done.outcome == "COMMITTED" and done.first_offset > 0:
+    if first.batch == "0" and first.by_query and done.outcome == "COMMITTED" and done.rows_before > 0:
         log.warning(
             "%s is the first batch of a query that this gateway has not seen, and the topic held %d rows already. If "
             "the query's checkpoint was deleted, its rows are being published again; a txnAppId would have stopped it",
             first.name,
-            done.first_offset,
+            done.rows_before,
         )

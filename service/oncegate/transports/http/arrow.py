@@ -1,8 +1,8 @@
 """Arrow IPC streams from strangers: read whole, checked to the last offset, refused when they could grow.
 
 What is refused beside malformed bytes, each because a few bytes of body could become gigabytes of memory or a
-row could not be told from another: compressed buffers, dictionaries, run ends, views, unions, null and
-zero-width types.
+row could not be told from another: dictionaries, run ends, views, unions, null and zero-width types. Compressed
+buffers (LZ4, ZSTD) are read up to the size that they announce.
 """
 
 import struct
@@ -15,18 +15,26 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Batch, Rows, Schema
 
 _RECORD_BATCH = 3
-_FIELDS = {"message_type": 1, "message_header": 2, "batch_compression": 3}
+_FIELDS = {"message_type": 1, "message_header": 2, "batch_buffers": 2, "batch_compression": 3}
+_BUFFER = struct.Struct("<qq")
 
 
-def read_stream(data: bytes) -> tuple[Schema, list[Batch]]:
-    """Schema and record batches of one whole IPC stream; BadRequest when it is anything else."""
+def read_stream(data: bytes, bytes_max: int) -> tuple[Schema, list[Batch]]:
+    """Schema and record batches of one whole IPC stream; BadRequest when it is anything else.
+
+    TooLarge: its buffers are compressed and announce more than `bytes_max` in all.
+    """
     try:
+        announced = 0
         for message in pa.ipc.MessageReader.open_stream(data):
-            if message.type == "record batch" and _compressed(message.metadata.to_pybytes()):
-                raise BadRequest("the Arrow stream has compressed buffers; send them uncompressed")
+            if message.type == "record batch" and message.body is not None:
+                announced += _announced(message.metadata.to_pybytes(), memoryview(message.body))
+        if announced > bytes_max:
+            raise TooLarge(f"{announced} bytes when uncompressed; at most {bytes_max} are read")
         source = pa.BufferReader(data)
         with pa.ipc.open_stream(source) as reader:
             _refuse_types(reader.schema)
@@ -41,15 +49,24 @@ def read_stream(data: bytes) -> tuple[Schema, list[Batch]]:
     return schema, batches
 
 
-def _compressed(metadata: bytes) -> bool:
-    """Whether a record batch's flatbuffer has its `compression` field (format/Message.fbs)."""
+def _announced(metadata: bytes, body: memoryview) -> int:
+    """What a record batch's compressed buffers say that they hold; 0 when none is compressed (format/Message.fbs)."""
     message = struct.unpack_from("<I", metadata)[0]
     kind_at = _field(metadata, message, _FIELDS["message_type"])
     header_at = _field(metadata, message, _FIELDS["message_header"])
     if not kind_at or not header_at or metadata[kind_at] != _RECORD_BATCH:
-        return False
+        return 0
     batch = header_at + struct.unpack_from("<I", metadata, header_at)[0]
-    return _field(metadata, batch, _FIELDS["batch_compression"]) != 0
+    at = _field(metadata, batch, _FIELDS["batch_buffers"])
+    if not at or not _field(metadata, batch, _FIELDS["batch_compression"]):
+        return 0
+    vector = at + struct.unpack_from("<I", metadata, at)[0]
+    buffers = (
+        _BUFFER.unpack_from(metadata, vector + 4 + 16 * n) for n in range(struct.unpack_from("<I", metadata, vector)[0])
+    )
+    # Each begins with its length when uncompressed, -1 where it was left as it is.
+    sizes = (struct.unpack_from("<q", body, offset)[0] for offset, length in buffers if length >= 8)
+    return sum(max(0, size) for size in sizes)
 
 
 def _field(data: bytes, table: int, number: int) -> int:
@@ -110,18 +127,30 @@ def _fixed(kind: Any) -> bool:
     return bool(pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def read_rows(data: bytes, record_bytes_max: int) -> Rows:
+def read_schema(data: bytes) -> Schema:
+    """A schema in IPC form; BadRequest when it is none, or has types that are not read here."""
+    try:
+        schema = pa.ipc.read_schema(pa.BufferReader(data))
+    except (pa.ArrowException, OSError) as error:
+        raise BadRequest(f"schema_ipc cannot be read: {str(error).splitlines()[0]}") from error
+    if not schema.names:
+        raise BadRequest("schema_ipc has no columns")
+    _refuse_types(schema)
+    return schema
+
+
+def read_rows(data: bytes, limits: Limits) -> Rows:
     """Records to be written. Raises BadRequest, and TooLarge with the first record over the limit."""
-    schema, batches = read_stream(data)
+    schema, batches = read_stream(data, limits.body_bytes)
     if not schema.names:
         raise BadRequest("the Arrow stream has no columns")
     first = 0
     for batch in batches:
-        if batch.nbytes > record_bytes_max:
+        if batch.nbytes > limits.record_bytes:
             sizes = record_bytes(batch)
             at = int(np.argmax(sizes))
-            if sizes[at] > record_bytes_max:
-                raise TooLarge(f"record {first + at} has {sizes[at]} bytes; at most {record_bytes_max} are taken")
+            if sizes[at] > limits.record_bytes:
+                raise TooLarge(f"record {first + at} has {sizes[at]} bytes; at most {limits.record_bytes} are taken")
         first += batch.num_rows
     return Rows(schema, batches, first, data)
 

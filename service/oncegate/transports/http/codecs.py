@@ -1,4 +1,4 @@
-"""Answers as bytes. The verdicts' two forms, JSON and packed, both come from core's table.
+"""Answers as bytes. The verdicts' three forms, JSON, packed and Arrow, all come from core's table.
 
 Packed: claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | for each verdict that carries a
 number, in order: place u32, number u32. Little-endian throughout.
@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from oncegate.core.verdicts import BY_BYTE
+from oncegate.core.verdicts import BY_BYTE, Flag
 from oncegate.engine.requests import ClaimAnswer, SettleAnswer
+from oncegate.engine.sharing import stream
 from oncegate.transports.http import messages
 from oncegate.transports.http.identifiers import claim_text
 
@@ -56,6 +58,22 @@ def claim_packed(answer: ClaimAnswer) -> bytes:
     pairs[:, 1] = answer.numbers[places]
     head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
     return b"".join((head, answer.verdicts.astype(np.uint8, copy=False).tobytes(), pairs.tobytes()))
+
+
+def claim_arrow(answer: ClaimAnswer) -> bytes:
+    """A column for each word and number a verdict can have; the claim's name and lease stand in the metadata."""
+    rows = [BY_BYTE.get(byte) for byte in range(256)]
+    places = answer.verdicts.astype(np.int64)
+    columns: dict[str, Any] = {"verdict": pa.array(np.array([row.verdict.name if row else "" for row in rows])[places])}
+    for flag in (Flag.TAKEOVER, Flag.OWN):
+        has = np.array([row is not None and flag in row.flags for row in rows])
+        columns[str(flag.name).lower()] = pa.array(has[places])
+    for number in ("of_index", "of_call", "lease_left_ms"):
+        absent = np.array([row is None or row.number != number for row in rows])[places]
+        columns[number] = pa.array(answer.numbers, pa.uint32(), mask=absent)
+    metadata = {"lease_ms": str(answer.lease_ms)} | ({"claim": claim_text(answer.claim)} if answer.claim else {})
+    table = pa.table(columns).replace_schema_metadata(metadata)
+    return stream(table.schema, table.combine_chunks().to_batches())
 
 
 def read_claim_packed(body: bytes) -> ClaimAnswer:

@@ -43,6 +43,9 @@ CALL = _parameter("Oncegate-Call", "header", "n-th request of the attempt", 0, r
 TOKEN_RAW = {**TOKEN, "required": False, "description": "for packed and Arrow bodies: " + str(TOKEN["description"])}
 CALL_RAW = {**CALL, "required": False, "description": "for packed and Arrow bodies: " + str(CALL["description"])}
 LEASE_RAW = _parameter("Oncegate-Lease-Ms", "header", "for packed and Arrow bodies: the lease", 30_000, schema=_U32)
+OWNER_RAW = _parameter(
+    "Oncegate-Owner", "header", "for packed and Arrow bodies: the owner's name, percent-encoded", "daily-2026-11-20"
+)
 TIMEOUT = _parameter(
     "Oncegate-Timeout-Ms",
     "header",
@@ -81,7 +84,7 @@ _PATH = {
         "[a-z0-9][a-z0-9_.-]{0,62}",
     ),
     "topic": ("created by its first write", "departures", TOPIC.pattern),
-    "partition": ("0: topics have one partition", "0", "[0-9]{1,9}"),
+    "partition": ("from 0 on", "0", "[0-9]{1,9}"),
     "claim": ("from the answer of ids:claim", examples.CLAIM, f"[0-7][{ALPHABET}]{{25}}"),
     "code": ("an error's code in lower case with dashes: the end of a problem's `type`", "null-id", "[a-z-]+"),
 }
@@ -99,7 +102,7 @@ def path(*names: str) -> list[Json]:
 def query(message: Any, **shown: object) -> list[Json]:
     """Query parameters from a message's fields."""
     schema = examples.schema_of(message)
-    required = set(schema["required"])
+    required = set(schema.get("required", ()))
     return [
         _parameter(name, "query", kind.get("description", name), shown[name], required=name in required, schema=kind)
         for name, kind in schema["properties"].items()
@@ -121,7 +124,18 @@ PACKED_REPLY: Json = {
         "per verdict with a number, in order: place u32, number u32; little-endian",
     },
 }
-ARROW_ROWS: Json = {**_BINARY, "schema": {**_BINARY["schema"], "description": "one Arrow IPC stream, uncompressed"}}
+ARROW_ROWS: Json = {
+    **_BINARY,
+    "schema": {**_BINARY["schema"], "description": "one Arrow IPC stream; buffers may be compressed (LZ4, ZSTD)"},
+}
+ARROW_VERDICTS: Json = {
+    **_BINARY,
+    "schema": {
+        **_BINARY["schema"],
+        "description": "one Arrow IPC stream: verdict string, takeover bool, own bool, of_index, of_call, "
+        "lease_left_ms uint32 or null; schema metadata: lease_ms, claim (absent: none)",
+    },
+}
 
 
 def message(kind: Any, example: object) -> Json:

@@ -1,9 +1,11 @@
 """Examples for OpenAPI: values that stand for themselves, and a schema's inlined form for query parameters."""
 
+import base64
 from dataclasses import asdict
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from oncegate.engine.limits import Limits
 from oncegate.transports.promises import CREDENTIALS, WAYS
@@ -34,7 +36,7 @@ def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
 
 
 NAME = {"app": "b2c1f0de-0000-4000-8000-1234567890ab", "version": "17", "topic": "departures"}
-STAGE = {**NAME, "write_id": "", "owner": "run:0b1e7c52-7c60-4b57-9d0e-1f2a3b4c5d6e", "chunk": 0}
+STAGE = {**NAME, "write_id": "", "owner": "run:0b1e7c52-7c60-4b57-9d0e-1f2a3b4c5d6e", "chunk": 0, "key_col": ""}
 STAGE_REPLY = {"outcome": "STAGED", "rows": 10_000, "fingerprint": FINGERPRINT, "chunk": 0}
 COMMIT = {
     "name": NAME,
@@ -47,17 +49,35 @@ COMMIT = {
 COMMIT_REPLY = {
     "outcome": "COMMITTED",
     "rows": 10_000,
-    "first_offset": 0,
+    "offsets": [{"partition": 0, "first_offset": 0, "rows": 10_000}],
     "suppressed_rows": 0,
     "takeover_rows": 0,
 }
 ABORT = {"name": NAME, "tokens": [TOKEN]}
 ABORT_REPLY = {"outcome": "ABORTED", "removed": 1}
-PRODUCE_REPLY = {"rows": 10_000, "offsets": [{"partition": 0, "first_offset": 0}]}
+TAKE_REQUEST = {"owner": "daily-2026-11-20", "ids": ["a", "b", "a"]}
+TAKE_REPLY = {"verdicts": [{"verdict": "GRANTED"}, {"verdict": "DUPLICATE"}, {"verdict": "SAME", "of_index": 0}]}
+PRODUCE_REQUEST = {
+    "token": TOKEN,
+    "call": 0,
+    "records": [{"invoice": "2026-0001", "cents": 1200}, {"invoice": "2026-0002", "cents": 350}],
+    "id_col": ["invoice"],
+}
+PRODUCE_REPLY = {
+    "rows": 1,
+    "offsets": [{"partition": 0, "first_offset": 0, "rows": 1}],
+    "verdicts": [{"verdict": "GRANTED"}, {"verdict": "DUPLICATE"}],
+}
+TOPIC_REQUEST = {"partitions": 4, "retention_ms": 604_800_000, "retention_bytes": 0}
+NAMESPACE_REQUEST = {"horizon_ms": 604_800_000, "auto_create_topics": True}
+_SCHEMA = pa.schema({"carrier": pa.string(), "flight": pa.int64()})
 TOPIC_REPLY = {
     "topic": "departures",
     "partitions": 1,
-    "schema": "time_hour string, carrier string, flight int64",
+    "schema": "carrier string, flight int64",
+    "schema_ipc": base64.b64encode(_SCHEMA.serialize().to_pybytes()).decode(),
+    "retention_ms": 0,
+    "retention_bytes": 0,
     "low_offsets": [0],
     "high_offsets": [336_776],
 }
@@ -68,7 +88,13 @@ RECORDS_REPLY = {
     "next_offset": 1,
     "high_offset": 336_776,
 }
-NAMESPACE_REPLY = {"namespace": "mail", "ledger": LEDGER, "counters": {"granted": 3, "duplicates": 1}}
+NAMESPACE_REPLY = {
+    "namespace": "mail",
+    "ledger": LEDGER,
+    "horizon_ms": 0,
+    "auto_create_topics": True,
+    "counters": {"granted": 3, "duplicates": 1},
+}
 NAMESPACES_REPLY = {"namespaces": ["default", "mail"]}
 EXPLAIN_REPLY = {
     "state": "CLAIMED_LIVE",
@@ -83,7 +109,7 @@ LIMITS_REPLY = asdict(Limits())
 CAPABILITIES_REPLY = {
     "writes": {way.name: {"promise": way.promise, "means": way.meaning} for way in WAYS},
     "ids": ["application/json", "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"],
-    "rows": ["application/vnd.apache.arrow.stream"],
+    "rows": ["application/vnd.apache.arrow.stream", "application/json"],
     "ledger": "log:./data",
     "credentials": CREDENTIALS,
 }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NullId, TooLarge
 from oncegate.engine.limits import Limits
+from oncegate.engine.requests import Rows
 from oncegate.index.fingerprints import Fingerprinter
 from oncegate.transports.http.arrow import read_stream
 from oncegate.transports.http.messages import Id
@@ -33,7 +34,7 @@ def of_packed(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Finge
 
 def of_arrow(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
     """One IPC stream; its columns, in their order, are the id."""
-    schema, batches = read_stream(body)
+    schema, batches = read_stream(body, limits.body_bytes)
     for field in schema:
         if not _is_id(field.type):
             raise BadRequest(
@@ -43,6 +44,21 @@ def of_arrow(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Finger
     table = pa.Table.from_batches(batches, schema)
     columns = [column.combine_chunks() for column in table.columns]
     return of_columns(columns, list(schema.names), fingerprints, limits)
+
+
+def of_rows(rows: Rows, names: Sequence[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """Columns of the rows themselves; whole numbers as their decimal text, as the clients send them elsewhere."""
+    table = pa.Table.from_batches(rows.batches, rows.schema)
+    columns = []
+    for name in names:
+        if name not in table.column_names:
+            raise BadRequest(f"id_col names {name!r}, and the rows have {', '.join(table.column_names)}")
+        column = table[name].combine_chunks()
+        column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
+        if not _is_id(column.type):
+            raise BadRequest(f"id column {name!r} has the type {column.type}; ids are strings, binary or whole numbers")
+        columns.append(column)
+    return of_columns(columns, list(names), fingerprints, limits)
 
 
 def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:

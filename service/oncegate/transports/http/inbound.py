@@ -113,8 +113,8 @@ def deadline_of(request: Request) -> Deadline:
     return Deadline(gateway_of(request).clock, None if given is None else whole_number(given, "Oncegate-Timeout-Ms"))
 
 
-def body_length(request: Request, wanted: bool) -> int:
-    """The body's length as declared; a body of unknown length is refused."""
+def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
+    """The body's length as declared; refused when unknown, and when a body is neither wanted nor allowed."""
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired("chunked bodies are not read: room is reserved from Content-Length before reading")
     given = request.headers.get("Content-Length")
@@ -123,7 +123,7 @@ def body_length(request: Request, wanted: bool) -> int:
             raise LengthRequired("the header Content-Length is missing")
         return 0
     length = whole_number(given, "Content-Length", 2**63 - 1)
-    if length and not wanted:
+    if length and not wanted and not allowed:
         raise BadRequest(f"this call takes no body, {length} bytes were announced")
     return length
 
@@ -169,6 +169,17 @@ def whole_number(text: str, what: str, largest: int = 2**32 - 1) -> int:
     if not (text.isascii() and text.isdigit() and len(text) <= 20) or int(text) > largest:
         raise BadRequest(f"{what}: a whole number from 0 to {largest} is wanted, not {text[:40]!r}")
     return int(text)
+
+
+def query(request: Request, kind: type[T]) -> T:
+    """The query parameters as a message; BadRequest for one that is unknown, missing, or there twice."""
+    given = request.query_params
+    if len(given.multi_items()) != len(given):
+        raise BadRequest("a query parameter is there twice")
+    try:
+        return msgspec.convert(dict(given), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"query parameters: {error}") from error
 
 
 def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:

@@ -72,6 +72,10 @@ class ClaimReply(Struct, frozen=True):
     verdicts: list[VerdictMessage]
 
 
+class TakeReply(Struct, frozen=True):
+    verdicts: list[VerdictMessage]
+
+
 class SettleReply(Struct, frozen=True):
     claim: str
     state: Literal["OPEN", "DONE", "RELEASED"]
@@ -80,14 +84,36 @@ class SettleReply(Struct, frozen=True):
     lease_ms: int
 
 
+class TakeRequest(Read):
+    owner: Named
+    ids: Ids
+
+
 class PartitionOffset(Struct, frozen=True):
     partition: int
     first_offset: int
+    rows: int
+
+
+class ProduceRequest(Read):
+    token: Token
+    call: U32
+    records: list[dict[str, Any]]
+    id_col: list[str] | None = None
+    key_col: list[str] | None = None
+
+
+class ProduceQuery(Read):
+    """`id_col`: the columns that are a row's id, comma separated, none: `plain`. `key_col` chooses the partition."""
+
+    id_col: Annotated[str, Meta(description="columns that are a row's id, comma separated; none: `plain`")] = ""
+    key_col: Annotated[str, Meta(description="columns that choose the partition, comma separated")] = ""
 
 
 class ProduceReply(Struct, frozen=True):
     rows: int
     offsets: list[PartitionOffset]
+    verdicts: list[VerdictMessage] | UnsetType = UNSET
 
 
 class BatchName(Read):
@@ -100,6 +126,7 @@ class BatchName(Read):
 class StageQuery(BatchName, kw_only=True):
     owner: Named
     chunk: U32
+    key_col: str = ""
 
 
 class StageReply(Struct, frozen=True):
@@ -129,7 +156,7 @@ class CommitRequest(Read):
 class CommitReply(Struct, frozen=True):
     outcome: Literal["COMMITTED", "DUPLICATE"]
     rows: int
-    first_offset: int
+    offsets: list[PartitionOffset]
     suppressed_rows: int
     takeover_rows: int
     warning: str | UnsetType = UNSET
@@ -145,12 +172,24 @@ class AbortReply(Struct, frozen=True):
     removed: int
 
 
+class TopicRequest(Read):
+    """What is left out stays as it is, or is as by default: one partition, kept for ever, the first write's schema."""
+
+    partitions: Annotated[int, Meta(ge=1)] | None = None
+    retention_ms: Offset | None = None
+    retention_bytes: Offset | None = None
+    schema_ipc: Annotated[bytes, Meta(description="an Arrow schema message, base64")] | None = None
+
+
 class TopicReply(Struct, frozen=True):
     topic: str
     partitions: int
     schema: str
+    schema_ipc: Annotated[bytes | None, Meta(description="an Arrow schema message, base64; null: nothing written yet")]
     low_offsets: list[int]
     high_offsets: list[int]
+    retention_ms: int
+    retention_bytes: int
 
 
 class TopicsReply(Struct, frozen=True):
@@ -164,9 +203,18 @@ class RecordsReply(Struct, frozen=True):
     high_offset: int
 
 
+class NamespaceRequest(Read):
+    """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write."""
+
+    horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
+    auto_create_topics: bool | None = None
+
+
 class NamespaceReply(Struct, frozen=True):
     namespace: str
     ledger: str
+    horizon_ms: int
+    auto_create_topics: bool
     counters: dict[str, int]
 
 
@@ -175,7 +223,7 @@ class NamespacesReply(Struct, frozen=True):
 
 
 class ExplainReply(Struct, frozen=True, omit_defaults=True):
-    state: Literal["ABSENT", "CLAIMED_LIVE", "CLAIMED_OVER", "DONE"]
+    state: Literal["ABSENT", "CLAIMED_LIVE", "CLAIMED_OVER", "DONE", "TAKEN"]
     claim: str | None = None
     token: str | None = None
     call: int | None = None
@@ -183,6 +231,11 @@ class ExplainReply(Struct, frozen=True, omit_defaults=True):
     position: int | None = None
     wall_ms: int | None = None
     takeover: bool = False
+    owner: Annotated[str, Meta(description="of a taken id: a hash of its owner's name")] | None = None
+    topic: str | None = None
+    partition: int | None = None
+    first_offset: Annotated[int, Meta(description="of the rows it was written with")] | None = None
+    kept_until_ms: Annotated[int, Meta(description="wall clock; absent: for ever")] | None = None
 
 
 class WayMessage(Struct, frozen=True):

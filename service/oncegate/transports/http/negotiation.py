@@ -25,6 +25,11 @@ def content_type(request: Request, reads: Sequence[str]) -> str:
     return media
 
 
+def preferring(media: str, writes: Sequence[str]) -> list[str]:
+    """What can be answered with, that of the body first: it is the answer of a caller without a wish."""
+    return sorted(writes, key=lambda other: other != media)
+
+
 def accepted(request: Request, writes: Sequence[str]) -> str:
     """Which of `writes` the caller likes best, the first where it has no wish; NotAcceptable for none."""
     header = request.headers.get("Accept")

@@ -15,6 +15,7 @@ CLAIM = operation(
             "a verdict per id, in order; a duplicate is a success",
             json=message(messages.ClaimReply, examples.CLAIM_REPLY),
             packed=docs.PACKED_REPLY,
+            arrow=docs.ARROW_VERDICTS,
         )
     },
     (*docs.BODIES, e.NullId, e.TokenReused),
@@ -22,6 +23,20 @@ CLAIM = operation(
     docs.body(
         json=message(messages.ClaimRequest, examples.CLAIM_REQUEST), packed=docs.PACKED_IDS, arrow=docs.ARROW_ROWS
     ),
+)
+TAKE = operation(
+    "takeIds",
+    {
+        200: answer(
+            "GRANTED: the id is this owner's, from now on or already; DUPLICATE: another's, or written",
+            json=message(messages.TakeReply, examples.TAKE_REPLY),
+            packed=docs.PACKED_REPLY,
+            arrow=docs.ARROW_VERDICTS,
+        )
+    },
+    (*docs.BODIES, e.NullId),
+    [*writes(NS), docs.OWNER_RAW],
+    docs.body(json=message(messages.TakeRequest, examples.TAKE_REQUEST), packed=docs.PACKED_IDS, arrow=docs.ARROW_ROWS),
 )
 
 
@@ -47,10 +62,31 @@ EXPLAIN = operation(
 
 PRODUCE = operation(
     "produceRecords",
-    {200: answer("where the rows are", json=message(messages.ProduceReply, examples.PRODUCE_REPLY))},
-    (*docs.BODIES, e.SchemaMismatch),
-    [*writes(NS, "topic"), docs.TOKEN, docs.CALL],
-    docs.body(arrow=docs.ARROW_ROWS),
+    {
+        200: {
+            **answer(
+                "where the rows are; with ids a verdict per row: GRANTED was written by this request",
+                json=message(messages.ProduceReply, examples.PRODUCE_REPLY),
+                packed=docs.PACKED_REPLY,
+                arrow=docs.ARROW_VERDICTS,
+            ),
+            "headers": {
+                **docs.MARK_OUT,
+                "Oncegate-Offsets": {
+                    "description": "packed and Arrow: partition:first offset:rows, comma separated",
+                    "schema": {"type": "string"},
+                },
+            },
+        }
+    },
+    (*docs.BODIES, e.SchemaMismatch, e.NullId, e.TokenReused),
+    [
+        *writes(NS, "topic"),
+        *docs.query(messages.ProduceQuery, id_col="invoice", key_col=""),
+        docs.TOKEN_RAW,
+        docs.CALL_RAW,
+    ],
+    docs.body(arrow=docs.ARROW_ROWS, json=message(messages.ProduceRequest, examples.PRODUCE_REQUEST)),
 )
 _OFFSETS = {
     name: {"description": what, "schema": {"type": "integer"}}
@@ -79,6 +115,14 @@ TOPIC = operation(
     {200: answer("schema and ends", json=message(messages.TopicReply, examples.TOPIC_REPLY))},
     docs.NAMESPACED,
     reading(NS, "topic"),
+)
+_TOPIC = message(messages.TopicReply, examples.TOPIC_REPLY)
+CREATE_TOPIC = operation(
+    "createTopic",
+    {201: answer("it is new", json=_TOPIC), 200: answer("it was there; its retention is as asked", json=_TOPIC)},
+    (*docs.BODIES, e.SchemaMismatch),
+    writes(NS, "topic"),
+    docs.body(json=message(messages.TopicRequest, examples.TOPIC_REQUEST)),
 )
 TOPICS = operation(
     "listTopics",
@@ -122,9 +166,13 @@ ABORT = operation(
 _NAMESPACE = message(messages.NamespaceReply, examples.NAMESPACE_REPLY)
 CREATE_NAMESPACE = operation(
     "createNamespace",
-    {201: answer("it is new", json=_NAMESPACE), 200: answer("it was there", json=_NAMESPACE)},
-    docs.WRITES,
+    {
+        201: answer("it is new", json=_NAMESPACE),
+        200: answer("it was there; its settings are as asked", json=_NAMESPACE),
+    },
+    docs.BODIES,
     path(NS),
+    {**docs.body(json=message(messages.NamespaceRequest, examples.NAMESPACE_REQUEST)), "required": False},
 )
 NAMESPACE = operation(
     "getNamespace", {200: answer("its ledger and counters", json=_NAMESPACE)}, docs.NAMESPACED, reading(NS)

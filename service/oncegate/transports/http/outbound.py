@@ -4,9 +4,14 @@ from collections.abc import Mapping
 
 from fastapi import Response
 
+from oncegate.engine.requests import ClaimAnswer
 from oncegate.engine.shard import Shard
 from oncegate.transports.http import codecs, identifiers
-from oncegate.transports.http.negotiation import JSON
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
+
+# What ids come in as, and verdicts go out as.
+DOORS = (JSON, PACKED, ARROW)
+_VERDICTS = {JSON: codecs.claim_json, PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
 
 
 def json_reply(message: object, status: int = 200, shard: Shard | None = None) -> Response:
@@ -22,3 +27,8 @@ def reply(
     if shard is not None:
         sent["Oncegate-Ledger"] = identifiers.mark_text(shard.mark)
     return Response(body, status, sent, media)
+
+
+def verdicts_reply(answer: ClaimAnswer, media: str, shard: Shard, headers: Mapping[str, str] | None = None) -> Response:
+    """A verdict per id in the form asked for."""
+    return reply(_VERDICTS[media](answer), media, shard, headers)

@@ -1,6 +1,7 @@
 """Named batches: stage, commit, abort. All or nothing, when the driver says so."""
 
 import hashlib
+from functools import reduce
 from typing import Any
 
 import msgspec
@@ -10,11 +11,13 @@ from oncegate.core.entries import Name
 from oncegate.core.errors import BadRequest
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import AbortAsk, CommitAnswer, CommitAsk, StageAsk, Winner
+from oncegate.index.rowprints import EMPTY, add
 from oncegate.transports.http import arrow, messages, operations
 from oncegate.transports.http.identifiers import hex_bytes, sha256_of, topic_name
-from oncegate.transports.http.inbound import Inbound, admitted, aside, decoded, gateway_of
+from oncegate.transports.http.inbound import Inbound, admitted, aside, decoded, gateway_of, query
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.http.routes_topics import keys_of, names
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["batches"])
 
@@ -34,23 +37,15 @@ async def stage(request: Request) -> Response:
 
 
 def _stage_ask(inbound: Inbound) -> StageAsk:
-    query = _query(inbound.request)
+    asked = query(inbound.request, messages.StageQuery)
     sha256 = sha256_of(inbound.header("Content-Digest"))
     if hashlib.sha256(inbound.body).digest() != sha256:
         raise BadRequest("Content-Digest is not the body's SHA-256: it changed on its way; nothing was written")
-    _check_texts({"owner": query.owner}, inbound.limits)
-    rows = arrow.read_rows(inbound.body, inbound.limits.record_bytes)
-    return StageAsk(_name(query, inbound.limits), query.owner, inbound.token, query.chunk, sha256, rows)
-
-
-def _query(request: Request) -> messages.StageQuery:
-    given = request.query_params
-    if len(given.multi_items()) != len(given):
-        raise BadRequest("a query parameter is there twice")
-    try:
-        return msgspec.convert(dict(given), messages.StageQuery, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadRequest(f"query parameters: {error}") from error
+    _check_texts({"owner": asked.owner}, inbound.limits)
+    rows = arrow.read_rows(inbound.body, inbound.limits)
+    name, keys = _name(asked, inbound.limits), keys_of(inbound, rows, names(asked.key_col))
+    fingerprint = reduce(add, map(inbound.shard.rowprints.of_batch, rows.batches), EMPTY)
+    return StageAsk(name, asked.owner, inbound.token, asked.chunk, sha256, rows, fingerprint, keys)
 
 
 @router.post("/batches:commit", openapi_extra=operations.COMMIT)
@@ -65,7 +60,7 @@ async def commit(request: Request) -> Response:
         reply = messages.CommitReply(
             outcome,
             answer.rows,
-            answer.first_offset,
+            [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in answer.spans],
             answer.suppressed_rows,
             answer.takeover_rows,
             msgspec.UNSET if answer.warning is None else answer.warning,

@@ -1,34 +1,36 @@
-"""Free ids: claim, renew, complete, release, explain."""
+"""Free ids: claim, renew, complete, release, take, explain."""
 
+import hashlib
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
 from oncegate.core.decisions import IdState, Verb
-from oncegate.engine.requests import ClaimAsk
-from oncegate.index.claims import Explained
+from oncegate.core.errors import BadRequest
+from oncegate.engine.requests import ClaimAsk, TakeAsk
+from oncegate.index.answers import Explained
 from oncegate.transports.http import codecs, identifiers, ids, messages, operations
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of, whole_number
-from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
-from oncegate.transports.http.outbound import json_reply, reply
+from oncegate.transports.http.negotiation import JSON, PACKED, accepted, content_type, preferring
+from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
 
 _CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
-# What each door reads, and what it answers with.
-DOORS = {JSON: JSON, PACKED: PACKED, ARROW: PACKED}
+_TAKE = msgspec.json.Decoder(messages.TakeRequest)
 
 
 @router.post("/ids:claim", openapi_extra=operations.CLAIM)
 async def claim(request: Request) -> Response:
     """May I write these? One verdict per id, in order; a duplicate is a success."""
-    media = content_type(request, list(DOORS))
-    async with admitted(request, [media], [DOORS[media]]) as inbound:
+    media = content_type(request, DOORS)
+    writes = preferring(media, DOORS)
+    async with admitted(request, [media], writes) as inbound:
         ask = _ask_json(inbound) if media == JSON else _ask_raw(inbound, media)
         answer = await inbound.shard.claim(ask, inbound.deadline)
-        body = codecs.claim_json(answer) if media == JSON else codecs.claim_packed(answer)
-        return reply(body, DOORS[media], inbound.shard)
+        return verdicts_reply(answer, accepted(request, writes), inbound.shard)
 
 
 def _ask_json(inbound: Inbound) -> ClaimAsk:
@@ -42,8 +44,38 @@ def _ask_raw(inbound: Inbound, media: str) -> ClaimAsk:
     lease = inbound.request.headers.get("Oncegate-Lease-Ms")
     lease_ms = None if lease is None else whole_number(lease, "Oncegate-Lease-Ms")
     token, call = inbound.token, inbound.call
+    return ClaimAsk(token, call, _raw_ids(inbound, media), lease_ms)
+
+
+def _raw_ids(inbound: Inbound, media: str) -> ids.Fingerprints:
     read = ids.of_packed if media == PACKED else ids.of_arrow
-    return ClaimAsk(token, call, read(inbound.body, inbound.shard.fingerprints, inbound.limits), lease_ms)
+    return read(inbound.body, inbound.shard.fingerprints, inbound.limits)
+
+
+@router.post("/ids:take", openapi_extra=operations.TAKE)
+async def take(request: Request) -> Response:
+    """Which of these are this owner's? An id belongs to the first owner that asks; repeating is harmless."""
+    media = content_type(request, DOORS)
+    writes = preferring(media, DOORS)
+    async with admitted(request, [media], writes) as inbound:
+        if media == JSON:
+            message = decoded(inbound.body, _TAKE)
+            owner, taken = message.owner, ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+        else:
+            owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound, media)
+        answer = await inbound.shard.take(TakeAsk(_owner(owner, inbound), taken), inbound.deadline)
+        wanted = accepted(request, writes)
+        if wanted == JSON:
+            verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
+            return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
+        return verdicts_reply(answer, wanted, inbound.shard)
+
+
+def _owner(name: str, inbound: Inbound) -> bytes:
+    """The 16 bytes that stand for an owner's name."""
+    if not 0 < len(name.encode()) <= inbound.limits.name_bytes:
+        raise BadRequest(f"owner: from 1 to {inbound.limits.name_bytes} bytes of text are wanted")
+    return hashlib.sha256(b"owner " + name.encode()).digest()[:16]
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
@@ -82,19 +114,26 @@ async def explain(
     fingerprint = ids.of_json(
         [columns[0] if len(columns) == 1 else list(columns)], shard.fingerprints, gateway_of(request).limits
     )
-    return json_reply(_explained(await shard.explain(fingerprint.tobytes())), shard=shard)
+    return json_reply(_explained(await shard.explain(fingerprint.tobytes()), shard.horizon_ms), shard=shard)
 
 
-def _explained(known: Explained) -> messages.ExplainReply:
-    held = known.claim is not None
+def _explained(known: Explained, horizon_ms: int) -> messages.ExplainReply:
+    held = known.state is not IdState.ABSENT
     state: Any = known.state.name
+    topic, partition, first_offset = known.place or (None, None, None)
+    retires = horizon_ms and known.state in (IdState.DONE, IdState.TAKEN)
     return messages.ExplainReply(
         state=state,
         claim=None if known.claim is None else identifiers.claim_text(known.claim),
         token=None if known.token is None else known.token.hex(),
-        call=known.call if held else None,
+        call=None if known.claim is None else known.call,
         lease_left_ms=known.lease_left_ms if known.state is IdState.CLAIMED_LIVE else None,
         position=known.position if held else None,
         wall_ms=known.wall_ms if held else None,
         takeover=known.takeover,
+        owner=None if known.owner is None else known.owner.hex(),
+        topic=topic,
+        partition=partition,
+        first_offset=first_offset,
+        kept_until_ms=known.wall_ms + horizon_ms if retires else None,
     )

@@ -1,28 +1,34 @@
 """The gateway itself: namespaces, limits, what is promised, health."""
 
+import msgspec
 from fastapi import APIRouter, Request, Response
 
 import oncegate
 from oncegate.core.errors import NotFound, Recovering
 from oncegate.transports import health, promises
 from oncegate.transports.http import messages, operations, problems
-from oncegate.transports.http.inbound import body_length, gateway_of, shard_of
-from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
+from oncegate.transports.http.inbound import body_length, deadline_of, decoded, gateway_of, read_body, shard_of
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
 from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.outcomes import outcome_of, told
 
 router = APIRouter(default_response_class=Response)
+_SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 
 
 @router.put("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.CREATE_NAMESPACE)
 async def create_namespace(request: Request) -> Response:
-    """Make a namespace with its own key and ledger: 201 when it is new, 200 when it was there."""
+    """Make a namespace with its own key and ledger, or set it up: 201 when it is new, 200 when it was there."""
     accepted(request, [JSON])
-    name = request.path_params["namespace"]
-    body_length(request, wanted=False)
-    gateway = gateway_of(request)
-    with gateway.admission.hold(0):
-        created = await gateway.create(name)
+    gateway, deadline = gateway_of(request), deadline_of(request)
+    size_bytes = body_length(request, wanted=False, allowed=True)
+    if size_bytes:
+        content_type(request, [JSON])
+    with gateway.admission.hold(size_bytes):
+        body = await read_body(request, size_bytes, deadline)
+        settings = decoded(body, _SETTINGS) if body else messages.NamespaceRequest()
+        created = await gateway.create(request.path_params["namespace"])
+        await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)
         return _namespace(request, 201 if created else 200)
 
 
@@ -35,7 +41,9 @@ async def namespace(request: Request) -> Response:
 
 def _namespace(request: Request, status: int) -> Response:
     shard = shard_of(request)
-    reply = messages.NamespaceReply(shard.namespace, shard.mark.ledger.hex(), shard.counters())
+    reply = messages.NamespaceReply(
+        shard.namespace, shard.mark.ledger.hex(), shard.horizon_ms, shard.auto_create_topics, shard.counters()
+    )
     return json_reply(reply, status, shard)
 
 
@@ -59,7 +67,7 @@ async def capabilities(request: Request) -> Response:
     accepted(request, [JSON])
     ways = {way.name: messages.WayMessage(way.promise, way.meaning) for way in promises.WAYS}
     reply = messages.CapabilitiesReply(
-        ways, [JSON, PACKED, ARROW], [ARROW], request.app.state.about.ledger, promises.CREDENTIALS
+        ways, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, promises.CREDENTIALS
     )
     return json_reply(reply)
 

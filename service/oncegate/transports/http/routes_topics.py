@@ -1,31 +1,101 @@
-"""Topics: produce without ids, read back by offset."""
+"""Topics: made, produced to, read back by offset."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
+from numpy.typing import NDArray
 
-from oncegate.engine.requests import ProduceAsk, TopicView
-from oncegate.transports.http import arrow, identifiers, messages, operations, records
-from oncegate.transports.http.inbound import admitted, aside, gateway_of, shard_of, whole_number
-from oncegate.transports.http.negotiation import ARROW, JSON, accepted
-from oncegate.transports.http.outbound import json_reply, reply
+from oncegate.core.errors import BadRequest
+from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, ProduceAsk, Rows, TopicAsk, TopicView
+from oncegate.transports.http import arrow, codecs, identifiers, ids, jsonrows, messages, operations, records
+from oncegate.transports.http.inbound import (
+    Inbound,
+    admitted,
+    aside,
+    decoded,
+    gateway_of,
+    query,
+    shard_of,
+    whole_number,
+)
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type, preferring
+from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
 
 MAX_ROWS_DEFAULT = 100_000
 
 
+_PRODUCE = msgspec.json.Decoder(messages.ProduceRequest)
+_TOPIC = msgspec.json.Decoder(messages.TopicRequest)
+
+
 @router.post("/{topic}/records:produce", openapi_extra=operations.PRODUCE)
 async def produce(request: Request) -> Response:
-    """Write rows at once, without ids (`plain`): at least once on purpose, a repeat is written again."""
-    async with admitted(request, [ARROW], [JSON]) as inbound:
+    """Write rows at once. With ids each takes effect once; without (`plain`) a repeat is written again."""
+    media = content_type(request, [ARROW, JSON])
+    async with admitted(request, [media], preferring(media, DOORS)) as inbound:
         topic = identifiers.topic_name(request.path_params["topic"])
-        token, call = inbound.token, inbound.call
-        rows = await aside(len(inbound.body), arrow.read_rows, inbound.body, inbound.limits.record_bytes)
-        answer = await inbound.shard.produce(ProduceAsk(topic, token, call, rows), inbound.deadline)
-        note_plain(request, topic)
-        offsets = [messages.PartitionOffset(0, answer.first_offset)]
+        if media == JSON:
+            ask = await _ask_json(inbound, topic)
+        else:
+            ask = await aside(len(inbound.body), _ask_arrow, inbound, topic)
+        wanted = accepted(request, [JSON] if ask.ids is None else [JSON, PACKED, ARROW])
+        answer = await inbound.shard.produce(ask, inbound.deadline)
+        if ask.ids is None:
+            note_plain(request, topic)
+        return _produced(answer, wanted, inbound)
+
+
+def names(text: str) -> list[str]:
+    """Column names from a comma separated list."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _ask_arrow(inbound: Inbound, topic: str) -> ProduceAsk:
+    asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
+    rows = arrow.read_rows(inbound.body, inbound.limits)
+    return _ask(inbound, topic, token, call, rows, names(asked.id_col), names(asked.key_col))
+
+
+async def _ask_json(inbound: Inbound, topic: str) -> ProduceAsk:
+    message = decoded(inbound.body, _PRODUCE)
+    token = identifiers.hex_bytes(message.token, 16, "token")
+    schema = (await inbound.shard.topic(topic)).schema if topic in inbound.shard.topics() else None
+    rows = jsonrows.rows_of(message.records, schema, inbound.limits)
+    return _ask(inbound, topic, token, message.call, rows, message.id_col or [], message.key_col or [])
+
+
+def _ask(
+    inbound: Inbound, topic: str, token: bytes, call: int, rows: Rows, id_col: list[str], key_col: list[str]
+) -> ProduceAsk:
+    found = ids.of_rows(rows, id_col, inbound.shard.fingerprints, inbound.limits) if id_col else None
+    return ProduceAsk(topic, token, call, rows, found, keys_of(inbound, rows, key_col))
+
+
+def keys_of(inbound: Inbound, rows: Rows, key_col: list[str]) -> NDArray[np.uint64] | None:
+    """A hash of each row's key; None without key columns."""
+    missing = [name for name in key_col if name not in rows.schema.names]
+    if missing:
+        raise BadRequest(f"key_col names {missing[0]!r}, and the rows have {', '.join(rows.schema.names)}")
+    if not key_col:
+        return None
+    found = [inbound.shard.rowprints.keys_of(batch, key_col) for batch in rows.batches]
+    return np.concatenate([np.zeros(0, np.uint64), *found])
+
+
+def _produced(answer: ProduceAnswer, media: str, inbound: Inbound) -> Response:
+    offsets = [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in answer.spans]
+    text = ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in answer.spans)
+    if answer.verdicts is None or answer.numbers is None:
         return json_reply(messages.ProduceReply(answer.rows, offsets), shard=inbound.shard)
+    if media == JSON:
+        verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
+        return json_reply(messages.ProduceReply(answer.rows, offsets, verdicts), shard=inbound.shard)
+    told = ClaimAnswer(None, 0, answer.verdicts, answer.numbers)
+    return verdicts_reply(told, media, inbound.shard, {"Oncegate-Offsets": text})
 
 
 def note_plain(request: Request, topic: str) -> None:
@@ -41,6 +111,7 @@ async def fetch(
     request: Request,
     offset: Annotated[int, Query(ge=0, le=2**63 - 1, description="of the first row wanted")] = 0,
     max_rows: Annotated[int, Query(ge=1, le=2**31 - 1, description="fewer may come")] = MAX_ROWS_DEFAULT,
+    columns: Annotated[str, Query(description="only these, comma separated; none: all")] = "",
 ) -> Response:
     """Rows by offset, as Arrow or JSON; only what is durable is ever seen."""
     media = accepted(request, [ARROW, JSON])
@@ -48,13 +119,27 @@ async def fetch(
     shard, limits = shard_of(request), gateway_of(request).limits
     with gateway_of(request).admission.hold(0):
         rows = min(max_rows, limits.fetch_rows)
-        found = await records.read(shard, request.path_params["topic"], partition, offset, rows, limits.body_bytes)
+        found = await records.read(
+            shard, request.path_params["topic"], partition, offset, rows, limits.body_bytes, names(columns)
+        )
         body = records.as_arrow(found) if media == ARROW else records.as_json(found)
     headers = {
         "Oncegate-Next-Offset": str(found.next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
     }
     return reply(body, media, shard, headers)
+
+
+@router.put("/{topic}", openapi_extra=operations.CREATE_TOPIC)
+async def create_topic(request: Request) -> Response:
+    """Make a topic with its partitions and retention, or change its retention: 201 when it is new, 200 when not."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message = decoded(inbound.body, _TOPIC)
+        name = identifiers.topic_name(request.path_params["topic"])
+        schema = None if message.schema_ipc is None else arrow.read_schema(message.schema_ipc)
+        ask = TopicAsk(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
+        view, created = await inbound.shard.create_topic(ask, inbound.deadline)
+        return json_reply(_shown(view), 201 if created else 200, inbound.shard)
 
 
 @router.get("/{topic}", openapi_extra=operations.TOPIC)
@@ -74,5 +159,14 @@ async def topics(request: Request) -> Response:
 
 
 def _shown(view: TopicView) -> messages.TopicReply:
-    schema = ", ".join(f"{field.name} {field.type}" for field in view.schema)
-    return messages.TopicReply(view.name, view.partitions, schema, [view.low_offset], [view.high_offset])
+    schema: Any = view.schema
+    return messages.TopicReply(
+        topic=view.name,
+        partitions=view.partitions,
+        schema=", ".join(f"{field.name} {field.type}" for field in schema or ()),
+        schema_ipc=None if schema is None else schema.serialize().to_pybytes(),
+        low_offsets=view.low_offsets,
+        high_offsets=view.high_offsets,
+        retention_ms=view.retention_ms,
+        retention_bytes=view.retention_bytes,
+    )

@@ -1,0 +1,112 @@
+"""Produce: rows written at once, with ids (each takes effect once) or without (`plain`, at least once)."""
+
+import hashlib
+
+import numpy as np
+
+from oncegate.core.decisions import Action
+from oncegate.core.entries import Entry, Produced, Span
+from oncegate.engine.counting import count_verdicts
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.journal import Journal
+from oncegate.engine.requests import ProduceAnswer, ProduceAsk
+from oncegate.engine.sharing import Share, partition_of, shares
+from oncegate.engine.topics import Topics
+from oncegate.index.answers import Asked
+from oncegate.ports import OutputChange, PublishRanges, WriteRange
+
+_NO_DIGEST = bytes(16)
+
+
+class Producing:
+    """The use case of producing over one journal."""
+
+    def __init__(self, journal: Journal, topics: Topics) -> None:
+        self._journal = journal
+        self._topics = topics
+        self._index = journal.index
+
+    async def produce(self, ask: ProduceAsk, deadline: Deadline) -> ProduceAnswer:
+        """Append rows to a topic. With ids claim, done and output are one; what is DUPLICATE, SAME or BUSY is left out.
+
+        A repeat of rows with ids writes what nobody wrote meanwhile, and is told DUPLICATE (own) of the rest; a repeat
+        of rows without ids is written again.
+        Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed: nothing was
+        written; LedgerDown: unknown, repeat the same token and call.
+        """
+        deadline.check()
+        entries = self._topics.creation(ask.topic, ask.rows.schema)
+        if ask.ids is None:
+            return await self._plain(ask, entries)
+        digest = _digest(ask)
+        now_ms = self._journal.clock.monotonic_ms()
+        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce")
+        rests_on = asked.rests_on
+        spans: tuple[Span, ...] = ()
+        if len(asked.fresh) or len(asked.taken):
+            rests_on, spans = self._write(ask, asked, digest, entries)
+        await self._journal.committer.durable(rests_on)
+        count_verdicts(self._journal.counts, asked)
+        rows = sum(span.rows for span in spans)
+        self._journal.counts["produced_rows"] += rows
+        return ProduceAnswer(rows, spans, asked.verdicts, asked.numbers)
+
+    async def _plain(self, ask: ProduceAsk, entries: list[Entry]) -> ProduceAnswer:
+        journal = self._journal
+        journal.committer.check()
+        if not ask.rows.rows:
+            return ProduceAnswer(0, ())
+        written = shares(ask.rows, None, self._partitions(ask))
+        position, spans = self._record(ask, written, entries, None, _NO_DIGEST)
+        await journal.committer.durable(position)
+        journal.counts["produced_rows"] += ask.rows.rows
+        return ProduceAnswer(ask.rows.rows, spans)
+
+    def _partitions(self, ask: ProduceAsk) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        partitions, turns = self._topics.layout(ask.topic)
+        return partition_of(ask.keys, ask.rows.rows, partitions, turns)
+
+    def _write(
+        self, ask: ProduceAsk, asked: Asked, digest: bytes, entries: list[Entry]
+    ) -> tuple[int, tuple[Span, ...]]:
+        journal = self._journal
+        journal.committer.check()
+        wanted = (asked.actions == Action.GRANT) | (asked.actions == Action.TAKE_OVER)
+        written = shares(ask.rows, wanted, self._partitions(ask))
+        ids = len(asked.fresh) + len(asked.taken)
+        self._index.claims.make_room(ids, journal.clock.monotonic_ms(), entries=len(written))
+        return self._record(ask, written, entries, asked, digest)
+
+    def _record(
+        self, ask: ProduceAsk, written: list[Share], entries: list[Entry], asked: Asked | None, digest: bytes
+    ) -> tuple[int, tuple[Span, ...]]:
+        """An entry and a range for each partition, all in one append; the last position, and what was written where."""
+        journal = self._journal
+        spans: list[Span] = []
+        outputs: list[OutputChange] = []
+        claim, wall_ms = journal.random(16), journal.wall_ms()
+        for share in written:
+            first_offset = self._index.topics.high_offset(ask.topic, share.partition)
+            span = Span(share.partition, first_offset, len(share.places), len(share.data))
+            fresh, taken = _ids(ask, asked, share)
+            place = (ask.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
+            entries.append(Produced(*place, claim, ask.token, ask.call, digest, wall_ms, fresh, taken))
+            range_id = journal.random(16)
+            outputs.append(WriteRange(range_id, f"topic:{ask.topic}:{span.partition}", span.rows, share.data))
+            outputs.append(PublishRanges(ask.topic, span.partition, first_offset, (range_id,)))
+            spans.append(span)
+        return journal.record(entries, outputs), tuple(spans)
+
+
+def _ids(ask: ProduceAsk, asked: Asked | None, share: Share) -> tuple[bytes, bytes]:
+    """The fingerprints of a share's rows: those that were free, and those whose lease had run out."""
+    if asked is None or ask.ids is None:
+        return b"", b""
+    ids, acts = ask.ids[share.places], asked.actions[share.places]
+    return ids[acts == Action.GRANT].tobytes(), ids[acts == Action.TAKE_OVER].tobytes()
+
+
+def _digest(ask: ProduceAsk) -> bytes:
+    """Another than a claim's of the same ids: one call is one request."""
+    assert ask.ids is not None
+    return hashlib.blake2b(ask.ids.tobytes(), digest_size=16, person=b"produce").digest()

@@ -1,0 +1,54 @@
+"""Rows by partition: which goes where, and the Arrow streams that the ledger keeps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oncegate.engine.requests import Batch, Rows, Schema
+
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one partition gets of a request: `places` int64[rows] in the request, ascending; `data`: an IPC stream."""
+
+    partition: int
+    places: NDArray[np.int64]
+    data: bytes
+
+
+def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> NDArray[np.int64]:
+    """int64[rows]: by the hash of each row's key, or all to the one whose turn it is."""
+    if keys is None:
+        return np.full(rows, turn % partitions, np.int64)
+    return (keys % np.uint64(partitions)).astype(np.int64)
+
+
+def shares(rows: Rows, wanted: NDArray[np.bool_] | None, partition: NDArray[np.int64]) -> list[Share]:
+    """The wanted rows (None: all) by partition, in their order; what is one partition's whole is not copied."""
+    chosen = np.arange(rows.rows) if wanted is None else np.flatnonzero(wanted)
+    found = []
+    for number in np.unique(partition[chosen]).tolist():
+        places = chosen[partition[chosen] == number]
+        data = rows.data if len(places) == rows.rows else _some_of(rows, places)
+        found.append(Share(number, places, data))
+    return found
+
+
+def _some_of(rows: Rows, places: NDArray[np.int64]) -> bytes:
+    table = pa.Table.from_batches(rows.batches, rows.schema).take(pa.array(places))
+    return stream(rows.schema, table.combine_chunks().to_batches())
+
+
+def stream(schema: Schema, batches: Sequence[Batch]) -> bytes:
+    """One Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

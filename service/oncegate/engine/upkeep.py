@@ -1,0 +1,75 @@
+"""What a shard does by itself, a little at a time: stages past their time, retention, ids past the horizon."""
+
+from oncegate.core.entries import Retired, Trimmed
+from oncegate.engine.journal import Journal
+from oncegate.engine.stages import Stages
+from oncegate.index.topics import Partition, Topic
+from oncegate.ports import TrimRanges
+
+# Ids retire by buckets of a 24th of the horizon: at most 4 % of it late, and each retirement is one short entry.
+BUCKETS_PER_HORIZON = 24
+BUCKET_MS_MIN = 1_000
+
+
+def bucket_ms(horizon_ms: int) -> int:
+    """How long the ids are collected that retire together."""
+    return max(BUCKET_MS_MIN, horizon_ms // BUCKETS_PER_HORIZON)
+
+
+class Upkeep:
+    """Steps of bounded work, each one append at most; called again and again by the shard's owner."""
+
+    def __init__(self, journal: Journal, stages: Stages) -> None:
+        self._journal = journal
+        self._stages = stages
+        self._retired_ms = journal.clock.monotonic_ms()
+
+    def step(self) -> None:
+        """Whatever is due now; nothing while the ledger is full or closing."""
+        self._stages.sweep()
+        if self._journal.committer.open:
+            self.retire()
+            self.trim()
+
+    def retire(self) -> None:
+        """Forget the oldest bucket of done and taken ids, if it lies behind the horizon.
+
+        The ledger's clock tells how old ids are; at most one bucket goes per bucket length of monotonic time, so that
+        a wall clock set forward cannot make a gateway forget what may still be retried.
+        """
+        journal = self._journal
+        horizon_ms, oldest_ms = journal.index.settings.horizon_ms, journal.index.claims.oldest_wall_ms
+        if not horizon_ms or oldest_ms is None:
+            return
+        length_ms, now_ms = bucket_ms(horizon_ms), journal.clock.monotonic_ms()
+        before_ms = (oldest_ms // length_ms + 1) * length_ms
+        if now_ms - self._retired_ms < length_ms or before_ms + horizon_ms > journal.wall_ms():
+            return
+        self._retired_ms = now_ms
+        journal.record([Retired(before_ms, journal.wall_ms())])
+        journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
+
+    def trim(self) -> None:
+        """Let go of rows that a topic's retention no longer keeps, of a bounded number of partitions."""
+        journal = self._journal
+        wall_ms, due = journal.wall_ms(), []
+        for name, topic in journal.index.topics:
+            for number, partition in enumerate(topic.partitions):
+                before = _kept_from(topic, partition, wall_ms)
+                if before > partition.low_offset:
+                    due.append(Trimmed(name, number, before, wall_ms))
+        due = due[: journal.limits.trims_per_step]
+        if due:
+            journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
+
+
+def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:
+    """The lowest offset that retention keeps: by time, and by bytes but for the newest rows."""
+    kept, size_bytes, gone = partition.kept, partition.size_bytes, 0
+    for place, rows in enumerate(kept):
+        old = topic.retention_ms and rows.wall_ms + topic.retention_ms <= wall_ms
+        over = topic.retention_bytes and size_bytes > topic.retention_bytes and place < len(kept) - 1
+        if not old and not over:
+            break
+        size_bytes, gone = size_bytes - rows.size_bytes, place + 1
+    return kept[gone].first_offset if gone < len(kept) else partition.high_offset
