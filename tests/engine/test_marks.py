@@ -2,13 +2,14 @@
 
 import copy
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
 from oncegate.core.errors import LedgerBehind
 from oncegate.engine.marks import Marks
-from oncegate.ports import Mark
+from oncegate.ports import Mark, OpenLedger
 from tests.engine.held import HeldLedgers, Served, serving
 
 
@@ -65,6 +66,65 @@ async def test_an_older_copy_that_went_on_refuses_the_mark_of_the_other_history(
             await restored.claim(f"other {number}", token=number + 3)
         with pytest.raises(LedgerBehind, match="another history"):
             restored.shard.require(newest)
+
+
+class Succeeding(HeldLedgers):
+    """Ledgers that were restored: the id is new, the one before it is known."""
+
+    predecessors: tuple[bytes, ...] = ()
+
+    def succeed(self) -> None:
+        store = self._stores["default"]
+        self.predecessors = (store.mark.ledger,)
+        store.mark = replace(store.mark, ledger=b"the new id......")
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        async with super().open(namespace) as opened:
+            yield replace(opened, predecessors=self.predecessors)
+
+
+async def test_a_mark_of_the_predecessor_is_told_and_replaced() -> None:
+    """A restored copy knowingly lacks what came later; its clients go on, and the operator is told which came late."""
+    ledgers = Succeeding()
+    async with serving(ledgers) as served:
+        await served.claim("a")
+        kept, old = served.shard.mark, copy.deepcopy(ledgers._stores)
+        await served.claim("b", token=2)
+        lost = served.shard.mark
+    ledgers._stores = old
+    ledgers.succeed()
+    async with serving(ledgers) as restored:
+        await restored.claim("c", token=3)
+        for mark in (kept, lost):
+            restored.shard.require(mark)
+        told = [fields for name, fields in restored.events.seen if name == "mark_of_predecessor"]
+        assert [(fields["position"], fields["held"]) for fields in told] == [
+            (kept.position, True),
+            (lost.position, False),
+        ]
+        assert told[0]["ledger"] == kept.ledger.hex() != restored.shard.mark.ledger.hex()
+        with pytest.raises(LedgerBehind, match="this one is"):
+            restored.shard.require(replace(kept, ledger=bytes(16)))
+
+
+async def test_a_mark_below_what_was_collected_passes_and_one_at_its_end_is_compared() -> None:
+    """Nothing is left to compare it with; the client asks a ledger that stands beyond it."""
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        marks = [served.shard.mark]
+        for number in range(3):
+            await served.claim(f"id {number}", token=number)
+            marks.append(served.shard.mark)
+    async with ledgers.open("default") as opened:
+        state = [entry.body for entry in opened.ledger.replay(1) if entry.position <= marks[2].position]
+        await opened.ledger.collect(marks[2].position, state)
+    async with serving(ledgers) as served:
+        for mark in marks:
+            served.shard.require(mark)
+        for mark in marks[2:]:
+            with pytest.raises(LedgerBehind, match="another history"):
+                served.shard.require(replace(mark, chain=b"another "))
 
 
 async def test_a_refused_mark_refuses_only_its_request(served: Served) -> None:

@@ -1,17 +1,27 @@
-"""Every mark this ledger ever gave, in 16 bytes each, so that one brought back can be found."""
+"""Every mark this ledger gave, in 16 bytes each, so that one brought back can be found.
+
+Of those below what was collected nothing is left but that the ledger stands beyond them.
+"""
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from oncegate.core.errors import LedgerBehind
 from oncegate.ports import Mark
 
 
 class Marks:
-    """Position and chain at the end of every append."""
+    """Position and chain at the end of every append.
 
-    def __init__(self, ledger: bytes) -> None:
+    `predecessors`: ids that the ledger had before it was restored or accepted. `collected`: up to which position
+    entries were collected before it was opened.
+    """
+
+    def __init__(self, ledger: bytes, predecessors: Sequence[bytes] = (), collected: int = 0) -> None:
         self._ledger = ledger
+        self._predecessors = frozenset(predecessors)
+        self._collected = collected
         self._positions = array("Q")
         self._chains = array("Q")
 
@@ -19,15 +29,29 @@ class Marks:
         """Remember a durable mark; no effect when it is the last one known."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):
             self._positions.append(mark.position)
-            self._chains.append(int.from_bytes(mark.chain, "little"))
+            self._chains.append(_place(mark)[1])
+
+    def is_of_predecessor(self, mark: Mark) -> bool:
+        """Whether it was given under an id that this ledger has given up: it knowingly goes on without what it lost."""
+        return mark.ledger in self._predecessors
+
+    def holds(self, mark: Mark) -> bool:
+        """Whether the history of this ledger goes through the place, whatever the mark's id; not known: False."""
+        at = bisect_left(self._positions, mark.position)
+        return at < len(self._positions) and self._place(at) == _place(mark)
+
+    def _place(self, at: int) -> tuple[int, int]:
+        return self._positions[at], self._chains[at]
 
     def require(self, mark: Mark) -> None:
-        """LedgerBehind unless this ledger once stood just there."""
+        """LedgerBehind unless this ledger once stood just there, as far as that can still be known."""
         if mark.ledger != self._ledger:
             raise LedgerBehind(
                 f"the mark is of ledger {mark.ledger.hex()}, this one is {self._ledger.hex()}: "
                 "the namespace was created anew, or this is another gateway"
             )
+        if mark.position < self._collected:
+            return
         at = bisect_left(self._positions, mark.position)
         if at == len(self._positions):
             last = self._positions[-1] if self._positions else 0
@@ -35,7 +59,11 @@ class Marks:
                 f"the mark stands at position {mark.position}, this ledger ends at {last}: "
                 "it is an older copy, and what came after it would be granted again"
             )
-        if (self._positions[at], self._chains[at]) != (mark.position, int.from_bytes(mark.chain, "little")):
+        if self._place(at) != _place(mark):
             raise LedgerBehind(
                 f"at position {mark.position} this ledger has another history: it is an older copy that went on"
             )
+
+
+def _place(mark: Mark) -> tuple[int, int]:
+    return mark.position, int.from_bytes(mark.chain, "little")

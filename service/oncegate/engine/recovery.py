@@ -105,7 +105,7 @@ class Owner:
     async def _rebuild(self, opened: OpenLedger) -> Shard:
         """1. Fold the ledger into an index. 2. Append the entry of this epoch. Only then is anything answered."""
         world, ledger = self._world, opened.ledger
-        index, marks = world.make_index(), Marks(ledger.mark.ledger)
+        index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.collected)
         check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
         await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms)
         entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())

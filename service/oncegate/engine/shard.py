@@ -78,7 +78,19 @@ class Shard:
         return self.committer.mark
 
     def require(self, mark: Mark) -> None:
-        """LedgerBehind unless this shard's ledger once stood at `mark`."""
+        """LedgerBehind unless this shard's ledger once stood at `mark`; one of a predecessor is told and passes.
+
+        The answer brings the ledger's present mark, which takes its place.
+        """
+        if self._marks.is_of_predecessor(mark):
+            self.journal.observer.event(
+                "mark_of_predecessor",
+                namespace=self.namespace,
+                ledger=mark.ledger.hex(),
+                position=mark.position,
+                held=self._marks.holds(mark),
+            )
+            return
         try:
             self._marks.require(mark)
         except Exception:

@@ -119,6 +119,7 @@ RUN: list[Append | Collect] = [
     ([b"kept"], []),
     Collect(4, [b"state of four"]),
     produce(2),
+    ([b"more"], []),
     Collect(6, [b"state of six", b"." * 600]),
     ([b"last"], []),
 ]
