@@ -14,6 +14,7 @@ async def served() -> AsyncIterator[Served]:
     async with serving() as served:
         yield served
 
+
 ALL = 1 << 40
 
 
