@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull
@@ -74,8 +75,8 @@ async def play(ledger: LogLedger, actions: Sequence[Append | Collect]) -> AsyncI
 
 
 async def settled(ledger: LogLedger) -> None:
-    """Files are removed by the writer after the answer; one more append waits for it."""
-    await ledger.append([], [range_of(777), DropRanges((range_of(777).range_id,))])
+    """Files are removed by the writer after the answer; one more turn of it waits for that."""
+    await ledger._in_writer(int)
 
 
 async def removed(ledger: LogLedger, data: Path) -> None:
@@ -191,6 +192,36 @@ async def test_a_power_failure_between_any_two_steps_opens_and_goes_on(fast_fold
     assert tried > 100
 
 
+async def test_an_opening_that_finishes_a_collection_pins_its_witness_first(fast_folder, small_segments) -> None:
+    """The last owner died between the frame and its witness: this one removes what the witness may still name."""
+    trouble = Trouble("write", 1, errno.EIO, ".witness")
+    root = fast_folder / "origin"
+    async with opened_at(root / "data", create=True, disk=FailingDisk(trouble)) as ledger:
+        for number in range(7):
+            await ledger.append(*produce(number))
+        trouble.armed = True
+        with pytest.raises(LedgerDown):
+            await ledger.collect(7, [b"state"])
+    disk = RecordingDisk(root)
+    async with opened_at(root / "data", disk=disk) as ledger:
+        assert len(names(root / "data", suffix=".seg")) < 4
+        seen = [await see(ledger)]
+        for body in (b"a", b"b", b"c"):
+            await ledger.append([body], [])
+            disk.note("acknowledged")
+            seen.append(await see(ledger))
+    crashes, acknowledged, tried = Crashes(root), 0, set()
+    for op in disk.ops:
+        crashes.step(op)
+        acknowledged += op.kind == "note"
+        witness = acknowledged and op.kind == "write" and len(op.data) < BLOCK_BYTES
+        for state in crashes.states(random.Random(SEED)) if witness else ():
+            if digest(state) not in tried:
+                tried.add(digest(state))
+                assert open_quickly(fast_folder, state) in seen[acknowledged : acknowledged + 2], f"seed {SEED}"
+    assert len(tried) > 20
+
+
 @pytest.mark.parametrize("call", ["create", "write", "sync", "sync_folder", "rename", "read"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
 async def test_a_collection_on_a_failing_disk_took_place_or_did_not(tmp_path, small_segments, call, code) -> None:
@@ -298,6 +329,26 @@ async def test_a_first_segment_of_another_history_is_refused(fast_folder, small_
     assert segments[0] == segments[1]
     shutil.copy(twins[1] / "default/0" / segments[0][0], twins[0] / "default/0" / segments[0][0])
     assert isinstance(judge(twins[0]), LedgerDamaged)
+
+
+@pytest.mark.parametrize("wrong", [{"previous_chain": bytes(16)}, {"first_position": 1}, {"segment": 1}])
+async def test_a_collection_that_names_another_beginning_is_refused(fast_folder, small_segments, monkeypatch, wrong):
+    """The walk alone would not see it: each segment continues the one before."""
+    data = fast_folder / "data"
+    named = ledger_module.Collected
+    monkeypatch.setattr(
+        ledger_module, "Collected", lambda *fields: msgspec.structs.replace(named(*fields), **wrong), raising=True
+    )
+    async with opened_at(data, create=True) as ledger:
+        for number in range(7):
+            await ledger.append(*produce(number))
+        await ledger.collect(7, [b"state"])
+        needed = ledger._segment.header.segment
+    for segment in range(1, needed):
+        (data / f"default/0/{segment:08}.seg").unlink(missing_ok=True)
+    found = judge(data)
+    assert isinstance(found, LedgerDamaged)
+    assert "does not begin where" in found.detail or "is missing" in found.detail
 
 
 async def test_segments_that_a_crash_left_behind_are_removed_also_with_a_hole(tmp_path, small_segments) -> None:
