@@ -2,13 +2,15 @@
 
 import json
 import struct
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from oncegate_spark import Gateway
 from oncegate_spark.errors import BadId, NotCompleted, Outcome, StillBusy
 from tests.support.client_clock import SteppedClock
+from tests.support.clients import Connect
 from tests.support.stub_gateway import Answer, Asked, StubGateway
 
 G, T, D, S, B = 1, 17, 2, 3, 4
@@ -31,12 +33,19 @@ class Script:
         return Answer(body=struct.pack("<16sII", claim, 30_000, len(verdicts)) + bytes(verdicts) + numbers)
 
 
-def client(script: Script) -> tuple[StubGateway, Gateway]:
-    stub = StubGateway(otherwise=script)
-    return stub, Gateway(stub.url, clock=SteppedClock())
+Client = Callable[[Script], tuple[StubGateway, Any]]
 
 
-def test_granted_dropped_and_busy_are_told_apart_in_order() -> None:
+@pytest.fixture
+def client(connect: Connect) -> Client:
+    def made(script: Script) -> tuple[StubGateway, Any]:
+        stub = StubGateway(otherwise=script)
+        return stub, connect(stub.url, clock=SteppedClock())
+
+    return made
+
+
+def test_granted_dropped_and_busy_are_told_apart_in_order(client: Client) -> None:
     stub, gateway = client(Script([G, D, S, T, B]))
     with stub, gateway, gateway.attempt() as attempt:
         claimed = attempt.claim(["a", "b", "a", "c", "d"])
@@ -44,7 +53,7 @@ def test_granted_dropped_and_busy_are_told_apart_in_order() -> None:
         attempt.release(claimed)
 
 
-def test_arrow_arrays_come_back_as_arrow_arrays() -> None:
+def test_arrow_arrays_come_back_as_arrow_arrays(client: Client) -> None:
     stub, gateway = client(Script([D, G]))
     with stub, gateway, gateway.attempt() as attempt:
         claimed = attempt.claim(pa.array([5, 6]))
@@ -52,7 +61,7 @@ def test_arrow_arrays_come_back_as_arrow_arrays() -> None:
         attempt.complete(claimed)
 
 
-def test_tuples_are_ids_of_several_columns() -> None:
+def test_tuples_are_ids_of_several_columns(client: Client) -> None:
     stub, gateway = client(Script([G, G]))
     with stub, gateway, gateway.attempt() as attempt:
         claimed = attempt.claim([("a", 1), ("b", 2)])
@@ -62,7 +71,7 @@ def test_tuples_are_ids_of_several_columns() -> None:
     assert [column.to_pylist() for column in sent.columns] == [["a", "b"], ["1", "2"]]
 
 
-def test_every_call_of_an_attempt_has_a_number_of_its_own_and_every_attempt_a_token() -> None:
+def test_every_call_of_an_attempt_has_a_number_of_its_own_and_every_attempt_a_token(client: Client) -> None:
     stub, gateway = client(Script([D], [D], [D]))
     with stub, gateway:
         with gateway.attempt() as attempt:
@@ -75,7 +84,7 @@ def test_every_call_of_an_attempt_has_a_number_of_its_own_and_every_attempt_a_to
     assert names[0][0] == names[1][0] != names[2][0]
 
 
-def test_busy_is_never_success() -> None:
+def test_busy_is_never_success(client: Client) -> None:
     stub, gateway = client(Script([G, B]))
     with stub, gateway, gateway.attempt() as attempt:
         claimed = attempt.claim(["a", "b"])
@@ -83,20 +92,20 @@ def test_busy_is_never_success() -> None:
             attempt.complete(claimed)
 
 
-def test_what_was_taken_over_is_not_success_either() -> None:
+def test_what_was_taken_over_is_not_success_either(client: Client) -> None:
     stub, gateway = client(Script([G, G], taken_over=1))
     with stub, gateway, gateway.attempt() as attempt, pytest.raises(StillBusy, match="1 were taken over"):
         attempt.complete(attempt.claim(["a", "b"]))
 
 
-def left_open(gateway: Gateway, error: Exception | None = None) -> None:
+def left_open(gateway: Any, error: Exception | None = None) -> None:
     with gateway.attempt() as attempt:
         attempt.claim(["a"])
         if error is not None:
             raise error
 
 
-def test_leaving_with_an_open_claim_releases_nothing_and_says_so() -> None:
+def test_leaving_with_an_open_claim_releases_nothing_and_says_so(client: Client) -> None:
     stub, gateway = client(Script([G]))
     with stub, gateway:
         with pytest.raises(NotCompleted, match="1 granted ids neither completed nor released; unknown") as raised:
@@ -105,14 +114,14 @@ def test_leaving_with_an_open_claim_releases_nothing_and_says_so() -> None:
         assert len(stub.asked) == 1
 
 
-def test_an_error_inside_is_not_replaced_but_told_what_was_left_open() -> None:
+def test_an_error_inside_is_not_replaced_but_told_what_was_left_open(client: Client) -> None:
     stub, gateway = client(Script([G]))
     with stub, gateway, pytest.raises(ZeroDivisionError) as raised:
         left_open(gateway, ZeroDivisionError())
     assert "unknown" in raised.value.__notes__[0]
 
 
-def test_nothing_granted_needs_no_completion() -> None:
+def test_nothing_granted_needs_no_completion(client: Client) -> None:
     stub, gateway = client(Script([D]))
     with stub, gateway, gateway.attempt() as attempt:
         attempt.complete(attempt.claim(["a"]))
@@ -120,7 +129,7 @@ def test_nothing_granted_needs_no_completion() -> None:
 
 
 @pytest.mark.parametrize("ids", [["a", None], ["a", ""], [1.5], ["a", 1], [("a", None)]])
-def test_what_cannot_be_an_id_is_refused_before_it_is_sent(ids: list[object]) -> None:
+def test_what_cannot_be_an_id_is_refused_before_it_is_sent(ids: list[object], client: Client) -> None:
     stub, gateway = client(Script())
     with stub, gateway, gateway.attempt() as attempt:
         with pytest.raises(BadId):

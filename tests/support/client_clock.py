@@ -1,5 +1,6 @@
-"""A clock for the client that moves only when somebody sleeps."""
+"""A clock for the clients that moves only when somebody sleeps."""
 
+import asyncio
 import threading
 
 
@@ -17,3 +18,17 @@ class SteppedClock:
 
     def wait_ms(self, event: threading.Event, duration_ms: int) -> bool:
         return event.wait(30)
+
+
+class AsyncSteppedClock:
+    """The same clock for the asyncio client; others may run while it is slept on."""
+
+    def __init__(self, clock: SteppedClock) -> None:
+        self._clock = clock
+
+    def monotonic_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    async def sleep_ms(self, duration_ms: int) -> None:
+        self._clock.sleep_ms(duration_ms)
+        await asyncio.sleep(0)  # noqa: TID251 - only lets others run

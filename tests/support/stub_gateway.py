@@ -18,7 +18,10 @@ class Asked:
 
 @dataclass
 class Answer:
-    """`cut`: send only so many bytes of the body, then hang up. `lost`: hang up without a byte. `held`: wait first."""
+    """`cut`: send only so many bytes of the body, then hang up. `lost`: hang up without a byte. `held`: wait first.
+
+    `chunked`: the body in chunks of so many bytes, its length unsaid.
+    """
 
     status: int = 200
     body: bytes = b"{}"
@@ -26,6 +29,7 @@ class Answer:
     cut: int | None = None
     lost: bool = False
     held: threading.Event | None = None
+    chunked: int | None = None
 
 
 LOST = Answer(lost=True)
@@ -35,6 +39,12 @@ def problem(status: int, code: str, action: str, **more: Any) -> Answer:
     document = {"type": "about:blank", "title": code.title(), "status": status, "detail": "so it is", "code": code}
     body = json.dumps({**document, "action": action, **more}).encode()
     return Answer(status, body, {"Content-Type": "application/problem+json"})
+
+
+def in_chunks(body: bytes, size_bytes: int) -> bytes:
+    """A body as HTTP's chunked coding writes it."""
+    parts = [body[n : n + size_bytes] for n in range(0, len(body), size_bytes)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in [*parts, b""])
 
 
 Script = Callable[[Asked], Answer]
@@ -93,10 +103,12 @@ class StubGateway:
                     self.close_connection = True
                     return
                 self.send_response(answer.status)
-                for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
-                    self.send_header(name, value)
+                length = {"Transfer-Encoding": "chunked"} if answer.chunked else {"Content-Length": len(answer.body)}
+                for name, value in {**length, **answer.headers}.items():
+                    self.send_header(name, str(value))
                 self.end_headers()
-                self.wfile.write(answer.body if answer.cut is None else answer.body[: answer.cut])
+                body = in_chunks(answer.body, answer.chunked) if answer.chunked else answer.body
+                self.wfile.write(body if answer.cut is None else body[: answer.cut])
                 self.close_connection = answer.cut is not None
 
             def log_message(self, *_: object) -> None:
