@@ -1,4 +1,4 @@
-"""What Spark finds as format("oncegate"): a sink for batch and streaming writes.
+"""What Spark finds as format("oncegate"): a sink and a source, for batches and for streams.
 
 Spark makes a writer on the driver, pickles it into every task, and gives the driver's `commit` what the tasks' `write`
 returned. Whatever `commit` needs travels in those messages: in streaming it runs in another process, on another writer.
@@ -20,12 +20,10 @@ from oncegate_spark.checkpoint import local_folder, read_input
 from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.options import Options
 from oncegate_spark.protocol import new_token
+from oncegate_spark.readers import BatchReader, ReadOptions, StreamReader, read_schema
 from oncegate_spark.writers import Way, check_schema, way_of
 
 NO_CONTINUOUS = 'Continuous mode does not work with this sink: use .trigger(processingTime="1 second")'
-READING_COMES_LATER = (
-    "reading with format('oncegate') is not in this version; read with oncegate_spark.Gateway.read(topic)"
-)
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
@@ -46,8 +44,15 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         super().__init__(options)
         self.given = dict(options)
 
-    def schema(self) -> str:
-        raise BadOption(READING_COMES_LATER)
+    def schema(self) -> Any:
+        """Of a read; a write brings its own."""
+        return read_schema(ReadOptions.read(self.given))
+
+    def reader(self, schema: Any) -> BatchReader:
+        return BatchReader(ReadOptions.read(self.given), schema)
+
+    def streamReader(self, schema: Any) -> StreamReader:
+        return StreamReader(ReadOptions.read(self.given), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
         _append_only(overwrite, "mode", 'df.write.mode("append")')

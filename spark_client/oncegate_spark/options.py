@@ -1,4 +1,4 @@
-"""The options of the Spark sink: read once, checked on the driver, carried to the tasks."""
+"""The options of the Spark sink: read once, checked on the driver, carried to the tasks. `readers` has the source's."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,15 @@ from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol import TIMEOUT_MS
 
 OURS = (
-    *("url", "namespace", "topic", "write", "idCol", "sink", "sinkPath", "leaseMs", "timeoutMs"),
+    *("url", "namespace", "topic", "write", "idCol", "keyCol", "sink", "sinkPath", "leaseMs", "timeoutMs"),
     *("txnAppId", "txnVersion", "writeId", "onReplayMismatch", "checkpointLocation"),
+    *("startingOffsets", "endingOffsets", "maxRowsPerBatch", "failOnDataLoss", "columns", "includeOffsets"),
 )
 NAMES = {name.lower(): name for name in OURS}
 SPARKS_OWN = {"path", "queryname"}
-WRITES = ("staged", "claim", "plain")
-LATER = ("ids", "direct")
+WRITES = ("staged", "ids", "claim", "plain")
+BY_ID = ("ids", "claim")
+LATER = ("direct",)
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Options:
     topic: str
     write: str
     id_names: tuple[str, ...]
+    key_names: tuple[str, ...]
     sink: str
     lease_ms: int | None
     timeout_ms: int
@@ -40,21 +43,22 @@ class Options:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "Options":
         """Raises BadOption with the line to write instead."""
-        raw = {name.lower(): value for name, value in given.items()}
-        _no_slips(raw)
+        raw = lower(given)
+        no_slips(raw)
         options = cls(
-            url=_url(raw),
+            url=url_of(raw),
             namespace=raw.get("namespace", "default"),
-            topic=_topic(raw),
-            write=_one_of("write", raw.get("write", "staged"), WRITES),
-            id_names=tuple(name.strip() for name in raw.get("idcol", "").split(",") if name.strip()),
+            topic=topic_of(raw),
+            write=one_of("write", raw.get("write", "staged"), WRITES),
+            id_names=names_in(raw.get("idcol", "")),
+            key_names=names_in(raw.get("keycol", "")),
             sink=raw.get("sink", ""),
-            lease_ms=_number(raw, "leaseMs", 1_000, 900_000),
-            timeout_ms=_number(raw, "timeoutMs", 1_000, 86_400_000) or TIMEOUT_MS,
+            lease_ms=number(raw, "leaseMs", 1_000, 900_000),
+            timeout_ms=timeout(raw),
             app=raw.get("txnappid"),
             version=raw.get("txnversion"),
             write_id=raw.get("writeid", ""),
-            first_wins=_one_of("onReplayMismatch", raw.get("onreplaymismatch", "fail"), ("fail", "first_wins"))
+            first_wins=one_of("onReplayMismatch", raw.get("onreplaymismatch", "fail"), ("fail", "first_wins"))
             == "first_wins",
             checkpoint=raw.get("checkpointlocation"),
             raw=raw,
@@ -67,19 +71,35 @@ class Options:
             raise BadOption(
                 'txnVersion names nothing without txnAppId; add .option("txnAppId", "<a name for this job>")'
             )
+        if self.write in BY_ID and not self.id_names:
+            raise BadOption(
+                f'write={self.write} needs to know a row again; add .option("idCol", "<column>[,<column>]")'
+            )
         if self.write == "claim":
-            if not self.id_names:
-                raise BadOption('write=claim needs to know a row again; add .option("idCol", "<column>[,<column>]")')
-            if not self.sink:
-                raise BadOption(
-                    'write=claim leaves the writing to you; add .option("sink", "my_module:factory"), or '
-                    '.option("sink", "oncegate_spark.sinks:files").option("sinkPath", "/data/out")'
-                )
+            self._check_claim()
         elif not self.topic:
             raise BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
+        if self.write == "ids" and self.sink:
+            raise BadOption(
+                'write=ids writes to the topic; leave sink out, or let it write with .option("write", "claim")'
+            )
+
+    def _check_claim(self) -> None:
+        if not self.sink:
+            raise BadOption(
+                'write=claim leaves the writing to you; add .option("sink", "my_module:factory"), or '
+                '.option("sink", "oncegate_spark.sinks:files").option("sinkPath", "/data/out")'
+            )
+        if self.key_names:
+            raise BadOption("keyCol chooses a topic's partition, and write=claim writes to your own sink: leave it out")
 
 
-def _no_slips(raw: Mapping[str, str]) -> None:
+def lower(given: Mapping[str, str]) -> dict[str, str]:
+    """The options by their names in lower case, as Spark gives some of them."""
+    return {name.lower(): value for name, value in given.items()}
+
+
+def no_slips(raw: Mapping[str, str]) -> None:
     """A misspelt option would be ignored in silence; one that resembles none of ours may be the sink's."""
     for name in raw:
         if name in NAMES or name in SPARKS_OWN:
@@ -89,31 +109,44 @@ def _no_slips(raw: Mapping[str, str]) -> None:
             raise BadOption(f'there is no option {name}; did you mean .option("{NAMES[near[0]]}", …)?')
 
 
-def _url(raw: Mapping[str, str]) -> str:
+def url_of(raw: Mapping[str, str]) -> str:
     url = raw.get("url", "")
     if urlsplit(url).scheme not in {"http", "https"}:
         raise BadOption(f'url is {url!r}; add .option("url", "http://gateway:8080")')
     return url
 
 
-def _topic(raw: Mapping[str, str]) -> str:
+def topic_of(raw: Mapping[str, str]) -> str:
     topic, path = raw.get("topic"), raw.get("path")
     if topic is not None and path is not None and topic != path:
         raise BadOption(f"option topic says {topic!r} and the path says {path!r}; give one of them")
     return topic or path or ""
 
 
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
         later = " (not in this version)" if name == "write" and value in LATER else ""
         raise BadOption(f"{name} is {value!r}{later}; it is one of {', '.join(allowed)}")
     return value
 
 
-def _number(raw: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+def names_in(text: str) -> tuple[str, ...]:
+    """Names, comma separated."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def truth(raw: Mapping[str, str], name: str, otherwise: bool) -> bool:
+    return one_of(name, raw.get(name.lower(), str(otherwise)).lower(), ("true", "false")) == "true"
+
+
+def timeout(raw: Mapping[str, str]) -> int:
+    return number(raw, "timeoutMs", 1_000, 86_400_000) or TIMEOUT_MS
+
+
+def number(raw: Mapping[str, str], name: str, least: int, most: int, unit: str = "milliseconds") -> int | None:
     text = raw.get(name.lower())
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-        raise BadOption(f"{name} is {text!r}; it is a whole number of milliseconds, {least} to {most}")
+        raise BadOption(f"{name} is {text!r}; it is a whole number of {unit}, {least} to {most}")
     return int(text)

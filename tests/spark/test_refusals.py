@@ -41,11 +41,6 @@ def test_without_a_gateway_the_task_fails_after_its_deadline_and_says_what_is_wr
         job.write(job.rows(1, partitions=1), **options)
 
 
-def test_reading_by_the_format_says_where_to_read(job: Job) -> None:
-    with pytest.raises(Exception, match=r"Gateway\.read"):
-        job.spark.read.format("oncegate").options(**job.options()).load()
-
-
 def test_an_older_copy_of_the_ledger_is_noticed_by_its_mark(spark: Any, tmp_path: Path, spark_log: Path) -> None:
     (tmp_path / "gateway").mkdir()
     """A backup put back, witness and all: only the client knows better, and it brings what it knows."""

@@ -1,0 +1,58 @@
+"""A topic whose answers a test spoils: short ones, trimmed offsets, an older copy."""
+
+import base64
+import json
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow as pa
+
+from tests.support.stub_gateway import Answer, Asked, StubGateway, problem
+
+SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
+
+
+@dataclass
+class StubTopic:
+    """Topic `t`; row `n` of a partition has offset n. `low`, `high`: of each partition. `most`: rows in an answer."""
+
+    low: list[int]
+    high: list[int]
+    most: int = 1_000_000
+    asked: list[tuple[int, int]] = field(default_factory=list)
+
+    def gateway(self) -> StubGateway:
+        return StubGateway(otherwise=self.answer)
+
+    def answer(self, asked: Asked) -> Answer:
+        parts = urlsplit(asked.path)
+        if not parts.path.endswith("/records"):
+            return Answer(body=json.dumps(self._shown()).encode())
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        return self.records(int(parts.path.split("/")[-2]), int(query["offset"]), int(query["max_rows"]), query)
+
+    def records(self, partition: int, offset: int, max_rows: int, query: dict[str, str]) -> Answer:
+        self.asked.append((partition, offset))
+        low, high = self.low[partition], self.high[partition]
+        if offset < low:
+            return problem(410, "OFFSET_TRIMMED", "fix", low_offset=low)
+        if offset > high:
+            return problem(409, "LEDGER_BEHIND", "stop", high_offset=high)
+        numbers = range(offset, min(offset + max_rows, offset + self.most, high))
+        rows = pa.table({"n": numbers, "text": [f"{partition}/{n}" for n in numbers]}, schema=SCHEMA)
+        names = query["columns"].split(",") if "columns" in query else SCHEMA.names
+        following = str(numbers.stop)
+        return Answer(body=stream(rows.select(names)), headers={"Oncegate-Next-Offset": following})
+
+    def _shown(self) -> dict[str, Any]:
+        schema = base64.b64encode(SCHEMA.serialize().to_pybytes()).decode()
+        ends = {"low_offsets": self.low, "high_offsets": self.high, "partitions": len(self.low)}
+        return {"topic": "t", **ends, "schema": "", "schema_ipc": schema, "retention_ms": 0, "retention_bytes": 0}
+
+
+def stream(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue().to_pybytes())
