@@ -198,16 +198,22 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
 
 def portions(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[tuple[pa.Table, bytes]]:
     """As `chunks`: the rows of each beside its bytes, and never more than `rows_max` of them."""
+    for rows in gathered(batches, rows_max):
+        yield from _fitting(rows)
+
+
+def gathered(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[pa.Table]:
+    """Rows put together up to about CHUNK_BYTES, and never more than `rows_max` of them; none that is empty."""
     waiting: list[pa.RecordBatch] = []
     for batch in _pieces(batches, rows_max):
         size_bytes = sum(one.nbytes for one in waiting) + batch.nbytes
         count = sum(one.num_rows for one in waiting) + batch.num_rows
         if waiting and (size_bytes > CHUNK_BYTES or (rows_max is not None and count > rows_max)):
-            yield from _fitting(pa.Table.from_batches(waiting))
+            yield pa.Table.from_batches(waiting)
             waiting = []
         waiting.append(as_nullable(batch))
     if waiting:
-        yield from _fitting(pa.Table.from_batches(waiting))
+        yield pa.Table.from_batches(waiting)
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator[pa.RecordBatch]:

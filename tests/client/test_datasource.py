@@ -57,10 +57,19 @@ def test_a_checkpoint_without_offsets_is_no_micro_batch(tmp_path: Path) -> None:
         source(checkpointLocation=str(tmp_path)).streamWriter(SCHEMA, False)
 
 
+@pytest.mark.parametrize("given", [CLAIM, {**GIVEN, "write": "ids"}], ids=["claim", "ids"])
 @pytest.mark.parametrize(("id_col", "told"), [("x", "type double"), ("id,y", "idCol names y")])
-def test_a_column_that_cannot_be_an_id_is_refused_on_the_driver(id_col: str, told: str) -> None:
+def test_a_column_that_cannot_be_an_id_is_refused_on_the_driver(given: dict[str, str], id_col: str, told: str) -> None:
     with pytest.raises(BadId, match=told):
-        OncegateSource({**CLAIM, "idCol": id_col}).writer(SCHEMA, False)
+        OncegateSource({**given, "idCol": id_col}).writer(SCHEMA, False)
+
+
+@pytest.mark.parametrize("write", ["staged", "ids", "plain"])
+def test_a_key_column_that_is_not_there_is_refused_on_the_driver(write: str) -> None:
+    made = source(write=write, idCol="id", keyCol="x,y")
+    for make in (made.writer, made.streamWriter):
+        with pytest.raises(BadOption, match="keyCol names y, and the rows have id, n, x"):
+            make(SCHEMA, False)
 
 
 class Recorder:

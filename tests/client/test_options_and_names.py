@@ -32,6 +32,11 @@ def test_an_id_may_have_several_columns() -> None:
     assert Options.read({**CLAIM, "idCol": "a, b,c"}).id_names == ("a", "b", "c")
 
 
+@pytest.mark.parametrize("write", ["staged", "ids", "plain"])
+def test_a_key_may_have_several_columns_in_every_way_that_writes_to_a_topic(write: str) -> None:
+    assert options(write=write, idCol="id", keyCol="a, b").key_names == ("a", "b")
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -39,8 +44,8 @@ def test_an_id_may_have_several_columns() -> None:
         ({"url": "gateway:8080", "path": "t"}, r'option\("url"'),
         ({"url": "http://x"}, r'option\("topic"'),
         ({**LEAST, "topic": "other"}, "one of them"),
-        ({**LEAST, "write": "ids"}, "not in this version"),
-        ({**LEAST, "write": "Staged"}, "staged, claim, plain"),
+        ({**LEAST, "write": "direct"}, "not in this version"),
+        ({**LEAST, "write": "Staged"}, "staged, ids, claim, plain"),
         ({**LEAST, "onReplayMismatch": "ignore"}, "fail, first_wins"),
         ({**LEAST, "txnVersion": "1"}, "txnAppId"),
         ({**LEAST, "txnAppld": "1"}, r'did you mean .option\("txnAppId"'),
@@ -48,6 +53,11 @@ def test_an_id_may_have_several_columns() -> None:
         ({**LEAST, "leaseMs": "999"}, "1000 to 900000"),
         ({**CLAIM, "idCol": " "}, r'option\("idCol"'),
         ({**CLAIM, "sink": ""}, r"oncegate_spark.sinks:files"),
+        ({**CLAIM, "keyCol": "a"}, "writes to your own sink"),
+        ({**LEAST, "write": "ids"}, r'write=ids .*option\("idCol"'),
+        ({"url": "http://x", "write": "ids", "idCol": "id"}, r'option\("topic"'),
+        ({**LEAST, "write": "ids", "idCol": "id", "sink": "a:b"}, r'leave sink out.*option\("write", "claim"\)'),
+        ({**LEAST, "keyCols": "a"}, r'did you mean .option\("keyCol"'),
     ],
 )
 def test_a_wrong_option_is_answered_with_the_line_to_write(given: dict[str, str], told: str) -> None:

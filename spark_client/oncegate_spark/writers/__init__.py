@@ -7,10 +7,11 @@ import pyarrow as pa
 
 from oncegate_spark import codecs
 from oncegate_spark.checkpoint import Input
-from oncegate_spark.errors import BadId
+from oncegate_spark.errors import BadId, BadOption
 from oncegate_spark.identity import Task
-from oncegate_spark.options import Options
+from oncegate_spark.options import BY_ID, Options
 from oncegate_spark.writers.claim import ClaimWay
+from oncegate_spark.writers.ids import IdsWay
 from oncegate_spark.writers.plain import PlainWay
 from oncegate_spark.writers.staged import StagedWay
 
@@ -32,18 +33,29 @@ class Way(Protocol):
 
 def way_of(options: Options, read: Input | None) -> Way:
     """`read`: the input of the batch that begins, as the streaming writer found it."""
-    ways: dict[str, Any] = {"staged": StagedWay, "claim": ClaimWay, "plain": PlainWay}
+    ways: dict[str, Any] = {"staged": StagedWay, "ids": IdsWay, "claim": ClaimWay, "plain": PlainWay}
     way: Way = ways[options.write](options, read)
     return way
 
 
 def check_schema(options: Options, schema: Any) -> None:
-    """On the driver: every id column exists and is of a type that can be an id. Raises BadId with the line to write."""
-    if options.write != "claim":
-        return
+    """On the driver: every id column exists and is of a type that can be an id, and every key column exists.
+
+    Raises BadId and BadOption with the line to write.
+    """
+    if options.write in BY_ID:
+        check_ids(options.id_names, schema, "idCol")
+    names = [field.name for field in schema.fields]
+    for name in options.key_names:
+        if name not in names:
+            raise BadOption(f"keyCol names {name}, and the rows have {', '.join(names)}; nothing was written")
+
+
+def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:
+    """`argument`: what the user calls the list of names. Raises BadId."""
     types = {field.name: field.dataType.typeName() for field in schema.fields}
-    for name in options.id_names:
+    for name in id_names:
         if name not in types:
-            raise BadId(f"idCol names {name}, and the rows have {', '.join(types)}; nothing was written")
+            raise BadId(f"{argument} names {name}, and the rows have {', '.join(types)}; nothing was written")
         if types[name] not in ID_TYPES:
             raise BadId(f"id column {name} is of type {types[name]}: {codecs.cast_line(name)}; nothing was written")

@@ -39,7 +39,7 @@ class PlainWay:
 
         with telling(options, task, written), task_gateway(options, self.mark, task) as gateway:
             for call, (body, _) in enumerate(codecs.chunks(batches)):
-                rows += gateway.produce(options.topic, token, call, body).rows
+                rows += gateway.produce(options.topic, token, call, body, key_col=options.key_names).rows
             return Produced(rows, kept_by(options, task, gateway))
 
     def commit(self, messages: Sequence[Produced], batch_id: int | None) -> None:

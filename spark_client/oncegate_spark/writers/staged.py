@@ -98,7 +98,7 @@ class StagedWay:
         """All of it, also when the name is committed already: the gateway compares a replay by its fingerprint."""
         count = rows = fingerprint = 0
         for body, rows_sent in codecs.chunks(batches):
-            staged = gateway.stage(name, owner, token, count, body)
+            staged = gateway.stage(name, owner, token, count, body, self.options.key_names)
             if staged.rows != rows_sent:
                 raise Refused(f"the gateway read {staged.rows} rows in a chunk of {rows_sent}", code="CHUNK")
             count, rows, fingerprint = count + 1, rows + rows_sent, (fingerprint + staged.fingerprint) % (1 << 128)
