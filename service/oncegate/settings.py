@@ -9,8 +9,9 @@ Every field of `Limits` is a setting of exactly one half, under its own name and
 
 import hashlib
 import json
+import os
 import tomllib
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -100,6 +101,7 @@ class ProcessSettings(_Half):
     name_bytes: int = _DEFAULT.name_bytes
     partitions: int = _DEFAULT.partitions
     trims_per_step: int = _DEFAULT.trims_per_step
+    collect_bytes: int = _DEFAULT.collect_bytes
     fetch_rows: int = _DEFAULT.fetch_rows
 
 
@@ -133,6 +135,32 @@ def load(file: Path | None = None, **flags: Any) -> Settings:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "settings"
         raise SettingsError(f"{place}: {first['msg']}") from error
+
+
+@dataclass(frozen=True)
+class Origin:
+    """One setting in force; `source`: flag, the environment's variable, the file's path, or default."""
+
+    name: str
+    value: object
+    source: str
+
+
+def origins(settings: Settings, file: Path | None = None, **flags: Any) -> list[Origin]:
+    """Where each setting in force comes from, given what `load` was given; semantic ones first."""
+    path = file if file is not None else Path(FILE)
+    in_file = tomllib.loads(path.read_text()) if path.is_file() else {}
+    values = settings.semantic.model_dump() | settings.process.model_dump()
+    return [Origin(name, value, _source(name, flags, in_file, path)) for name, value in values.items()]
+
+
+def _source(name: str, flags: dict[str, Any], in_file: dict[str, Any], path: Path) -> str:
+    if flags.get(name) is not None:
+        return "flag"
+    variable = f"ONCEGATE_{name.upper()}"
+    if variable in {key.upper() for key in os.environ}:
+        return variable
+    return str(path) if name in in_file else "default"
 
 
 def _refuse_unknown(path: Path) -> None:

@@ -1,17 +1,37 @@
-"""The command line: serve, init, ledger dump."""
+"""The command line: a verb a file."""
+
+import sys
+from typing import Annotated
 
 import typer
 
-from oncegate.cli import ledger, serve
+import oncegate
+from oncegate.cli import config, demo, explain, ledger, serve
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.command("serve")(serve.serve)
+app.command("config")(config.config)
+app.command("explain")(explain.explain)
+app.command("demo")(demo.demo)
 app.command("init")(ledger.init)
 app.add_typer(ledger.app, name="ledger")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"oncegate {oncegate.__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+) -> None:
+    """A deduplicating gateway: retried writes take effect once."""
+
 
 __all__ = ["app"]

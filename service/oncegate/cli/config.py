@@ -1,0 +1,49 @@
+"""`oncegate config`: what is in force, and where it comes from."""
+
+import sys
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from oncegate.cli.refusals import refusing
+from oncegate.cli.serve import Config, Data, Host, Ledger, LogFormat, Port, PortFile, Witness, ledger_url
+from oncegate.settings import Origin, load, origins
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object: name to value and source.")]
+
+
+def config(
+    data: Data = None,
+    ledger: Ledger = None,
+    witness: Witness = None,
+    host: Host = None,
+    port: Port = None,
+    port_file: PortFile = None,
+    config: Config = None,
+    log_format: LogFormat = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show every setting that `serve` would use with the same flags, and whether a flag, ONCEGATE_*, the file or the
+    default gave it.
+
+    Example: ONCEGATE_PORT=9090 oncegate config --data /var/lib/oncegate
+    """
+    with refusing():
+        flags: dict[str, object] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
+        flags |= {"port_file": port_file, "log_format": log_format}
+        found = origins(load(config, **flags), config, **flags)
+        if as_json:
+            shown = {one.name: {"value": one.value, "source": one.source} for one in found}
+            sys.stdout.write(msgspec.json.encode(shown, enc_hook=str).decode() + "\n")
+        else:
+            _show(found)
+
+
+def _show(found: list[Origin]) -> None:
+    table = Table("setting", "value", "from")
+    for one in found:
+        table.add_row(one.name, str(one.value), one.source, style=None if one.source == "default" else "bold")
+    Console().print(table)

@@ -1,0 +1,91 @@
+"""`oncegate explain`: what a running gateway knows about one id, in words."""
+
+import json
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from oncegate.cli.refusals import refusing
+from oncegate.core.errors import NotFound, OncegateError
+
+Id = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
+Url = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
+Namespace = Annotated[str, typer.Option(help="The namespace the id is of.")]
+AsJson = Annotated[bool, typer.Option("--json", help="The gateway's answer as it is.")]
+TIMEOUT_S = 10
+
+
+def explain(
+    id: Id, url: Url = "http://127.0.0.1:8080", namespace: Namespace = "default", as_json: AsJson = False
+) -> None:
+    """Say what is known of an id: its state, who holds it, since when, where it was written, how long it stays.
+
+    Example: oncegate explain --namespace flights 2013-01-01T05:00:00Z UA 1545
+    """
+    with refusing():
+        if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
+            raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
+        query = urllib.parse.urlencode([("id", part) for part in id])
+        body = _get(f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/ids:explain?{query}")
+        sys.stdout.write((body if as_json else "\n".join(_said(json.loads(body)))) + "\n")
+
+
+def _get(url: str) -> str:
+    """The answer's text; NotFound when nobody answers there, OncegateError with what the gateway says."""
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as reply:  # noqa: S310 - the scheme was checked
+            return str(reply.read().decode())
+    except urllib.error.HTTPError as error:
+        problem = _problem(error)
+        raise OncegateError(problem) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise NotFound(f"no gateway answers at {url.partition('/v1')[0]} ({reason}); is it running?") from error
+
+
+def _problem(error: urllib.error.HTTPError) -> str:
+    with error:
+        try:
+            return str(json.loads(error.read())["detail"])
+        except (ValueError, KeyError):
+            return f"the gateway answered {error.code}"
+
+
+def _said(known: dict[str, Any]) -> list[str]:
+    """A line for each thing that is known."""
+    lines = [_STATES[known["state"]]]
+    if "claim" in known:
+        lines.append(f"claim {known['claim']} of attempt {known['token']}, call {known['call']}")
+    if "owner" in known:
+        lines.append(f"owner {known['owner']} (a hash of its name)")
+    if known.get("takeover"):
+        lines.append("granted by takeover: an earlier holder may have written it too")
+    if "wall_ms" in known:
+        lines.append(f"since {_when(known['wall_ms'])}, position {known['position']} of the ledger")
+    if "lease_left_ms" in known:
+        lines.append(f"its lease runs {known['lease_left_ms'] / 1000:.1f} s longer")
+    if "topic" in known:
+        place = f"partition {known['partition']}, in the request that begins at offset {known['first_offset']}"
+        lines.append(f"written to topic {known['topic']}, {place}")
+    if known["state"] in {"DONE", "TAKEN"}:
+        until = known.get("kept_until_ms")
+        lines.append(f"known until {_when(until)}" if until else "known for ever")
+    return lines
+
+
+_STATES = {
+    "ABSENT": "ABSENT: never seen, released, or past the horizon; the next claim is granted",
+    "CLAIMED_LIVE": "CLAIMED: an attempt may be writing it; others are told BUSY",
+    "CLAIMED_OVER": "CLAIMED, its lease is over: the next claim takes it over",
+    "DONE": "DONE: written; everybody is told DUPLICATE",
+    "TAKEN": "TAKEN: it belongs to one owner; others are told DUPLICATE",
+}
+
+
+def _when(wall_ms: int) -> str:
+    return datetime.fromtimestamp(wall_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,100 @@
+"""The command line's own verbs: what they say, what they refuse, in one line each."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import oncegate
+from oncegate.cli import app
+from oncegate.testing.local import LocalGateway
+
+VERBS = ("serve", "config", "explain", "demo", "init", "ledger", "backup", "restore", "verify")
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, list(arguments), prog_name="oncegate")
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("ONCEGATE_PORT", "ONCEGATE_LEASE_MS", "ONCEGATE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb: str) -> None:
+    status, out, _ = run(verb, "--help")
+    assert status == 0
+    assert "Usage: oncegate " + verb in out
+
+
+def test_the_version_is_shown() -> None:
+    assert run("--version") == (0, f"oncegate {oncegate.__version__}\n", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_completion(shell: str) -> None:
+    command = [sys.executable, "-m", "oncegate"]
+    env = {"_ONCEGATE_COMPLETE": f"source_{shell}", "PATH": "/usr/bin"}
+    shown = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    assert "_ONCEGATE_COMPLETE=complete" in shown
+    assert "--install-completion" in run("--help")[1]
+
+
+def test_config_tells_where_each_setting_comes_from(empty_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (empty_folder / "oncegate.toml").write_text("port = 1\nlease_ms = 2000\nbody_bytes = 3\n")
+    monkeypatch.setenv("ONCEGATE_PORT", "11")
+    monkeypatch.setenv("ONCEGATE_LEASE_MS", "12000")
+    status, out, _ = run("config", "--port", "21", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["port"] == {"value": 21, "source": "flag"}
+    assert found["lease_ms"] == {"value": 12_000, "source": "ONCEGATE_LEASE_MS"}
+    assert found["body_bytes"] == {"value": 3, "source": "oncegate.toml"}
+    assert found["id_bytes"] == {"value": 1_024, "source": "default"}
+
+
+def test_config_shows_a_table_to_a_person() -> None:
+    status, out, _ = run("config", "--data", "/srv/once")
+    assert status == 0
+    assert any("ledger" in line and "log:/srv/once" in line and "flag" in line for line in out.splitlines())
+
+
+def test_config_refuses_what_serve_would_refuse(empty_folder: Path) -> None:
+    (empty_folder / "oncegate.toml").write_text("prot = 1\n")
+    status, out, err = run("config")
+    assert (status, out) == (1, "")
+    assert err.startswith("oncegate: ")
+    assert err.count("\n") == 1
+
+
+def test_explain_says_what_a_gateway_knows_of_an_id(empty_folder: Path) -> None:
+    with LocalGateway() as gateway:
+        status, out, _ = run("explain", "a", "--url", gateway.url)
+        assert (status, out.split(":")[0]) == (0, "ABSENT")
+        status, out, _ = run("explain", "a", "b", "--url", gateway.url, "--json")
+        assert (status, json.loads(out)) == (0, {"state": "ABSENT"})
+        status, _, err = run("explain", "a", "--url", gateway.url, "--namespace", "nobody")
+        assert status == 1
+        assert "no namespace nobody" in err
+
+
+def test_explain_of_a_gateway_that_is_not_there_names_the_address() -> None:
+    status, _, err = run("explain", "a", "--url", "http://127.0.0.1:9")
+    assert status == 1
+    assert err.startswith("oncegate: no gateway answers at http://127.0.0.1:9 (")
+    assert run("explain", "a", "--url", "gateway:8080")[2].startswith("oncegate: gateway:8080 is no address")
+
+
+def test_the_demo_outside_the_repository_says_where_it_is() -> None:
+    status, _, err = run("demo")
+    assert status == 1
+    assert "clone it, then `make demo`" in err
