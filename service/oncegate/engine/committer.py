@@ -1,5 +1,8 @@
 """Group commit: entries wait for one append at a time, answers wait for their entry.
 
+Collecting happens here too, between two appends: the index is saved as it stands, what waits included; once that is
+durable, what was saved replaces all entries so far.
+
 A group is closed when the append before it has returned. Three ends of an append:
     durable     everyone who waits for a position up to the new mark goes on
     refused     (LedgerFull: nothing was written) this group and what came after is undone, newest first
@@ -49,6 +52,7 @@ class Committer:
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._closing = False
         self._full: LedgerFull | None = None
+        self._save: Callable[[], list[bytes]] | None = None
         self._dead: OncegateError | None = None
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
         self.mark = ledger.mark
@@ -102,12 +106,38 @@ class Committer:
     async def run(self) -> None:
         """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown."""
         while self._dead is None:
-            if not self._pending:
+            if self._save is not None and self.open:
+                await self._collect(self._save)
+            elif not self._pending:
                 if self._closing:
                     return
                 await self._wait()
-                continue
-            await self._append(self._close_group())
+            else:
+                await self._append(self._close_group())
+
+    def collect(self, save: Callable[[], list[bytes]]) -> None:
+        """Soon: let what `save` gives then replace the entries so far. A full ledger keeps what it has."""
+        self._save = save
+        self._wake.set()
+
+    async def _collect(self, save: Callable[[], list[bytes]]) -> None:
+        self._save = None
+        state, position = save(), self.next_position - 1
+        group, self._pending = self._pending, []
+        if group:
+            await self._append(group)
+        if self._dead is not None or self.mark.position != position:
+            return
+        try:
+            await self._ledger.collect(position, state)
+        except LedgerFull:
+            return
+        except OncegateError as error:
+            self._die(error)
+        except Exception as error:
+            self._die(LedgerDown(f"the ledger failed while it was collected ({error}); it is opened anew"))
+        else:
+            self._marks.collected(position)
 
     @property
     def dead(self) -> OncegateError | None:

@@ -15,7 +15,10 @@ from oncegate.ports import Clock, Observer, OutputChange
 
 @dataclass
 class Journal:
-    """Takes decisions into the index and the ledger, in that order, without awaiting in between."""
+    """Takes decisions into the index and the ledger, in that order, without awaiting in between.
+
+    `size_bytes`: of the entries recorded since the ledger was last collected.
+    """
 
     namespace: str
     index: ShardIndex
@@ -25,6 +28,7 @@ class Journal:
     limits: Limits
     random: Callable[[int], bytes] = secrets.token_bytes
     counts: Counter[str] = field(default_factory=Counter)
+    size_bytes: int = 0
 
     def wall_ms(self) -> int:
         """The ledger's clock: the wall's, and never behind what stands in the ledger already."""
@@ -34,6 +38,7 @@ class Journal:
         """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""
         # Encoded first: an entry that cannot be must not be in the index either.
         bodies = [encode(entry) for entry in entries]
+        self.size_bytes += sum(map(len, bodies))
         position, now_ms = self.committer.next_position, self.clock.monotonic_ms()
         changes: list[tuple[Undo, Undo]] = []
 

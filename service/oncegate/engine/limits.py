@@ -46,5 +46,7 @@ class Limits:
     partitions: int = 128
     # One append and as many files unlinked at each step of the upkeep: some milliseconds of the disk.
     trims_per_step: int = 64
+    # Below this a ledger is read in a second at most; it is not worth writing its index down.
+    collect_bytes: int = 64 * MIB
     # One answer of the read route: what a reader can hold at once.
     fetch_rows: int = 1_000_000

@@ -31,6 +31,12 @@ class Marks:
             self._positions.append(mark.position)
             self._chains.append(_place(mark)[1])
 
+    def collected(self, position: int) -> None:
+        """The entries below `position` are collected: whether a mark of there was ours is not known any more."""
+        at = bisect_left(self._positions, position)
+        del self._positions[:at], self._chains[:at]
+        self._collected = position
+
     def is_of_predecessor(self, mark: Mark) -> bool:
         """Whether it was given under an id that this ledger has given up: it knowingly goes on without what it lost."""
         return mark.ledger in self._predecessors

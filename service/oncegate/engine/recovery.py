@@ -107,11 +107,11 @@ class Owner:
         world, ledger = self._world, opened.ledger
         index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.collected)
         check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
-        await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms)
+        size_bytes = await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms)
         entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
         marks.add(await ledger.append([encode(entry)], []))
         index.claims.reset_leases(world.clock.monotonic_ms())
-        return Shard(
+        shard = Shard(
             self.namespace,
             ledger,
             opened.key,
@@ -122,11 +122,16 @@ class Owner:
             world.limits,
             world.ledgers.free_bytes,
         )
+        shard.journal.size_bytes = size_bytes
+        return shard
 
     async def _keep_up(self, shard: Shard) -> None:
         while True:
             await self._world.clock.sleep_ms(UPKEEP_MS)
-            shard.upkeep.step()
+            try:
+                shard.upkeep.step()
+            except Exception as error:
+                self._world.observer.event("upkeep_failed", namespace=self.namespace, error=repr(error))
 
     def _fail(self, error: Exception) -> None:
         self.failed = error

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from oncegate.core.encoding import decode
-from oncegate.core.entries import Entry, NamespaceSet, Opened
+from oncegate.core.entries import Entry, NamespaceSet, Opened, Saved
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.marks import Marks
+from oncegate.engine.saving import Loading, save
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims import ClaimIndex
 from oncegate.index.rebuild import rebuild as fold
@@ -24,6 +25,7 @@ class ShardIndex:
         self.topics = TopicIndex()
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
+        self._loading = Loading(self.claims, self.batches, self.topics)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Take one entry in; what takes it back, and what settles it once it is durable."""
@@ -43,6 +45,18 @@ class ShardIndex:
 
         return undo, settle
 
+    def save(self) -> Iterator[Saved]:
+        """Everything, as entries that replace all those so far."""
+        return save(self.claims, self.batches, self.topics, self.settings)
+
+    def replayed(self, position: int, entry: Entry) -> None:
+        """Take in, for good, what is no claim's alone; the claims have seen it already."""
+        self.topics.apply(position, entry)
+        self.batches.apply(position, entry)
+        self._set(position, entry)
+        if isinstance(entry, Saved):
+            self.settings = self._loading.take(entry) or self.settings
+
     def _set(self, position: int, entry: Entry) -> Undo | None:
         """The namespace's own settings."""
         if not isinstance(entry, NamespaceSet):
@@ -56,17 +70,20 @@ class ShardIndex:
         return undo
 
 
-def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, now_ms: int) -> None:
+def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, now_ms: int) -> int:
     """Fold the whole ledger into `index` and `marks`; every open claim then has a full lease from `now_ms`.
+
+    Returns the bytes of entries since the ledger was last collected.
 
     Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
     or contradicts those before it. Nothing is written.
     """
     entries = Entries(ledger, marks, key_check)
     try:
-        fold(entries, index.claims, now_ms, index.topics.apply, index.batches.apply, index._set)
+        fold(entries, index.claims, now_ms, index.replayed)
     except (ValueError, KeyError, AssertionError) as error:
         raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error
+    return entries.size_bytes
 
 
 class Entries:
@@ -77,11 +94,13 @@ class Entries:
         self._marks = marks
         self._key_check = key_check
         self.position = 0
+        self.size_bytes = 0
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
         for replayed in self._ledger.replay(1):
             self.position = replayed.position
             entry = decode(replayed.body)
+            self.size_bytes += 0 if isinstance(entry, Saved) else len(replayed.body)
             if isinstance(entry, Opened) and entry.key_check != self._key_check:
                 raise KeyMismatch(
                     "the key file beside this ledger is not the one it was written with: with another key every id "

@@ -1,5 +1,6 @@
-"""What a shard does by itself, a little at a time: stages past their time, retention, ids past the horizon."""
+"""What a shard does by itself, a little at a time: old stages, retention, ids past the horizon, collection."""
 
+from oncegate.core.encoding import encode
 from oncegate.core.entries import Retired, Trimmed
 from oncegate.engine.journal import Journal
 from oncegate.engine.stages import Stages
@@ -23,6 +24,8 @@ class Upkeep:
         self._journal = journal
         self._stages = stages
         self._retired_ms = journal.clock.monotonic_ms()
+        self._something_went = True
+        self._saved_bytes = 0
 
     def step(self) -> None:
         """Whatever is due now; nothing while the ledger is full or closing."""
@@ -30,6 +33,7 @@ class Upkeep:
         if self._journal.committer.open:
             self.retire()
             self.trim()
+            self.collect()
 
     def retire(self) -> None:
         """Forget the oldest bucket of done and taken ids, if it lies behind the horizon.
@@ -45,7 +49,7 @@ class Upkeep:
         before_ms = (oldest_ms // length_ms + 1) * length_ms
         if now_ms - self._retired_ms < length_ms or before_ms + horizon_ms > journal.wall_ms():
             return
-        self._retired_ms = now_ms
+        self._retired_ms, self._something_went = now_ms, True
         journal.record([Retired(before_ms, journal.wall_ms())])
         journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
 
@@ -60,7 +64,26 @@ class Upkeep:
                     due.append(Trimmed(name, number, before, wall_ms))
         due = due[: journal.limits.trims_per_step]
         if due:
+            self._something_went = True
             journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
+
+    def collect(self) -> None:
+        """Let the index as it is replace the entries that made it, once these are much more and some mean nothing now.
+
+        At twice the size of what was saved last, what a year writes is written three times at most.
+        """
+        journal = self._journal
+        wanted = max(journal.limits.collect_bytes, 2 * self._saved_bytes)
+        if not self._something_went or journal.size_bytes < wanted:
+            return
+        self._something_went = False
+        journal.committer.collect(self._save)
+
+    def _save(self) -> list[bytes]:
+        bodies = [encode(entry) for entry in self._journal.index.save()]
+        self._saved_bytes, self._journal.size_bytes = sum(map(len, bodies)), 0
+        self._journal.observer.event("collecting", namespace=self._journal.namespace, size_bytes=self._saved_bytes)
+        return bodies
 
 
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:

@@ -77,6 +77,16 @@ class Winner:
     fingerprint: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class SavedBatches:
+    """All of a BatchIndex."""
+
+    committed: list[tuple[Name, CommittedName]]
+    stages: list[tuple[Name, list[Stage]]]
+    recent: list[tuple[tuple[str, str, str], list[Name]]]
+    suppressed_rows: int
+
+
 class BatchIndex:
     """Stages and committed names. Chunks are few and large, so Python objects serve here."""
 
@@ -86,6 +96,20 @@ class BatchIndex:
         self.stage_bytes = 0
         self.suppressed_rows = 0
         self._recent: dict[tuple[str, str, str], list[Name]] = {}
+
+    def save(self) -> SavedBatches:
+        """All of it, for `load`; to be encoded at once."""
+        stages = [(name, list(found.values())) for name, found in self.stages.items()]
+        return SavedBatches(list(self.committed.items()), stages, list(self._recent.items()), self.suppressed_rows)
+
+    def load(self, saved: SavedBatches) -> None:
+        """Take over what `save` gave, in place of everything."""
+        self.committed = dict(saved.committed)
+        self.stages = {name: {stage.token: stage for stage in found} for name, found in saved.stages}
+        self._recent = dict(saved.recent)
+        self.suppressed_rows = saved.suppressed_rows
+        chunks = [chunk for _, stage in self.all_stages() for chunk in stage.chunks.values()]
+        self.stage_bytes = sum(chunk.size_bytes for chunk in chunks)
 
     def stage(self, name: Name, token: bytes) -> Stage | None:
         return self.stages.get(name, {}).get(token)

@@ -40,6 +40,9 @@ class Topic:
     turns: int = 0
 
 
+SavedTopics = list[tuple[str, Topic]]
+
+
 class TopicIndex:
     """Which topics there are, and the offset that the next row of each partition will get."""
 
@@ -59,6 +62,14 @@ class TopicIndex:
         """The offset the next row of this partition gets; 0 for a topic that does not exist yet."""
         topic = self._topics.get(name)
         return 0 if topic is None else topic.partitions[partition].high_offset
+
+    def save(self) -> SavedTopics:
+        """All of it, for `load`; to be encoded at once."""
+        return list(self._topics.items())
+
+    def load(self, saved: SavedTopics) -> None:
+        """Take over what `save` gave, in place of everything."""
+        self._topics = dict(saved)
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
         """Take one entry in; what undoes it, or None when it says nothing about topics."""

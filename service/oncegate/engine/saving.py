@@ -1,0 +1,65 @@
+"""The whole index as entries, and back: what stands in a collected ledger in place of those that made it."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from oncegate.core.entries import NamespaceSet, Saved
+from oncegate.index.batches import BatchIndex, SavedBatches
+from oncegate.index.claims import ClaimIndex
+from oncegate.index.topics import SavedTopics, TopicIndex
+
+# A piece is one entry: far below what a frame may hold, large enough that there are few.
+PIECE_BYTES = 16 << 20
+_CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "settings", "end"
+
+
+def save(claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, settings: NamespaceSet) -> Iterator[Saved]:
+    """Everything that is known, what waits for the ledger included; `part` counts the pieces that still come."""
+    for name, data in claims.save():
+        yield from _pieces(_CLAIMS + name, data)
+    yield from _pieces(_BATCHES, msgspec.msgpack.encode(batches.save()))
+    yield from _pieces(_TOPICS, msgspec.msgpack.encode(topics.save()))
+    yield from _pieces(_SETTINGS, msgspec.msgpack.encode(settings))
+    yield Saved(_END, 0, b"")
+
+
+def _pieces(what: str, data: bytes) -> Iterator[Saved]:
+    parts = max(1, -(-len(data) // PIECE_BYTES))
+    for number in range(parts):
+        yield Saved(what, parts - 1 - number, data[number * PIECE_BYTES : (number + 1) * PIECE_BYTES])
+
+
+class Loading:
+    """Puts the pieces together as they are read; ValueError when they do not belong together."""
+
+    def __init__(self, claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex) -> None:
+        self._claims, self._batches, self._topics = claims, batches, topics
+        self._whole: dict[str, bytes] = {}
+        self._begun: list[Saved] = []
+
+    def take(self, piece: Saved) -> NamespaceSet | None:
+        """One piece; the settings once everything is there and loaded."""
+        if piece.what == _END:
+            return self._load()
+        if self._begun and (self._begun[-1].what, self._begun[-1].part) != (piece.what, piece.part + 1):
+            raise ValueError(f"piece {piece.part} of {piece.what} does not follow {self._begun[-1].what}")
+        self._begun.append(piece)
+        if piece.part == 0:
+            self._whole[piece.what] = b"".join(one.data for one in self._begun)
+            self._begun = []
+        return None
+
+    def _load(self) -> NamespaceSet:
+        try:
+            claims = {
+                name.removeprefix(_CLAIMS): data for name, data in self._whole.items() if name.startswith(_CLAIMS)
+            }
+            self._batches.load(msgspec.msgpack.decode(self._whole[_BATCHES], type=SavedBatches))
+            self._topics.load(msgspec.msgpack.decode(self._whole[_TOPICS], type=SavedTopics))
+            settings = msgspec.msgpack.decode(self._whole[_SETTINGS], type=NamespaceSet)
+        except (KeyError, msgspec.MsgspecError) as error:
+            raise ValueError(f"the saved index cannot be read: {error}") from error
+        self._claims.load(claims)
+        self._whole = {}
+        return settings
