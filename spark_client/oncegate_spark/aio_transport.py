@@ -107,6 +107,7 @@ class Reading:
         self._data = bytearray()
         self._head: http.client.HTTPResponse | None = None
         self._body_at = 0
+        self._body_end: int | None = None  # known where the head says a length
 
     def feed(self, data: bytes) -> bool:
         """True when the reply is whole. Raises HTTPException for what is no reply."""
@@ -118,24 +119,27 @@ class Reading:
                     raise http.client.LineTooLong("header")
                 return False
             self._head = _response(bytes(self._data[: self._body_at]), self._method)
+            if self._head.length is not None:
+                self._body_end = self._body_at + self._head.length
         if self._head.chunked:
             return self._data.endswith(b"\r\n\r\n") and self._chunked() is not None
-        return self._head.length is not None and len(self._data) >= self._body_at + self._head.length
+        return self._body_end is not None and len(self._data) >= self._body_end
 
     def ended(self) -> bool:
         """The peer has closed; True when that was the reply's end."""
-        return self._head is not None and self._head.length is None and not self._head.chunked
+        return self._head is not None and self._body_end is None and not self._head.chunked
 
     @property
     def last(self) -> bool:
         """No other request may follow on this connection."""
-        return self._head is None or self._head.will_close
+        behind = self._body_end is not None and len(self._data) > self._body_end
+        return behind or self._head is None or self._head.will_close
 
     def reply(self, began_ms: int) -> Reply:
         assert self._head is not None
-        end = None if self._head.length is None else self._body_at + self._head.length
-        body = self._chunked() if self._head.chunked else bytes(memoryview(self._data)[self._body_at : end])
-        assert body is not None
+        whole = slice(self._body_at, self._body_end)
+        body = self._chunked() if self._head.chunked else bytes(memoryview(self._data)[whole])
+        assert body is not None, "fed until it was whole"
         return Reply(self._head.status, lower(self._head.getheaders()), body, began_ms)
 
     def _chunked(self) -> bytes | None:

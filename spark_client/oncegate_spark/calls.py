@@ -45,7 +45,7 @@ class Calls:
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Steps[Settled]:
         path, what = f"/claims/{quote(claim, safe='')}:{verb}", f"{verb} of claim {claim}"
-        request = self._post(path, what, f"whether the claim is {verb}d")
+        request = self._post(path, what, f"whether the claim is {verb.removesuffix('e')}ed")
 
         def read(reply: Reply) -> Settled:
             said = json.loads(reply.body)
