@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import oncegate
-from oncegate.cli import config, demo, explain, ledger, serve
+from oncegate.cli import backup, config, demo, explain, ledger, restore, serve, verify
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
@@ -18,6 +18,9 @@ app.command("config")(config.config)
 app.command("explain")(explain.explain)
 app.command("demo")(demo.demo)
 app.command("init")(ledger.init)
+app.command("backup")(backup.backup)
+app.command("restore")(restore.restore)
+app.command("verify")(verify.verify)
 app.add_typer(ledger.app, name="ledger")
 
 

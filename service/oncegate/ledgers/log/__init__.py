@@ -5,11 +5,16 @@ segments       walked, verified, appended            outputs        rows of stag
 witness        knows how long the ledger was         keys, lists    small files
 making         a new ledger's files                  recovery       judge, then repair and own
 ledger         one append                            folder, locks  the data folder and its owner
-verbs, dumping what a person does with it
+verbs, dumping what a person does with it            folding        what the frames come to, from a collection on
+states         what replaces collected entries       replaying      entries read back
+removals       files go when nobody reads them       copies, restoring, verifying   backups and what they are good for
 """
 
+from oncegate.ledgers.log.copies import backup
 from oncegate.ledgers.log.dumping import dump
 from oncegate.ledgers.log.folder import LogLedgers, open_log
+from oncegate.ledgers.log.restoring import restore
 from oncegate.ledgers.log.verbs import accept, init
+from oncegate.ledgers.log.verifying import verify
 
-__all__ = ["LogLedgers", "accept", "dump", "init", "open_log"]
+__all__ = ["LogLedgers", "accept", "backup", "dump", "init", "open_log", "restore", "verify"]

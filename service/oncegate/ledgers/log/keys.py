@@ -28,6 +28,12 @@ def read_key(disk: Disk, folder: Path) -> bytes:
     return key
 
 
+def copy_key(disk: Disk, folder: Path, to: Path) -> None:
+    """LedgerDamaged when there is no whole key file in the folder."""
+    key = read_key(disk, folder)
+    replace_file(disk, to / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
+
+
 def key_check(key: bytes) -> bytes:
     """16 bytes that tell one key from another and give none away."""
     return _check(b"ledger", key)

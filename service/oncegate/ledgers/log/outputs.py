@@ -165,6 +165,14 @@ def read_range(disk: Disk, folder: Path, place: Location) -> bytes:
     return data
 
 
+def require_range(disk: Disk, folder: Path, place: Location) -> bytes:
+    """The range's bytes, verified. LedgerDamaged, also when the file is gone."""
+    try:
+        return read_range(disk, folder, place)
+    except FileNotFoundError as error:
+        raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
+
+
 def require_reach(disk: Disk, folder: Path, places: Iterable[Location]) -> None:
     """LedgerDamaged unless every file that something names is there and reaches its last named range."""
     ends: dict[tuple[int, int], int] = {}

@@ -11,7 +11,7 @@ import msgspec
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log.body import Location
 from oncegate.ledgers.log.disk import FULL, Disk, padded
-from oncegate.ledgers.log.outputs import located, output_path, read_range
+from oncegate.ledgers.log.outputs import located, output_path, require_range
 from oncegate.ledgers.log.segments import NoRoom
 
 PIECE_BYTES = 8 << 20  # read, verified and held at once; an entry larger than this has a range to itself
@@ -73,9 +73,7 @@ def read_state(disk: Disk, folder: Path, places: Sequence[Location]) -> Iterator
     """The entries, verified. LedgerDamaged."""
     for place in places:
         try:
-            yield from _decoder.decode(read_range(disk, folder, place))
-        except FileNotFoundError as error:
-            raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
+            yield from _decoder.decode(require_range(disk, folder, place))
         except ValueError as error:
             raise LedgerDamaged(
                 f"{output_path(folder, place.file)}: the state at byte {place.offset} is not of a format that this "

@@ -1,0 +1,43 @@
+"""How far a long verb has come, in bytes read: a bar on stderr where that is a terminal, nothing elsewhere."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from oncegate.ledgers.log.disk import Disk
+
+
+class _CountingDisk(Disk):
+    """Tells the bar of every byte it reads."""
+
+    def __init__(self, bar: Progress, total_bytes: int, shown: str) -> None:
+        self._bar = bar
+        self._task = bar.add_task(shown, total=total_bytes)
+
+    def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:
+        data = super().read(path, offset, size_bytes)
+        self._bar.advance(self._task, len(data))
+        return data
+
+
+@contextmanager
+def counted(shown: str, *folders: Path, times: int) -> Iterator[Disk]:
+    """A disk whose reads move a bar; all that lies in the folders is read about so many times."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield _CountingDisk(bar, times * sum(map(_size_bytes, folders)), shown)
+
+
+def _size_bytes(folder: Path) -> int:
+    """What lies there now; files may go meanwhile."""
+    sizes = 0
+    for path in folder.rglob("*"):
+        try:
+            sizes += path.stat().st_size if path.is_file() else 0
+        except FileNotFoundError:
+            continue
+    return sizes

@@ -1,0 +1,38 @@
+"""`oncegate restore`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from oncegate.cli.backup import AsJson
+from oncegate.cli.ledger import Witness
+from oncegate.cli.progress import counted
+from oncegate.cli.refusals import refusing
+from oncegate.ledgers import log
+
+From = Annotated[Path, typer.Option("--from", help="A folder that `oncegate backup` made.")]
+Data = Annotated[Path, typer.Option(help="The data folder to make: new or empty.")]
+
+
+def restore(source: From, data: Data, witness: Witness = None, as_json: AsJson = False) -> None:
+    """Make a data folder of a backup. What came after the backup is forgotten: its ids will be granted again.
+
+    Each ledger goes on under a new id, so that clients that remember more are told of.
+    Example: oncegate restore --from /mnt/other/monday --data ./data
+    """
+    with refusing(), counted("restoring", source, times=4) as disk:
+        for one in log.restore(str(source), str(data), witness, disk):
+            line = (
+                f"{one.namespace}: restored at position {one.position}; ledger {one.predecessor.hex()} goes on as "
+                f"{one.ledger.hex()}"
+            )
+            fields = {
+                "namespace": one.namespace,
+                "ledger": one.ledger.hex(),
+                "predecessor": one.predecessor.hex(),
+                "position": one.position,
+            }
+            sys.stdout.write((msgspec.json.encode(fields).decode() if as_json else line) + "\n")

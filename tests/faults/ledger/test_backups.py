@@ -1,0 +1,296 @@
+"""Backups of ledgers in use, what is made of them, and copies that are not whole."""
+
+import asyncio
+import errno
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerFull, NotFound
+from oncegate.ledgers.log import backup, open_log, restore, verify
+from oncegate.ledgers.log import ledger as ledger_module
+from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
+from oncegate.ledgers.log.verifying import ReadLedger
+from oncegate.ports import DropRanges
+from tests.faults.ledger.test_collecting import everything, names, opened_at, removed, settled
+from tests.faults.ledger.test_failing_disk import Trouble
+from tests.faults.ledger.tools import SEED, FailingDisk, QuietDisk, fill, look, produce, publish, range_of, see
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(ledger_module, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
+    return tmp_path / "data"
+
+
+def copy_of(data: Path, disk: Disk | None = None) -> Path:
+    """The data folder made of a backup."""
+    to = data.with_name("backup")
+    backup(str(data), str(to), disk=disk or QuietDisk())
+    restore(str(to), str(data.with_name("restored")), disk=QuietDisk())
+    return data.with_name("restored")
+
+
+async def test_a_restored_copy_holds_all_and_goes_on_under_a_new_id(data) -> None:
+    whole = await fill(data, [produce(number) for number in range(8)])
+    copied = backup(str(data), str(data.with_name("backup")))
+    restored = restore(str(data.with_name("backup")), str(data.with_name("new")))
+    assert [(one.namespace, one.position) for one in restored] == [("default", 8)]
+    async with open_log(str(data.with_name("new"))) as ledgers, ledgers.open("default") as opened:
+        assert await see(opened.ledger) == whole
+        assert opened.predecessors == (copied[0].ledger,)
+        assert opened.ledger.mark.ledger == restored[0].ledger != copied[0].ledger
+        await opened.ledger.append(*produce(8))
+    assert await look(data) == whole, "the original is as it was"
+
+
+class Meanwhile(QuietDisk):
+    """Runs `between` before the n-th read of a backup."""
+
+    def __init__(self, number: int, between: Callable[[], None]) -> None:
+        self.number = number
+        self.between = between
+
+    def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:
+        self.number -= 1
+        if self.number == 0:
+            self.between()
+        return super().read(path, offset, size_bytes)
+
+
+@pytest.mark.parametrize("number", range(1, 20))
+async def test_a_backup_beside_a_writer_that_drops_and_collects_is_whole(data, number) -> None:
+    """All of it happens just before the n-th read of the backup: the copy is as the ledger was at some moment."""
+    async with opened_at(data, create=True) as ledger:
+        for n in range(6):
+            await ledger.append(*produce(n))
+        await ledger.append([b"staged"], [range_of(50, stream="a"), range_of(51, stream="b")])
+        seen = [await see(ledger)]
+
+        async def write() -> None:
+            await ledger.append([b"committed"], [publish(6, 50), DropRanges((range_of(51).range_id,))])
+            seen.append(await see(ledger))
+            await ledger.collect(8, [b"state"])
+            seen.append(await see(ledger))
+            await ledger.append([b"more"], [range_of(52, stream="c"), publish(7, 52)])
+            seen.append(await see(ledger))
+            await settled(ledger)
+
+        loop = asyncio.get_running_loop()
+        disk = Meanwhile(number, lambda: asyncio.run_coroutine_threadsafe(write(), loop).result(20))
+        copy = await asyncio.to_thread(copy_of, data, disk)
+        assert await look(copy) in seen
+        assert len(seen) == 4, "the backup reads that often"
+        assert await see(ledger) == seen[-1]
+    assert await look(data) == seen[-1]
+
+
+async def test_what_a_backup_held_back_is_removed_after_it(data, monkeypatch) -> None:
+    monkeypatch.setattr(ledger_module, "WITNESS_SYNC_S", 0.01)
+    async with opened_at(data, create=True) as ledger:
+        for n in range(9):
+            await ledger.append(*produce(n))
+        held: list[int] = []
+
+        async def collect() -> None:
+            await ledger.collect(9, [b"state"])
+            await settled(ledger)
+            held.append(len(names(data, suffix=".seg")))
+
+        loop = asyncio.get_running_loop()
+        disk = Meanwhile(6, lambda: asyncio.run_coroutine_threadsafe(collect(), loop).result(20))
+        await asyncio.to_thread(backup, str(data), str(data.with_name("backup")), None, disk)
+        assert held[0] > 3
+        await removed(ledger, data)
+
+
+async def test_a_gateway_that_starts_during_a_backup_does_not_harm_it(data) -> None:
+    whole = await fill(data, [produce(number) for number in range(5)])
+    await fill(data, [([], [DropRanges(()), range_of(40)]), ([], [DropRanges((range_of(40).range_id,))])])
+
+    async def start() -> None:
+        assert await look(data) == whole
+
+    loop = asyncio.get_running_loop()
+    disk = Meanwhile(6, lambda: asyncio.run_coroutine_threadsafe(start(), loop).result(20))
+    assert await look(await asyncio.to_thread(copy_of, data, disk)) == whole
+
+
+async def test_every_namespace_is_copied_and_a_collected_one_too(data) -> None:
+    async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers:
+        await ledgers.create("mail")
+        async with ledgers.open("mail") as opened:
+            for number in range(9):
+                await opened.ledger.append(*produce(number))
+            await opened.ledger.collect(8, [b"state"])
+            whole = await see(opened.ledger)
+    copy = copy_of(data)
+    async with open_log(str(copy), disk=QuietDisk()) as ledgers, ledgers.open("mail") as opened:
+        assert ledgers.names() == ["default", "mail"]
+        assert await see(opened.ledger) == whole
+        assert opened.collected == 8
+    assert {one.namespace: one.position for one in verify(str(copy))} == {"default": 0, "mail": 9}
+
+
+async def test_a_copy_of_a_copy_remembers_all_its_predecessors(data) -> None:
+    await fill(data, [produce(0)])
+    ids = []
+    for number in range(3):
+        ids.append(backup(str(data), str(data.with_name(f"b{number}")))[0].ledger)
+        restore(str(data.with_name(f"b{number}")), str(data.with_name(f"d{number}")))
+        data = data.with_name(f"d{number}")
+    async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        assert opened.predecessors == tuple(ids)
+
+
+@pytest.fixture
+async def source(data: Path) -> Path:
+    """A finished backup, with a state, rows that wait and rows that were published."""
+    async with opened_at(data, create=True) as ledger:
+        for number in range(6):
+            await ledger.append(*produce(number))
+        await ledger.collect(3, [b"state"])
+        await ledger.append([b"staged"], [range_of(50, stream="a")])
+    backup(str(data), str(data.with_name("backup")), disk=QuietDisk())
+    return data.with_name("backup")
+
+
+async def test_a_flip_anywhere_in_a_backup_is_refused_or_harmless(data, source) -> None:
+    """Harmless: bytes between ranges, which nothing names."""
+    rng, counts = random.Random(SEED), {"refused": 0, "harmless": 0}
+    whole = await look(data)
+    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        for at in rng.sample(range(len(content)), min(12, len(content))):
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1 << rng.randrange(8)]) + content[at + 1 :])
+            new = data.with_name("new")
+            try:
+                restore(str(source), str(new), disk=QuietDisk())
+            except (LedgerDamaged, KeyMismatch):
+                counts["refused"] += 1
+                assert not new.exists(), "what is not whole never has the name"
+            else:
+                counts["harmless"] += 1
+                assert path.suffix == ".out"
+                assert await look(new) == whole
+            path.write_bytes(content)
+            for left in (*data.parent.glob("*new*"),):
+                shutil.rmtree(left)
+    print("seed", SEED, counts)
+    assert counts["refused"] > 60
+
+
+async def test_a_file_missing_from_a_backup_is_refused(data, source) -> None:
+    for path in sorted(path for path in source.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        path.unlink()
+        with pytest.raises((LedgerDamaged, NotFound)):
+            restore(str(source), str(data.with_name("new")), disk=QuietDisk())
+        path.write_bytes(content)
+        for left in data.parent.glob("*new*"):
+            shutil.rmtree(left)
+
+
+async def test_what_is_not_empty_is_never_restored_or_backed_up_into(data, source) -> None:
+    before = everything(data.parent)
+    with pytest.raises(BadRequest, match="exists and is not empty"):
+        restore(str(source), str(data))
+    with pytest.raises(BadRequest, match="exists and is not empty"):
+        backup(str(data), str(source))
+    with pytest.raises(BadRequest, match="lie in one another"):
+        backup(str(data), str(data / "copy"))
+    (data.with_name("other.witness")).mkdir()
+    (data.with_name("other.witness") / "LEDGERS").write_text("of another life")
+    with pytest.raises(BadRequest, match="what the witness knows would be lost"):
+        restore(str(source), str(data.with_name("other")))
+    (data.with_name("NEW-third")).mkdir()
+    with pytest.raises(BadRequest, match="remove it and try again"):
+        restore(str(source), str(data.with_name("third")))
+    assert everything(data.parent) == before
+
+
+async def test_an_unfinished_backup_is_not_restored_and_a_backup_is_no_data_folder(data, source) -> None:
+    found = await look(source)
+    assert isinstance(found, LedgerDamaged)
+    (source / "BACKUP").unlink()
+    with pytest.raises(NotFound, match="no finished backup"):
+        restore(str(source), str(data.with_name("new")))
+    with pytest.raises(NotFound):
+        backup(str(data.with_name("nothing")), str(data.with_name("to")))
+
+
+async def test_a_damaged_ledger_is_not_backed_up(data) -> None:
+    await fill(data, [produce(number) for number in range(5)])
+    path = next((data / "default/0/outputs").iterdir())
+    content = path.read_bytes()
+    path.write_bytes(content[:100] + b"!" + content[101:])
+    with pytest.raises(LedgerDamaged, match="not those that were written"):
+        backup(str(data), str(data.with_name("backup")))
+    with pytest.raises(NotFound):
+        restore(str(data.with_name("backup")), str(data.with_name("new")))
+
+
+@pytest.mark.parametrize("call", ["create", "write", "sync", "rename"])
+async def test_a_full_disk_ends_a_backup_and_a_restore_without_a_result(data, source, call) -> None:
+    for number in range(1, 30):
+        trouble = Trouble(call, number, errno.ENOSPC)
+        trouble.armed = True
+        new = data.with_name(f"new {number}")
+        try:
+            restore(str(source), str(new), disk=FailingDisk(trouble))
+        except LedgerFull:
+            assert not new.exists()
+            continue
+        assert trouble.hit is None
+        assert await look(new) == await look(data)
+        return
+    raise AssertionError("it never ended")
+
+
+async def test_verify_tells_of_each_ledger_and_touches_nothing(data) -> None:
+    async with opened_at(data, create=True) as ledger:
+        for number in range(6):
+            await ledger.append(*produce(number))
+        await ledger.collect(3, [b"state"])
+        await settled(ledger)
+        before = everything(data.parent)
+        found = list(verify(str(data)))
+        assert everything(data.parent) == before
+    one = found[0]
+    assert (one.namespace, one.position, one.collected, one.ranges) == ("default", 6, 3, 6)
+    assert one.range_bytes == 6 * 600
+
+
+@pytest.mark.parametrize("file", ["segment", "rows", "state", "key", "witness", "list"])
+async def test_verify_ends_at_damage(data, source, file) -> None:
+    shard = data / "default/0"
+    outputs = sorted((shard / "outputs").iterdir())
+    path = {
+        "segment": sorted(shard.glob("*.seg"))[0],
+        "rows": outputs[0],
+        "state": outputs[1],
+        "key": data / "default/key",
+        "witness": data.with_name("data.witness") / "default.witness",
+        "list": data / "LEDGERS",
+    }[file]
+    assert list(verify(str(data)))
+    content = path.read_bytes()
+    wrong = bytearray(content)
+    for at in (5, 4_101):  # both slots of the witness
+        if at < len(wrong):
+            wrong[at] ^= 1
+    path.write_bytes(wrong)
+    with pytest.raises((LedgerDamaged, KeyMismatch)):
+        list(verify(str(data)))
+
+
+async def test_what_others_say_about_the_entries_ends_a_verification(data, source) -> None:
+    def also(ledger: ReadLedger) -> None:
+        assert [one.body for one in ledger.replay(1)] == [b"state", b"entry 3", b"entry 4", b"entry 5", b"staged"]
+        raise LedgerDamaged("entry 1 of the ledger makes no sense")
+
+    with pytest.raises(LedgerDamaged, match="makes no sense"):
+        list(verify(str(data), also=also))
