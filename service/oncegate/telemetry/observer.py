@@ -10,6 +10,7 @@ LEVELS = {
     "ledger_behind": "error",
     "owner_failed": "error",
     "ledger_lost": "warning",
+    "mark_of_predecessor": "warning",
     "replay_differs": "warning",
     "stopped": "warning",
     "plain_write": "warning",

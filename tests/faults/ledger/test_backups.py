@@ -119,6 +119,29 @@ async def test_a_gateway_that_starts_during_a_backup_does_not_harm_it(data) -> N
     assert await look(await asyncio.to_thread(copy_of, data, disk)) == whole
 
 
+async def test_a_backup_before_the_restart_after_a_power_failure_has_all_that_the_lagging_witness_has_not(data) -> None:
+    await fill(data, [produce(0)])
+    witness = data.with_name("data.witness") / "default.witness"
+    lagging = witness.read_bytes()
+    async with opened_at(data) as ledger:
+        for number in range(1, 6):
+            await ledger.append(*produce(number))
+        whole = await see(ledger)
+        shutil.copytree(data, data.with_name("left"))
+        shutil.copytree(witness.parent, data.with_name("left.witness"))
+    (data.with_name("left.witness") / "default.witness").write_bytes(lagging)
+    assert await look(copy_of(data.with_name("left"))) == whole
+
+
+async def test_a_backup_of_an_older_copy_is_refused(data) -> None:
+    await fill(data, [produce(0)])
+    shutil.copytree(data, data.with_name("older"))
+    await fill(data, [produce(1)])
+    shutil.copytree(data.with_name("data.witness"), data.with_name("older.witness"))
+    with pytest.raises(LedgerDamaged, match=r"00000003\.seg is missing"):
+        backup(str(data.with_name("older")), str(data.with_name("backup")))
+
+
 async def test_every_namespace_is_copied_and_a_collected_one_too(data) -> None:
     async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers:
         await ledgers.create("mail")

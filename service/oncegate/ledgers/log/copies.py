@@ -19,7 +19,7 @@ from oncegate.ledgers.log.folder import DataFolder, told
 from oncegate.ledgers.log.folding import Fold
 from oncegate.ledgers.log.keys import copy_key
 from oncegate.ledgers.log.outputs import output_path, require_range
-from oncegate.ledgers.log.recovery import ASIDE_NAME, OUTPUTS_NAME, LedgerPlace
+from oncegate.ledgers.log.recovery import ASIDE_NAME, OUTPUTS_NAME, LedgerPlace, require_witnessed
 from oncegate.ledgers.log.removals import held
 from oncegate.ledgers.log.segments import End, Walk, segment_path, segments_in
 from oncegate.ledgers.log.witness import read_witness
@@ -38,7 +38,7 @@ class Copied:
 
 
 def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None = None) -> list[Copied]:
-    """Copy every ledger of a data folder, up to what is durable now, while it may be served.
+    """Copy every ledger of a data folder, with all that is acknowledged now, while it may be served.
 
     Nothing that the copy needs is removed meanwhile, and every byte of it has been verified.
 
@@ -60,15 +60,16 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
 
 
 def _backup(disk: Disk, place: LedgerPlace, target: Path) -> Copied:
+    """After a power failure the witness may lag: what is whole behind the place that it saw is copied too."""
     with held(place.outputs):
         seen = read_witness(disk, place.witness)
-        if seen.ledger != place.ledger:
-            raise LedgerDamaged(
-                f"the witness {place.witness} is of ledger {seen.ledger.hex()}, the list says {place.ledger.hex()}: "
-                "it was accepted or replaced meanwhile, or the witness is another's; nothing was copied of it"
-            )
-        copy_ledger(disk, place, seen.end, target)
-    return Copied(place.namespace, place.ledger, seen.end)
+        at = (seen.end.segment, seen.end.offset)
+        walk = Walk(disk, place.shard, first_segment=seen.end.segment, watched=frozenset({at}))
+        for _ in walk:
+            pass
+        require_witnessed(place, walk, seen)
+        copy_ledger(disk, place, walk.end, target)
+    return Copied(place.namespace, place.ledger, walk.end)
 
 
 def require_empty(path: Path, shown: str) -> None:

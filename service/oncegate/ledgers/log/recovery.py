@@ -74,7 +74,7 @@ def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found
     _require_key(place, header, key)
     if seen:
         _require_listed(place, header)
-        _require_witnessed(place, walk, seen)
+        require_witnessed(place, walk, seen)
     require_reach(disk, place.outputs, fold.places())
     for _ in read_state(disk, place.outputs, fold.collected.state if fold.collected else ()):
         pass
@@ -97,7 +97,7 @@ def _require_listed(place: LedgerPlace, header: SegmentHeader) -> None:
         )
 
 
-def _require_witnessed(place: LedgerPlace, walk: Walk, seen: Seen) -> None:
+def require_witnessed(place: LedgerPlace, walk: Walk, seen: Seen) -> None:
     """The ledger reaches the place that the witness saw, and has the same history there."""
     end = walk.end
     if seen.ledger != place.ledger:

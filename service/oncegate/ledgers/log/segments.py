@@ -95,7 +95,7 @@ class Walk:
         present = segments_in(self._folder)
         last = self._stop.segment if self._stop else max(present, default=1)
         first = self._first or next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
-        for segment in range(first, last + 1):
+        for segment in range(first, max(first, last) + 1):
             if segment not in present:
                 raise LedgerDamaged(
                     f"{segment_path(self._folder, segment)} is missing; put it back from a copy, nothing was changed"
