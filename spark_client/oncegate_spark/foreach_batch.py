@@ -10,19 +10,29 @@ from typing import Any
 
 from oncegate_spark import marks
 from oncegate_spark.checkpoint import DriverNotes, local_folder, read_input
-from oncegate_spark.errors import BrokenMessages
+from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.identity import NOTES
+from oncegate_spark.shipping import is_connect
 
 Batch = Callable[[Any, int], None]
+NO_CONNECT = (
+    "inside foreachBatch Spark Connect tells neither the query nor its run, so oncegate_spark.foreach_batch has "
+    'nothing to note. Give the function itself to foreachBatch, and to each write .option("txnAppId", "<a name for this job>")'
+    '.option("txnVersion", str(batch_id)), and a writeId of its own to each one after the first; or write with '
+    'writeStream.format("oncegate"), which needs none of this'
+)
 
 
 def foreach_batch(fn: Batch, *, checkpoint: str) -> Batch:
     """`fn(df, batch_id)`, whose writes are recognised by the digest of the batch's input, as those of a streaming sink.
 
-    `checkpoint` is the query's own checkpointLocation. Inside, `df.sparkSession` is the session to use.
+    `checkpoint` is the query's own checkpointLocation. Inside, `df.sparkSession` is the session to use. Raises
+    BadOption with the lines to write instead when the batch comes through Spark Connect; nothing is written then.
     """
 
     def noted(df: Any, batch_id: int) -> None:
+        if is_connect(df.sparkSession):
+            raise BadOption(NO_CONNECT)
         conf = df.sparkSession.conf
         conf.set(NOTES, _notes(df.sparkSession, checkpoint, batch_id).to_json())
         try:
