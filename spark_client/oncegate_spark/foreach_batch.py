@@ -17,8 +17,9 @@ from oncegate_spark.shipping import is_connect
 Batch = Callable[[Any, int], None]
 NO_CONNECT = (
     "inside foreachBatch Spark Connect tells neither the query nor its run, so oncegate_spark.foreach_batch has "
-    'nothing to note. Give the function itself to foreachBatch, and to each write .option("txnAppId", "<a name for this job>")'
-    '.option("txnVersion", str(batch_id)), and a writeId of its own to each one after the first; or write with '
+    "nothing to note. Give the function itself to foreachBatch, and to each write "
+    '.option("txnAppId", "<a name for this job>").option("txnVersion", str(batch_id)), and a writeId of its own to '
+    "each one after the first; or write with "
     'writeStream.format("oncegate"), which needs none of this'
 )
 
