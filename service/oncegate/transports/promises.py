@@ -19,6 +19,12 @@ WAYS: tuple[Way, ...] = (
         "the gateway publishes a named batch when its driver commits it, all or nothing, once per name",
     ),
     Way(
+        "ids",
+        "effectively once",
+        "the caller sends rows with ids and the gateway writes them; an id is written once, whoever repeats it, for as "
+        "long as ids are known",
+    ),
+    Way(
         "claim",
         "at least once, duplicates bounded by takeovers",
         "the caller asks, writes to its own sink and completes; an id is written twice only if its lease ran out and "
@@ -37,11 +43,14 @@ CREDENTIALS = "none: this gateway listens on loopback only"
 def promise_line(namespace: str, ledger: str, created: bool) -> str:
     """The log's first line about a namespace."""
     lasting = "forgotten when this process ends" if ledger.startswith("memory:") else "durable, synced each commit"
-    ways = "; ".join(_promised(way) for way in WAYS)
+    names: dict[str, list[str]] = {}
+    for way in WAYS:
+        names.setdefault(way.promise, []).append(way.name)
+    ways = "; ".join(_promised(promise, " and ".join(named)) for promise, named in names.items())
     new = " NEW, EMPTY;" if created else ""
     return f"namespace {namespace}:{new} ledger {ledger} ({lasting}); {ways}"
 
 
-def _promised(way: Way) -> str:
-    promise, comma, bound = way.promise.partition(", ")
-    return f"{promise} for {way.name}{comma}{bound}"
+def _promised(promise: str, names: str) -> str:
+    what, comma, bound = promise.partition(", ")
+    return f"{what} for {names}{comma}{bound}"
