@@ -21,6 +21,8 @@ from oncegate.ledgers.log.removals import held
 from oncegate.ports import DropRanges, TrimRanges
 from tests.faults.ledger.crash_disk import Crashes, Op, RecordingDisk, State, materialize
 from tests.faults.ledger.test_crash_states import digest
+from tests.faults.ledger.test_damage import Verdicts
+from tests.faults.ledger.test_damage import _files as damage_files
 from tests.faults.ledger.test_failing_disk import Trouble
 from tests.faults.ledger.tools import (
     SEED,
@@ -436,6 +438,46 @@ async def test_what_was_moved_aside_goes_some_openings_later(tmp_path) -> None:
         assert names(data, "aside") == ["00000001-00000009.out"]
     await look(data)
     assert names(data, "aside") == []
+
+
+@pytest.mark.parametrize("left", [0, 1, 10**6])
+async def test_a_state_that_was_cut_short_leaves_no_file(fast_folder, small_segments, left) -> None:
+    """It may be large, and tells a person nothing."""
+    data, disk = fast_folder / "data", FailingDisk()
+    disk.fails = lambda call, path: (
+        errno.EIO if (call, path.suffix) == ("sync", ".tmp") and "out" in path.name else None
+    )
+    async with opened_at(data, create=True, disk=disk) as ledger:
+        await ledger.append(*produce(0))
+        with pytest.raises(LedgerDown):
+            await ledger.collect(1, [b"state" * left])
+    assert len(names(data, "outputs")) == 2
+    await look(data)
+    assert len(names(data, "outputs")) == 1
+    assert names(data, "aside") == []
+
+
+@pytest.mark.slow
+async def test_damage_to_a_collected_ledger_never_serves_short(fast_folder, small_segments) -> None:
+    """Flips, cuts, zeroed blocks and missing files, in every file of it."""
+    async with opened_at(fast_folder / "data", create=True) as ledger:
+        for number in range(10):
+            await ledger.append(*produce(number))
+        await ledger.collect(5, [b"seven" * 300, b"of them"])
+        await ledger.append([b"last"], [])
+        whole = await see(ledger)
+    verdicts, rng = Verdicts(fast_folder, whole), random.Random(SEED)
+    for file in damage_files(fast_folder):
+        data = (fast_folder / file).read_bytes()
+        verdicts.of(file, None)
+        for at in rng.sample(range(len(data)), min(60, len(data))):
+            verdicts.of(file, data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :])
+            verdicts.of(file, data[:at])
+        for at in range(0, len(data), BLOCK_BYTES):
+            verdicts.of(file, data[:at] + bytes(min(BLOCK_BYTES, len(data) - at)) + data[at + BLOCK_BYTES :])
+    print("seed", SEED, dict(verdicts.counts))
+    assert set(verdicts.counts) == {"refused", "whole"}
+    assert verdicts.counts["refused"] > 300
 
 
 async def test_predecessors_outlive_a_collection(tmp_path, small_segments) -> None:

@@ -176,8 +176,9 @@ def _tidy(disk: Disk, place: LedgerPlace, found: Found, epoch: int) -> None:
             if found.fold.collected:
                 remove_segments(disk, place.shard, found.fold.collected.segment)
     _move_aside(disk, place, [path for file, path in idle.items() if file not in found.fold.named], epoch)
-    for path in place.shard.glob(f"*{TEMPORARY}"):
-        disk.unlink(path)
+    for folder in (place.shard, place.outputs):
+        for path in folder.glob(f"*{TEMPORARY}"):
+            disk.unlink(path)
 
 
 def _move_aside(disk: Disk, place: LedgerPlace, paths: list[Path], epoch: int) -> None:

@@ -4,13 +4,14 @@ Written beside the writer, before the frame that names it; until then it is a fi
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log.body import Location
-from oncegate.ledgers.log.disk import FULL, Disk, padded
+from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, padded
 from oncegate.ledgers.log.outputs import located, output_path, require_range
 from oncegate.ledgers.log.segments import NoRoom
 
@@ -21,40 +22,47 @@ _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
 def write_state(disk: Disk, folder: Path, file: tuple[int, int], state: Sequence[bytes]) -> tuple[Location, ...]:
-    """Make the entries durable in a new file, none when there are none. NoRoom: no file is left; OSError."""
+    """Make the entries durable in a new file, none when there are none. NoRoom: no file is left; OSError.
+
+    The file has its name only when it is whole: what a crash cuts short is removed at the next opening, not kept aside.
+    """
     if not state:
         return ()
     path = output_path(folder, file)
+    temporary = path.with_name(path.name + TEMPORARY)
+    with _room(disk, temporary):
+        fd = disk.create(temporary)
     try:
-        fd = disk.create(path)
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        raise NoRoom(str(error)) from error
-    try:
-        places = _write(disk, fd, file, state)
-    except OSError as error:
-        if error.errno not in FULL:
-            raise
-        disk.unlink(path)
-        raise NoRoom(str(error)) from error
-    else:
+        with _room(disk, temporary):
+            places = tuple(_write(disk, fd, file, state))
         disk.sync(fd)
     finally:
         disk.close(fd)
+    disk.rename(temporary, path)
     disk.sync_folder(folder)
     return places
 
 
-def _write(disk: Disk, fd: int, file: tuple[int, int], state: Sequence[bytes]) -> tuple[Location, ...]:
-    places: list[Location] = []
+@contextmanager
+def _room(disk: Disk, path: Path) -> Iterator[None]:
+    """A full disk is NoRoom, and no file is left. Not around a sync: after that nobody knows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        if path.exists():
+            disk.unlink(path)
+        raise NoRoom(str(error)) from error
+
+
+def _write(disk: Disk, fd: int, file: tuple[int, int], state: Sequence[bytes]) -> Iterator[Location]:
     end = 0
     for piece in _pieces(state):
         data = _encode(piece)
         disk.write(fd, [data], end)
-        places.append(located(file, end, data))
+        yield located(file, end, data)
         end += padded(len(data))
-    return tuple(places)
 
 
 def _pieces(state: Sequence[bytes]) -> Iterator[list[bytes]]:
