@@ -45,8 +45,8 @@ async def test_the_first_line_says_what_is_promised_and_that_the_ledger_is_new(t
             lines.append(door.log.getvalue().splitlines())
     first, again = lines
     promise = (
-        f"ledger log:{tmp_path}/data (durable, synced each commit); effectively once for staged and ids; at least once for "
-        "claim, duplicates bounded by takeovers; at least once for plain"
+        f"ledger log:{tmp_path}/data (durable, synced each commit); effectively once for staged and ids; "
+        "at least once for claim, duplicates bounded by takeovers; at least once for plain"
     )
     assert f"namespace default: NEW, EMPTY; {promise}" in first[0]
     assert f"namespace default: {promise}" in again[0]
