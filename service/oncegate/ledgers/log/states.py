@@ -33,9 +33,7 @@ def write_state(disk: Disk, folder: Path, file: tuple[int, int], state: Sequence
     with _room(disk, temporary):
         fd = disk.create(temporary)
     try:
-        with _room(disk, temporary):
-            places = tuple(_write(disk, fd, file, state))
-        disk.sync(fd)
+        places = tuple(_write(disk, fd, temporary, file, state))
     finally:
         disk.close(fd)
     disk.rename(temporary, path)
@@ -56,11 +54,14 @@ def _room(disk: Disk, path: Path) -> Iterator[None]:
         raise NoRoom(str(error)) from error
 
 
-def _write(disk: Disk, fd: int, file: tuple[int, int], state: Sequence[bytes]) -> Iterator[Location]:
+def _write(disk: Disk, fd: int, path: Path, file: tuple[int, int], state: Sequence[bytes]) -> Iterator[Location]:
+    """Each piece is synced by itself: an append that comes meanwhile waits for one at most."""
     end = 0
     for piece in _pieces(state):
         data = _encode(piece)
-        disk.write(fd, [data], end)
+        with _room(disk, path):
+            disk.write(fd, [data], end)
+        disk.sync(fd)
         yield located(file, end, data)
         end += padded(len(data))
 
