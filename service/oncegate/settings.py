@@ -90,6 +90,7 @@ class ProcessSettings(_Half):
     shutdown_ms: int = 30_000
 
     ids_per_request: int = _DEFAULT.ids_per_request
+    rows_per_request: int = _DEFAULT.rows_per_request
     body_bytes: int = _DEFAULT.body_bytes
     record_bytes: int = _DEFAULT.record_bytes
     bytes_in_flight: int = _DEFAULT.bytes_in_flight

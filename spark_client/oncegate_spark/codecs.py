@@ -25,6 +25,7 @@ JSON = "application/json"
 BODY_BYTES_MAX = 32 * 2**20  # the gateway's limit
 CHUNK_BYTES = 4 * 2**20  # small Arrow batches are put together up to this: one sync for all of them
 IDS_MAX = 100_000  # the gateway's limit for one claim
+ROWS_MAX = 1_000_000  # the gateway's limit for one request
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 _HEAD = struct.Struct("<16sII")
@@ -224,7 +225,7 @@ def _pieces(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator
 
 def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, bytes]]:
     body = stream(rows.to_batches())
-    if len(body) <= BODY_BYTES_MAX:
+    if len(body) <= BODY_BYTES_MAX and rows.num_rows <= ROWS_MAX:
         yield rows, body
         return
     if rows.num_rows == 1:

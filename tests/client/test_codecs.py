@@ -140,6 +140,12 @@ def test_large_batches_are_cut_until_they_fit(monkeypatch: pytest.MonkeyPatch) -
     assert [n for body, _ in made for n in read(body).column("n").to_pylist()] == list(range(1_000))
 
 
+def test_many_small_rows_are_cut_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codecs, "ROWS_MAX", 300)
+    made = list(codecs.chunks([rows(1_000)]))
+    assert [count for _, count in made] == [250] * 4
+
+
 def test_a_row_that_cannot_be_cut_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codecs, "BODY_BYTES_MAX", 1_000)
     with pytest.raises(Refused, match="one row takes"):

@@ -142,6 +142,13 @@ def test_a_record_over_the_limit_is_named_and_the_largest_allowed_one_passes() -
         read_rows(stream(batch, pa.record_batch({"id": ["a", "b" * 1001, "c"]})), limits)
 
 
+def test_more_rows_than_the_limit_are_refused_however_few_bytes_they_are() -> None:
+    flags = pa.record_batch({"x": pa.array([True] * 1000)})
+    assert read_rows(stream(flags), Limits(rows_per_request=1000)).rows == 1000
+    with pytest.raises(TooLarge, match="2000 rows in one request; at most 1000"):
+        read_rows(stream(flags, flags), Limits(rows_per_request=1000))
+
+
 def test_a_batch_sent_as_a_slice_of_a_large_one_counts_only_its_own_rows() -> None:
     large = pa.record_batch({"id": pa.array(np.full(10_000, "x" * 50))})
     assert read_rows(stream(large.slice(10, 5)), Limits(record_bytes=100)).rows == 5

@@ -19,6 +19,8 @@ class Limits:
     record_bytes: int = 1 * MIB
     # Eight of the largest bodies: what a small machine holds beside its index.
     bytes_in_flight: int = 256 * MIB
+    # Ten of the largest requests with ids; what is computed beside a row takes some 50 bytes, however short the row.
+    rows_per_request: int = 1_000_000
     # More than any pool of executors keeps open at once; above it queueing only adds latency.
     requests_in_flight: int = 1_024
     # A Python worker's longest usual pause (garbage, a slow sink) with room to spare.

@@ -152,6 +152,8 @@ def read_rows(data: bytes, limits: Limits) -> Rows:
             if sizes[at] > limits.record_bytes:
                 raise TooLarge(f"record {first + at} has {sizes[at]} bytes; at most {limits.record_bytes} are taken")
         first += batch.num_rows
+    if first > limits.rows_per_request:
+        raise TooLarge(f"{first} rows in one request; at most {limits.rows_per_request} are taken")
     return Rows(schema, batches, first, data)
 
 
