@@ -11,19 +11,29 @@ from oncegate.transports.http import words
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "service/oncegate/transports/http/openapi.json").read_text())
 SCHEMAS = DOCUMENT["components"]["schemas"]
-# The messages of a client that claims over JSON.
-CLAIMING = ["ClaimRequest", "ClaimReply", "VerdictMessage", "SettleReply", "ExplainReply", "Problem"]
+# Enumerations and lists that their schema's own description explains, and replies for a person to read.
+PLAIN = {"verdict", "verdicts", "namespaces", "topics"}
+READ_BY_PEOPLE = {"CapabilitiesReply", "WayMessage", "HealthReply", "VersionReply", "ErrorReply", "Limits"}
 
 
-@pytest.mark.parametrize("name", CLAIMING)
+@pytest.mark.parametrize("name", sorted(SCHEMAS.keys() - READ_BY_PEOPLE))
 def test_every_member_says_what_it_means(name: str) -> None:
     mute = [member for member, schema in SCHEMAS[name]["properties"].items() if not said(schema)]
-    # An enumeration that the schema's own description explains, and a list of such messages.
-    assert [member for member in mute if member not in {"verdict", "verdicts"}] == [], f"say it in {words.__name__}"
+    assert [member for member in mute if member not in PLAIN] == [], f"say it in {words.__name__}"
 
 
 def said(schema: dict[str, Any]) -> bool:
-    return bool(schema.get("description"))
+    """In words of its own, or by the message it refers to."""
+    return bool(schema.get("description") or schema.get("$ref")) or any(
+        said(either) for either in schema.get("anyOf", [])
+    )
+
+
+def test_every_query_parameter_says_what_it_means() -> None:
+    for operations in DOCUMENT["paths"].values():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", []):
+                assert parameter["description"] != parameter["name"], operation["operationId"]
 
 
 def test_every_verdict_says_what_to_do() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oncegate.core import errors as e
-from oncegate.transports.http import examples, messages, problems
+from oncegate.transports.http import examples, messages, problems, words
 from oncegate.transports.http.identifiers import ALPHABET, TOPIC
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.outcomes import Internal, outcome_of, told
@@ -104,7 +104,8 @@ def query(message: Any, **shown: object) -> list[Json]:
     schema = examples.schema_of(message)
     required = set(schema.get("required", ()))
     return [
-        _parameter(name, "query", kind.get("description", name), shown[name], required=name in required, schema=kind)
+        _parameter(name, "query", kind.get("description") or words.of(message.__name__, name), shown[name])
+        | {"required": name in required, "schema": kind}
         for name, kind in schema["properties"].items()
     ]
 

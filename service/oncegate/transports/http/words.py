@@ -53,6 +53,17 @@ _SCHEMAS: dict[str, str] = {
     "SettleReply": "The answer to renew, complete and release, which take no body and may be repeated. "
     "A claim is settled whole.",
     "VerdictMessage": VERDICT,
+    "TakeReply": "One verdict per id, in the order asked; repeating the request is harmless.",
+}
+_SHARED = {
+    "app": "who writes: a job's name, or a streaming query's id",
+    "version": "which of its batches",
+    "write_id": "tells the writes of one batch to one topic apart",
+    "outcome": "COMMITTED: the batch of this name was published before",
+    "key_col": "columns that choose the partition; none: a request goes whole to the next one",
+    "partitions": "fixed once the topic is made",
+    "retention_ms": "rows older than this are dropped in time; 0: kept for ever",
+    "retention_bytes": "of one partition, the oldest rows beyond are dropped in time; 0: no bound",
 }
 _LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
 _MEMBERS: dict[str, dict[str, str]] = {
@@ -66,7 +77,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
     },
     "VerdictMessage": {
         "takeover": "with GRANTED: an earlier holder's lease ran out, it may have written this id too",
-        "own": "with DUPLICATE: this very attempt completed it before",
+        "own": "with DUPLICATE: this very attempt wrote it before",
         "of_index": "with SAME: the place of the same id earlier in this request, from 0",
         "of_call": "with SAME: the earlier call of this attempt that holds it and was not settled yet",
         "lease_left_ms": f"with BUSY: {_LEASE_LEFT}. 0: ask again at once, in a new call",
@@ -88,6 +99,71 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "position": "of the claim's entry in the ledger",
         "wall_ms": "milliseconds since 1970 when that entry was made, a label only",
         "takeover": "whether the claim took this id from another",
+        "topic": "that it was written to, where the gateway wrote it",
+        "partition": "of the topic",
+    },
+    "TakeRequest": {"owner": "whose the ids are from now on: GRANTED to the same owner again, DUPLICATE to others"},
+    "ProduceRequest": {
+        "call": "n-th request of this attempt, from 0, claims and produces together",
+        "records": "one object a row; its members are the columns, one that is left out is null",
+        "id_col": "columns that are a row's id; none: `plain`, a repeat is written again",
+        "key_col": _SHARED["key_col"],
+    },
+    "ProduceReply": {
+        "rows": "written by this request",
+        "offsets": "where they are; none for a repeat of what was written before",
+        "verdicts": "with ids only, one a row: GRANTED rows were written by this request, BUSY ones by nobody yet",
+    },
+    "PartitionOffset": {"partition": "from 0", "first_offset": "of these rows", "rows": "from there on, without holes"},
+    "BatchName": {**{name: _SHARED[name] for name in ("app", "version", "write_id")}, "topic": "that it is written to"},
+    "StageQuery": {
+        **{name: _SHARED[name] for name in ("app", "version", "write_id", "key_col")},
+        "topic": "that the batch is written to",
+        "owner": "run:<id> or job:<id>: a later run: of the same name drops the stages of an older one",
+        "chunk": "n-th of this token, from 0; a repeat keeps its number",
+    },
+    "StageReply": {
+        "outcome": f"STAGED, durably; or {_SHARED['outcome']}, nothing is stored",
+        "rows": "of this chunk",
+        "chunk": "as asked",
+    },
+    "WinnerMessage": {"chunks": "that this token staged", "rows": "in all of them"},
+    "CommitRequest": {
+        "winners": "the tokens whose rows are the batch; other stages of the name are dropped",
+        "run": "of the query: within one run a second nonce for a committed name is SECOND_WRITE; null: not checked",
+        "on_replay_mismatch": "first_wins: a replay with other rows is a DUPLICATE, not a CONFLICT",
+    },
+    "CommitReply": {
+        "outcome": f"COMMITTED now; or DUPLICATE: {_SHARED['outcome'].partition(': ')[2]}",
+        "rows": "published under this name",
+        "offsets": "where they are",
+        "suppressed_rows": "brought and not published, by this and earlier replays",
+        "takeover_rows": "0: nothing is taken over in a named batch",
+        "warning": "what a person should know",
+    },
+    "AbortRequest": {"tokens": "whose stages are removed"},
+    "AbortReply": {"outcome": f"ABORTED; or {_SHARED['outcome']}, it stays", "removed": "stages that were there"},
+    "TopicRequest": {name: _SHARED[name] for name in ("partitions", "retention_ms", "retention_bytes")},
+    "TopicReply": {
+        "topic": "as in the path",
+        **{name: _SHARED[name] for name in ("partitions", "retention_ms", "retention_bytes")},
+        "schema": "for a person to read",
+        "low_offsets": "the lowest kept, by partition",
+        "high_offsets": "the end: of the next row to come, by partition",
+    },
+    "RecordsReply": {
+        "records": "one object a row",
+        "first_offset": "of the first of them",
+        "next_offset": "where to read on",
+        "high_offset": "the partition's end",
+    },
+    "NamespaceRequest": {"auto_create_topics": "whether a first write makes its topic"},
+    "NamespaceReply": {
+        "namespace": "as in the path",
+        "ledger": "its ledger's id, as in marks",
+        "horizon_ms": "how long a done id is known; 0: for ever",
+        "auto_create_topics": "whether a first write makes its topic",
+        "counters": "since the process started; ids, takeovers and suppressed_rows: since the ledger was made",
     },
     "Problem": {
         "type": "leads to GET /errors/{code}",
@@ -118,6 +194,11 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "fetch_rows": "of one answer of records",
     },
 }
+
+
+def of(message: str, member: str) -> str:
+    """The words for one member, its name where there are none."""
+    return _MEMBERS.get(message, {}).get(member, member)
 
 
 def told(schemas: dict[str, Any]) -> dict[str, Any]:
