@@ -53,6 +53,7 @@ class Committer:
         self._closing = False
         self._full: LedgerFull | None = None
         self._save: Callable[[], list[bytes]] | None = None
+        self._replacing: asyncio.Task[None] | None = None
         self._dead: OncegateError | None = None
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
         self.mark = ledger.mark
@@ -105,9 +106,14 @@ class Committer:
 
     async def run(self) -> None:
         """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown."""
+        await self._append_all()
+        if self._replacing is not None:
+            await asyncio.wait({self._replacing})
+
+    async def _append_all(self) -> None:
         while self._dead is None:
             if self._save is not None and self.open:
-                await self._collect(self._save)
+                await self._begin_collecting(self._save)
             elif not self._pending:
                 if self._closing:
                     return
@@ -115,27 +121,34 @@ class Committer:
             else:
                 await self._append(self._close_group())
 
+    @property
+    def collecting(self) -> bool:
+        """A collection is asked for or under way."""
+        return self._save is not None or (self._replacing is not None and not self._replacing.done())
+
     def collect(self, save: Callable[[], list[bytes]]) -> None:
-        """Soon: let what `save` gives then replace the entries so far. A full ledger keeps what it has."""
+        """Soon: let what `save` gives replace the entries so far, while appends go on. A full ledger keeps its own."""
+        assert not self.collecting, "one at a time"
         self._save = save
         self._wake.set()
 
-    async def _collect(self, save: Callable[[], list[bytes]]) -> None:
+    async def _begin_collecting(self, save: Callable[[], list[bytes]]) -> None:
         self._save = None
         state, position = save(), self.next_position - 1
         group, self._pending = self._pending, []
         if group:
             await self._append(group)
-        if self._dead is not None or self.mark.position != position:
-            return
+        if self._dead is None and self.mark.position == position:
+            self._replacing = asyncio.create_task(self._replace(position, state))
+
+    async def _replace(self, position: int, state: list[bytes]) -> None:
         try:
             await self._ledger.collect(position, state)
         except LedgerFull:
             return
-        except OncegateError as error:
-            self._die(error)
         except Exception as error:
-            self._die(LedgerDown(f"the ledger failed while it was collected ({error}); it is opened anew"))
+            self._die(error if isinstance(error, OncegateError) else LedgerDown(f"collecting failed: {error}"))
+            self._wake.set()
         else:
             self._marks.collected(position)
 
