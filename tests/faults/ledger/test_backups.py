@@ -4,7 +4,7 @@ import asyncio
 import errno
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -142,6 +142,63 @@ async def test_a_backup_of_an_older_copy_is_refused(data) -> None:
         backup(str(data.with_name("older")), str(data.with_name("backup")))
 
 
+async def test_a_backup_of_a_ledger_that_its_witness_knows_longer_or_otherwise_is_refused(data) -> None:
+    """Within one segment too: what was acknowledged and is gone, and a history that went another way."""
+    async with opened_at(data, create=True) as ledger:
+        await ledger.append(*produce(0))
+        shutil.copytree(data, data.with_name("older"))
+        shutil.copytree(data, data.with_name("other"))
+        shutil.copytree(data.with_name("data.witness"), data.with_name("other.witness"))
+        await ledger.append(*produce(1))
+        shutil.copytree(data.with_name("data.witness"), data.with_name("older.witness"))
+    with pytest.raises(LedgerDamaged, match="1 acknowledged entries would be forgotten"):
+        backup(str(data.with_name("older")), str(data.with_name("b1")))
+    async with opened_at(data.with_name("other")) as ledger:
+        await ledger.append([b"another way"], [])
+        await ledger.append([b"and on"], [])
+    shutil.copy(data.with_name("data.witness") / "default.witness", data.with_name("other.witness"))
+    with pytest.raises(LedgerDamaged, match="not what its witness"):
+        backup(str(data.with_name("other")), str(data.with_name("b2")))
+
+
+async def test_ledgers_of_a_backup_that_changed_places_are_refused(data) -> None:
+    """Empty ones end alike; with another's key every id would look new."""
+    async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers:
+        await ledgers.create("mail")
+    to = data.with_name("backup")
+    backup(str(data), str(to), disk=QuietDisk())
+    for old, new in (("mail", "x"), ("default", "mail"), ("x", "default")):
+        (to / old).rename(to / new)
+    with pytest.raises(LedgerDamaged, match="not what the list of the backup says"):
+        restore(str(to), str(data.with_name("new")), disk=QuietDisk())
+
+
+class Corrupting(QuietDisk):
+    """Writes another byte than it was told, into a file whose name ends so."""
+
+    def __init__(self, suffix: str) -> None:
+        self._suffix = suffix
+        self._hit: set[int] = set()
+
+    def create(self, path: Path, *, mode: int = 0o644) -> int:
+        fd = super().create(path, mode=mode)
+        self._hit = self._hit | {fd} if path.name.endswith(self._suffix) else self._hit - {fd}
+        return fd
+
+    def write(self, fd: int, parts: Sequence[bytes | memoryview], offset: int) -> None:
+        data = bytearray(b"".join(parts))
+        if fd in self._hit:
+            data[-1] ^= 1
+        super().write(fd, [data], offset)
+
+
+@pytest.mark.parametrize("suffix", [".seg", ".out"])
+async def test_what_was_copied_wrongly_is_never_given_its_name(data, source, suffix) -> None:
+    with pytest.raises(LedgerDamaged):
+        restore(str(source), str(data.with_name("new")), disk=Corrupting(suffix))
+    assert not data.with_name("new").exists()
+
+
 async def test_every_namespace_is_copied_and_a_collected_one_too(data) -> None:
     async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers:
         await ledgers.create("mail")
@@ -220,7 +277,7 @@ async def test_a_file_missing_from_a_backup_is_refused(data, source) -> None:
 async def test_what_is_not_empty_is_never_restored_or_backed_up_into(data, source) -> None:
     before = everything(data.parent)
     with pytest.raises(BadRequest, match="exists and is not empty"):
-        restore(str(source), str(data))
+        restore(str(source), str(data), str(data.with_name("w")))
     with pytest.raises(BadRequest, match="exists and is not empty"):
         backup(str(data), str(source))
     with pytest.raises(BadRequest, match="lie in one another"):
