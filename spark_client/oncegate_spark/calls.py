@@ -171,9 +171,8 @@ class Calls:
 
     def _put(self, path: str, made: str, **given: object) -> Steps[None]:
         said = {name: value for name, value in given.items() if value is not None}
-        headers, body = (JSON, _json(said)) if said else ({}, b"")
         unknown = f"whether the {made.split()[0]} exists now, with these settings"
-        return self._asked(Request("PUT", self._root + path, f"create {made}", unknown, headers, body), _nothing)
+        return self._asked(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(said)), _nothing)
 
     def _post(
         self, path: str, what: str, unknown: str, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -257,7 +256,7 @@ def _topic(reply: Reply) -> Topic:
     ipc = said.get("schema_ipc")
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(ipc))) if ipc else None
     ends = tuple(said["low_offsets"]), tuple(said["high_offsets"])
-    return Topic(said["topic"], schema, *ends, said.get("retention_ms", 0), said.get("retention_bytes", 0))
+    return Topic(said["topic"], schema, *ends, said["retention_ms"], said["retention_bytes"])
 
 
 def _fetched(reply: Reply) -> tuple[pa.Table | None, int]:

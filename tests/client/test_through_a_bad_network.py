@@ -15,16 +15,11 @@ from oncegate_spark.errors import Conflict, MissingStage, SecondWrite
 from oncegate_spark.names import Name
 from oncegate_spark.protocol import new_token
 from oncegate_spark.settling import Settler
-from tests.support.faulty_proxy import Fault, FaultyProxy
+from tests.support.faulty_proxy import Fault, FaultyProxy, bad
 from tests.support.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.server
 SEED = int(os.environ.get("ONCEGATE_TEST_SEED", "20261120"))
-WEIGHTS = {Fault.PASS: 70, Fault.LOSE_REQUEST: 8, Fault.LOSE_REPLY: 8, Fault.DOUBLE: 8, Fault.LATE: 6}
-
-
-def bad(rng: Random) -> Fault:
-    return rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
 
 
 class Died(Exception):

@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from random import Random
 from typing import Any
+
+import h11
 
 from demo.proxy import Proxy, kind_of
 
@@ -14,6 +17,7 @@ class Fault(Enum):
     PASS = "goes through"
     LOSE_REQUEST = "never reaches the gateway"
     LOSE_REPLY = "reaches the gateway, and the answer is lost"
+    CUT_REPLY = "reaches the gateway, and the answer breaks off in its middle"
     DOUBLE = "reaches the gateway twice; the second answer is returned"
     LATE = "reaches the gateway after its caller has given up and done other things"
 
@@ -26,10 +30,20 @@ class FaultyProxy(Proxy):
         self.choose = choose
         self.seen: list[tuple[str | None, Fault]] = []
         self._late: list[Any] = []
+        self._exchanging: set[Any] = set()
 
     def deliver_late(self) -> None:
         """Forward what was held back; returns when the gateway has answered all of it."""
         asyncio.run_coroutine_threadsafe(self._deliver(), self._loop).result(30)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Held on to: once its client has hung up, asyncio's streams refer to the task that waits here only weakly."""
+        task = asyncio.current_task()
+        self._exchanging.add(task)
+        try:
+            await super()._connected(reader, writer)
+        finally:
+            self._exchanging.discard(task)
 
     async def _exchange(self, client: Any, gateway: Any) -> bool:
         request = await client.receive()
@@ -46,8 +60,16 @@ class FaultyProxy(Proxy):
         answer = await gateway.receive()
         if fault is Fault.LOSE_REPLY:
             return False
+        if fault is Fault.CUT_REPLY:
+            await self._half(client, answer)
+            return False
         await client.send(answer)
         return bool(client.next() and gateway.next())
+
+    async def _half(self, client: Any, answer: Any) -> None:
+        for event in (answer.head, h11.Data(data=answer.body[: len(answer.body) // 2])):
+            client.writer.write(client.http.send(event) or b"")
+        await client.writer.drain()
 
     async def _ask(self, peer: Any, request: Any) -> None:
         """Forward on a connection of its own, and forget the answer."""
@@ -62,3 +84,31 @@ class FaultyProxy(Proxy):
         late, self._late = self._late, []
         for peer, request in late:
             await self._ask(peer, request)
+
+
+WEIGHTS = {
+    Fault.PASS: 70,
+    Fault.LOSE_REQUEST: 7,
+    Fault.LOSE_REPLY: 6,
+    Fault.CUT_REPLY: 4,
+    Fault.DOUBLE: 7,
+    Fault.LATE: 6,
+}
+
+
+def bad(rng: Random) -> Fault:
+    """What a bad network does next."""
+    return rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+
+
+def dealt(rng: Random) -> Callable[[str | None], Fault]:
+    """As `bad`, from a shuffled pack, so that a few dozen requests see every fault."""
+    pack: list[Fault] = []
+
+    def choose(kind: str | None) -> Fault:
+        if not pack:
+            pack.extend([*Fault, *[Fault.PASS] * 12])
+            rng.shuffle(pack)
+        return pack.pop()
+
+    return choose
