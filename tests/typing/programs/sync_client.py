@@ -1,0 +1,39 @@
+"""What a program may write with the client that has no asyncio."""
+
+import pyarrow as pa
+
+from oncegate_spark import Attempt, Claimed, Gateway, OncegateError, Outcome, Produced, Taken, Topic, Written
+
+
+def claimed(gateway: Gateway, ids: list[str]) -> int:
+    with gateway.attempt() as attempt:
+        answer: Claimed = attempt.claim(ids, lease_ms=5_000)
+        with attempt.holding(answer):
+            print(answer.granted)
+        attempt.complete(answer)
+        return answer.verdicts.takeovers
+
+
+def produced(attempt: Attempt, rows: pa.Table) -> int:
+    written: Written = attempt.produce("t", rows, id_col="id", key_col=["a", "b"])
+    return written.rows + written.own + sum(one.rows for one in written.offsets)
+
+
+def the_rest(gateway: Gateway) -> tuple[str, int]:
+    topic: Topic = gateway.topic("t")
+    taken: Taken = gateway.take("owner", [("a", 1), ("b", 2)])
+    answer: Produced = gateway.produce("t", "ab" * 16, 0, b"", id_col=("a",))
+    gateway.create_topic("t", partitions=2, retention_ms=0, schema=pa.schema([("a", pa.string())]))
+    gateway.create_namespace(horizon_ms=0, auto_create_topics=False)
+    table, following = gateway.fetch("t", 0, columns="a")
+    if answer.verdicts is not None:
+        print(answer.verdicts.may_write, taken.busy, table)
+    return topic.name, topic.low_offsets[0] + following
+
+
+def caught() -> Outcome:
+    try:
+        Gateway("http://127.0.0.1:8080", namespace="mail", timeout_ms=1_000).describe()
+    except OncegateError as error:
+        return error.outcome
+    return Outcome.WRITTEN
