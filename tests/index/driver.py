@@ -9,7 +9,7 @@ from oncegate.core.entries import Claimed, Completed, Released
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.index.claims import Asked, ClaimIndex, Undo, Widths
 
-NARROW = Widths(tag_bits=16, row_bits=8, capacity=8)
+NARROW = Widths(tag_bits=16, row_bits=8, capacity=8, segments=4)
 LEASE_MS = 1_000
 
 

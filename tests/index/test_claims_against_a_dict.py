@@ -80,7 +80,7 @@ class Reference:
 
 
 class IndexAndReference(RuleBasedStateMachine):
-    widths = Widths(capacity=2)
+    widths = Widths(capacity=2, segments=1)
     compiled = True
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class IndexAndReference(RuleBasedStateMachine):
 
 
 class Narrow(IndexAndReference):
-    widths = Widths(NARROW.tag_bits, NARROW.row_bits, capacity=2)
+    widths = Widths(NARROW.tag_bits, NARROW.row_bits, capacity=2, segments=2)
 
 
 class NarrowPlain(Narrow):

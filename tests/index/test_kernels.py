@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 
 from oncegate.core.decisions import Action, ClaimState
-from oncegate.index.kernels import (
-    COMPILED,
-    NO_ROW,
-    PLAIN,
-    Answers,
-    Holders,
-    Kernels,
-    Question,
-    Rules,
-    Slots,
-)
+from oncegate.index.arrays import Answers, Holders, Question, Rules, Slots
+from oncegate.index.kernels import COMPILED, PLAIN, Kernels, find, row_at
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 ROWS = 12
@@ -30,9 +21,10 @@ def random_holders(rng: np.random.Generator) -> Holders:
         takeover=rng.integers(0, 2, ROWS, dtype=np.uint8),
         lease_until_ms=rng.integers(0, 10, ROWS),
         position=rng.integers(1, 1 << 40, ROWS),
-        named=np.zeros(ROWS, np.int64),
-        slots=np.zeros(ROWS, np.int64),
-        pins=rng.integers(0, 2, ROWS),
+        named=np.zeros(ROWS, np.int32),
+        slots=np.zeros(ROWS, np.int32),
+        pins=rng.integers(0, 2, ROWS, dtype=np.int32),
+        kept=rng.integers(0, 2, ROWS, dtype=np.uint8),
     )
 
 
@@ -43,8 +35,29 @@ def random_ids(rng: np.random.Generator, count: int) -> np.ndarray:
     return np.ascontiguousarray(np.stack([tags, places], axis=1))
 
 
-def empty_slots(capacity: int) -> Slots:
-    return Slots(np.zeros(capacity, np.uint64), np.zeros(capacity, np.uint32), np.full(capacity, NO_ROW, np.uint32))
+def empty_slots(capacity: int, segments: int = 2) -> Slots:
+    """Segments of `capacity` slots each, with room to grow to 256."""
+    base, used = np.arange(segments) * 256, np.zeros(segments, np.int64)
+    return Slots(np.zeros((256 * segments, 2), np.uint64), base, np.full(segments, capacity), used)
+
+
+def move(kernels: Kernels, slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool) -> list[int]:
+    """Rows freed and slots left out, in numbers; then the rows."""
+    used = int(slots.used[segment])
+    hand, freed = np.zeros((used + 1, 2), np.uint64), np.zeros(used + 1, np.uint32)
+    free, dropped = kernels.move(slots, segment, capacity, holders, sweeping, hand, freed)
+    return [int(free), int(dropped), *freed[:free].tolist()]
+
+
+def rows_by_id(slots: Slots) -> dict[tuple[int, int], int]:
+    """What the slots say, wherever they stand."""
+    found = {}
+    for base, capacity in zip(slots.base, slots.capacity, strict=True):
+        for tag, held in slots.words[base : base + capacity].tolist():
+            if held & 0xFFFF_FFFF:
+                assert (tag, held >> 32) not in found, "an id has one slot"
+                found[tag, held >> 32] = (held & 0xFFFF_FFFF) - 1
+    return found
 
 
 def one_run(kernels: Kernels, seed: int) -> list[object]:
@@ -62,11 +75,26 @@ def one_run(kernels: Kernels, seed: int) -> list[object]:
             ids, row, previous = undone.pop()
             out.append(int(kernels.restore(slots, holders, ids, mask, row, previous)))
         if rng.random() < 0.2:
-            moved = empty_slots(int(rng.choice([64, 128])))
-            out.append(tuple(map(int, kernels.move(slots, moved, holders))))
-            slots, undone = moved, []
+            segment = int(rng.integers(2))
+            out.append(int(kernels.staying(slots, segment, holders)))
+            capacity = int(slots.capacity[segment] + rng.integers(0, 40))
+            out.append(move(kernels, slots, segment, capacity, holders, bool(rng.integers(2))))
+            undone = []
         out.append(one_question(kernels, rng, slots, holders, mask))
-    return [*out, *(array.tolist() for array in (*slots, *holders))]
+    out += retired_and_saved(kernels, rng, slots, holders)
+    return [*out, rows_by_id(slots), *(array.tolist() for array in (*slots, *holders))]
+
+
+def retired_and_saved(kernels: Kernels, rng: np.random.Generator, slots: Slots, holders: Holders) -> list[object]:
+    """The loops over rows and whole segments."""
+    numbers, given = rng.permutation(ROWS).astype(np.uint32), np.zeros((200, 2), np.uint64)
+    counts = [int(kernels.gather(slots, segment, holders, numbers, given)) for segment in range(2)]
+    wall_ms, rows = rng.integers(0, 10, ROWS), rng.integers(0, ROWS, 20, dtype=np.uint32)
+    due, states, positions = np.zeros(20, np.uint32), np.zeros(20, np.uint8), np.zeros(20, np.int64)
+    found = [int(n) for n in kernels.retire(holders, wall_ms, rows, 5, 77, due, states, positions)]
+    freed = np.zeros(20, np.uint32)
+    found.append(int(kernels.unpin(holders, due[: found[0]], freed)))
+    return [counts, found, *(array.tolist() for array in (given, due, states, positions, freed))]
 
 
 def one_question(
@@ -94,33 +122,64 @@ def test_compiled_and_plain_kernels_do_the_same(part: int) -> None:
         assert one_run(COMPILED, seed) == one_run(PLAIN, seed), f"seed {seed}"
 
 
-@pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compiled", "plain"])
+both_kernels = pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compiled", "plain"])
+
+
+@both_kernels
 def test_taking_back_gives_every_slot_to_the_row_it_named(kernels: Kernels) -> None:
     rng = np.random.default_rng(SEED)
     mask, slots, holders = np.uint64(0xFFFF), empty_slots(64), random_holders(rng)
     first, second = np.unique(random_ids(rng, 20), axis=0), np.unique(random_ids(rng, 20), axis=0)
     kernels.upsert(slots, holders, first, mask, 1, np.zeros(len(first), np.uint32))
-    before, counted = slots.row.copy(), holders.slots.copy()
+    before, counted = rows_by_id(slots), holders.slots.copy()
     previous = np.zeros(len(second), np.uint32)
     new, _ = kernels.upsert(slots, holders, second, mask, 2, previous)
     assert kernels.restore(slots, holders, second, mask, 2, previous) == new
-    was_there = before != NO_ROW
-    np.testing.assert_array_equal(slots.row[was_there], before[was_there])
-    assert set(slots.row[~was_there].tolist()) <= {2, NO_ROW}
+    after = rows_by_id(slots)
+    assert {key: after[key] for key in before} == before
+    assert {row for key, row in after.items() if key not in before} <= {2}
     assert holders.slots[2] == new
     np.testing.assert_array_equal(holders.slots[[0, 1, 3]], counted[[0, 1, 3]])
 
 
-@pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compiled", "plain"])
+@both_kernels
 def test_moving_leaves_out_the_dead_but_for_those_that_may_come_back(kernels: Kernels) -> None:
     rng = np.random.default_rng(SEED)
     slots, holders = empty_slots(64), random_holders(rng)
-    holders.state[:3], holders.pins[:3] = ClaimState.RELEASED, (0, 1, 0)
-    holders.state[2] = ClaimState.DONE
-    for row in range(3):
-        ids = np.array([[row, 60 + row], [row + 10, 60 + row]], np.uint64)
+    holders.state[:4], holders.pins[:4] = ClaimState.RELEASED, (0, 1, 0, 0)
+    holders.state[2], holders.kept[:4] = ClaimState.DONE, (0, 0, 0, 1)
+    for row in range(4):
+        ids = np.array([[2 * row, 60 + row], [2 * row + 10, 60 + row]], np.uint64)
         kernels.upsert(slots, holders, ids, np.uint64(0xFFFF), row, np.zeros(2, np.uint32))
-    moved = empty_slots(64)
-    assert tuple(map(int, kernels.move(slots, moved, holders))) == (4, 2)
-    assert sorted(moved.row[moved.row != NO_ROW].tolist()) == [1, 1, 2, 2]
-    assert holders.slots[:3].tolist() == [0, 2, 2]
+    assert kernels.staying(slots, 0, holders) == 4
+    assert move(kernels, slots, 0, 64, holders, sweeping=False) == [0, 0]
+    assert move(kernels, slots, 0, 64, holders, sweeping=True) == [1, 4, 0], "row 3 can still be asked for"
+    assert sorted(rows_by_id(slots).values()) == [1, 1, 2, 2]
+    assert (holders.slots[:4].tolist(), slots.used.tolist()) == ([0, 2, 2, 0], [4, 0])
+
+
+@both_kernels
+@pytest.mark.parametrize("sweeping", [False, True])
+def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kernels, sweeping: bool) -> None:
+    """Crowded ones: nearly full, chains that go round the end, places at either end."""
+    print(f"ONCEGATE_SEED={SEED}")
+    rng = np.random.default_rng(SEED)
+    for _ in range(200):
+        capacity = int(rng.integers(2, 24))
+        slots, holders = empty_slots(capacity, segments=1), random_holders(rng)
+        ids = rng.integers(0, 1 << 32, (int(rng.integers(1, capacity)), 2), dtype=np.uint64)
+        ids[rng.random(len(ids)) < 0.5, 1] |= np.uint64(rng.choice([0, 0xFFFF_0000, 0xFFFF_FF00]))
+        for id_ in ids:
+            row = int(rng.integers(ROWS))
+            kernels.upsert(slots, holders, id_.reshape(1, 2), np.uint64(1 << 32), row, np.zeros(1, np.uint32))
+        expected = rows_by_id(slots)
+        if sweeping:
+            goes = (holders.state > ClaimState.DONE) & (holders.state <= ClaimState.UNKNOWN) & (holders.pins == 0)
+            expected = {key: row for key, row in expected.items() if not goes[row]}
+        move(kernels, slots, 0, int(capacity + rng.integers(0, 30)), holders, sweeping)
+        assert rows_by_id(slots) == expected
+        assert slots.used[0] == len(expected)
+        for tag, place in expected:
+            slot = find(slots.words, 0, slots.capacity[0], np.uint64(tag), np.uint64(place))
+            assert slot >= 0
+            assert row_at(slots.words, slot) == expected[tag, place]

@@ -51,7 +51,7 @@ def test_a_rebuilt_index_is_the_index_that_lived(widths: Widths) -> None:
 
 def test_a_replay_needs_no_more_rows_than_life_did() -> None:
     """Seven rows: far more claims came and went than ever were remembered at once."""
-    widths = Widths(tag_bits=16, row_bits=3, capacity=4)
+    widths = Widths(tag_bits=16, row_bits=3, capacity=4, segments=2)
     driver = Driver(widths)
     driver.complete(driver.claim("a", 0, [500]).claim)
     for call in range(1, 100):

@@ -84,7 +84,7 @@ class Twins:
         return found
 
 
-@pytest.mark.parametrize("widths", [Widths(capacity=8), NARROW], ids=["wide", "narrow"])
+@pytest.mark.parametrize("widths", [Widths(capacity=8, segments=2), NARROW], ids=["wide", "narrow"])
 def test_what_was_taken_back_leaves_no_trace(widths: Widths) -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 10):

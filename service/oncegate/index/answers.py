@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from oncegate.core.decisions import ClaimState, IdState
-from oncegate.index.kernels import U8, U32, U64
+from oncegate.index.arrays import U8, U32, U64
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 
 from oncegate.core.decisions import ClaimState
 from oncegate.core.entries import Claimed, Produced, Taken
-from oncegate.index.kernels import TAKEN, U64
+from oncegate.index.arrays import TAKEN, U64
 
 NO_CLAIM = bytes(16)
 NO_TOPIC = 0xFFFF_FFFF

@@ -1,11 +1,14 @@
-"""The loops over slots: look up and decide, insert, take back, move to a new table.
+"""The loops over ids, slots and rows: look up and decide, insert, take back, move, retire, save, load.
 
 Rule 1: no rule stands here. Which action belongs to (state, asker) is an array from `core.decisions`.
 Rule 2: plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba.
+Rule 3: all of them stand here, for numba's cache looks at one file only to know whether it is stale.
 
-A table is open addressing with linear probing from `place & (capacity - 1)`; capacities are powers of two. Two
-ids are the same when tag and place are: of two different ones, about chain length × 2^-96 of all look-ups say so.
-A slot is never emptied in place: it dies with its row and is left out when the slots move (`move`).
+A table is segments of open addressing with linear probing. The tag's lowest bits choose the segment, the place
+(32 other bits of the fingerprint) chooses where in it a chain begins: at `place * capacity >> 32`, so that slots stand
+nearly in the order of their places whatever the capacity. Two ids are the same when tag and place are: of two
+different ones with probability 2^-96. A slot is never emptied by itself: it dies with its row and is left out when its
+segment moves (`move`).
 """
 
 from collections.abc import Callable
@@ -18,92 +21,77 @@ from numpy.typing import NDArray
 
 from oncegate.core.decisions import Action, Asker, ClaimState, IdState
 from oncegate.core.verdicts import Flag, Verdict
-
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-I64 = NDArray[np.int64]
-
-NO_ROW = 0xFFFF_FFFF
-SAME_INDEX = 250
-# A row's state is its claim's, or this: its ids were taken by an owner, who has no claim to settle.
-TAKEN = len(ClaimState)
+from oncegate.index.arrays import (
+    I64,
+    NO_ROW,
+    SAME_INDEX,
+    TAKEN,
+    U8,
+    U32,
+    U64,
+    Answers,
+    Holders,
+    Question,
+    Rules,
+    Slots,
+)
 
 # numba takes plain integers as constants.
 _ASKERS = len(Asker)
 _ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN = (int(state) for state in IdState)
 _SAME_CLAIM, _REPEAT, _SAME_TOKEN, _OTHER = (int(asker) for asker in Asker)
-_OPEN, _DONE, _TAKEN = int(ClaimState.OPEN), int(ClaimState.DONE), TAKEN
+_OPEN, _DONE, _UNKNOWN = int(ClaimState.OPEN), int(ClaimState.DONE), int(ClaimState.UNKNOWN)
+_TAKEN = TAKEN
 _AGAIN, _SAME, _BUSY, _DUPLICATE = int(Action.GRANT_AGAIN), int(Action.SAME), int(Action.BUSY), int(Action.DUPLICATE)
 _TAKEOVER, _OWN, _SAME_VERDICT = int(Flag.TAKEOVER), int(Flag.OWN), int(Verdict.SAME)
 _U32_MAX = 0xFFFF_FFFF
+_LOW, _HALF = np.uint64(_U32_MAX), np.uint64(32)
 
 
-class Slots(NamedTuple):
-    """One slot per index: 64 bits of tag, 32 bits of position hash, the row of the claim that holds the id."""
-
-    tag: U64
-    place: U32
-    row: U32
+def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    return register_jitable(function)  # type: ignore[no-any-return]
 
 
-class Holders(NamedTuple):
-    """What the loops need of the rows. `named` is what the claim still holds, `slots` the slots that name the row,
-    dead ones too; `pins` counts the changes that may still be taken back."""
-
-    token: U64
-    call: U32
-    state: U8
-    takeover: U8
-    lease_until_ms: I64
-    position: I64
-    named: I64
-    slots: I64
-    pins: I64
+@_helper
+def _place_of(ids: U64, i: int) -> Any:
+    """The 32 bits that say where in its segment an id's chain begins."""
+    return ids[i, 1] & _LOW
 
 
-class Question(NamedTuple):
-    """Who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`."""
-
-    token_0: np.uint64
-    token_1: np.uint64
-    call: int
-    known: bool
-    now_ms: int
-    tag_mask: np.uint64
+@_helper
+def segment_of(tag: np.uint64, segments: int) -> Any:
+    """The segment an id belongs to; there are a power of two of them."""
+    return np.int64(tag & np.uint64(segments - 1))
 
 
-class Rules(NamedTuple):
-    """`actions` at state × 4 + asker; `verdicts`: the wire byte of each action, flags of the row not yet added."""
-
-    actions: U8
-    verdicts: U8
-
-
-class Answers(NamedTuple):
-    """One element an id; filled in by `decide`."""
-
-    actions: U8
-    verdicts: U8
-    numbers: U32
-
-
-def find(slots: Slots, tag: np.uint64, place: np.uint32) -> Any:
-    """The slot of this id, or `-1 - s` where s is the empty slot that ends its chain."""
-    mask = slots.row.size - 1
-    at = np.int64(place) & mask
-    while slots.row[at] != NO_ROW:
-        if slots.place[at] == place and slots.tag[at] == tag:
-            return at
-        at = (at + 1) & mask
-    return -1 - at
+@_helper
+def find(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64) -> Any:
+    """The slot of this id in its segment, or `-1 - s` where s is the empty slot that ends its chain."""
+    at = np.int64(place) * capacity >> 32
+    while True:
+        held = words[base + at, 1]
+        if held & _LOW == 0:
+            return -1 - (base + at)
+        if held >> _HALF == place and words[base + at, 0] == tag:
+            return base + at
+        at += 1
+        if at == capacity:
+            at = np.int64(0)
 
 
+@_helper
+def row_at(words: U64, slot: Any) -> Any:
+    """The row that a slot names; -1 for an empty one."""
+    return np.int64(words[slot, 1] & _LOW) - 1
+
+
+@_helper
 def _holds(state: Any) -> bool:
     """Whether a row in this state still holds its ids."""
     return bool(state in (_OPEN, _DONE, _TAKEN))
 
 
+@_helper
 def _state_of(holders: Holders, row: Any, now_ms: int) -> int:
     state = holders.state[row]
     if state == _DONE:
@@ -115,6 +103,7 @@ def _state_of(holders: Holders, row: Any, now_ms: int) -> int:
     return _LIVE if now_ms < holders.lease_until_ms[row] else _OVER
 
 
+@_helper
 def _asker_of(holders: Holders, row: Any, question: Question) -> int:
     own = holders.token[row, 0] == question.token_0 and holders.token[row, 1] == question.token_1
     if question.known:
@@ -122,14 +111,15 @@ def _asker_of(holders: Holders, row: Any, question: Question) -> int:
     return _SAME_TOKEN if own else _OTHER
 
 
+@_helper
 def _first_of(ids: U64, i: int, tag_mask: np.uint64, seen: NDArray[np.int32]) -> Any:
     """Where the id of `ids[i]` stands first in this request; enters it into `seen` when that is `i` itself."""
     mask = seen.size - 1
-    tag, place = ids[i, 0] & tag_mask, np.uint32(ids[i, 1] & np.uint64(_U32_MAX))
+    tag, place = ids[i, 0] & tag_mask, _place_of(ids, i)
     at = np.int64(place) & mask
     while seen[at] >= 0:
         j = seen[at]
-        if np.uint32(ids[j, 1] & np.uint64(_U32_MAX)) == place and ids[j, 0] & tag_mask == tag:
+        if _place_of(ids, j) == place and ids[j, 0] & tag_mask == tag:
             return j
         at = (at + 1) & mask
     seen[at] = i
@@ -149,6 +139,7 @@ def decide(
 
     `seen`: scratch of a power of two greater than the number of ids, all -1. Nothing else is written.
     """
+    words, base, capacity = slots.words, slots.base, slots.capacity
     rests_on: Any = 0
     again = False
     for i in range(ids.shape[0]):
@@ -156,8 +147,10 @@ def decide(
         if first != i:
             answers.actions[i], answers.verdicts[i], answers.numbers[i] = SAME_INDEX, _SAME_VERDICT, first
             continue
-        slot = find(slots, ids[i, 0] & question.tag_mask, np.uint32(ids[i, 1] & np.uint64(_U32_MAX)))
-        row = np.int64(slots.row[slot]) if slot >= 0 else np.int64(-1)
+        tag = ids[i, 0] & question.tag_mask
+        segment = segment_of(tag, base.size)
+        slot = find(words, base[segment], capacity[segment], tag, _place_of(ids, i))
+        row = row_at(words, slot) if slot >= 0 else np.int64(-1)
         state, asker = _ABSENT, _REPEAT if question.known else _OTHER
         if row >= 0:
             state, asker = _state_of(holders, row, question.now_ms), _asker_of(holders, row, question)
@@ -183,24 +176,27 @@ def decide(
 def upsert(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32) -> tuple[int, int]:
     """Let each id's slot name `row`; `previous` gets what it named before. How many slots are new, how many were dead.
 
-    There must be room: an empty slot is always left. Only its own id takes a dead slot over.
+    There must be room: an empty slot is always left in every segment. Only its own id takes a dead slot over.
     """
+    words, base, capacity, used = slots.words, slots.base, slots.capacity, slots.used
     new = revived = 0
     for i in range(ids.shape[0]):
-        tag, place = ids[i, 0] & tag_mask, np.uint32(ids[i, 1] & np.uint64(_U32_MAX))
-        slot = find(slots, tag, place)
+        tag, place = ids[i, 0] & tag_mask, _place_of(ids, i)
+        segment = segment_of(tag, base.size)
+        slot = find(words, base[segment], capacity[segment], tag, place)
         if slot < 0:
             slot, new = -1 - slot, new + 1
-            slots.tag[slot], slots.place[slot], previous[i] = tag, place, NO_ROW
+            words[slot, 0], previous[i] = tag, NO_ROW
+            used[segment] += 1
         else:
-            before = slots.row[slot]
+            before = row_at(words, slot)
             previous[i] = before
             holders.slots[before] -= 1
             if _holds(holders.state[before]):
                 holders.named[before] -= 1
             else:
                 revived += 1
-        slots.row[slot] = row
+        words[slot, 1] = place << _HALF | np.uint64(row + 1)
     holders.slots[row] += ids.shape[0]
     holders.named[row] += ids.shape[0]
     return new, revived
@@ -211,15 +207,17 @@ def restore(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: 
 
     Those are the slots that were new: they cannot be emptied within a chain, and die with `row`.
     """
-    left = 0
+    words, left = slots.words, 0
     for i in range(ids.shape[0] - 1, -1, -1):
-        slot = find(slots, ids[i, 0] & tag_mask, np.uint32(ids[i, 1] & np.uint64(_U32_MAX)))
+        tag, place = ids[i, 0] & tag_mask, _place_of(ids, i)
+        segment = segment_of(tag, slots.base.size)
+        slot = find(words, slots.base[segment], slots.capacity[segment], tag, place)
         assert slot >= 0
-        before = previous[i]
+        before = np.int64(previous[i])
         if before == NO_ROW:
             left += 1
             continue
-        slots.row[slot] = before
+        words[slot, 1] = place << _HALF | np.uint64(before + 1)
         holders.slots[before] += 1
         if _holds(holders.state[before]):
             holders.named[before] += 1
@@ -227,25 +225,142 @@ def restore(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: 
     return left
 
 
-def move(old: Slots, new: Slots, holders: Holders) -> tuple[int, int]:
-    """Copy the slots into an empty table, without the dead ones of unpinned rows; how many came, how many are dead."""
-    mask = new.row.size - 1
-    used = dead = 0
-    for i in range(old.row.size):
-        row = old.row[i]
-        if row == NO_ROW:
-            continue
-        if not _holds(holders.state[row]):
-            if holders.pins[row] == 0:
-                holders.slots[row] -= 1
-                continue
-            dead += 1
-        at = np.int64(old.place[i]) & mask
-        while new.row[at] != NO_ROW:
-            at = (at + 1) & mask
-        new.tag[at], new.place[at], new.row[at] = old.tag[i], old.place[i], row
-        used += 1
-    return used, dead
+def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
+    """Add to `counts`, per segment, how many of the ids belong there."""
+    for i in range(ids.shape[0]):
+        counts[segment_of(ids[i, 0] & tag_mask, counts.size)] += 1
+
+
+@_helper
+def _goes(state: Any, pins: Any) -> bool:
+    """Whether a move leaves out the slots of a row: nothing is held by them, and nobody can take that back."""
+    return bool(pins == 0 and not _holds(state))
+
+
+def staying(slots: Slots, segment: int, holders: Holders) -> int:
+    """How many slots of a segment a move would keep."""
+    words, states, pins, base, count = slots.words, holders.state, holders.pins, slots.base[segment], 0
+    for at in range(base, base + slots.capacity[segment]):
+        row = row_at(words, at)
+        if row >= 0 and not _goes(states[row], pins[row]):
+            count += 1
+    return count
+
+
+@_helper
+def _put_down(words: U64, base: Any, capacity: Any, hand: U64, begin: int, end: int) -> None:
+    for i in range(begin, end):
+        at = np.int64(hand[i, 1] >> _HALF) * capacity >> 32
+        while words[base + at, 1] & _LOW != 0:
+            at += 1
+            if at == capacity:
+                at = np.int64(0)
+        words[base + at, 0], words[base + at, 1] = hand[i, 0], hand[i, 1]
+
+
+def move(slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, hand: U64, freed: U32) -> Any:
+    """Spread a segment, where it stands, over `capacity` slots, no fewer than before; how many rows are `freed` by it,
+    and how many slots were left out.
+
+    Sweeping leaves out the dead slots of unpinned rows. Chains are taken up from the last to the first: an id never
+    moves to the left of its chain's begin, so none lands among those that have yet to move. Those at the very begin,
+    where chains from the end go on, stay in hand throughout. `hand`: one slot more than are in use.
+    """
+    words, states, pins, kept, named_by = slots.words, holders.state, holders.pins, holders.kept, holders.slots
+    base, before = slots.base[segment], slots.capacity[segment]
+    end = np.int64(0)
+    while words[base + end, 1] & _LOW != 0:
+        end += 1
+    waiting = held = free = dropped = np.int64(0)
+    at, at_begin = end - 1, True
+    while at_begin or at >= 0:
+        held = waiting
+        while at >= 0 and words[base + at, 1] & _LOW != 0:
+            row = row_at(words, base + at)
+            if sweeping and _goes(states[row], pins[row]):
+                dropped += 1
+                named_by[row] -= 1
+                if named_by[row] == 0 and kept[row] == 0:
+                    freed[free] = row
+                    free += 1
+            else:
+                hand[held, 0], hand[held, 1] = words[base + at, 0], words[base + at, 1]
+                held += 1
+            words[base + at, 1] = 0
+            at -= 1
+        if at_begin:
+            at_begin, waiting, at = False, held, before - 1
+        else:
+            _put_down(words, base, capacity, hand, waiting, held)
+            at -= 1
+    _put_down(words, base, capacity, hand, 0, waiting)
+    slots.capacity[segment] = capacity
+    slots.used[segment] -= dropped
+    return free, dropped
+
+
+def retire(
+    holders: Holders, wall_ms: I64, rows: U32, before_ms: int, position: int, due: U32, states: U8, positions: I64
+) -> tuple[int, int, int]:
+    """Let go of what those of the rows hold that are done or taken since before `before_ms`, and pin them.
+
+    `due`, `states`, `positions` get the rows and what they were; how many, and how many ids and slots they had.
+    """
+    count = ids = slots = 0
+    for row in rows:
+        state = holders.state[row]
+        if state in (_DONE, _TAKEN) and wall_ms[row] < before_ms:
+            due[count], states[count], positions[count] = row, state, holders.position[row]
+            ids, slots, count = ids + holders.named[row], slots + holders.slots[row], count + 1
+            holders.state[row], holders.position[row] = _UNKNOWN, position
+            holders.pins[row] += 1
+    return count, ids, slots
+
+
+def unpin(holders: Holders, rows: U32, freed: U32) -> int:
+    """A change that names these rows, each once, may no longer be taken back; how many rows that frees."""
+    free = 0
+    for row in rows:
+        assert holders.pins[row] > 0
+        holders.pins[row] -= 1
+        if holders.pins[row] == 0 and holders.slots[row] == 0 and holders.kept[row] == 0:
+            freed[free] = row
+            free += 1
+    return free
+
+
+def gather(slots: Slots, segment: int, holders: Holders, numbers: U32, out: U64) -> int:
+    """Copy the slots of a segment that hold their ids, their rows by other numbers; how many."""
+    words, states, base, count = slots.words, holders.state, slots.base[segment], 0
+    for at in range(base, base + slots.capacity[segment]):
+        row = row_at(words, at)
+        if row >= 0 and _holds(states[row]):
+            out[count, 0] = words[at, 0]
+            out[count, 1] = words[at, 1] & ~_LOW | np.uint64(np.int64(numbers[row]) + 1)
+            count += 1
+    return count
+
+
+def fill(slots: Slots, holders: Holders, given: U64, tag_mask: np.uint64, rows: int) -> int:
+    """Insert slots as `gather` gave them, into a table with room; how many, before the first that cannot be.
+
+    That is a slot of a row that holds nothing or is none of the first `rows`, of too wide a tag, or of an id that is
+    there already.
+    """
+    words, states = slots.words, holders.state
+    for i in range(given.shape[0]):
+        tag, row = given[i, 0], row_at(given, i)
+        if row < 0 or row >= rows or tag & tag_mask != tag or not _holds(states[row]):
+            return i
+        segment = segment_of(tag, slots.base.size)
+        slot = find(words, slots.base[segment], slots.capacity[segment], tag, given[i, 1] >> _HALF)
+        if slot >= 0:
+            return i
+        words[-1 - slot, 0], words[-1 - slot, 1] = tag, given[i, 1]
+        slots.used[segment] += 1
+        holders.slots[row] += 1
+        holders.named[row] += 1
+    return len(given)
 
 
 class Kernels(NamedTuple):
@@ -254,17 +369,14 @@ class Kernels(NamedTuple):
     decide: Callable[..., tuple[int, bool]]
     upsert: Callable[..., tuple[int, int]]
     restore: Callable[..., int]
+    demand: Callable[..., None]
+    staying: Callable[..., int]
     move: Callable[..., tuple[int, int]]
+    retire: Callable[..., tuple[int, int, int]]
+    unpin: Callable[..., int]
+    gather: Callable[..., int]
+    fill: Callable[..., int]
 
 
-for _helper in (find, _holds, _state_of, _asker_of, _first_of):
-    register_jitable(_helper)
-
-
-def _compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = njit(nogil=True, cache=True)(kernel)
-    return compiled
-
-
-PLAIN = Kernels(decide, upsert, restore, move)
-COMPILED = Kernels(_compiled(decide), _compiled(upsert), _compiled(restore), _compiled(move))
+PLAIN = Kernels(decide, upsert, restore, demand, staying, move, retire, unpin, gather, fill)
+COMPILED = Kernels(*(njit(nogil=True, cache=True)(kernel) for kernel in PLAIN))

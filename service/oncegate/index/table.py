@@ -1,62 +1,97 @@
-"""The slot table: 16 bytes an id, from a fingerprint to the row that holds it.
+"""The slot table: 16 bytes an id, from a fingerprint to the row that holds it; in segments that grow and sweep alone.
 
-A dead slot (its row was released, or its claim taken back) counts as occupied until the slots are moved, and only its
-own id takes it over before. Moving is how the table grows and how it is swept; no answer changes by it.
+A segment moves when it is full: to more slots, or over the same ones when enough of them are dead. It moves where
+it stands, for the address space up to its largest size is its own. Capacities are steps of a ladder, and each
+segment's ladder begins a little higher than the one before, so that about as many segments move at any request.
+A dead slot (its row was released, retired, or its claim taken back) counts as occupied until its segment moves, and
+only its own id takes it over before. No answer changes by a move.
 """
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from oncegate.index.kernels import NO_ROW, U32, U64, Kernels, Slots, find
+from oncegate.core.errors import Overloaded
+from oncegate.index.arrays import U32, U64, Slots
+from oncegate.index.kernels import Kernels, find, row_at, segment_of
+from oncegate.index.memory import reserve
 from oncegate.index.rows import Rows
 
-# Occupied slots, dead ones included, per capacity. Above it the chains of linear probing grow quickly.
+# Occupied slots, dead ones included, per capacity of a segment. Above it the chains of linear probing grow quickly.
 LOAD_MAX = 0.7
 # What a move leaves occupied at most, so that the next one is not soon.
-LOAD_AFTER_MOVE = 0.525
+LOAD_AFTER_MOVE = 0.6
+# From step to step of a ladder: an id moves twice on the average, and 57 % of the slots are occupied.
+GROWTH = 1.5
+# 32 GiB of address space: more ids than a shard's 2^28 rows, one a claim at least, are worth.
+SLOTS_MAX = 1 << 31
 
 
 class Table:
-    """`used`: occupied slots; `dead`: those of them that a move may drop once nothing pins their rows."""
+    """`dead`: slots that a move may leave out once nothing pins their rows."""
 
-    def __init__(self, rows: Rows, kernels: Kernels, tag_bits: int, capacity: int) -> None:
-        assert capacity & (capacity - 1) == 0, "capacities are powers of two"
+    def __init__(self, rows: Rows, kernels: Kernels, tag_bits: int, capacity: int, segments: int) -> None:
+        assert segments & (segments - 1) == 0, "the lowest bits of the tag choose the segment"
         self._rows = rows
         self._kernels = kernels
         self.tag_mask = np.uint64((1 << tag_bits) - 1)
-        self.slots = _empty(capacity)
-        self.used = 0
+        whole = reserve({"words": (np.uint64, 2)}, SLOTS_MAX)["words"]
+        self._slots_max = len(whole) // segments
+        self._first = max(2.0, capacity / segments)
+        self._steps = [0] * segments
+        capacities = [self._capacity_at(segment, 0) for segment in range(segments)]
+        base = np.arange(segments, dtype=np.int64) * self._slots_max
+        self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
         self.dead = 0
+        self.moves = 0
 
     @property
     def capacity(self) -> int:
-        return len(self.slots.row)
+        return int(self.slots.capacity.sum())
 
-    def has_room(self, ids: int) -> bool:
-        return self.used + ids <= LOAD_MAX * self.capacity
+    @property
+    def size_bytes(self) -> int:
+        return 16 * self.capacity
+
+    @property
+    def used(self) -> int:
+        """Occupied slots, dead ones included."""
+        return int(self.slots.used.sum())
 
     def make_room(self, ids: int) -> None:
-        """Move, to twice the size as often as it takes; not at all when there is room for `ids` more."""
-        while not self.has_room(ids):
-            capacity = self.capacity
-            while self.used - self.dead + ids > LOAD_AFTER_MOVE * capacity:
-                capacity *= 2
-            before = (self.capacity, self.used)
-            self._move(capacity)
-            # Everything dead is pinned by changes that may yet be taken back: then only size helps.
-            if (self.capacity, self.used) == before:
-                self._move(2 * capacity)
+        """Move the segments that would be too full if each got its share of `ids` more."""
+        share = -(-ids // len(self._steps))
+        crowded = self.slots.used + share > LOAD_MAX * self.slots.capacity
+        for segment in np.flatnonzero(crowded).tolist():
+            self._make_room(segment, share)
+
+    def make_room_for(self, given: Sequence[U64]) -> None:
+        """Move the segments that would be too full with these ids, arrays of shape (n, 2).
+
+        Raises Overloaded, with no effect on any answer: a segment is as large as segments get.
+        """
+        more = np.zeros(len(self._steps), np.int64)
+        for ids in given:
+            self._kernels.demand(ids, self.tag_mask, more)
+        crowded = self.slots.used + more > LOAD_MAX * self.slots.capacity
+        for segment in np.flatnonzero(crowded).tolist():
+            self._make_room(segment, int(more[segment]))
 
     def sweep(self) -> None:
         """Drop every dead slot that nothing pins."""
         if self.dead:
-            self._move(self.capacity)
+            for segment, capacity in enumerate(self.slots.capacity.tolist()):
+                self._move(segment, capacity)
 
     def put(self, ids: U64, row: int) -> tuple[U32, int]:
-        """Let the slots of `ids`, shape (n, 2), name `row`; what each named before, and how many ids were absent."""
-        assert self.has_room(len(ids)), "room is made before"
+        """Let the slots of `ids`, shape (n, 2), name `row`; what each named before, and how many ids were absent.
+
+        Room is made before, by `make_room_for`.
+        """
         previous = np.empty(len(ids), np.uint32)
         new, revived = self._kernels.upsert(self.slots, self._rows.holders, ids, self.tag_mask, row, previous)
-        self.used, self.dead = self.used + int(new), self.dead - int(revived)
+        self.dead -= int(revived)
         return previous, int(new) + int(revived)
 
     def put_back(self, ids: U64, row: int, previous: U32, was_absent: int) -> None:
@@ -66,19 +101,33 @@ class Table:
 
     def row_of(self, fingerprint: U64) -> int | None:
         """The row that the slot of one id names, dead or alive."""
-        tag, place = fingerprint[0] & self.tag_mask, np.uint32(fingerprint[1] & np.uint64(0xFFFF_FFFF))
-        slot = find(self.slots, tag, place)
-        return int(self.slots.row[slot]) if slot >= 0 else None
+        tag, place = fingerprint[0] & self.tag_mask, fingerprint[1] & np.uint64(0xFFFF_FFFF)
+        segment, slots = segment_of(tag, len(self._steps)), self.slots
+        slot = find(slots.words, slots.base[segment], slots.capacity[segment], tag, place)
+        return int(row_at(slots.words, slot)) if slot >= 0 else None
 
-    def _move(self, capacity: int) -> None:
-        new = _empty(capacity)
-        used, dead = self._kernels.move(self.slots, new, self._rows.holders)
-        self.slots, self.used, self.dead = new, int(used), int(dead)
+    def _capacity_at(self, segment: int, step: int) -> int:
+        slots: float = self._first * GROWTH ** (step + segment / len(self._steps))
+        return math.ceil(slots)
 
+    def _make_room(self, segment: int, more: int) -> None:
+        """To where `more` slots and those that a move keeps leave enough of the segment empty."""
+        used = int(self.slots.used[segment])
+        kept = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self.dead else used
+        step = self._steps[segment]
+        while kept + more > LOAD_AFTER_MOVE * self._capacity_at(segment, step):
+            step += 1
+        capacity = self._capacity_at(segment, step)
+        if capacity > self._slots_max:
+            raise Overloaded(f"an index of {self._slots_max * len(self._steps)} slots is full; nothing was written")
+        self._steps[segment] = step
+        self._move(segment, capacity)
 
-def _empty(capacity: int) -> Slots:
-    return Slots(
-        np.zeros(capacity, np.uint64),
-        np.zeros(capacity, np.uint32),
-        np.full(capacity, NO_ROW, np.uint32),
-    )
+    def _move(self, segment: int, capacity: int) -> None:
+        used, sweeping = int(self.slots.used[segment]), self.dead > 0
+        hand, freed = np.empty((used + 1, 2), np.uint64), np.empty(used if sweeping else 0, np.uint32)
+        holders = self._rows.holders
+        free, dropped = self._kernels.move(self.slots, segment, capacity, holders, sweeping, hand, freed)
+        self._rows.give_back(freed[:free])
+        self.dead -= int(dropped)
+        self.moves += 1

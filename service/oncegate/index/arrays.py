@@ -1,0 +1,73 @@
+"""The arrays that the kernels read and write, bundled as they take them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.decisions import ClaimState
+
+U8 = NDArray[np.uint8]
+U32 = NDArray[np.uint32]
+U64 = NDArray[np.uint64]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+
+NO_ROW = 0xFFFF_FFFF
+SAME_INDEX = 250
+# A row's state is its claim's, or this: its ids were taken by an owner, who has no claim to settle.
+TAKEN = len(ClaimState)
+
+
+class Slots(NamedTuple):
+    """`words`, shape (n, 2), a slot each: the tag; the place's 32 bits above the row + 1, which is 0 where it is empty.
+
+    Per segment: its first slot, how many it has, and how many are occupied, dead ones included.
+    """
+
+    words: U64
+    base: I64
+    capacity: I64
+    used: I64
+
+
+class Holders(NamedTuple):
+    """What the loops need of the rows. `named` is what the claim still holds, `slots` the slots that name the row,
+    dead ones too; `pins` counts the changes that may still be taken back; `kept`: its claim can still be named."""
+
+    token: U64
+    call: U32
+    state: U8
+    takeover: U8
+    lease_until_ms: I64
+    position: I64
+    named: I32
+    slots: I32
+    pins: I32
+    kept: U8
+
+
+class Question(NamedTuple):
+    """Who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`."""
+
+    token_0: np.uint64
+    token_1: np.uint64
+    call: int
+    known: bool
+    now_ms: int
+    tag_mask: np.uint64
+
+
+class Rules(NamedTuple):
+    """`actions` at state × 4 + asker; `verdicts`: the wire byte of each action, flags of the row not yet added."""
+
+    actions: U8
+    verdicts: U8
+
+
+class Answers(NamedTuple):
+    """One element an id; filled in by `decide`."""
+
+    actions: U8
+    verdicts: U8
+    numbers: U32

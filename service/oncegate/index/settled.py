@@ -1,0 +1,64 @@
+"""Which rows' ids were done or taken when: what retires is found without looking at all rows."""
+
+from array import array
+from bisect import bisect_left, insort
+
+import numpy as np
+
+from oncegate.index.arrays import TAKEN, U32
+from oncegate.index.rows import DONE, Rows
+
+# A bucket of 2^13 ms: some eight seconds of rows are looked at to find the oldest.
+_BUCKET_BITS = 13
+
+
+class Settled:
+    """Rows by time on the ledger's clock. What has changed since it was added is still listed: whoever looks checks."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._buckets: dict[int, array[int]] = {}
+        self._order: list[int] = []
+
+    def add(self, row: int) -> None:
+        """A row that is done or taken, since its `wall_ms`."""
+        self._bucket(int(self._rows.wall_ms[row]) >> _BUCKET_BITS).append(row)
+
+    def add_all(self, rows: U32) -> None:
+        """The same for many."""
+        buckets = self._rows.wall_ms[rows] >> _BUCKET_BITS
+        for bucket in np.unique(buckets).tolist():
+            self._bucket(bucket).frombytes(rows[buckets == bucket].tobytes())
+
+    def take_before(self, wall_ms: int) -> U32:
+        """All rows that may have been added with an earlier time; only such are struck off the list."""
+        last = wall_ms >> _BUCKET_BITS
+        whole = bisect_left(self._order, last)
+        found = [np.frombuffer(self._buckets.pop(bucket), np.uint32) for bucket in self._order[:whole]]
+        del self._order[:whole]
+        if last in self._buckets:
+            found.append(np.array(self._buckets[last], np.uint32))
+        return np.concatenate([np.empty(0, np.uint32), *found])
+
+    def oldest_wall_ms(self) -> int | None:
+        """When the ids were done or taken that will retire first; None when there are none."""
+        rows, holders, place = self._rows, self._rows.holders, 0
+        while place < len(self._order):
+            bucket = self._order[place]
+            listed = np.array(self._buckets[bucket], np.uint32)
+            listed = listed[(holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)]
+            listed = listed[rows.wall_ms[listed] >> _BUCKET_BITS == bucket]
+            times = rows.wall_ms[listed[holders.named[listed] > 0]]
+            if len(times):
+                return int(times.min())
+            if len(listed):
+                place += 1
+            else:
+                del self._order[place], self._buckets[bucket]
+        return None
+
+    def _bucket(self, bucket: int) -> "array[int]":
+        if bucket not in self._buckets:
+            self._buckets[bucket] = array("I")
+            insort(self._order, bucket)
+        return self._buckets[bucket]
