@@ -13,7 +13,7 @@ from tests.model.gateway import ClaimReply, SettleReply
 
 @dataclass(frozen=True)
 class Request:
-    """A claim (verb None) of `ids`, or a settling of `claim`."""
+    """What is asked about `ids` (verb None: by `way`, claim, produce or take), or a settling of `claim`."""
 
     name: str
     token: bytes
@@ -22,10 +22,11 @@ class Request:
     ids: tuple[int, ...] = ()
     lease_ms: int = 0
     claim: bytes = b""
+    way: str = "claim"
 
     def __str__(self) -> str:
         if self.verb is None:
-            return f"{self.name} claim#{self.call}{self.ids}"
+            return f"{self.name} {self.way}#{self.call}{self.ids}"
         return f"{self.name} {self.verb.name} {self.claim.hex()[:4]}"
 
 
@@ -79,10 +80,11 @@ class Attempt:
         if self.granted and rng.random() < 0.3:
             return self._settling(Verb.RENEW, rng.choice(list(self.granted.values())))
         needed = tuple(i for i in self.wanted if i not in self.done and i not in self.granted)
-        if needed and not self.failed:
-            self.call += 1
-            return Request(self.name, self.token, None, self.call, needed, self.lease_ms)
-        return None
+        return self._ask(needed, rng) if needed and not self.failed else None
+
+    def _ask(self, needed: tuple[int, ...], rng: random.Random) -> Request:
+        self.call += 1
+        return Request(self.name, self.token, None, self.call, needed, self.lease_ms)
 
     def _ids_of(self, claim: bytes) -> set[int]:
         return {i for i, holder in self.granted.items() if holder == claim}
@@ -118,7 +120,7 @@ class Attempt:
         if isinstance(reply, OncegateError):
             self.alive = False
         elif isinstance(reply, ClaimReply):
-            self._take_verdicts(reply)
+            self._take_verdicts(request, reply)
         elif request.verb is Verb.COMPLETE:
             ids = self._ids_of(request.claim)
             if reply.taken_over == 0:
@@ -126,7 +128,7 @@ class Attempt:
             for i in ids:
                 del self.granted[i]
 
-    def _take_verdicts(self, reply: ClaimReply) -> None:
+    def _take_verdicts(self, request: Request, reply: ClaimReply) -> None:
         for i, row in reply.verdicts.items():
             if row.verdict is Verdict.DUPLICATE:
                 self.done.add(i)

@@ -1,13 +1,35 @@
-"""Random walks over all that can happen to a free id's messages: `python -m tests.model.claims SECONDS [SEED]`."""
+"""Random walks over all that can happen to a free id's messages: `python -m tests.model.claims SECONDS [SEED]`.
+
+First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement.
+"""
 
 import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from oncegate.index.claims import Widths
 from tests.model.gateway import Broken
-from tests.model.world import Setup, World
+from tests.model.mixed import walks as mixed
+from tests.model.world import Setup
+
+
+class World(Protocol):
+    trace: list[str]
+
+    def run(self) -> None:
+        """One walk; raises Broken."""
+
+
+class Walked(Protocol):
+    """A setup, of either walk."""
+
+    @property
+    def steps(self) -> int: ...
+
+    def world(self, seed: int) -> World: ...
+
 
 SETUPS = {
     "default": Setup(),
@@ -30,7 +52,7 @@ class Outcome:
 
     def __str__(self) -> str:
         told = ", ".join(f"{name} broken in {count}" for name, count in sorted(self.broken.items()))
-        return f"{self.walks} walks, {self.steps} steps: {told or 'P1-P6 and LOSS hold'}"
+        return f"{self.walks} walks, {self.steps} steps: {told or 'every property holds'}"
 
     def explain(self) -> str:
         return "\n".join(
@@ -39,9 +61,9 @@ class Outcome:
         )
 
 
-def walk(setup: Setup, seed: int, outcome: Outcome) -> bool:
+def walk(setup: Walked, seed: int, outcome: Outcome) -> bool:
     """One walk; True when every property held."""
-    world = World(setup, seed)
+    world = setup.world(seed)
     outcome.walks += 1
     outcome.steps += setup.steps
     try:
@@ -55,7 +77,7 @@ def walk(setup: Setup, seed: int, outcome: Outcome) -> bool:
     return True
 
 
-def walk_for(setup: Setup, seconds: float, first_seed: int) -> Outcome:
+def walk_for(setup: Walked, seconds: float, first_seed: int) -> Outcome:
     outcome, end, seed = Outcome(), time.monotonic() + seconds, first_seed
     while time.monotonic() < end:
         walk(setup, seed, outcome)
@@ -66,8 +88,9 @@ def walk_for(setup: Setup, seconds: float, first_seed: int) -> Outcome:
 def main() -> int:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
     failed = False
-    for name, setup in SETUPS.items():
-        outcome = walk_for(setup, seconds / len(SETUPS), seed)
+    setups: dict[str, Walked] = {**SETUPS, **mixed.SETUPS}
+    for name, setup in setups.items():
+        outcome = walk_for(setup, seconds / len(setups), seed)
         print(f"{name}, from seed {seed}: {outcome}", flush=True)
         print(outcome.explain(), end="", flush=True)
         failed = failed or bool(outcome.broken)

@@ -12,7 +12,8 @@ import numpy as np
 
 from oncegate.core import decisions
 from oncegate.core.decisions import Effect, Verb
-from oncegate.core.entries import Claimed, Completed, Entry, Released, decode, encode
+from oncegate.core.encoding import decode, encode
+from oncegate.core.entries import Claimed, Completed, Entry, Released
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import BY_BYTE, VerdictRow
 from oncegate.index.claims import SAME_INDEX, ClaimIndex, Widths

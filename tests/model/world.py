@@ -46,6 +46,9 @@ class Setup:
     full: float = 0.05
     steps: int = 70
 
+    def world(self, seed: int) -> "World":
+        return World(self, seed)
+
 
 @dataclass
 class Truth:

@@ -11,16 +11,20 @@ from oncegate.index.topics import SavedTopics, TopicIndex
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
 PIECE_BYTES = 16 << 20
+# The namespace's settings, and the ledger's clock at its last retirements.
+SavedSettings = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "settings", "end"
 
 
-def save(claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, settings: NamespaceSet) -> Iterator[Saved]:
+def save(
+    claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, settings: NamespaceSet, buckets: tuple[int, ...]
+) -> Iterator[Saved]:
     """Everything that is known, what waits for the ledger included; `part` counts the pieces that still come."""
     for name, data in claims.save():
         yield from _pieces(_CLAIMS + name, data)
     yield from _pieces(_BATCHES, msgspec.msgpack.encode(batches.save()))
     yield from _pieces(_TOPICS, msgspec.msgpack.encode(topics.save()))
-    yield from _pieces(_SETTINGS, msgspec.msgpack.encode(settings))
+    yield from _pieces(_SETTINGS, msgspec.msgpack.encode((settings, buckets)))
     yield Saved(_END, 0, b"")
 
 
@@ -38,8 +42,8 @@ class Loading:
         self._whole: dict[str, bytes] = {}
         self._begun: list[Saved] = []
 
-    def take(self, piece: Saved) -> NamespaceSet | None:
-        """One piece; the settings once everything is there and loaded."""
+    def take(self, piece: Saved) -> SavedSettings | None:
+        """One piece; the settings and buckets once everything is there and loaded."""
         if piece.what == _END:
             return self._load()
         if self._begun and (self._begun[-1].what, self._begun[-1].part) != (piece.what, piece.part + 1):
@@ -50,14 +54,14 @@ class Loading:
             self._begun = []
         return None
 
-    def _load(self) -> NamespaceSet:
+    def _load(self) -> SavedSettings:
         try:
             claims = {
                 name.removeprefix(_CLAIMS): data for name, data in self._whole.items() if name.startswith(_CLAIMS)
             }
             self._batches.load(msgspec.msgpack.decode(self._whole[_BATCHES], type=SavedBatches))
             self._topics.load(msgspec.msgpack.decode(self._whole[_TOPICS], type=SavedTopics))
-            settings = msgspec.msgpack.decode(self._whole[_SETTINGS], type=NamespaceSet)
+            settings: SavedSettings = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SavedSettings)
         except (KeyError, msgspec.MsgspecError) as error:
             raise ValueError(f"the saved index cannot be read: {error}") from error
         self._claims.load(claims)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from oncegate.core.encoding import decode
-from oncegate.core.entries import Entry, NamespaceSet, Opened, Saved
+from oncegate.core.entries import Entry, NamespaceSet, Opened, Retired, Saved
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.marks import Marks
 from oncegate.engine.saving import Loading, save
@@ -14,10 +14,15 @@ from oncegate.index.topics import TopicIndex
 from oncegate.ports import Ledger
 
 Undo = Callable[[], None]
+# Ids retire by buckets of a 24th of the horizon: at most 8 % of it late, and each bucket is one short entry.
+BUCKETS_PER_HORIZON = 24
 
 
 class ShardIndex:
-    """Everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through."""
+    """Everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
+
+    buckets: the ledger's clock at the last retirements, oldest first, as many as the horizon has.
+    """
 
     def __init__(self, claims: ClaimIndex | None = None) -> None:
         self.claims = claims if claims is not None else ClaimIndex()
@@ -25,6 +30,7 @@ class ShardIndex:
         self.topics = TopicIndex()
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
+        self.buckets: tuple[int, ...] = ()
         self._loading = Loading(self.claims, self.batches, self.topics)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
@@ -47,7 +53,7 @@ class ShardIndex:
 
     def save(self) -> Iterator[Saved]:
         """Everything, as entries that replace all those so far."""
-        return save(self.claims, self.batches, self.topics, self.settings)
+        return save(self.claims, self.batches, self.topics, self.settings, self.buckets)
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Take in, for good, what is no claim's alone; the claims have seen it already."""
@@ -55,17 +61,21 @@ class ShardIndex:
         self.batches.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, Saved):
-            self.settings = self._loading.take(entry) or self.settings
+            self.settings, self.buckets = self._loading.take(entry) or (self.settings, self.buckets)
 
     def _set(self, position: int, entry: Entry) -> Undo | None:
-        """The namespace's own settings."""
-        if not isinstance(entry, NamespaceSet):
+        """The namespace's own settings; buckets of another length add up to nothing."""
+        if not isinstance(entry, NamespaceSet | Retired):
             return None
-        before = self.settings, self.settings_position
-        self.settings, self.settings_position = entry, position
+        before = self.settings, self.settings_position, self.buckets
+        if isinstance(entry, Retired):
+            self.buckets = (*self.buckets, entry.wall_ms)[-BUCKETS_PER_HORIZON:]
+        else:
+            self.buckets = self.buckets if entry.horizon_ms == self.settings.horizon_ms else ()
+            self.settings, self.settings_position = entry, position
 
         def undo() -> None:
-            self.settings, self.settings_position = before
+            self.settings, self.settings_position, self.buckets = before
 
         return undo
 

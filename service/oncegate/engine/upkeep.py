@@ -4,17 +4,16 @@ from oncegate.core.encoding import encode
 from oncegate.core.entries import Retired, Trimmed
 from oncegate.engine.journal import Journal
 from oncegate.engine.stages import Stages
+from oncegate.engine.state import BUCKETS_PER_HORIZON
 from oncegate.index.topics import Partition, Topic
 from oncegate.ports import TrimRanges
 
-# Ids retire by buckets of a 24th of the horizon: at most 4 % of it late, and each retirement is one short entry.
-BUCKETS_PER_HORIZON = 24
 BUCKET_MS_MIN = 1_000
 
 
 def bucket_ms(horizon_ms: int) -> int:
-    """How long the ids are collected that retire together."""
-    return max(BUCKET_MS_MIN, horizon_ms // BUCKETS_PER_HORIZON)
+    """How long the ids are collected that retire together: rounded up, for all of them are the horizon at least."""
+    return max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON))
 
 
 class Upkeep:
@@ -36,22 +35,22 @@ class Upkeep:
             self.collect()
 
     def retire(self) -> None:
-        """Forget the oldest bucket of done and taken ids, if it lies behind the horizon.
+        """One bucket later: forget what was done or taken before the entry that said so a horizon of buckets ago.
 
-        The ledger's clock tells how old ids are; at most one bucket goes per bucket length of monotonic time, so that
-        a wall clock set forward cannot make a gateway forget what may still be retried.
+        Buckets are told apart by these entries and last as long in monotonic time, so no wall clock that is set, and
+        no restart, makes a gateway forget what may still be retried. Time in which it did not run does not count.
         """
-        journal = self._journal
-        horizon_ms, oldest_ms = journal.index.settings.horizon_ms, journal.index.claims.oldest_wall_ms
-        if not horizon_ms or oldest_ms is None:
+        journal, index, now_ms = self._journal, self._journal.index, self._journal.clock.monotonic_ms()
+        horizon_ms = index.settings.horizon_ms
+        if not horizon_ms or now_ms - self._retired_ms < bucket_ms(horizon_ms) or index.claims.oldest_wall_ms is None:
             return
-        length_ms, now_ms = bucket_ms(horizon_ms), journal.clock.monotonic_ms()
-        before_ms = (oldest_ms // length_ms + 1) * length_ms
-        if now_ms - self._retired_ms < length_ms or before_ms + horizon_ms > journal.wall_ms():
-            return
-        self._retired_ms, self._something_went = now_ms, True
-        journal.record([Retired(before_ms, journal.wall_ms())])
-        journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
+        self._retired_ms = now_ms
+        before_ms = index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0
+        # Later than all before it, though the wall clock may stand behind the ledger's.
+        journal.record([Retired(before_ms, journal.wall_ms() + 1)])
+        if before_ms:
+            self._something_went = True
+            journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
 
     def trim(self) -> None:
         """Let go of rows that a topic's retention no longer keeps, of a bounded number of partitions."""
@@ -74,12 +73,13 @@ class Upkeep:
         """
         journal = self._journal
         wanted = max(journal.limits.collect_bytes, 2 * self._saved_bytes)
-        if not self._something_went or journal.size_bytes < wanted:
+        if not self._something_went or journal.size_bytes < wanted or journal.committer.collecting:
             return
         self._something_went = False
-        journal.committer.collect(self._save)
+        journal.committer.collect(self.save)
 
-    def _save(self) -> list[bytes]:
+    def save(self) -> list[bytes]:
+        """The index as entries' bytes, for `Committer.collect`."""
         bodies = [encode(entry) for entry in self._journal.index.save()]
         self._saved_bytes, self._journal.size_bytes = sum(map(len, bodies)), 0
         self._journal.observer.event("collecting", namespace=self._journal.namespace, size_bytes=self._saved_bytes)

@@ -6,12 +6,12 @@ is durable (`flush`), refused (`refuse`) or lost with the process (`crash`). Cal
 
 import types
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from oncegate.core.encoding import decode, encode
 from oncegate.core.entries import Entry, NamespaceSet, TopicCreated
-from oncegate.core.errors import LedgerFull, OncegateError
+from oncegate.core.errors import LedgerFull
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
@@ -23,6 +23,7 @@ from oncegate.index.topics import TopicIndex
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.batches.rows import Item, unpack
+from tests.model.held import Call, HeldCommitter
 
 LIMITS = Limits()
 PARTITIONS = 2
@@ -56,68 +57,6 @@ class BatchShard:
         recent = {key: names for key, names in batches._recent.items() if names}
         numbers = (batches.stage_bytes, batches.suppressed_rows)
         return batches.committed, batches.stages, numbers, recent, self.topics._topics
-
-
-@types.coroutine
-def _until(position: int) -> Generator[int, None, None]:
-    yield position
-
-
-class HeldCommitter:
-    """Stands where the committer stands; what it took becomes durable only when the walk says so."""
-
-    def __init__(self, durable_position: int) -> None:
-        self.durable_position = durable_position
-        self.next_position = durable_position + 1
-        self.pending: list[tuple[list[bytes], list[OutputChange], Callable[[], None]]] = []
-
-    open = True
-
-    def check(self) -> None:
-        """Always open: a full ledger has its own tests."""
-
-    def submit(
-        self, entries: Sequence[bytes], outputs: Sequence[OutputChange], undo: Callable[[], None], settle: object
-    ) -> int:
-        self.pending.append((list(entries), list(outputs), undo))
-        self.next_position += len(entries)
-        return self.next_position - 1
-
-    async def durable(self, position: int) -> None:
-        if position > self.durable_position:
-            await _until(position)
-
-    async def all_durable(self) -> None:
-        await self.durable(self.next_position - 1)
-
-
-class Call:
-    """One request under way. `reply` is None until it was said, and for ever when the process died first."""
-
-    def __init__(self, steps: Coroutine[Any, Any, Any]) -> None:
-        self._steps = steps
-        self.ended = False
-        self.reply: object | None = None
-        self.rests_on = 0
-        self._step(lambda: steps.send(None))
-
-    def _step(self, step: Callable[[], int]) -> None:
-        try:
-            self.rests_on = step()
-        except StopIteration as said:
-            self.reply, self.ended = said.value, True
-        except OncegateError as refused:
-            self.reply, self.ended = refused, True
-
-    def go_on(self) -> None:
-        self._step(lambda: self._steps.send(None))
-
-    def fail(self, error: OncegateError) -> None:
-        self._step(lambda: self._steps.throw(error))
-
-    def die(self) -> None:
-        self._steps.close()
-        self.ended = True
 
 
 class Gateway:
@@ -163,11 +102,11 @@ class Gateway:
     def flush(self) -> None:
         """The append returned: everything taken so far is durable, and said."""
         pending, self.committer.pending = self.committer.pending, []
-        for entries, outputs, _ in pending:
-            for body in entries:
+        for change in pending:
+            for body in change.entries:
                 self.entries.append(body)
                 self.replayed.apply(len(self.entries), decode(body), 0)
-            for output in outputs:
+            for output in change.outputs:
                 self._write(output)
         self.committer.durable_position = len(self.entries)
         self._compare("a flush")
@@ -181,8 +120,8 @@ class Gateway:
 
     def refuse(self) -> None:
         """The ledger wrote nothing and said so: the index goes back, newest first, and the callers are told."""
-        for _, _, undo in reversed(self.committer.pending):
-            undo()
+        for change in reversed(self.committer.pending):
+            change.undo()
         self.committer.pending = []
         self.committer.next_position = len(self.entries) + 1
         self._compare("an undo")

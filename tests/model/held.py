@@ -1,0 +1,85 @@
+"""A committer that a walk holds, and calls driven by hand: what they rest on is durable when the walk says so."""
+
+import types
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oncegate.core.errors import OncegateError
+from oncegate.ports import OutputChange
+
+
+@types.coroutine
+def _until(position: int) -> Generator[int, None, None]:
+    yield position
+
+
+@dataclass
+class Change:
+    """What one decision wrote, as the committer's own."""
+
+    entries: list[bytes]
+    outputs: list[OutputChange]
+    undo: Callable[[], None]
+    settle: Callable[[], None]
+
+
+class HeldCommitter:
+    """Stands where the committer stands; what it took becomes durable only when the walk says so."""
+
+    def __init__(self, durable_position: int) -> None:
+        self.durable_position = durable_position
+        self.next_position = durable_position + 1
+        self.pending: list[Change] = []
+
+    open = True
+
+    def check(self) -> None:
+        """Always open: a full ledger has its own tests."""
+
+    def submit(
+        self,
+        entries: Sequence[bytes],
+        outputs: Sequence[OutputChange],
+        undo: Callable[[], None],
+        settle: Callable[[], None],
+    ) -> int:
+        self.pending.append(Change(list(entries), list(outputs), undo, settle))
+        self.next_position += len(entries)
+        return self.next_position - 1
+
+    async def durable(self, position: int) -> None:
+        if position > self.durable_position:
+            await _until(position)
+
+    async def all_durable(self) -> None:
+        await self.durable(self.next_position - 1)
+
+
+class Call:
+    """One request under way. `reply` is None until it was said, and for ever when the process died first."""
+
+    def __init__(self, steps: Coroutine[Any, Any, Any]) -> None:
+        self._steps = steps
+        self.ended = False
+        self.reply: object | None = None
+        self.rests_on = 0
+        self._step(lambda: steps.send(None))
+
+    def _step(self, step: Callable[[], int]) -> None:
+        try:
+            self.rests_on = step()
+        except StopIteration as said:
+            self.reply, self.ended = said.value, True
+        except OncegateError as refused:
+            self.reply, self.ended = refused, True
+
+    def go_on(self) -> None:
+        self._step(lambda: self._steps.send(None))
+
+    def fail(self, error: OncegateError) -> None:
+        self._step(lambda: self._steps.throw(error))
+
+    def die(self) -> None:
+        self._steps.close()
+        self.ended = True

@@ -1,0 +1,215 @@
+"""The gateway of the mixed walk: every shipped use case of free ids over the shipped index, tables and upkeep.
+
+No rule stands here. The ledger is a list of bytes, and an append returns when the walk says so: what a call rests on is
+durable (`flush`), refused (`refuse`) or lost with the process (`crash`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from oncegate.core.decisions import IdState
+from oncegate.core.encoding import decode, encode
+from oncegate.core.entries import NamespaceSet, Opened, TopicCreated
+from oncegate.core.errors import LedgerFull
+from oncegate.engine.claims import Claims
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.journal import Journal
+from oncegate.engine.limits import Limits
+from oncegate.engine.marks import Marks
+from oncegate.engine.producing import Producing
+from oncegate.engine.requests import ClaimAsk, ProduceAsk, TakeAsk
+from oncegate.engine.shard import Shard
+from oncegate.engine.state import ShardIndex, rebuild
+from oncegate.engine.topics import Topics
+from oncegate.engine.upkeep import Upkeep
+from oncegate.index.claims import ClaimIndex, Widths
+from oncegate.index.fingerprints import FUNCTION
+from oncegate.ports import Mark, OutputChange, PublishRanges, Replayed, WriteRange
+from oncegate.testing import FakeClock
+from tests.model.attempt import Request
+from tests.model.gateway import Broken
+from tests.model.held import Call, HeldCommitter
+from tests.model.mixed.rows import keys_of, read, rows_of
+
+TOPIC, PARTITIONS = "topic", 2
+KEY_CHECK = bytes(16)
+LIMITS = Limits()
+COUNTS = ("takeovers", "open_claims", "ids")
+
+
+class Gateway:
+    """`published`: rows that readers can see, by id. `senders`: who sent them. `retired`: buckets that went."""
+
+    def __init__(
+        self, clock: FakeClock, random: Callable[[int], bytes], fingerprints: Any, widths: Widths, compiled: bool
+    ) -> None:
+        self._clock, self._random, self._shape = clock, random, (widths, compiled)
+        self.fingerprints = fingerprints
+        self.entries: list[bytes] = []
+        self.published: Counter[int] = Counter()
+        self.senders: set[tuple[int, str]] = set()
+        self.retired = 0
+        self._high_offsets: Counter[int] = Counter()
+        self._ranges: dict[bytes, bytes] = {}
+        self._calls: list[Call] = []
+        self._twin = self._new_index()
+
+    def begin(self, horizon_ms: int) -> None:
+        """The first entries of the ledger, and the first process on it."""
+        opened = Opened(1, FUNCTION, KEY_CHECK, self._clock.wall_ms())
+        first = (opened, NamespaceSet(horizon_ms, 1, 0), TopicCreated(TOPIC, PARTITIONS, b"", 0, 0, 0))
+        self._keep([encode(entry) for entry in first])
+        self._start()
+
+    def _new_index(self) -> ShardIndex:
+        return ShardIndex(ClaimIndex(*self._shape))
+
+    def _start(self) -> None:
+        self.index = self.replayed()
+        committer: Any = HeldCommitter(len(self.entries))
+        self.committer: HeldCommitter = committer
+        observer: Any = SimpleNamespace(event=lambda *_, **__: self._count_retired())
+        journal = Journal("model", self.index, committer, self._clock, observer, LIMITS, self._random)
+        nothing: Any = None
+        shard: Any = SimpleNamespace(committer=committer)
+        claims, producing = Claims(journal), Producing(journal, Topics(journal, nothing))
+        self._upkeep = Upkeep(journal, nothing)
+        self._verbs = {
+            name: Shard._refusing_when_durable(shard, use)
+            for name, use in (("claim", claims.claim), ("take", claims.take), ("produce", producing.produce))
+        }
+        self._settle = Shard._refusing_when_durable(shard, claims.settle)
+
+    def _count_retired(self) -> None:
+        self.retired += 1
+
+    def call(self, request: Request) -> Call:
+        """Begin what a request asks for."""
+        deadline, ids = Deadline(self._clock), self.fingerprints[list(request.ids)]
+        if request.verb is not None:
+            call = Call(self._settle(request.verb, request.claim, deadline))
+        else:
+            call = Call(self._verbs[request.way](self._ask(request, ids), deadline))
+        if not call.ended:
+            self._calls.append(call)
+        return call
+
+    def _ask(self, request: Request, ids: Any) -> Any:
+        if request.way == "claim":
+            return ClaimAsk(request.token, request.call, ids, request.lease_ms)
+        if request.way == "take":
+            return TakeAsk(request.token, ids)
+        rows, keys = rows_of(request.ids, request.name), keys_of(request.ids)
+        return ProduceAsk(TOPIC, request.token, request.call, rows, ids, keys)
+
+    def upkeep(self) -> None:
+        """What the owner's timer does."""
+        self._upkeep.retire()
+
+    def sweep(self) -> None:
+        """Sweep, and look whether anything that can be asked has changed."""
+        claims = self.index.claims
+        before = self._told(self.index)
+        claims.sweep(self._clock.monotonic_ms())
+        if self._told(self.index) != before:
+            raise Broken("SWEEP", "a sweep changed what is held")
+
+    # What becomes of an append.
+
+    def flush(self) -> None:
+        """The append returned: everything taken so far is durable, and said."""
+        pending, self.committer.pending = self.committer.pending, []
+        for change in pending:
+            self._keep(change.entries)
+            for output in change.outputs:
+                self._write(output)
+            change.settle()
+        self.committer.durable_position = len(self.entries)
+        self._compare()
+        for call in self._waiters():
+            call.go_on()
+            if not call.ended:
+                self._calls.append(call)
+
+    def _keep(self, bodies: Sequence[bytes]) -> None:
+        """Durable, and folded in by a second index that never saw anything else."""
+        for body in bodies:
+            self.entries.append(body)
+            _, settle = self._twin.apply(len(self.entries), decode(body), self._clock.monotonic_ms())
+            settle()
+
+    def _write(self, output: OutputChange) -> None:
+        if isinstance(output, WriteRange):
+            self._ranges[output.range_id] = output.data
+        elif isinstance(output, PublishRanges):
+            self._publish(output)
+
+    def _publish(self, output: PublishRanges) -> None:
+        if output.first_offset != self._high_offsets[output.partition]:
+            raise Broken("OFFSETS", f"partition {output.partition} has a hole, or an offset twice")
+        for range_id in output.range_ids:
+            for i, by in read(self._ranges.pop(range_id)):
+                self._high_offsets[output.partition] += 1
+                self.published[i] += 1
+                self.senders.add((i, by))
+                if i % PARTITIONS != output.partition:
+                    raise Broken("OFFSETS", f"{i} lies in partition {output.partition}")
+
+    def refuse(self, sweeping: bool) -> None:
+        """The ledger wrote nothing and said so: the index goes back, newest first, and the callers are told."""
+        if sweeping:
+            self.index.claims.sweep(self._clock.monotonic_ms())
+        for change in reversed(self.committer.pending):
+            change.undo()
+        self.committer.pending = []
+        self.committer.next_position = len(self.entries) + 1
+        self._compare()
+        for call in self._waiters():
+            call.fail(LedgerFull("no room"))
+
+    def crash(self) -> None:
+        """The process dies and starts again on what is durable; nobody waiting is answered."""
+        for call in self._waiters():
+            call.die()
+        self._start()
+        self._compare()
+
+    def _waiters(self) -> list[Call]:
+        calls, self._calls = self._calls, []
+        return calls
+
+    # What the checks look at.
+
+    def replayed(self) -> ShardIndex:
+        """The index that a new process has, from the ledger's bytes alone."""
+        index, marks = self._new_index(), Marks(KEY_CHECK)
+        ledger: Any = SimpleNamespace(replay=self._replay)
+        rebuild(index, ledger, marks, KEY_CHECK, self._clock.monotonic_ms())
+        return index
+
+    def _replay(self, from_position: int) -> Iterator[Replayed]:
+        for position, body in enumerate(self.entries, from_position):
+            yield Replayed(position, body, Mark(KEY_CHECK, position, bytes(8)))
+
+    def _compare(self) -> None:
+        """P3: what is durable, folded in as it came, is the index; after a start, the replay is."""
+        live, twin = self._told(self.index), self._told(self._twin)
+        if live != twin:
+            raise Broken("P3", f"index {live}, replay {twin}")
+
+    @staticmethod
+    def _told(index: ShardIndex) -> object:
+        claims = index.claims
+        topics = [(name, topic.partitions, topic.turns) for name, topic in index.topics]
+        return [getattr(claims, name) for name in COUNTS], claims.snapshot(), topics
+
+    def state(self, i: int) -> IdState:
+        """Of one id, as durable entries have it."""
+        return self._twin.claims.explain(self.fingerprints[i].tobytes(), self._clock.monotonic_ms()).state
+
+    @property
+    def takeovers(self) -> int:
+        """With what is still pending: who was granted has not been told yet."""
+        return self.index.claims.takeovers

@@ -1,0 +1,167 @@
+"""Every cell of produce and take, and of a taken id, changed to something plausible, is caught: here is by what.
+
+The model sees what breaks a promise. CELLS: it has nothing to see, and the cell's own test sees it, as it sees every
+other change. Why it has nothing to see stands beside those.
+"""
+
+import pytest
+
+from oncegate.core.decisions import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, IdState
+from oncegate.index.claims import Widths
+from tests.index.cells import check_cell
+from tests.model.claims import Outcome, walk
+from tests.model.gateway import Broken
+from tests.model.mixed.stories import STORIES
+from tests.model.mixed.walks import SETUPS
+
+WALKS_MAX = 1_500
+CELLS = "cells"
+# The asker would have to be the owner: 16 random bytes against a hash of its name.
+NO_OWNER = CELLS
+# The (token, call) is a claim's, and asks with another digest: TOKEN_REUSED, before any cell.
+OTHER_DIGEST = CELLS
+# Who takes has no calls that could be repeated, and is never a claim's holder.
+NO_CALLS = CELLS
+# A repeat that is told to ask again asks again in a new call, which another cell decides.
+ASKS_ANEW = CELLS
+# Somebody is told of, or turns green on, what nobody wrote: whoever hears of it first.
+UNWRITTEN = "LOSS|P4"
+
+# (cell, wrong action) -> what the first bad walk breaks, one of these; "name: property" is of a story.
+Wrong = dict[tuple[IdState, Asker, Action], str]
+WRONG_CLAIM: Wrong = {
+    (IdState.TAKEN, Asker.SAME_CLAIM, Action.GRANT_AGAIN): NO_OWNER,
+    (IdState.TAKEN, Asker.REPEAT, Action.GRANT_AGAIN): "P1",
+    (IdState.TAKEN, Asker.REPEAT, Action.BUSY): ASKS_ANEW,
+    (IdState.TAKEN, Asker.SAME_TOKEN, Action.TAKE_OVER): NO_OWNER,
+    (IdState.TAKEN, Asker.OTHER, Action.GRANT): "P1",
+    (IdState.TAKEN, Asker.OTHER, Action.TAKE_OVER): "P1",
+    (IdState.TAKEN, Asker.OTHER, Action.BUSY): "P6",
+}
+WRONG_PRODUCE: Wrong = {
+    (IdState.ABSENT, Asker.SAME_CLAIM, Action.GRANT_AGAIN): "retired: COUNT",
+    (IdState.ABSENT, Asker.SAME_CLAIM, Action.BUSY): ASKS_ANEW,
+    (IdState.ABSENT, Asker.REPEAT, Action.GRANT_AGAIN): "released: O1",
+    (IdState.ABSENT, Asker.REPEAT, Action.DUPLICATE): "released: LOSS",
+    (IdState.ABSENT, Asker.REPEAT, Action.BUSY): ASKS_ANEW,
+    (IdState.ABSENT, Asker.SAME_TOKEN, Action.GRANT_AGAIN): "O1",
+    (IdState.ABSENT, Asker.SAME_TOKEN, Action.DUPLICATE): UNWRITTEN,
+    (IdState.ABSENT, Asker.OTHER, Action.GRANT_AGAIN): "O1",
+    (IdState.ABSENT, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.ABSENT, Asker.OTHER, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_LIVE, Asker.SAME_CLAIM, Action.GRANT): OTHER_DIGEST,
+    (IdState.CLAIMED_LIVE, Asker.REPEAT, Action.TAKE_OVER): "P2",
+    (IdState.CLAIMED_LIVE, Asker.REPEAT, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN, Action.GRANT): "P2",
+    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.GRANT): "P2",
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.TAKE_OVER): "P2",
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM, Action.GRANT): OTHER_DIGEST,
+    (IdState.CLAIMED_OVER, Asker.REPEAT, Action.GRANT): "expired: P5",
+    (IdState.CLAIMED_OVER, Asker.REPEAT, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN, Action.GRANT): "own expired: P5",
+    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.GRANT): "P5",
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.GRANT_AGAIN): "O1",
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.DONE, Asker.SAME_CLAIM, Action.GRANT): "P1",
+    (IdState.DONE, Asker.REPEAT, Action.TAKE_OVER): "P1",
+    (IdState.DONE, Asker.SAME_TOKEN, Action.GRANT): "P1",
+    (IdState.DONE, Asker.SAME_TOKEN, Action.BUSY): "P6",
+    (IdState.DONE, Asker.OTHER, Action.GRANT): "P1",
+    (IdState.DONE, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.TAKEN, Asker.SAME_CLAIM, Action.GRANT): NO_OWNER,
+    (IdState.TAKEN, Asker.REPEAT, Action.GRANT): "P1",
+    (IdState.TAKEN, Asker.SAME_TOKEN, Action.GRANT): NO_OWNER,
+    (IdState.TAKEN, Asker.OTHER, Action.GRANT): "P1",
+    (IdState.TAKEN, Asker.OTHER, Action.BUSY): "P6",
+}
+WRONG_TAKE: Wrong = {
+    (IdState.ABSENT, Asker.SAME_CLAIM, Action.BUSY): NO_CALLS,
+    (IdState.ABSENT, Asker.REPEAT, Action.BUSY): NO_CALLS,
+    # Only a retired id's slot could still name its owner, and then a later owner may be granted it as well.
+    (IdState.ABSENT, Asker.SAME_TOKEN, Action.BUSY): CELLS,
+    (IdState.ABSENT, Asker.OTHER, Action.GRANT_AGAIN): UNWRITTEN,
+    (IdState.ABSENT, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.ABSENT, Asker.OTHER, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_LIVE, Asker.SAME_CLAIM, Action.GRANT): NO_CALLS,
+    (IdState.CLAIMED_LIVE, Asker.REPEAT, Action.GRANT): NO_CALLS,
+    (IdState.CLAIMED_LIVE, Asker.SAME_TOKEN, Action.GRANT): NO_OWNER,
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.GRANT): "P2",
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.TAKE_OVER): "P2",
+    (IdState.CLAIMED_LIVE, Asker.OTHER, Action.DUPLICATE): UNWRITTEN,
+    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM, Action.GRANT): NO_CALLS,
+    (IdState.CLAIMED_OVER, Asker.REPEAT, Action.GRANT): NO_CALLS,
+    (IdState.CLAIMED_OVER, Asker.SAME_TOKEN, Action.GRANT): NO_OWNER,
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.GRANT): "P5",
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.GRANT_AGAIN): UNWRITTEN,
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.CLAIMED_OVER, Asker.OTHER, Action.DUPLICATE): UNWRITTEN,
+    (IdState.DONE, Asker.SAME_CLAIM, Action.GRANT): NO_CALLS,
+    (IdState.DONE, Asker.REPEAT, Action.GRANT): NO_CALLS,
+    (IdState.DONE, Asker.SAME_TOKEN, Action.GRANT): NO_OWNER,
+    (IdState.DONE, Asker.OTHER, Action.GRANT): "P1",
+    (IdState.DONE, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.TAKEN, Asker.SAME_CLAIM, Action.DUPLICATE): NO_CALLS,
+    (IdState.TAKEN, Asker.REPEAT, Action.GRANT): NO_CALLS,
+    (IdState.TAKEN, Asker.SAME_TOKEN, Action.DUPLICATE): "LOSS",
+    (IdState.TAKEN, Asker.SAME_TOKEN, Action.BUSY): "LOSS",
+    (IdState.TAKEN, Asker.OTHER, Action.GRANT): "P1",
+    (IdState.TAKEN, Asker.OTHER, Action.GRANT_AGAIN): "P1",
+    (IdState.TAKEN, Asker.OTHER, Action.BUSY): "P6",
+}
+WRONG: dict[str, Wrong] = {"claim": WRONG_CLAIM, "produce": WRONG_PRODUCE, "take": WRONG_TAKE}
+TABLES = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE}
+CHANGES = [(verb, *change) for verb, wrong in WRONG.items() for change in wrong]
+
+
+def walk_on() -> set[str]:
+    """The property that the first bad walk breaks."""
+    outcome = Outcome()
+    for seed in range(1, WALKS_MAX):
+        if not walk(SETUPS["mixed, late"], seed, outcome):
+            break
+    return set(outcome.broken)
+
+
+def name_of(change: tuple[str, IdState, Asker, Action]) -> str:
+    return "-".join([change[0], *(part.name for part in change[1:])])
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=name_of)
+def test_a_wrong_cell_is_caught(change: tuple[str, IdState, Asker, Action], monkeypatch: pytest.MonkeyPatch) -> None:
+    verb, state, asker, wrong = change
+    monkeypatch.setitem(TABLES[verb], (state, asker), Cell(wrong, "wrong", "wrong"))
+    with pytest.raises(AssertionError):
+        check_cell(verb, (state, asker), Widths(), True)
+    by = WRONG[verb][state, asker, wrong]
+    if ": " in by:
+        story, broken = by.split(": ")
+        with pytest.raises(Broken, match=f"^{broken}: "):
+            STORIES[story][0]()
+    elif by != CELLS:
+        assert len(walk_on() & set(by.split("|"))) == 1
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_a_story_ends_well_under_the_tables_in_force(name: str) -> None:
+    tell, answer = STORIES[name]
+    assert tell() == answer
+
+
+@pytest.mark.parametrize("verb", TABLES)
+def test_without_a_cell_nothing_starts(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cell in list(TABLES[verb]):
+        with monkeypatch.context() as patch:
+            patch.delitem(TABLES[verb], cell)
+            with pytest.raises(KeyError):
+                walk(SETUPS["mixed"], 1, Outcome())
+
+
+def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one() -> None:
+    assert {change[:2] for change in WRONG_PRODUCE} == set(PRODUCE)
+    assert {change[:2] for change in WRONG_TAKE} == set(TAKE)
+    assert {change[:2] for change in WRONG_CLAIM} == {(IdState.TAKEN, asker) for asker in Asker}
+    for verb, wrong in WRONG.items():
+        assert all(TABLES[verb][state, asker].action != action for state, asker, action in wrong)

@@ -1,0 +1,154 @@
+"""What the outside knows of ids and claims, from answers alone, and the properties that each answer must keep.
+
+P1    what was done or taken is granted to nobody else;  H1  the same, until it is older than the horizon
+P2    nobody is granted what a live claim holds
+P6    nobody is stopped without cause
+LOSS  nobody is told DUPLICATE of what nobody wrote; what an owner took is never refused to it
+O1    what a produce was told is there is there;  COUNT  an answer tells how many ids it settled, and rows it wrote
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from oncegate.core.decisions import Verb
+from oncegate.core.errors import OncegateError, ReleasedClaim, UnknownClaim
+from oncegate.core.verdicts import Verdict
+from oncegate.engine.requests import ProduceAnswer, SettleAnswer
+from tests.model.attempt import Request
+from tests.model.gateway import Broken, ClaimReply
+from tests.model.held import Call
+
+
+@dataclass
+class Said:
+    """A request, when it was decided, and what came of it. `alone`: nothing else was pending when it was decided."""
+
+    seq: int
+    began_ms: int
+    request: Request
+    call: Call
+    alone: bool
+    reply: object = None
+
+
+@dataclass
+class Held:
+    """A claim as its answers tell it: when its lease ends, by the request that said so."""
+
+    lease_ms: int
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    done: bool = False
+    released: bool = False
+
+    def until_ms(self, seq: int) -> int:
+        """When its lease ends, as far as requests before this one have moved it."""
+        return max((end for number, end in self.ends if number < seq), default=0)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """An id that is done, or taken by `owner`; since when."""
+
+    seq: int
+    began_ms: int
+    owner: bytes | None = None
+
+
+class Truth:
+    """`again`: how often each id was granted anew, rightly, because it was older than the horizon."""
+
+    def __init__(self, horizon_ms: int, copies: Callable[[int], int], published: Callable[[int], int]) -> None:
+        self._horizon_ms = horizon_ms
+        self._copies, self._published = copies, published
+        self.claims: dict[bytes, Held] = {}
+        self.holders: dict[int, bytes] = {}
+        self.ended: dict[int, Ended] = {}
+        self.again: Counter[int] = Counter()
+
+    def hear(self, said: Said) -> None:
+        """Take an answer in, in the order of the decisions; Broken when it breaks a property."""
+        if isinstance(said.reply, OncegateError):
+            self._hear_refusal(said, said.reply)
+        elif isinstance(said.reply, SettleAnswer):
+            self._hear_settling(said, said.reply)
+        elif isinstance(said.reply, ClaimReply):
+            self._hear_verdicts(said, said.reply)
+
+    def _hear_verdicts(self, said: Said, reply: ClaimReply) -> None:
+        request = said.request
+        for i, row in reply.verdicts.items():
+            if row.may_write:
+                self._check_grant(said, i, reply.claim)
+                self._note_grant(said, i, reply.claim)
+            else:
+                self._check_refused(said, i, row.verdict)
+        if reply.claim is not None:
+            held = self.claims.setdefault(reply.claim, Held(request.lease_ms))
+            held.ends.append((said.seq, said.began_ms + held.lease_ms))
+
+    def _check_grant(self, said: Said, i: int, claim: bytes | None) -> None:
+        ended, holder, name = self.ended.get(i), self.holders.get(i), said.request.name
+        if ended is not None and ended.seq < said.seq and not self._is_own(said, ended):
+            if not self._is_old(ended, said.began_ms):
+                raise Broken("H1" if self._horizon_ms else "P1", f"{i} granted to {name}, it was another's for good")
+            self.again[i] += 1
+            del self.ended[i]
+        if holder not in (None, claim) and said.began_ms < self.claims[holder].until_ms(said.seq):
+            raise Broken("P2", f"{i} granted to {name} while a live claim holds it")
+
+    def _is_own(self, said: Said, ended: Ended) -> bool:
+        return said.request.way == "take" and ended.owner == said.request.token
+
+    def _is_old(self, ended: Ended, began_ms: int) -> bool:
+        return 0 < self._horizon_ms <= began_ms - ended.began_ms
+
+    def _note_grant(self, said: Said, i: int, claim: bytes | None) -> None:
+        if claim is not None:
+            self.holders[i] = claim
+            return
+        self.holders.pop(i, None)
+        owner = said.request.token if said.request.way == "take" else None
+        self.ended.setdefault(i, Ended(said.seq, said.began_ms, owner))
+        if owner is None and self._published(i) == 0:
+            raise Broken("O1", f"{said.request.name} was told that {i} is written, it is not there")
+
+    def _check_refused(self, said: Said, i: int, verdict: Verdict) -> None:
+        ended, name = self.ended.get(i), said.request.name
+        if ended is not None and ended.seq < said.seq and self._is_own(said, ended):
+            if not self._is_old(ended, said.began_ms):
+                raise Broken("LOSS", f"{i} was granted to {name} before, and is refused to it now")
+        elif verdict is Verdict.DUPLICATE and self._copies(i) == 0 and (ended is None or ended.owner is None):
+            raise Broken("LOSS", f"{name} was told DUPLICATE of {i}, nobody wrote it")
+
+    def _hear_settling(self, said: Said, reply: SettleAnswer) -> None:
+        held, verb = self.claims[reply.claim], said.request.verb
+        mine = [i for i, holder in self.holders.items() if holder == reply.claim]
+        is_open = not held.done and not held.released
+        if said.alone and is_open and reply.settled != len(mine):
+            raise Broken("COUNT", f"{said.request} told {reply.settled} ids, {len(mine)} are the claim's")
+        if verb is Verb.RENEW:
+            held.ends.append((said.seq, said.began_ms + held.lease_ms))
+        elif is_open:
+            held.done, held.released = verb is Verb.COMPLETE, verb is Verb.RELEASE
+            for i in mine:
+                del self.holders[i]
+                if held.done:
+                    self.ended[i] = Ended(said.seq, said.began_ms)
+
+    def _hear_refusal(self, said: Said, error: OncegateError) -> None:
+        held = self.claims.get(said.request.claim)
+        if isinstance(error, ReleasedClaim) and (held is None or not held.released):
+            raise Broken("P6", "stopped for a release that never was")
+        if isinstance(error, UnknownClaim) and said.request.claim in self.holders.values():
+            raise Broken("P6", "stopped though the claim holds ids")
+
+    def hear_rows(self, said: Said, answer: ProduceAnswer, granted: int) -> None:
+        """COUNT, of a produce."""
+        if not answer.rows == granted == sum(span.rows for span in answer.spans):
+            raise Broken("COUNT", f"{said.request}: {granted} granted, {answer.rows} rows at {answer.spans}")
+
+    def restart(self, seq: int, now_ms: int) -> None:
+        """The gateway started anew: every open claim has a full lease."""
+        for held in self.claims.values():
+            held.ends.append((seq, now_ms + held.lease_ms))

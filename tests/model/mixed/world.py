@@ -1,0 +1,366 @@
+"""One walk: claimers, producers and jobs over the same ids, a network that loses, delays and doubles, a ledger that
+refuses, a gateway that dies, and clocks that are set. Beside what `truth.py` checks of every answer:
+
+    P3    replaying the ledger gives the index, after every append, refusal and start         (gateway.py)
+    P4    an attempt is green only when all its ids are done or taken
+    P5    copies of an id beyond the first <= ids granted by takeover;  O2  none of them in the topic
+    P6    an attempt that keeps trying, alone, gets there
+    LOSS  nothing is done, and nobody green, that was never written;  O3  nothing is there that nobody sent
+    H2    what is much older than the horizon is gone, whatever the clocks were set to
+    OFFSETS  a partition has no hole, no offset twice, and no other keys' rows;  SWEEP  a sweep changes no answer
+"""
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from oncegate.core.decisions import IdState, Verb
+from oncegate.core.errors import OncegateError, Retryable
+from oncegate.core.verdicts import BY_BYTE, Flag, Verdict
+from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, SettleAnswer
+from oncegate.engine.upkeep import bucket_ms
+from oncegate.index.claims import Widths
+from oncegate.testing import FakeClock
+from tests.model.attempt import Attempt, Request
+from tests.model.gateway import Broken, ClaimReply, SettleReply
+from tests.model.mixed.actors import Actor, Job, Producer, Reply
+from tests.model.mixed.gateway import Gateway
+from tests.model.mixed.truth import Said, Truth
+from tests.model.world import IDS, LEASES_MS, _fingerprints, _Steady
+
+PASSES_MS = (200, 1_000, 2_500, 8_000)
+# Longer than any lease and its repeats, and short enough to pass within a walk.
+HORIZON_MS = 24_000
+# By an hour, by a little more than the horizon, and back.
+STEPS_MS = (3_600_000, 25_000, -10_000, -3_600_000)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """`actors`: how many of all act in a walk. `stepping`: how often a wall clock is set. `crowd`: strangers come too.
+
+    late, doubled: how often a request comes later than its client waits for, or a second time. refusing: how often a
+    claimer's sink refuses a row, so that it gives its claim back.
+    """
+
+    widths: Widths = field(default_factory=Widths)
+    compiled: bool = True
+    actors: int = 4
+    refusing: float = 0.15
+    horizon_ms: int = 0
+    stepping: float = 0.0
+    crowd: bool = False
+    late: float = 0.10
+    doubled: float = 0.10
+    steps: int = 70
+
+    def world(self, seed: int) -> "World":
+        return World(self, seed)
+
+
+class World:
+    def __init__(self, setup: Setup, seed: int) -> None:
+        self.rng, self.setup, self.clock = random.Random(seed), setup, FakeClock()
+        fingerprints = _fingerprints(self.rng)
+        self.gateway = Gateway(self.clock, self.rng.randbytes, fingerprints, setup.widths, setup.compiled)
+        self.gateway.begin(setup.horizon_ms)
+        everybody = self._all()
+        self.actors = {actor.name: actor for actor in self.rng.sample(everybody, min(setup.actors, len(everybody)))}
+        self.truth = Truth(setup.horizon_ms, self.copies, lambda i: self.gateway.published[i])
+        self.written: Counter[int] = Counter()
+        self.job_wrote: set[tuple[str, int]] = set()
+        self.trace: list[str] = []
+        self._waiting: dict[str, Said] = {}
+        self._unheard: list[Said] = []
+        self._delayed: list[Request] = []
+        self._seq = 0
+        self._crowd = len(IDS)
+
+    def _all(self) -> list[Actor]:
+        return [
+            self._attempt("A", (0, 1)),
+            self._attempt("C", (0,)),
+            self._producer("P", (0, 1, 0)),
+            self._producer("Q", (1, 0)),
+            self._producer("M", (1, 0, 1), mixing=True),
+            self._producer("N", (0, 1), mixing=True),
+            Job("J", self.rng.randbytes(16), (0, 1)),
+            Job("K", self.rng.randbytes(16), (1,)),
+        ]
+
+    def _attempt(self, name: str, wanted: tuple[int, ...]) -> Attempt:
+        return Attempt(name, self.rng.randbytes(16), wanted, self.rng.choice(LEASES_MS), self.setup.refusing)
+
+    def _producer(self, name: str, wanted: tuple[int, ...], mixing: bool = False) -> Producer:
+        return Producer(
+            name, self.rng.randbytes(16), wanted, self.rng.choice(LEASES_MS), self.setup.refusing, mixing=mixing
+        )
+
+    @property
+    def now_ms(self) -> int:
+        return self.clock.monotonic_ms()
+
+    def copies(self, i: int) -> int:
+        """Everywhere: by sinks, in the topic, and in what jobs wrote, a job's second run in place of its first."""
+        return self.written[i] + self.gateway.published[i] + sum(1 for _, j in self.job_wrote if j == i)
+
+    # Requests as the gateway meets them, and their answers in the order of the decisions.
+
+    def handle(self, request: Request) -> Said:
+        alone, self._seq = not self.gateway.committer.pending, self._seq + 1
+        said = Said(self._seq, self.now_ms, request, self.gateway.call(request), alone)
+        self._unheard.append(said)
+        self._hear()
+        return said
+
+    def _hear(self) -> None:
+        ended = [said for said in self._unheard if said.call.ended]
+        self._unheard = [said for said in self._unheard if not said.call.ended]
+        for said in ended:
+            said.reply = reply = said.call.reply
+            if isinstance(reply, ClaimAnswer | ProduceAnswer):
+                said.reply = _told(said.request, reply)
+            self.truth.hear(said)
+            if isinstance(reply, ProduceAnswer):
+                rows = said.reply.verdicts.values() if isinstance(said.reply, ClaimReply) else ()
+                self.truth.hear_rows(said, reply, sum(row.may_write for row in rows))
+
+    def _flush(self) -> None:
+        self.gateway.flush()
+        self._hear()
+
+    # The network.
+
+    def _send(self, actor: Actor, request: Request) -> None:
+        chance, setup = self.rng.random(), self.setup
+        if chance < setup.late + setup.doubled:
+            self._delayed.append(request)
+        if chance < setup.late:
+            self._note(f"{request} [delayed]")
+            return
+        said = self.handle(request)
+        self._note(f"{request} -> {_show(said.reply)}")
+        if chance < 0.9:
+            self._waiting[actor.name] = said
+        if self.rng.random() < 0.7:
+            self._end_append()
+
+    def _note(self, line: str) -> None:
+        self.trace.append(line)
+
+    # Steps.
+
+    def step(self) -> None:
+        chance, rng = self.rng.random(), self.rng
+        if chance < 0.68:
+            self._act(self.actors[rng.choice(list(self.actors))])
+        elif chance < 0.77:
+            self._pass(rng.choice(PASSES_MS) * (2 if self.setup.horizon_ms else 1))
+        elif chance < 0.80:
+            self._crash()
+        elif chance < 0.86 and self._delayed:
+            request = self._delayed.pop(rng.randrange(len(self._delayed)))
+            self._note(f"late: {request} -> {_show(self.handle(request).reply)}")
+        elif chance < 0.88:
+            self._note("sweep")
+            self.gateway.sweep()
+        elif chance < 0.92:
+            self._end_append()
+        elif chance < 0.96:
+            self._upkeep()
+        elif chance < 0.96 + self.setup.stepping:
+            self._step_wall(rng.choice(STEPS_MS))
+        elif self.setup.crowd:
+            self._come_and_go()
+        self._check()
+
+    def _act(self, actor: Actor) -> None:
+        if not actor.trying:
+            self._end_or_run_again(actor)
+            return
+        if self.rng.random() < 0.04:
+            actor.alive = False
+            self._waiting.pop(actor.name, None)
+            self._note(f"{actor.name} dies")
+            return
+        if self._reads(actor):
+            return
+        request = actor.next(self.rng, self._write)
+        if request is not None:
+            self._send(actor, request)
+        elif actor.finish():
+            self._note(f"{actor.name} green")
+            self._check_green(actor)
+
+    def _end_or_run_again(self, actor: Actor) -> None:
+        if isinstance(actor, Job) and self.rng.random() < 0.3:
+            self._note(f"{actor.name} runs again")
+            actor.run_again()
+
+    def _reads(self, actor: Actor) -> bool:
+        """Whether it still waits; an answer that came is taken, one that it gives up is sent for again."""
+        said = self._waiting.get(actor.name)
+        if said is None:
+            return False
+        if not said.call.ended and self.rng.random() < 0.9:
+            return True
+        del self._waiting[actor.name]
+        if said.call.ended and said.reply is not None and not isinstance(said.reply, Retryable):
+            actor.take(_for_client(said.reply))
+            self._note(f"{actor.name} reads {_show(said.reply)}")
+        return False
+
+    def _write(self, actor: Actor, i: int) -> None:
+        if isinstance(actor, Job):
+            self.job_wrote.add((actor.name, i))
+        else:
+            self.written[i] += 1
+        self._note(f"{actor.name} WRITES {i}")
+
+    def _pass(self, duration_ms: int) -> None:
+        """Where ids retire, the timer of the upkeep goes off once a bucket."""
+        self._note(f"{duration_ms} ms pass")
+        length_ms = bucket_ms(self.setup.horizon_ms) if self.setup.horizon_ms else duration_ms
+        for begun_ms in range(0, duration_ms, length_ms):
+            self.clock.advance(min(length_ms, duration_ms - begun_ms))
+            self._upkeep()
+
+    def _step_wall(self, step_ms: int) -> None:
+        self.clock.step_wall_ms(step_ms)
+        self._note(f"the wall clock is set by {step_ms} ms")
+
+    def _end_append(self) -> None:
+        if self.rng.random() < 0.06 and self.gateway.committer.pending:
+            self._note("the append is refused")
+            self.gateway.refuse(sweeping=self.rng.random() < 0.5)
+            self._hear()
+        else:
+            self._flush()
+
+    def _crash(self) -> None:
+        """What is pending is lost with the process; or it is durable, and only its answers are lost."""
+        if self.rng.random() < 0.5:
+            self._flush()
+        self._note("crash and replay")
+        self._waiting, self._unheard = {}, []
+        self.gateway.crash()
+        self.truth.restart(self._seq, self.now_ms)
+
+    def _upkeep(self) -> None:
+        before = self.gateway.retired
+        self.gateway.upkeep()
+        if self.gateway.retired > before:
+            self._note("a bucket retires")
+
+    def _come_and_go(self) -> None:
+        """Strangers, each with an id of its own: produced, taken, or claimed and given back."""
+        for _ in range(self.rng.randrange(1, 6)):
+            self._crowd = len(IDS) + (self._crowd + 1) % (len(self.gateway.fingerprints) - len(IDS))
+            token, way = self.rng.randbytes(16), self.rng.choice(("claim", "produce", "take"))
+            said = self.gateway.call(Request("crowd", token, None, 1, (self._crowd,), 1_000, way=way))
+            self._flush()
+            if isinstance(said.reply, ClaimAnswer) and said.reply.claim is not None:
+                self.gateway.call(Request("crowd", token, Verb.RELEASE, claim=said.reply.claim))
+        self._flush()
+
+    # The checks that follow every step.
+
+    def _check(self) -> None:
+        for i in IDS:
+            if self.copies(i) == 0 and self.gateway.state(i) is IdState.DONE:
+                raise Broken("LOSS", f"{i} is done and was never written")
+            if self.gateway.published[i] > 1 + self.truth.again[i]:
+                raise Broken("O2", f"{i} is in the topic {self.gateway.published[i]} times")
+        copies = sum(max(0, self.copies(i) - 1) for i in IDS)
+        if copies > self.gateway.takeovers + self.truth.again.total():
+            raise Broken("P5", f"{copies} copies beyond the first, {self.gateway.takeovers} takeovers")
+        for i, by in self.gateway.senders:
+            if by != "crowd" and i not in self._wanted_by(by):
+                raise Broken("O3", f"{i} of {by} is in the topic, {by} never sent it")
+
+    def _wanted_by(self, name: str) -> tuple[int, ...]:
+        return self.actors[name].wanted
+
+    def _check_green(self, actor: Actor) -> None:
+        for i in actor.wanted:
+            ended = self.truth.ended.get(i)
+            if self.copies(i) == 0 and (ended is None or ended.owner is None):
+                raise Broken("LOSS", f"{actor.name} is green, {i} was never written")
+            if not self.setup.horizon_ms and self.gateway.state(i) not in (IdState.DONE, IdState.TAKEN):
+                raise Broken("P4", f"{actor.name} is green, {i} is not done")
+
+    # At the end of a walk.
+
+    def finish(self) -> None:
+        """From here on one acts alone and nothing is lost: the first that still tries, and a new one of each kind."""
+        self._note("-- from here on one acts alone")
+        self._waiting = {}
+        self._flush()
+        trying = [actor for actor in self.actors.values() if actor.trying]
+        last = [self._attempt("D", (0, 1)), self._producer("E", (0, 1)), Job("L", self.rng.randbytes(16), (0, 1))]
+        self.rng.shuffle(last)
+        for actor in [*trying[:1], *last[:2]]:
+            self.actors[actor.name] = actor
+            self._run_alone(actor)
+        self._crash()
+        if self.setup.horizon_ms:
+            self._let_all_go()
+
+    def _run_alone(self, actor: Actor) -> None:
+        for _ in range(60):
+            if not actor.trying:
+                break
+            request = actor.next(_Steady(), self._write)
+            if request is None:
+                if actor.finish():
+                    self._check_green(actor)
+                continue
+            said = self.handle(request)
+            self._flush()
+            self._note(f"{request} -> {_show(said.reply)}")
+            if not isinstance(said.reply, Retryable):
+                actor.take(_for_client(said.reply))
+            if isinstance(said.reply, ClaimReply) and not any(row.may_write for row in said.reply.verdicts.values()):
+                self._pass(max(LEASES_MS) + 1)
+            self._check()
+        if actor.trying:
+            raise Broken("P6", f"{actor.name} never gets there")
+
+    def _let_all_go(self) -> None:
+        """When the horizon has passed in buckets, whatever the wall clock says."""
+        self._flush()
+        self._pass(2 * self.setup.horizon_ms)
+        self._flush()
+        left = {i: self.gateway.state(i) for i in range(len(self.gateway.fingerprints))}
+        old = [i for i, state in left.items() if state in (IdState.DONE, IdState.TAKEN)]
+        if old:
+            raise Broken("H2", f"{old} are still known after two horizons")
+
+    def run(self) -> None:
+        for _ in range(self.setup.steps):
+            self.step()
+        self.finish()
+
+
+def _told(request: Request, answer: ClaimAnswer | ProduceAnswer) -> ClaimReply:
+    """An answer by id; what stands earlier in the same request is left out."""
+    assert answer.verdicts is not None
+    rows = [BY_BYTE[byte] for byte in answer.verdicts.tolist()]
+    by_index = [row.verdict is Verdict.SAME and Flag.OF_CALL not in row.flags for row in rows]
+    verdicts = {i: row for i, row, again in zip(request.ids, rows, by_index, strict=True) if not again}
+    return ClaimReply(answer.claim if isinstance(answer, ClaimAnswer) else None, verdicts)
+
+
+def _for_client(reply: object) -> Reply:
+    if isinstance(reply, SettleAnswer):
+        return SettleReply(reply.settled, reply.taken_over)
+    assert isinstance(reply, ClaimReply | OncegateError)
+    return reply
+
+
+def _show(reply: object) -> str:
+    if isinstance(reply, OncegateError):
+        return type(reply).__name__
+    if isinstance(reply, SettleAnswer):
+        return f"{reply.settled} settled, {reply.taken_over} taken over"
+    return "..." if reply is None else str(reply)
