@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from oncegate.ledgers.log import backup
+from oncegate.ledgers.log import ledger as ledger_module
+from oncegate.ledgers.log.disk import BLOCK_BYTES
+from tests.faults.ledger.tools import QuietDisk, opened_at, produce, range_of
+
 
 @pytest.fixture
 def fast_folder(tmp_path: Path) -> Iterator[Path]:
@@ -14,3 +19,27 @@ def fast_folder(tmp_path: Path) -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else tmp_path) as folder:
         yield Path(folder)
+
+
+@pytest.fixture
+def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three frames of a block each."""
+    monkeypatch.setattr(ledger_module, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(ledger_module, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+async def source(data: Path) -> Path:
+    """A finished backup, with a state, rows that wait and rows that were published."""
+    async with opened_at(data, create=True) as ledger:
+        for number in range(6):
+            await ledger.append(*produce(number))
+        await ledger.collect(3, [b"state"])
+        await ledger.append([b"staged"], [range_of(50, stream="a")])
+    backup(str(data), str(data.with_name("backup")), disk=QuietDisk())
+    return data.with_name("backup")

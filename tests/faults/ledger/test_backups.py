@@ -9,21 +9,28 @@ from pathlib import Path
 
 import pytest
 
-from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerFull, NotFound
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, LedgerFull, NotFound
 from oncegate.ledgers.log import backup, open_log, restore, verify
 from oncegate.ledgers.log import ledger as ledger_module
-from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.verifying import ReadLedger
+from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import DropRanges
-from tests.faults.ledger.test_collecting import everything, names, opened_at, removed, settled
 from tests.faults.ledger.test_failing_disk import Trouble
-from tests.faults.ledger.tools import SEED, FailingDisk, QuietDisk, fill, look, produce, publish, range_of, see
-
-
-@pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(ledger_module, "SEGMENT_BYTES", 4 * BLOCK_BYTES)
-    return tmp_path / "data"
+from tests.faults.ledger.tools import (
+    SEED,
+    FailingDisk,
+    QuietDisk,
+    everything,
+    fill,
+    look,
+    names,
+    opened_at,
+    produce,
+    publish,
+    range_of,
+    removed,
+    see,
+    settled,
+)
 
 
 def copy_of(data: Path, disk: Disk | None = None) -> Path:
@@ -192,9 +199,9 @@ class Corrupting(QuietDisk):
         super().write(fd, [data], offset)
 
 
-@pytest.mark.parametrize("suffix", [".seg", ".out"])
+@pytest.mark.parametrize("suffix", [".seg", "-00000001.out", "-00000002.out", "key.tmp"])
 async def test_what_was_copied_wrongly_is_never_given_its_name(data, source, suffix) -> None:
-    with pytest.raises(LedgerDamaged):
+    with pytest.raises((LedgerDamaged, LedgerDown)):
         restore(str(source), str(data.with_name("new")), disk=Corrupting(suffix))
     assert not data.with_name("new").exists()
 
@@ -224,18 +231,6 @@ async def test_a_copy_of_a_copy_remembers_all_its_predecessors(data) -> None:
         data = data.with_name(f"d{number}")
     async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
         assert opened.predecessors == tuple(ids)
-
-
-@pytest.fixture
-async def source(data: Path) -> Path:
-    """A finished backup, with a state, rows that wait and rows that were published."""
-    async with opened_at(data, create=True) as ledger:
-        for number in range(6):
-            await ledger.append(*produce(number))
-        await ledger.collect(3, [b"state"])
-        await ledger.append([b"staged"], [range_of(50, stream="a")])
-    backup(str(data), str(data.with_name("backup")), disk=QuietDisk())
-    return data.with_name("backup")
 
 
 async def test_a_flip_anywhere_in_a_backup_is_refused_or_harmless(data, source) -> None:
@@ -345,49 +340,3 @@ async def test_a_full_disk_ends_a_backup_which_is_then_none(data, source, call) 
         assert trouble.hit is None
         return
     raise AssertionError("it never ended")
-
-
-async def test_verify_tells_of_each_ledger_and_touches_nothing(data) -> None:
-    async with opened_at(data, create=True) as ledger:
-        for number in range(6):
-            await ledger.append(*produce(number))
-        await ledger.collect(3, [b"state"])
-        await settled(ledger)
-        before = everything(data.parent)
-        found = list(verify(str(data)))
-        assert everything(data.parent) == before
-    one = found[0]
-    assert (one.namespace, one.position, one.collected, one.ranges) == ("default", 6, 3, 6)
-    assert one.range_bytes == 6 * 600
-
-
-@pytest.mark.parametrize("file", ["segment", "rows", "state", "key", "witness", "list"])
-async def test_verify_ends_at_damage(data, source, file) -> None:
-    shard = data / "default/0"
-    outputs = sorted((shard / "outputs").iterdir())
-    path = {
-        "segment": sorted(shard.glob("*.seg"))[0],
-        "rows": outputs[0],
-        "state": outputs[1],
-        "key": data / "default/key",
-        "witness": data.with_name("data.witness") / "default.witness",
-        "list": data / "LEDGERS",
-    }[file]
-    assert list(verify(str(data)))
-    content = path.read_bytes()
-    wrong = bytearray(content)
-    for at in (5, 4_101):  # both slots of the witness
-        if at < len(wrong):
-            wrong[at] ^= 1
-    path.write_bytes(wrong)
-    with pytest.raises((LedgerDamaged, KeyMismatch)):
-        list(verify(str(data)))
-
-
-async def test_what_others_say_about_the_entries_ends_a_verification(data, source) -> None:
-    def also(ledger: ReadLedger) -> None:
-        assert [one.body for one in ledger.replay(1)] == [b"state", b"entry 3", b"entry 4", b"entry 5", b"staged"]
-        raise LedgerDamaged("entry 1 of the ledger makes no sense")
-
-    with pytest.raises(LedgerDamaged, match="makes no sense"):
-        list(verify(str(data), also=also))

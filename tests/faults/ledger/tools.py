@@ -1,7 +1,9 @@
 """What the tests of the log ledger share: disks that cheat, and a way to see all that a ledger holds."""
 
+import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from oncegate.core.errors import OncegateError
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.folder import DataFolder
+from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.lists import read_list
 from oncegate.ledgers.log.outputs import read_range
 from oncegate.ledgers.log.recovery import inspect, repair
@@ -182,3 +185,33 @@ def judge(data: Path) -> OncegateError | None:
     except OncegateError as error:
         return readable(error)
     return None
+
+
+def names(data: Path, folder: str = ".", suffix: str = "") -> list[str]:
+    return sorted(path.name for path in (data / "default/0" / folder).iterdir() if path.name.endswith(suffix))
+
+
+@asynccontextmanager
+async def opened_at(data: Path, *, create: bool = False, disk: Disk | None = None) -> AsyncIterator[LogLedger]:
+    async with (
+        open_log(str(data), create=create, disk=disk or QuietDisk()) as ledgers,
+        ledgers.open("default") as opened,
+    ):
+        assert isinstance(opened.ledger, LogLedger)
+        yield opened.ledger
+
+
+async def settled(ledger: LogLedger) -> None:
+    """Files are removed by the writer after the answer; one more turn of it waits for that."""
+    await ledger._in_writer(int)
+
+
+async def removed(ledger: LogLedger, data: Path) -> None:
+    """One segment is left: the ledger looks again, with each sync of its witness, whether somebody reads."""
+    async with asyncio.timeout(20):
+        while len(names(data, suffix=".seg")) > 1:
+            await asyncio.to_thread(ledger._witness.sync)
+
+
+def everything(data: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in data.rglob("*.*") if path.is_file()}

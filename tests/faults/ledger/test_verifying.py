@@ -1,0 +1,59 @@
+"""A data folder read from end to end: what it tells, and at what damage it ends."""
+
+import pytest
+
+from oncegate.core.errors import KeyMismatch, LedgerDamaged
+from oncegate.ledgers.log import verify
+from oncegate.ledgers.log.verifying import ReadLedger
+from tests.faults.ledger.tools import (
+    everything,
+    opened_at,
+    produce,
+    settled,
+)
+
+
+async def test_verify_tells_of_each_ledger_and_touches_nothing(data) -> None:
+    async with opened_at(data, create=True) as ledger:
+        for number in range(6):
+            await ledger.append(*produce(number))
+        await ledger.collect(3, [b"state"])
+        await settled(ledger)
+        before = everything(data.parent)
+        found = list(verify(str(data)))
+        assert everything(data.parent) == before
+    one = found[0]
+    assert (one.namespace, one.position, one.collected, one.ranges) == ("default", 6, 3, 6)
+    assert one.range_bytes == 6 * 600
+
+
+@pytest.mark.parametrize("file", ["segment", "rows", "state", "key", "witness", "list"])
+async def test_verify_ends_at_damage(data, source, file) -> None:
+    shard = data / "default/0"
+    outputs = sorted((shard / "outputs").iterdir())
+    path = {
+        "segment": sorted(shard.glob("*.seg"))[0],
+        "rows": outputs[0],
+        "state": outputs[1],
+        "key": data / "default/key",
+        "witness": data.with_name("data.witness") / "default.witness",
+        "list": data / "LEDGERS",
+    }[file]
+    assert list(verify(str(data)))
+    content = path.read_bytes()
+    wrong = bytearray(content)
+    for at in (5, 4_101):  # both slots of the witness
+        if at < len(wrong):
+            wrong[at] ^= 1
+    path.write_bytes(wrong)
+    with pytest.raises((LedgerDamaged, KeyMismatch)):
+        list(verify(str(data)))
+
+
+async def test_what_others_say_about_the_entries_ends_a_verification(data, source) -> None:
+    def also(ledger: ReadLedger) -> None:
+        assert [one.body for one in ledger.replay(1)] == [b"state", b"entry 3", b"entry 4", b"entry 5", b"staged"]
+        raise LedgerDamaged("entry 1 of the ledger makes no sense")
+
+    with pytest.raises(LedgerDamaged, match="makes no sense"):
+        list(verify(str(data), also=also))
