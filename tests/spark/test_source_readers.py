@@ -28,7 +28,7 @@ class Read:
         self.streams: list[StreamReader] = []
 
     def source(self, **options: str) -> OncegateSource:
-        return OncegateSource({"url": self.stub.url, "topic": "t", "timeoutMs": "2000", **options})
+        return OncegateSource({"url": self.stub.url, "topic": "t", "timeoutMs": "60000", **options})
 
     def batch(self, **options: str) -> BatchReader:
         source = self.source(**options)
