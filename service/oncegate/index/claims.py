@@ -5,6 +5,8 @@ change back when the ledger refused it. Leases live in memory only. There is no 
 monotonic. One thread at a time.
 """
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 
 from oncegate.core.decisions import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, ClaimState, IdState, actions
@@ -16,6 +18,7 @@ from oncegate.index.arrays import SAME_INDEX, TAKEN, U64, Answers, Question, Rul
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
 from oncegate.index.grants import NO_TOPIC
 from oncegate.index.rows import DONE, LIVE, OPEN, words
+from oncegate.index.saving import load, save
 
 __all__ = ["SAME_INDEX", "Asked", "ClaimIndex", "ClaimView", "Explained", "Undo", "Widths", "warm_up"]
 
@@ -140,6 +143,20 @@ class ClaimIndex(ClaimFold):
         is_open = holders.state[row] == OPEN
         return max(0, int(holders.lease_until_ms[row]) - now_ms) if is_open else 0
 
+    def save(self) -> Iterable[tuple[str, bytes]]:
+        """Everything that is known, as named byte strings, leases aside; what waits for the ledger counts as applied.
+
+        Nothing may be applied or undone before the last one is made.
+        """
+        return save(self)
+
+    def load(self, pieces: Mapping[str, bytes]) -> None:
+        """Fill an empty index with what `save` gave; `reset_leases` is to follow.
+
+        Raises ValueError: damaged, inconsistent, or too wide for this index, which is then of no use.
+        """
+        load(self, pieces)
+
     def snapshot(self) -> dict[bytes, tuple[int, bytes, bool]]:
         """For tests: every id held, by tag and place: the row's state, its claim or owner, takeover; leases aside."""
         slots, holders = self._table.slots, self._rows.holders
@@ -163,3 +180,4 @@ def warm_up() -> None:
     index.apply(2, Retired(0, 0), 0)
     index.make_room(10_000, 0)
     index.sweep(0)
+    ClaimIndex().load(dict(index.save()))

@@ -59,6 +59,12 @@ class KnownClaims:
         self._by_call[known.token, known.call] = claim
         return before
 
+    def load(self, claim: bytes, known: Known, is_called: bool) -> None:
+        """Remember what was saved; `is_called`: a repeat of its call is taken for it."""
+        self._by_claim[claim] = known.rows
+        if is_called:
+            self._by_call[known.token, known.call] = claim
+
     def put_back(self, claim: bytes, before: tuple[Known | None, bytes | None]) -> None:
         """Undo `put`."""
         known = self._known(self._by_claim.pop(claim))

@@ -46,10 +46,10 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "partition": (np.uint32, 1),
     "first_offset": (np.int64, 1),
 }
-# What a row is and was made for, without leases and counts: what a saved index keeps of it.
+# What a row is and was made for, without leases: what a saved index keeps of it.
 LASTING = (
-    *("token", "call", "state", "takeover", "position", "kept", "claim", "digest", "lease_ms", "wall_ms", "granted"),
-    *("topic", "partition", "first_offset"),
+    *("token", "call", "state", "takeover", "position", "named", "kept", "claim", "digest", "lease_ms", "wall_ms"),
+    *("granted", "topic", "partition", "first_offset"),
 )
 
 
@@ -105,6 +105,12 @@ class Rows:
     def column(self, name: str) -> NDArray[Any]:
         """One array by its name, of all rows ever made."""
         return self._whole[name][: self.made]
+
+    def load(self, count: int) -> None:
+        """Make the first `count` rows, to be filled in by their columns."""
+        self.made = count
+        self.grow(count)
+        self.column("used")[:] = True
 
     def take(self, position: int, grant: Grant, takeover: bool, granted: int, now_ms: int) -> int:
         """A free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""

@@ -26,9 +26,13 @@ class Settled:
 
     def add_all(self, rows: U32) -> None:
         """The same for many."""
+        if not len(rows):
+            return
         buckets = self._rows.wall_ms[rows] >> _BUCKET_BITS
-        for bucket in np.unique(buckets).tolist():
-            self._bucket(bucket).frombytes(rows[buckets == bucket].tobytes())
+        order = np.argsort(buckets, kind="stable")
+        found, first = np.unique(buckets[order], return_index=True)
+        for bucket, of in zip(found.tolist(), np.split(rows[order], first[1:]), strict=True):
+            self._bucket(bucket).frombytes(of.tobytes())
 
     def take_before(self, wall_ms: int) -> U32:
         """All rows that may have been added with an earlier time; only such are struck off the list."""

@@ -94,6 +94,11 @@ class Table:
         self.dead -= int(revived)
         return previous, int(new) + int(revived)
 
+    def fill(self, given: U64, rows: int) -> int:
+        """Insert slots as they were saved, of the first `rows` rows; how many, before the first that cannot be."""
+        self.make_room_for([given])
+        return int(self._kernels.fill(self.slots, self._rows.holders, given, self.tag_mask, rows))
+
     def put_back(self, ids: U64, row: int, previous: U32, was_absent: int) -> None:
         """Undo `put`. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
         self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous)

@@ -1,0 +1,195 @@
+"""An index of claims as named byte strings, and back: what a collected ledger holds in place of old entries.
+
+    head        the format's version, tag bits, and the counts and counters that everything else must add up to
+    topics      the names that rows refer to, as JSON
+    rows/<n>    rows, column after column (`LASTING`): of the claims that can be named, claim by claim; then others
+    slots/<n>   pairs of 64-bit words, little-endian: the tag; the place's 32 bits above the row's number + 1
+    sums        the CRC-32 of each of these pieces, as JSON
+
+It does not depend on capacities or segments. What holds nothing and cannot be named is left out; leases are not kept.
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.index.arrays import NO_ROW, TAKEN, U32
+from oncegate.index.folding import ClaimFold, own
+from oncegate.index.grants import NO_TOPIC
+from oncegate.index.known import Known
+from oncegate.index.rows import DONE, LASTING, LIVE, Rows
+
+VERSION = 1
+# Version, tag bits, rows, slots, takeovers, open claims, wall_ms.
+_HEAD = struct.Struct("<IIQQQQQ")
+# In the byte of `kept`: its claim can be named; a repeat of its call is taken for it.
+_NAMED, _CALLED = 1, 2
+_ROWS_PER_PIECE = 100_000
+_SLOTS_PER_PIECE = 1_000_000
+
+
+def save(index: ClaimFold) -> Iterator[tuple[str, bytes]]:
+    """Everything that is known, what waits for the ledger included. The index must not change before the last one."""
+    sums = {}
+    for name, data in _pieces(index):
+        sums[name] = zlib.crc32(data)
+        yield name, data
+    yield "sums", json.dumps(sums).encode()
+
+
+def _pieces(index: ClaimFold) -> Iterator[tuple[str, bytes]]:
+    rows, table = index._rows, index._table
+    order, kept = _saved_rows(index)
+    yield (
+        "head",
+        _HEAD.pack(
+            *(VERSION, int(table.tag_mask).bit_length(), len(order), index.ids),
+            *(index.takeovers, index.open_claims, index.wall_ms),
+        ),
+    )
+    yield "topics", json.dumps(index._topics).encode()
+    for piece, at in enumerate(range(0, len(order), _ROWS_PER_PIECE)):
+        part = slice(at, at + _ROWS_PER_PIECE)
+        columns = (kept[part] if name == "kept" else rows.column(name)[order[part]] for name in LASTING)
+        yield f"rows/{piece}", b"".join(column.tobytes() for column in columns)
+    numbers = np.full(rows.made, NO_ROW, np.uint32)
+    numbers[order] = np.arange(len(order), dtype=np.uint32)
+    yield from _saved_slots(index, numbers)
+
+
+def _saved_rows(index: ClaimFold) -> tuple[U32, NDArray[np.uint8]]:
+    """The rows in the order in which they are saved, and what is said of each one's claim."""
+    rows = index._rows
+    named: list[int] = []
+    kept: list[int] = []
+    for _, of, is_called in index._known.all():
+        named.extend(of)
+        kept.extend([_NAMED | _CALLED * is_called] * len(of))
+    column = rows.column
+    others = np.flatnonzero(
+        column("used") & (column("kept") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
+    )
+    order = np.concatenate([np.array(named, np.uint32), others.astype(np.uint32)])
+    return order, np.concatenate([np.array(kept, np.uint8), np.zeros(len(others), np.uint8)])
+
+
+def _saved_slots(index: ClaimFold, numbers: U32) -> Iterator[tuple[str, bytes]]:
+    table, parts, count, piece = index._table, [], 0, 0
+    for segment, used in enumerate(table.slots.used.tolist()):
+        found = np.empty((used, 2), np.uint64)
+        held = int(index._kernels.gather(table.slots, segment, index._rows.holders, numbers, found))
+        parts.append(found[:held].tobytes())
+        count += held
+        if count >= _SLOTS_PER_PIECE:
+            yield f"slots/{piece}", b"".join(parts)
+            parts, count, piece = [], 0, piece + 1
+    yield f"slots/{piece}", b"".join(parts)
+
+
+def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
+    """Fill an empty index with what `save` gave; `reset_leases` is to follow, for leases are not kept.
+
+    Raises ValueError: the pieces are damaged, do not belong together, or are too wide for this index, which is then to
+    be thrown away.
+    """
+    assert index._rows.made == 0, "only an empty index is loaded"
+    left = dict(pieces)
+    try:
+        sums = json.loads(left.pop("sums"))
+        _check(sums == {name: zlib.crc32(data) for name, data in left.items()}, "a piece is damaged or missing")
+        version, tag_bits, rows, slots, *counters = _HEAD.unpack(left.pop("head"))
+        topics = json.loads(left.pop("topics"))
+    except (KeyError, struct.error) as error:
+        raise ValueError(f"the saved claims have no head: {error}") from error
+    _check(version == VERSION, f"version {version} of the saved claims is not known")
+    _check(tag_bits == int(index._table.tag_mask).bit_length(), f"they were saved with tags of {tag_bits} bits")
+    _check(rows <= index._rows.limit, f"{rows} rows were saved, and {index._rows.limit} are all there can be")
+    _check(isinstance(topics, list) and all(isinstance(name, str) for name in topics), "topics are a list of names")
+    index._topics = topics
+    _load_rows(index._rows, rows, len(topics), left)
+    _load_slots(index, rows, slots, left)
+    _check(not left, f"pieces that nothing refers to: {sorted(left)[:5]}")
+    open_claims = _load_known(index)
+    index.takeovers, index.open_claims, index.wall_ms = counters
+    _check(open_claims == index.open_claims, f"{open_claims} claims are open, and the head says {index.open_claims}")
+    index.ids = slots
+
+
+def _check(holds: bool, why: str) -> None:
+    if not holds:
+        raise ValueError(f"the saved claims do not add up: {why}")
+
+
+def _numbered(pieces: dict[str, bytes], name: str) -> Iterator[bytes]:
+    """The pieces of this name in their order, each taken out."""
+    number = 0
+    while f"{name}/{number}" in pieces:
+        yield pieces.pop(f"{name}/{number}")
+        number += 1
+
+
+def _load_rows(rows: Rows, count: int, topics: int, pieces: dict[str, bytes]) -> None:
+    rows.load(count)
+    columns: list[NDArray[Any]] = [rows.column(name) for name in LASTING]
+    row_bytes, done = sum(column[:1].nbytes for column in columns), 0
+    for data in _numbered(pieces, "rows"):
+        more, rest = divmod(len(data), row_bytes)
+        _check(not rest and done + more <= count, f"a piece of {len(data)} bytes is no piece of {count} rows")
+        at = 0
+        for column in columns:
+            part = column[done : done + more]
+            part.reshape(-1)[:] = np.frombuffer(data, column.dtype, part.size, at)
+            at += part.nbytes
+        done += more
+    _check(done == count, f"{done} rows of {count}")
+    state, topic = rows.column("state"), rows.column("topic")
+    _check(bool((state <= TAKEN).all()), "a row's state is unknown")
+    _check(bool((np.isin(state, LIVE) | (rows.column("kept") > 0)).all()), "a row holds nothing and cannot be named")
+    _check(bool(((topic < topics) | (topic == NO_TOPIC)).all()), "a row's topic is unknown")
+
+
+def _load_slots(index: ClaimFold, rows: int, slots: int, pieces: dict[str, bytes]) -> None:
+    """Insert them; each row then names as many as it was saved with."""
+    table, column = index._table, index._rows.column
+    live = np.isin(column("state"), LIVE)
+    expected = column("named").copy()
+    column("named")[live] = 0
+    table.make_room(slots)
+    done = 0
+    for data in _numbered(pieces, "slots"):
+        _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes is no piece of slots")
+        given = own(np.frombuffer(data, np.uint64).reshape(-1, 2))
+        filled = table.fill(given, rows)
+        _check(filled == len(given), f"slot {done + filled} names no row that could hold it, or is there twice")
+        done += filled
+    _check(done == slots, f"{done} slots of {slots}")
+    _check(bool((column("named") == expected).all()), "a row holds more or fewer ids than were saved with it")
+
+
+def _load_known(index: ClaimFold) -> int:
+    """Let the claims be named that could be; how many of them are open."""
+    rows, known, open_claims = index._rows, index._known, 0
+    kept = rows.column("kept").copy()
+    count = int(np.count_nonzero(kept))
+    _check(not kept[count:].any(), "claims that can be named come first")
+    rows.column("kept")[:count] = 1
+    for raw, group in groupby(range(count), key=lambda row: rows.claim[row].tobytes()):
+        of = tuple(group)
+        holders = rows.holders
+        _check(known.at_any_age(raw) is None, f"claim {raw.hex()} is there twice")
+        token, call = holders.token[of[0]].tobytes(), int(holders.call[of[0]])
+        is_called = bool(kept[of[0]] & _CALLED)
+        known.load(raw, Known(token, call, rows.digest[of[0]].tobytes(), of), is_called)
+        if rows.open_total(of):
+            open_claims += 1
+        else:
+            known.is_ending(raw)
+    settled = np.flatnonzero(np.isin(rows.column("state"), (DONE, TAKEN))).astype(np.uint32)
+    index._settled.add_all(settled)
+    return open_claims
