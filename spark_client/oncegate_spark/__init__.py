@@ -6,6 +6,7 @@ is imported when it is used.
 
 from typing import Any
 
+from oncegate_spark import shipping
 from oncegate_spark.aio import AsyncAttempt, AsyncGateway
 from oncegate_spark.answers import Claimed, Produced, Taken, Topic, Written
 from oncegate_spark.attempt import Attempt
@@ -17,9 +18,14 @@ __version__ = "0.1.0"
 
 
 def register(spark: Any) -> None:
-    """Make format("oncegate") known to a session; Spark finds it itself where this package is installed."""
+    """Make format("oncegate") known to a session; Spark finds it itself where this package is installed.
+
+    Raises BadOption, with the line to write instead, where the package was shipped in a way that Spark's workers or its
+    planner would not find.
+    """
     from oncegate_spark.datasource import OncegateSource
 
+    shipping.check(spark)
     spark.dataSource.register(OncegateSource)
 
 
