@@ -226,3 +226,25 @@ async def test_a_large_body_goes_both_ways() -> None:
             sent = pa.py_buffer(bytes(8_000_000)).to_pybytes()
             await gateway.produce("t", "ab" * 16, 0, sent)
         assert stub.asked[1].body == sent
+
+
+async def test_a_renewal_does_not_wait_behind_what_the_client_is_sending() -> None:
+    """The only connection is busy for as long as it takes two renewals to come."""
+    renewed = threading.Event()
+    renewals = itertools.count(1)
+
+    def script(asked: Asked) -> Answer:
+        if asked.path.endswith("ids:claim"):
+            return Answer(body=packed([GRANTED], claim=True, lease_ms=600))
+        if asked.path.endswith(":renew") and next(renewals) == 2:
+            renewed.set()
+        members = {"state": "OPEN", "settled": 1, "taken_over": 0, "lease_ms": 600}
+        return Answer(body=json.dumps(members).encode(), held=None if asked.method == "POST" else renewed)
+
+    with StubGateway(otherwise=script) as stub:
+        async with AsyncGateway(stub.url, connections_max=1) as gateway, gateway.attempt() as attempt:
+            claimed = await attempt.claim(["a"])
+            async with attempt.holding(claimed):
+                await gateway.describe()
+            assert renewed.is_set()
+            await attempt.complete(claimed)
