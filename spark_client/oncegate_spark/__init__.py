@@ -9,8 +9,10 @@ from typing import Any
 from oncegate_spark import shipping
 from oncegate_spark.aio import AsyncAttempt, AsyncGateway
 from oncegate_spark.answers import Claimed, Produced, Taken, Topic, Written
+from oncegate_spark.assigning import assign_ids
 from oncegate_spark.attempt import Attempt
 from oncegate_spark.client import Gateway
+from oncegate_spark.dedup import dedup
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.foreach_batch import foreach_batch
 
@@ -41,6 +43,8 @@ __all__ = [
     "Taken",
     "Topic",
     "Written",
+    "assign_ids",
+    "dedup",
     "foreach_batch",
     "register",
 ]

@@ -6,9 +6,10 @@ place in a total order.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from oncegate_spark import identity
 from oncegate_spark.errors import BadOption, Refused
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _by_content(df: "DataFrame", cols: Sequence[str] | None, scope: str | None, 
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    if scope is None and _inside_a_batch(df):
+    if scope is None and identity.batch_of(df) is not None:
         raise BadOption(
             'inside foreachBatch a row may equal one of another batch: scope=f"{batch_id}" when they are two records, '
             'scope="" when the later one is a copy'
@@ -177,9 +178,3 @@ def _failing(text: str) -> "Column":
     from pyspark.sql import functions as F
 
     return F.raise_error(F.lit(f"assign_ids: {text}")).cast("string")
-
-
-def _inside_a_batch(df: "DataFrame") -> bool:
-    context = getattr(df.sparkSession, "sparkContext", None)  # Spark Connect has none
-    look: Callable[[str], str | None] | None = getattr(context, "getLocalProperty", None)
-    return look is not None and look("streaming.sql.batchId") is not None

@@ -1,11 +1,13 @@
 """Who a task is: what Spark tells it, and the name its batch gets from that.
 
-The keys of Spark's local properties are its internal names; they are read in `of_task` and nowhere else. Never part of
+The keys of Spark's local properties are its internal names; they are read in `of_task` and `batch_of`. Never part of
 a name: task, partition and attempt numbers (a new driver counts again), a job id (a re-run has another).
 """
 
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from oncegate_spark.checkpoint import DriverNotes, Input
 from oncegate_spark.errors import NoIdentity
@@ -48,6 +50,13 @@ def of_task() -> Task:
         run=run,
         notes=notes,
     )
+
+
+def batch_of(df: Any) -> str | None:
+    """The id of the batch that foreachBatch is called with, on the driver and in its thread; None elsewhere."""
+    context = getattr(df.sparkSession, "sparkContext", None)  # Spark Connect has none
+    look: Callable[[str], str | None] | None = getattr(context, "getLocalProperty", None)
+    return None if look is None else look("streaming.sql.batchId")
 
 
 def name_of(options: Options, task: Task) -> Name:

@@ -70,7 +70,7 @@ class Settler:
         """Return when every row of the batch is done. A bad id is found before any of them is asked for."""
         columns = columns_of(batch, self._id_names)
         self.progress.asked += batch.num_rows
-        for start, length in _pieces(columns, 0, batch.num_rows):
+        for start, length in pieces(columns, 0, batch.num_rows):
             self._settle(batch.slice(start, length), [column.slice(start, length) for column in columns])
 
     def _settle(self, rows: pa.RecordBatch, columns: list[pa.Array]) -> None:
@@ -111,7 +111,7 @@ class Settler:
         clock.sleep_ms(pause_ms(watch, clock.monotonic_ms(), claimed.verdicts))
 
 
-def _pieces(columns: Sequence[pa.Array], start: int, length: int) -> Iterator[tuple[int, int]]:
+def pieces(columns: Sequence[pa.Array], start: int, length: int) -> Iterator[tuple[int, int]]:
     """Cut a batch into claims that the gateway takes."""
     size_bytes = sum(column.slice(start, length).nbytes for column in columns)
     if length <= 1 or (length <= codecs.IDS_MAX and size_bytes <= codecs.BODY_BYTES_MAX // 2):
@@ -119,5 +119,5 @@ def _pieces(columns: Sequence[pa.Array], start: int, length: int) -> Iterator[tu
             yield start, length
         return
     half = length // 2
-    yield from _pieces(columns, start, half)
-    yield from _pieces(columns, start + half, length - half)
+    yield from pieces(columns, start, half)
+    yield from pieces(columns, start + half, length - half)
