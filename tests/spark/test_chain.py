@@ -18,7 +18,7 @@ from oncegate_spark import Gateway
 from tests.support.faulty_proxy import Fault, FaultyProxy
 from tests.support.gateway_process import GatewayProcess
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 FILES, ROWS = 5, 60
 WAIT_S = 200  # for a machine that does other things
