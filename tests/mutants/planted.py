@@ -31,11 +31,14 @@ def _token_per_job(docstring: str) -> tuple[str, str, str]:
 
 _CELLS = "tests/index/test_cells.py"
 _REPEATS = "tests/engine/test_repeats_and_asks.py"
+_UPKEEP = "tests/engine/test_upkeep.py"
+_WALKS = "tests/model/mixed/test_walks.py::test_the_properties_hold_whatever_happens_to_messages_ledger_and_clocks"
+_MIXED = f"{_WALKS}[mixed, late]"
 
 PLANTED: tuple[Mutant, ...] = (
     one(
         "partial settle",
-        f"{INDEX}/claims.py",
+        f"{INDEX}/folding.py",
         "        for row in known.rows:\n            before = ",
         "        for row in known.rows[:1]:\n            before = ",
         "tests/index/test_claims.py",
@@ -45,9 +48,9 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "first completer",
         f"{INDEX}/kernels.py",
-        "        slots.row[slot] = row\n    holders.slots[row] +=",
+        "        words[slot, 1] = place << _HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
         "        if previous[i] == NO_ROW or holders.state[previous[i]] != _OPEN:\n"
-        "            slots.row[slot] = row\n    holders.slots[row] +=",
+        "            words[slot, 1] = place << _HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
         _CELLS,
         "tests/index/test_claims.py",
     ),
@@ -89,30 +92,32 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "first-fit reuse",
         f"{INDEX}/kernels.py",
-        "        slot = find(slots, tag, place)\n        if slot < 0:\n            slot, new",
-        "        slot = find(slots, tag, place)\n"
-        "        at = np.int64(place) & (slots.row.size - 1)\n"
-        "        while slots.row[at] != NO_ROW:\n"
-        "            dead = holders.state[slots.row[at]]\n"
+        "        slot = find(words, base[segment], capacity[segment], tag, place)\n"
+        "        if slot < 0:\n            slot, new",
+        "        slot = find(words, base[segment], capacity[segment], tag, place)\n"
+        "        at = np.int64(place) * capacity[segment] >> 32\n"
+        "        while words[base[segment] + at, 1] & _LOW != 0:\n"
+        "            dead = holders.state[row_at(words, base[segment] + at)]\n"
         "            if dead != _OPEN and dead != _DONE:\n"
-        "                slots.tag[at], slots.place[at], slot = tag, place, at\n"
+        "                slot = base[segment] + at\n"
+        "                words[slot, 0] = tag\n"
         "                break\n"
-        "            at = (at + 1) & (slots.row.size - 1)\n"
+        "            at = (at + 1) % capacity[segment]\n"
         "        if slot < 0:\n            slot, new",
         "tests/index/test_slots_and_rows.py::test_a_dead_slot_is_taken_over_by_its_own_id_alone",
     ),
     one(
         "row reuse before sweep",
         f"{INDEX}/rows.py",
-        "idle = self.used & ~self.kept & (self.holders.slots == 0) & (self.holders.pins == 0)",
-        "idle = self.used & ~self.kept & (self.holders.pins == 0)",
+        "if not (holders.slots[row] or holders.pins[row] or holders.kept[row])]",
+        "if not (holders.pins[row] or holders.kept[row])]",
         "tests/index/test_slots_and_rows.py",
     ),
     one(
         "verdict before durable",
         f"{ENGINE}/claims.py",
-        "        await self._journal.committer.durable(rests_on)\n        self._count(asked)",
-        "        self._count(asked)",
+        "        await self._journal.committer.durable(rests_on)\n        count_verdicts(",
+        "        count_verdicts(",
         "tests/engine/test_durable_before_said.py",
     ),
     Mutant(
@@ -155,7 +160,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "drain without fingerprint",
         f"{ENGINE}/staging.py",
-        "            return StageAnswer(True, ask.rows.rows, fingerprint)",
+        "            return StageAnswer(True, ask.rows.rows, ask.fingerprint)",
         "            return StageAnswer(True, ask.rows.rows, bytes(16))",
         f"{_REPEATS}::test_a_replay_whose_input_is_unknown_is_compared_by_its_rows",
     ),
@@ -179,7 +184,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "witness ignored",
         f"{LOG}/recovery.py",
-        "        _require_witnessed(place, walk, seen)\n    require_reach",
+        "        require_witnessed(place, walk, seen)\n    require_reach",
         "    require_reach",
         "tests/faults/ledger/test_damage.py::test_a_cut_at_each_byte_of_the_last_frame_is_refused",
     ),
@@ -190,5 +195,130 @@ PLANTED: tuple[Mutant, ...] = (
         "            again = pc.and_(claimed.verdicts.open, False)\n",
         "tests/client/test_settling.py",
         "tests/client/test_sinks.py",
+    ),
+    one(
+        "produce's repeat from a cache",
+        f"{ENGINE}/producing.py",
+        '        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce")\n',
+        '        asked = self.__dict__.setdefault("cache", {}).setdefault(\n'
+        "            (ask.token, ask.call),\n"
+        '            self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce"),\n'
+        "        )\n",
+        "tests/engine/test_producing.py",
+        _MIXED,
+    ),
+    one(
+        "produce's repeat is busy",
+        "service/oncegate/core/decisions.py",
+        "    (IdState.ABSENT, Asker.REPEAT): _WRITES,\n    (IdState.ABSENT, Asker.SAME_TOKEN): _WRITES,",
+        "    (IdState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,\n    (IdState.ABSENT, Asker.SAME_TOKEN): _WRITES,",
+        _CELLS,
+    ),
+    one(
+        "produce over a live claim",
+        "service/oncegate/core/decisions.py",
+        "    (IdState.CLAIMED_LIVE, Asker.OTHER): _HELD,\n    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _TAKES_AND",
+        "    (IdState.CLAIMED_LIVE, Asker.OTHER): _TAKES_AND_WRITES,\n"
+        "    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _TAKES_AND",
+        _MIXED,
+    ),
+    one(
+        "produce marks busy rows done",
+        f"{ENGINE}/producing.py",
+        "    ids, acts = ask.ids[share.places], asked.actions[share.places]\n"
+        "    return ids[acts == Action.GRANT].tobytes(),",
+        "    ids, acts = ask.ids, asked.actions\n    return ids[acts != Action.TAKE_OVER].tobytes(),",
+        "tests/engine/test_producing.py",
+        _MIXED,
+    ),
+    one(
+        "every partition's entry names every id",
+        f"{ENGINE}/producing.py",
+        "    ids, acts = ask.ids[share.places], asked.actions[share.places]\n",
+        "    ids, acts = ask.ids, asked.actions\n",
+        _MIXED,
+    ),
+    one(
+        "produce said before durable",
+        f"{ENGINE}/producing.py",
+        "        await self._journal.committer.durable(rests_on)\n        count_verdicts(",
+        "        count_verdicts(",
+        "tests/engine/test_producing.py",
+        _MIXED,
+    ),
+    one(
+        "taken by anybody",
+        "service/oncegate/core/decisions.py",
+        "    (IdState.TAKEN, Asker.SAME_TOKEN): _KEEPS,\n    (IdState.TAKEN, Asker.OTHER): _BELONGS,",
+        "    (IdState.TAKEN, Asker.SAME_TOKEN): _KEEPS,\n    (IdState.TAKEN, Asker.OTHER): _KEEPS,",
+        _MIXED,
+    ),
+    one(
+        "owner forgotten",
+        f"{INDEX}/grants.py",
+        "        return Grant(NO_CLAIM, entry.owner, 0,",
+        "        return Grant(NO_CLAIM, NO_CLAIM, 0,",
+        _MIXED,
+    ),
+    one(
+        "retired before durable",
+        f"{INDEX}/folding.py",
+        "            holders.state[due], holders.position[due] = states, positions\n",
+        "            holders.position[due] = positions\n",
+        f"{_UPKEEP}::test_a_retirement_that_the_ledger_refuses_is_taken_back",
+        f"{_WALKS}[retiring]",
+    ),
+    one(
+        "open claims retire",
+        f"{INDEX}/kernels.py",
+        "        if state in (_DONE, _TAKEN) and wall_ms[row] < before_ms:\n",
+        "        if state in (_DONE, _TAKEN, _OPEN) and wall_ms[row] < before_ms:\n",
+        f"{_UPKEEP}::test_an_open_claim_does_not_retire_and_counts_from_its_completion",
+        "tests/index/test_retiring.py",
+    ),
+    one(
+        "two buckets at once",
+        f"{ENGINE}/upkeep.py",
+        "index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0",
+        "index.buckets[1] if len(index.buckets) == BUCKETS_PER_HORIZON else 0",
+        f"{_WALKS}[retiring]",
+    ),
+    one(
+        "age by the wall clock",
+        f"{ENGINE}/upkeep.py",
+        "        before_ms = index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0\n",
+        "        before_ms = max(0, journal.wall_ms() - horizon_ms)\n",
+        f"{_UPKEEP}::test_a_wall_clock_set_forward_makes_nothing_older",
+        f"{_WALKS}[retiring, clocks set]",
+    ),
+    one(
+        "trim above retention",
+        f"{ENGINE}/upkeep.py",
+        "rows.wall_ms + topic.retention_ms <= wall_ms",
+        "rows.wall_ms + topic.retention_ms // 2 <= wall_ms",
+        f"{_UPKEEP}::test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time",
+    ),
+    one(
+        "newest rows trimmed by bytes",
+        f"{ENGINE}/upkeep.py",
+        "size_bytes > topic.retention_bytes and place < len(kept) - 1",
+        "size_bytes > topic.retention_bytes",
+        f"{_UPKEEP}::test_rows_beyond_a_topics_bytes_go_but_never_the_newest",
+    ),
+    one(
+        "offsets with a hole",
+        f"{INDEX}/topics.py",
+        "                partition.high_offset -= span.rows\n",
+        "",
+        "tests/unit/index_topics",
+        "tests/unit/index_batches",
+    ),
+    one(
+        "partition by turn",
+        f"{ENGINE}/sharing.py",
+        "    return (keys % np.uint64(partitions)).astype(np.int64)",
+        "    return (np.arange(rows) + turn) % partitions",
+        "tests/engine/test_producing.py::test_rows_of_one_key_lie_in_one_partition_each_under_offsets_without_holes",
+        _MIXED,
     ),
 )

@@ -206,8 +206,11 @@ class Gateway:
         return [getattr(claims, name) for name in COUNTS], claims.snapshot(), topics
 
     def state(self, i: int) -> IdState:
-        """Of one id, as durable entries have it."""
-        return self._twin.claims.explain(self.fingerprints[i].tobytes(), self._clock.monotonic_ms()).state
+        """Of one id, as durable entries have it; it is said to lie where its key goes."""
+        explained = self._twin.claims.explain(self.fingerprints[i].tobytes(), self._clock.monotonic_ms())
+        if explained.place is not None and explained.place[1] != i % PARTITIONS:
+            raise Broken("OFFSETS", f"{i} is said to lie in partition {explained.place[1]}")
+        return explained.state
 
     @property
     def takeovers(self) -> int:
