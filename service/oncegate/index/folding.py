@@ -1,6 +1,5 @@
 """Folding entries into the index of claims, and taking them back: the only place where it changes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,7 +43,7 @@ class Undo:
     puts: list[tuple[int, U64, U32, int]] = field(default_factory=list)
     settled: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     retired: tuple[U32, U8, I64] | None = None
-    pinned: Sequence[int] | U32 = ()
+    pinned: tuple[int, ...] | U32 = ()
 
 
 class ClaimFold:
@@ -74,7 +73,8 @@ class ClaimFold:
         """
         rows, wanted = self._rows, ROWS_PER_CLAIM * entries
         self._known.forget_due(now_ms)
-        self._table.make_room(ids)
+        if ids:
+            self._table.make_room(ids)
         if rows.free >= wanted:
             return
         self.sweep(now_ms)
@@ -221,11 +221,12 @@ class ClaimFold:
 
     def settle_undo(self, undo: Undo) -> None:
         """The entry is durable: it is never taken back."""
-        if len(undo.pinned):
-            pinned = np.array(undo.pinned, np.uint32)
-            freed = np.empty_like(pinned)
-            free = self._kernels.unpin(self._rows.holders, pinned, freed)
-            self._rows.give_back(freed[:free])
+        if isinstance(undo.pinned, tuple):
+            self._rows.unpin(undo.pinned)
+            return
+        freed = np.empty_like(undo.pinned)
+        free = self._kernels.unpin(self._rows.holders, undo.pinned, freed)
+        self._rows.give_back(freed[:free])
 
     def reset_leases(self, now_ms: int) -> None:
         """After a rebuild: every open claim gets a full lease, every settled one is remembered from now."""

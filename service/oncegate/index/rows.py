@@ -156,7 +156,9 @@ class Rows:
 
     def pin(self, rows: Sequence[int]) -> None:
         """While a change that names these rows, each once, may be taken back."""
-        self.holders.pins[list(rows)] += 1
+        pins = self.holders.pins
+        for row in rows:
+            pins[row] += 1
 
     def remembered_until_ms(self, rows: Iterable[int]) -> int | None:
         """When the answer to a lost reply may be forgotten, of all rows of one claim: two leases past the settling, or
@@ -169,6 +171,14 @@ class Rows:
             end_ms = holders.lease_until_ms[row] if is_open else self.ended_ms[row]
             until_ms = max(until_ms, int(end_ms) + 2 * int(self.lease_ms[row]))
         return until_ms
+
+    def unpin(self, rows: Sequence[int]) -> None:
+        """When it no longer may; what nothing holds then is free."""
+        pins = self.holders.pins
+        for row in rows:
+            assert pins[row] > 0, "a change is settled or undone once"
+            pins[row] -= 1
+        self.give_back_idle(rows)
 
     def reset_leases(self, now_ms: int) -> None:
         """A full lease for every open row; what is settled counts as settled now."""

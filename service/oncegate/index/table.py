@@ -13,13 +13,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from oncegate.core.errors import Overloaded
-from oncegate.index.arrays import U32, U64, Slots
+from oncegate.index.arrays import I64, U32, U64, Slots
 from oncegate.index.kernels import Kernels, find, row_at, segment_of
 from oncegate.index.memory import reserve
 from oncegate.index.rows import Rows
 
 # Occupied slots, dead ones included, per capacity of a segment. Above it the chains of linear probing grow quickly.
 LOAD_MAX = 0.7
+# From here on a segment may move before it must: one at a request, so that not several have to at the next.
+LOAD_SOON = 0.68
 # What a move leaves occupied at most, so that the next one is not soon.
 LOAD_AFTER_MOVE = 0.6
 # From step to step of a ladder: an id moves twice on the average, and 57 % of the slots are occupied.
@@ -45,6 +47,8 @@ class Table:
         self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
         self.dead = 0
         self.moves = 0
+        # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
+        self._sure = 0
 
     @property
     def capacity(self) -> int:
@@ -61,22 +65,24 @@ class Table:
 
     def make_room(self, ids: int) -> None:
         """Move the segments that would be too full if each got its share of `ids` more."""
-        share = -(-ids // len(self._steps))
-        crowded = self.slots.used + share > LOAD_MAX * self.slots.capacity
-        for segment in np.flatnonzero(crowded).tolist():
-            self._make_room(segment, share)
+        if ids > self._sure:
+            share = -(-ids // len(self._steps))
+            self._make_room(np.full(len(self._steps), share))
 
     def make_room_for(self, given: Sequence[U64]) -> None:
         """Move the segments that would be too full with these ids, arrays of shape (n, 2).
 
         Raises Overloaded, with no effect on any answer: a segment is as large as segments get.
         """
-        more = np.zeros(len(self._steps), np.int64)
-        for ids in given:
-            self._kernels.demand(ids, self.tag_mask, more)
-        crowded = self.slots.used + more > LOAD_MAX * self.slots.capacity
-        for segment in np.flatnonzero(crowded).tolist():
-            self._make_room(segment, int(more[segment]))
+        count = sum(len(ids) for ids in given)
+        if count > self._sure:
+            more = np.zeros(len(self._steps), np.int64)
+            for ids in given:
+                self._kernels.demand(ids, self.tag_mask, more)
+            self._make_room(more)
+            left = LOAD_MAX * self.slots.capacity - self.slots.used
+            self._sure = max(count, int(left.min()))
+        self._sure -= count
 
     def sweep(self) -> None:
         """Drop every dead slot that nothing pins."""
@@ -115,7 +121,16 @@ class Table:
         slots: float = self._first * GROWTH ** (step + segment / len(self._steps))
         return math.ceil(slots)
 
-    def _make_room(self, segment: int, more: int) -> None:
+    def _make_room(self, more: I64) -> None:
+        """Where `more`, per segment, is too much; nowhere: then one that will soon be too full."""
+        slots = self.slots
+        crowded = np.flatnonzero(slots.used + more > LOAD_MAX * slots.capacity)
+        if not len(crowded):
+            crowded = np.flatnonzero(slots.used > LOAD_SOON * slots.capacity)[:1]
+        for segment in crowded.tolist():
+            self._enlarge(segment, int(more[segment]))
+
+    def _enlarge(self, segment: int, more: int) -> None:
         """To where `more` slots and those that a move keeps leave enough of the segment empty."""
         used = int(self.slots.used[segment])
         kept = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self.dead else used
