@@ -60,7 +60,8 @@ def dedup(
     is granted to it again. A `limit` behind it takes the ids of whole batches, which stay this job's.
 
     Taken is not written: what a job took and did not write, only a re-run with the same `job_key` will. The sink behind
-    it must bear retries of its own tasks (format("oncegate") staged, or a table format's commit).
+    it must bear retries of its own tasks (format("oncegate") staged, or a table format's commit). An id stays taken for
+    the namespace's horizon; without one, for ever.
 
     Costs one shuffle and a pass of all columns through Python. Raises BadOption, BadId and Refused (a stream) on the
     driver; a task that cannot take its ids fails with TaskFailed, and a null or empty id fails the job.

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 from oncegate_spark import sinks
 from oncegate_spark.datasource import OncegateSource
 from oncegate_spark.identity import Task
+from oncegate_spark.protocol import new_token
 from oncegate_spark.writers import Way
 
 WAIT_S = 60
@@ -48,6 +50,8 @@ class FaultyWay:
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
         if self.fault == "zombie":
             return self._zombie(batches, token, task)
+        if self.fault == "twin":
+            return self._twin(list(batches), token, task)
         message = self.way.write(batches, token, task)
         if self.fault == "kill_after_write" and first_time(self.folder, "killed"):
             die()
@@ -64,6 +68,14 @@ class FaultyWay:
         wait_for(self.folder, "aborted")
         message = self.way.write(batches, token, task)
         first_time(self.folder, "zombie-wrote")
+        return message
+
+    def _twin(self, batches: list[pa.RecordBatch], token: str, task: Task) -> Any:
+        """Two attempts at the same time; one of them is told of."""
+        with ThreadPoolExecutor() as pool:
+            twin = pool.submit(self.way.write, iter(batches), new_token(), task)
+            message = self.way.write(iter(batches), token, task)
+            twin.result()
         return message
 
     def commit(self, messages: Any, batch_id: int | None) -> None:
