@@ -67,6 +67,9 @@ class Disk:
         self.gate = asyncio.Event()
         self.gate.set()
         self.faults: list[str] = []
+        self.collect_gate = asyncio.Event()
+        self.collect_gate.set()
+        self.collect_faults: list[str] = []
         self.appends: list[list[Entry]] = []
         self.under_way = 0
         self.free_bytes = (1, 1)
@@ -120,6 +123,13 @@ class HeldLedger:
         return await self._good.fetch(topic, partition, offset, max_rows, max_bytes)
 
     async def collect(self, position: int, state: Sequence[bytes]) -> None:
+        disk = self._disk
+        await disk.collect_gate.wait()
+        fault = disk.collect_faults.pop(0) if disk.collect_faults else ""
+        if fault == "full":
+            raise LedgerFull("no space left on device")
+        if fault:
+            raise OSError(5, "Input/output error")
         await self._good.collect(position, state)
 
 
@@ -254,6 +264,7 @@ async def serving(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIte
         finally:
             ledgers.disk.gate.set()
             ledgers.disk.faults.clear()
+            ledgers.disk.collect_gate.set()
             await served.end()
 
 

@@ -48,6 +48,7 @@ class EngineAndLog(RuleBasedStateMachine):
         self.acknowledged: set[str] = set()
         self.attempts: list[Attempt] = []
         self.published: list[str] = []
+        self.produced: list[str] = []
         self.batch = 0
         self.last: tuple[Name, list[object], bytes] | None = None
 
@@ -72,12 +73,38 @@ class EngineAndLog(RuleBasedStateMachine):
         granted = [id_ for id_, verdict in zip(ids, verdicts, strict=True) if verdict is Verdict.GRANTED]
         for id_, verdict in zip(ids, verdicts, strict=True):
             if verdict is Verdict.DUPLICATE:
-                assert self.copies[id_] > 0, f"LOSS: {id_} is DUPLICATE and was never written"
+                assert self.copies_of(id_) > 0, f"LOSS: {id_} is DUPLICATE and was never written"
             if verdict is Verdict.GRANTED:
                 assert id_ not in self.acknowledged, f"P1: {id_} is granted after an acknowledged completion"
         assert len(set(granted)) == len(granted), "one request is granted an id once"
         if claim is not None:
             attempt.holdings.append(Holding(claim, granted))
+
+    def copies_of(self, id_: str) -> int:
+        """In the writers' own sink, and in the topic of produced rows."""
+        return self.copies[id_] + self.produced.count(id_)
+
+    @rule(which=st.integers(0, 2), ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=4), lost=st.booleans())
+    def produce(self, which: int, ids: list[str], lost: bool) -> None:
+        """Rows written by the gateway, by their ids; a lost reply is asked for again."""
+        while len(self.attempts) <= which:
+            self.attempts.append(Attempt(self.world.random.randbytes(16)))
+        attempt = self.attempts[which]
+        call, attempt.calls = attempt.calls, attempt.calls + 1
+        if lost:
+            self.world.produce(attempt.token, call, ids)
+        verdicts = self.world.produce(attempt.token, call, ids)
+        self.produced = self.world.read("rows")
+        for id_, verdict in zip(ids, verdicts, strict=True):
+            if verdict in (Verdict.GRANTED, Verdict.DUPLICATE):
+                assert self.copies_of(id_) > 0, f"LOSS: {id_} is answered {verdict.name} and stands nowhere"
+            if verdict is Verdict.GRANTED:
+                assert id_ not in self.acknowledged, f"P1: {id_} is written after an acknowledged completion"
+                self.acknowledged.add(id_)
+
+    @rule()
+    def collect(self) -> None:
+        self.world.collect()
 
     @rule(which=st.integers(0, 2))
     def write(self, which: int) -> None:
@@ -156,12 +183,15 @@ class EngineAndLog(RuleBasedStateMachine):
     def copies_beyond_the_first_are_counted_as_takeovers(self) -> None:
         if hasattr(self, "world"):
             takeovers = self.world.gateway.shard("default").counters()["takeovers"]
-            assert sum(max(0, copies - 1) for copies in self.copies.values()) <= takeovers, "P5"
+            assert sum(max(0, self.copies_of(id_) - 1) for id_ in IDS) <= takeovers, "P5"
 
     @invariant()
     def what_was_published_can_be_read_once_and_in_order(self) -> None:
         if hasattr(self, "world"):
             assert self.world.read("topic") == self.published
+            rows = self.world.read("rows")
+            assert rows == self.produced, "O1, O3"
+            assert len(set(rows)) == len(rows), "O2: a produced id stands there once"
 
 
 @pytest.mark.slow

@@ -21,9 +21,11 @@ from oncegate.core.errors import OncegateError
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
-from oncegate.engine.requests import ClaimAsk, CommitAnswer, CommitAsk, Rows, StageAsk, Winner
+from oncegate.engine.requests import ClaimAsk, CommitAnswer, CommitAsk, ProduceAsk, Rows, StageAsk, Winner
+from oncegate.engine.sharing import stream
 from oncegate.ledgers import open_ledgers
 from oncegate.testing import FakeClock
+from tests.engine.held import turns
 
 LEASE_MS = 1_000
 
@@ -86,6 +88,27 @@ class World:
         answer = self.runner.run(shard.claim(ClaimAsk(token, call, prints, LEASE_MS), self.deadline))
         return answer.claim, [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
+    def produce(self, token: bytes, call: int, ids: list[str]) -> list[Verdict]:
+        """Rows that are nothing but their id, to the topic `rows`."""
+        shard = self.gateway.shard("default")
+        batch = pa.record_batch([pa.array(ids)], names=["value"])
+        rows = Rows(batch.schema, [batch], len(ids), stream(batch.schema, [batch]))
+        ask = ProduceAsk("rows", token, call, rows, shard.fingerprints.of_array(batch.column(0)))
+        answer = self.runner.run(shard.produce(ask, self.deadline))
+        return [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
+
+    def collect(self) -> None:
+        """Let the index as it is replace all entries so far, and wait for that."""
+        self.runner.run(self._collect())
+
+    async def _collect(self) -> None:
+        shard = self.gateway.shard("default")
+        await shard.committer.all_durable()
+        shard.committer.collect(shard.upkeep.save)
+        async with asyncio.timeout(20):
+            while shard.committer.collecting:
+                await turns(1)
+
     def settle(self, verb: Verb, claim: bytes) -> tuple[ClaimState, int, int] | OncegateError:
         try:
             answer = self.runner.run(self.gateway.shard("default").settle(verb, claim, self.deadline))
@@ -96,10 +119,7 @@ class World:
     def stage(self, name: Name, owner: str, values: list[str]) -> Winner:
         """One chunk under a token of its own."""
         batch = pa.record_batch([pa.array(values)], names=["value"])
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        data, token = sink.getvalue().to_pybytes(), self.random.randbytes(16)
+        data, token = stream(batch.schema, [batch]), self.random.randbytes(16)
         rows = Rows(batch.schema, [batch], len(values), data)
         shard = self.gateway.shard("default")
         fingerprint = shard.rowprints.of_batch(batch)
