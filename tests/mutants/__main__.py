@@ -1,4 +1,4 @@
-"""Plant every bug, one at a time, and run the tests that must catch it: `make mutants`.
+"""Plant every bug, each in a copy of its own, and run the tests that must catch it: `make mutants`.
 
     python -m tests.mutants [NAME ...]
 
@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 
 from tests.mutants.planted import PLANTED, Mutant
+from tests.mutants.surface import SURFACE
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts")
@@ -79,7 +81,7 @@ def check_unchanged(mutants: list[Mutant]) -> str | None:
 
 
 def main() -> int:
-    wanted = [mutant for mutant in PLANTED if not sys.argv[1:] or mutant.name in sys.argv[1:]]
+    wanted = [mutant for mutant in (*PLANTED, *SURFACE) if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)
     results = []
@@ -88,12 +90,13 @@ def main() -> int:
         if (text := check_unchanged(wanted)) is not None:
             print(f"mutants: the tests fail without any bug\n{text}")
             return 2
-        for mutant in wanted:
-            bar.update(task, advance=1, description=mutant.name)
-            results.append(try_one(mutant))
-            if not results[-1]["caught"]:
-                bar.console.print(f"SURVIVED {mutant.name}: {results[-1]['by']}")
         bar.advance(task)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for result in pool.map(try_one, wanted):
+                bar.update(task, advance=1, description=str(result["name"]))
+                results.append(result)
+                if not result["caught"]:
+                    bar.console.print(f"SURVIVED {result['name']}: {result['by']}")
     (out / "result.json").write_text(json.dumps(results, indent=1) + "\n")
     caught = sum(bool(result["caught"]) for result in results)
     print(f"mutants: {caught} of {len(results)} caught; {out / 'result.json'}")

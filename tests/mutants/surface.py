@@ -1,0 +1,103 @@
+"""More planted bugs: collecting and copies of the ledger, the clients, the source; see `planted`."""
+
+from tests.mutants.planted import CLIENT, ENGINE, LOG, Mutant, one
+
+_COLLECTING = "tests/faults/ledger/test_collecting.py"
+_CRASHES = "tests/faults/ledger/test_collecting_crashes.py"
+_BACKUPS = "tests/faults/ledger/test_backups.py"
+_READERS = "tests/spark/test_source_readers.py"
+
+SURFACE: tuple[Mutant, ...] = (
+    one(
+        "witness lags behind a collection",
+        f"{LOG}/ledger.py",
+        "            self._witness.pin(self._segment.end)",
+        "            self._witness.see(self._segment.end)",
+        f"{_CRASHES}::test_every_crash_state_of_a_collection_opens_to_before_or_after",
+    ),
+    one(
+        "segments removed under a reader",
+        f"{LOG}/removals.py",
+        "            if self._readers or not self.waiting:",
+        "            if not self.waiting:",
+        f"{_COLLECTING}::test_a_replay_under_way_keeps_what_it_reads",
+    ),
+    one(
+        "collection names another beginning",
+        f"{LOG}/folding.py",
+        "needed[0].previous_chain) != (",
+        "collected.previous_chain) != (",
+        f"{_COLLECTING}::test_a_collection_that_names_another_beginning_is_refused",
+    ),
+    one(
+        "index saved without what waits",
+        f"{ENGINE}/committer.py",
+        "        state, position = save(), self.next_position - 1\n",
+        "        state, position = save(), self.mark.position\n",
+        "tests/engine/test_collecting.py",
+    ),
+    one(
+        "restored under its old id",
+        f"{LOG}/restoring.py",
+        "ledger=os.urandom(16))",
+        "ledger=copied.ledger)",
+        _BACKUPS,
+    ),
+    one(
+        "backup lets files go",
+        f"{LOG}/copies.py",
+        "    with held(place.outputs):",
+        "    if True:",
+        f"{_BACKUPS}::test_a_backup_beside_a_writer_that_drops_and_collects_is_whole",
+    ),
+    one(
+        "marks from below a collection",
+        f"{ENGINE}/marks.py",
+        "        if mark.position < self._collected:",
+        "        if False:",
+        "tests/engine/test_marks.py",
+        "tests/engine/test_collecting.py",
+    ),
+    one(
+        "busy rows taken for written",
+        f"{CLIENT}/attempt_calls.py",
+        "rows = rows.filter(verdicts.open)",
+        "rows = rows.slice(rows.num_rows)",
+        "tests/client/test_produce_by_id.py",
+    ),
+    one(
+        "one call for every request",
+        f"{CLIENT}/attempt_calls.py",
+        "self.token, self.next_call(), body",
+        "self.token, 0, body",
+        "tests/client/test_produce_by_id.py",
+    ),
+    one(
+        "cut reply is nothing sent",
+        f"{CLIENT}/aio_transport.py",
+        "sent=wire is not None",
+        "sent=False",
+        "tests/client/test_gateway.py",
+    ),
+    one(
+        "end offset inclusive",
+        f"{CLIENT}/readers/offsets.py",
+        "Span(partition, first, min(first + slice_rows, end[partition]))",
+        "Span(partition, first, min(first + slice_rows, end[partition] + 1))",
+        _READERS,
+    ),
+    one(
+        "short answer not asked again",
+        f"{CLIENT}/readers/fetching.py",
+        "        offset = following\n",
+        "        offset = span.end\n",
+        _READERS,
+    ),
+    one(
+        "trimmed rows passed over in silence",
+        f"{CLIENT}/readers/offsets.py",
+        "    if fail_on_data_loss:\n        raise Stopped(",
+        "    if fail_on_data_loss and until < 0:\n        raise Stopped(",
+        _READERS,
+    ),
+)
