@@ -47,6 +47,17 @@ async def test_a_done_id_is_known_for_the_horizon_and_forgotten_two_buckets_late
     assert said(await served.claim("a", token=3)) == ["GRANTED"]
 
 
+async def test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon(served: Served) -> None:
+    await done(served, "first", token=1)
+    await pass_hours(served, 1)
+    served.clock.advance(HOUR_MS // 2)
+    await done(served, "a", token=2)
+    served.clock.advance(HOUR_MS // 2)
+    served.shard.upkeep.step()
+    await pass_hours(served, 23)
+    assert said(await served.claim("first", "a", token=3)) == ["GRANTED", "DUPLICATE"]
+
+
 async def test_without_a_horizon_nothing_is_ever_forgotten() -> None:
     async with serving() as served:
         await done(served, "a", token=1)

@@ -277,11 +277,18 @@ PLANTED: tuple[Mutant, ...] = (
         "tests/index/test_retiring.py",
     ),
     one(
-        "two buckets at once",
+        "a bucket too early",
         f"{ENGINE}/upkeep.py",
         "index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0",
         "index.buckets[1] if len(index.buckets) == BUCKETS_PER_HORIZON else 0",
-        f"{_WALKS}[retiring]",
+        f"{_UPKEEP}::test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon",
+    ),
+    one(
+        "two buckets at once",
+        f"{ENGINE}/upkeep.py",
+        "now_ms - self._retired_ms < bucket_ms(horizon_ms)",
+        "now_ms == self._retired_ms",
+        f"{_UPKEEP}::test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_retire",
     ),
     one(
         "age by the wall clock",
@@ -318,7 +325,6 @@ PLANTED: tuple[Mutant, ...] = (
         f"{ENGINE}/sharing.py",
         "    return (keys % np.uint64(partitions)).astype(np.int64)",
         "    return (np.arange(rows) + turn) % partitions",
-        "tests/engine/test_producing.py::test_rows_of_one_key_lie_in_one_partition_each_under_offsets_without_holes",
         _MIXED,
     ),
 )
