@@ -24,13 +24,13 @@ class Widths:
     """`tag_bits`: up to 64, `row_bits`: up to 32; narrow ones make collisions and reuse common, for tests.
 
     28 bits of rows are 268 million claims at once, in 40 GB. `capacity`: slots to begin with, over all `segments`
-    (a power of two): at 50 million ids, one of 128 moves in some milliseconds.
+    (a power of two, a page of memory each at least): at 50 million ids, one of 256 moves in some milliseconds.
     """
 
     tag_bits: int = 64
     row_bits: int = 28
     capacity: int = 1024
-    segments: int = 128
+    segments: int = 256
 
 
 @dataclass

@@ -19,9 +19,9 @@ from oncegate.index.memory import reserve
 from oncegate.index.rows import Rows
 
 # Occupied slots, dead ones included, per capacity of a segment. Above it the chains of linear probing grow quickly.
-LOAD_MAX = 0.7
+LOAD_MAX = 0.72
 # From here on a segment may move before it must: one at a request, so that not several have to at the next.
-LOAD_SOON = 0.68
+LOAD_SOON = 0.7
 # What a move leaves occupied at most, so that the next one is not soon.
 LOAD_AFTER_MOVE = 0.6
 # From step to step of a ladder: an id moves twice on the average, and 57 % of the slots are occupied.
