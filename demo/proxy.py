@@ -80,6 +80,7 @@ class Proxy:
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._ready = threading.Event()
         self._stop = asyncio.Event()
+        self._connections: set[asyncio.Task[None] | None] = set()
 
     def __enter__(self) -> "Proxy":
         self._thread.start()
@@ -112,6 +113,15 @@ class Proxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Held on to: once its client has hung up, asyncio's streams refer to the task that waits here only weakly."""
+        task = asyncio.current_task()
+        self._connections.add(task)
+        try:
+            await self._forward(reader, writer)
+        finally:
+            self._connections.discard(task)
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         client = _Peer(h11.Connection(h11.SERVER), reader, writer)
         gateway: _Peer | None = None
         try:

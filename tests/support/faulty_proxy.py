@@ -30,20 +30,10 @@ class FaultyProxy(Proxy):
         self.choose = choose
         self.seen: list[tuple[str | None, Fault]] = []
         self._late: list[Any] = []
-        self._exchanging: set[Any] = set()
 
     def deliver_late(self) -> None:
         """Forward what was held back; returns when the gateway has answered all of it."""
         asyncio.run_coroutine_threadsafe(self._deliver(), self._loop).result(30)
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Held on to: once its client has hung up, asyncio's streams refer to the task that waits here only weakly."""
-        task = asyncio.current_task()
-        self._exchanging.add(task)
-        try:
-            await super()._connected(reader, writer)
-        finally:
-            self._exchanging.discard(task)
 
     async def _exchange(self, client: Any, gateway: Any) -> bool:
         request = await client.receive()
