@@ -34,7 +34,7 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 	@$(RUN) $(PY) scripts/generate.py
 	@$(RUN) $(PY) scripts/draw_tables.py
 
-demo: setup ## real data, real Spark, six faults, the same job three ways: out/demo/result.json and .png
+demo: setup ## real data, real Spark, six faults, the same job four ways: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)
 
 bench: setup ## claims and staged rows per second: out/bench/result.json and .png

@@ -1,4 +1,4 @@
-"""python -m demo: three runs, one gateway, one verdict. Exit status 0 only when everything promised was shown."""
+"""python -m demo: four runs, one gateway, one verdict. Exit status 0 only when everything promised was shown."""
 
 import argparse
 import fcntl
@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from rich.console import Console
 from demo import compare, report
 from demo.bars import Bars
 from demo.data import BATCHES, PARTS, Flights, cut
-from demo.faults import FAULTS, RUNS
+from demo.faults import FAULTS, RUNS, SALTED
 from demo.processes import ROOT, GatewayProcess
 from demo.supervisor import Ran, Run, RunFailed
 
@@ -65,21 +65,25 @@ def _lock(descriptor: int, folder: Path) -> None:
 
 
 def demonstrate(console: Console, out: Path) -> list[report.Judged]:
-    """The three runs, in an empty folder."""
+    """The four runs, in an empty folder."""
     logs = out / "logs"
     logs.mkdir()
-    flights = cut(out / "data")
+    flights, salted = cut(out / "data"), cut(out / "salted", salted=True)
     plan = f"{PARTS} files, {BATCHES} micro-batches, {len(FAULTS)} faults"
     console.print(f"{plan}; logs in {_shown(logs)}", highlight=False)
     with GatewayProcess(out / "gateway", logs / "gateway.log") as gateway:
-        runs = _run_all(console, out, flights, gateway)
+        runs = _run_all(console, out, {SALTED: salted}, flights, gateway)
         wanted = compare.expected()
         return [report.Judged(ran, compare.compare(ran, wanted, compare.written(ran, gateway))) for ran in runs]
 
 
-def _run_all(console: Console, out: Path, flights: Flights, gateway: GatewayProcess) -> list[Ran]:
+def _run_all(
+    console: Console, out: Path, own: Mapping[str, Flights], flights: Flights, gateway: GatewayProcess
+) -> list[Ran]:
+    """`own`: the input of those runs that do not take `flights`."""
     with Bars(console) as bars:
-        return [Run(name, out / name, out / "logs", flights, gateway, bars.of(name)).go() for name in RUNS]
+        runs = (Run(name, out / name, out / "logs", own.get(name, flights), gateway, bars.of(name)) for name in RUNS)
+        return [run.go() for run in runs]
 
 
 def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: float) -> int:

@@ -1,7 +1,8 @@
 """What went in against what came out: every row, every column, as a multiset, in order of arrival.
 
 The expected rows are computed here from the zip itself, by pyarrow, not by Spark; the written ones are read back
-through the gateway's read route, or from the files of the claim run's sink.
+through the gateway's read route, or from the files of the claim run's sink. Every flight is expected once, also where
+the input held some twice: no two flights have one id, and copies are equal in every column.
 """
 
 import io
@@ -51,8 +52,9 @@ class Written:
 
 @dataclass(frozen=True)
 class Compared:
-    """`strange`: rows that were never in the input, counted among `duplicated` too. `by_batch`: duplicated rows of
-    each micro-batch. `curve_s`, `curve_rows`: duplicates over time, since the run began."""
+    """`rows_in` counts what was sent twice, too. `strange`: rows that were never in the input, counted among
+    `duplicated` as well. `by_batch`: duplicated rows of each micro-batch. `curve_s`, `curve_rows`: duplicates over
+    time, since the run began."""
 
     rows_in: int
     rows_out: int
@@ -171,7 +173,7 @@ def compare(ran: Ran, wanted: Expected, got: Written) -> Compared:
             strange += 1
     times = np.sort(got.seen_s[extra]) - ran.began_s
     return Compared(
-        rows_in=len(wanted.rows),
+        rows_in=len(wanted.rows) + ran.salted_rows,
         rows_out=len(got.rows),
         duplicated=int(extra.sum()),
         lost=sum(missing.values()),

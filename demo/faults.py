@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from demo.events import Event, of_kind
 
 # What a run is called, the option `write` it uses, and the requests its last two faults strike.
-RUNS = ("plain", "claim", "staged")
-GATEWAY_KILL_STRIKES = {"plain": "produce", "claim": "complete", "staged": "commit"}
-REPLY_LOST_STRIKES = {"plain": "produce", "claim": "claim", "staged": "stage"}
+RUNS = ("plain", "claim", "staged", "ids")
+SALTED = "ids"  # the run whose input holds rows twice already
+GATEWAY_KILL_STRIKES = {"plain": "produce", "claim": "complete", "staged": "commit", "ids": "produce"}
+REPLY_LOST_STRIKES = {"plain": "produce", "claim": "claim", "staged": "stage", "ids": "produce"}
 
 # The partition whose task is failed; with two files a batch and two cores both are there.
 STRUCK_PARTITION = 0

@@ -82,9 +82,10 @@ def options(arguments: argparse.Namespace) -> dict[str, str]:
         "timeoutMs": str(TIMEOUT_MS),
         "checkpointLocation": str(arguments.folder / "checkpoint"),
     }
+    if arguments.write in ("claim", "ids"):
+        given["idCol"] = ",".join(ID)
     if arguments.write == "claim":
         given |= {
-            "idCol": ",".join(ID),
             "sink": "demo.sinks:files",
             "sinkPath": str(arguments.folder / "sink"),
             "leaseMs": str(LEASE_MS),

@@ -29,7 +29,8 @@ class RunFailed(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """What is left of a run: where its files are, how long it took, what its gateway counted."""
+    """What is left of a run: where its files are, how long it took, what its gateway counted, and how many rows of its
+    input were copies of earlier ones."""
 
     name: str
     folder: Path
@@ -37,6 +38,7 @@ class Ran:
     seconds: float
     takeover_rows: int
     events: list[Event]
+    salted_rows: int = 0
 
 
 class Run:
@@ -67,7 +69,8 @@ class Run:
         seconds = time.monotonic() - began_s
         self._sample()
         counters = self._gateway.get(f"/namespaces/{self._name}")["counters"]
-        return Ran(self._name, self._folder, began_s, seconds, counters["takeovers"], self._events.all())
+        events, salted_rows = self._events.all(), self._flights.salted_rows
+        return Ran(self._name, self._folder, began_s, seconds, counters["takeovers"], events, salted_rows)
 
     def _write(self, parts: list[Path]) -> None:
         """Lets the parts arrive, and starts the job until it ends well: everything there is written."""

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from demo import data
 from demo.data import BATCHES, PARTS, PARTS_PER_BATCH, ROWS, Flights
-from demo.faults import FAULTS
+from demo.faults import BY_NAME, FAULTS
 from demo.processes import ROOT
 
 
@@ -23,6 +24,47 @@ def test_the_parts_are_the_whole_file_line_by_line(flights: Flights) -> None:
     assert all(part[0] == header for part in parts)
     assert [line for part in parts for line in part[1:]] == lines
     assert len(lines) == ROWS
+
+
+@pytest.fixture(scope="module")
+def salted(tmp_path_factory: pytest.TempPathFactory) -> Flights:
+    return data.cut(tmp_path_factory.mktemp("salted"), salted=True)
+
+
+def lines(flights: Flights) -> list[list[bytes]]:
+    return [part.read_bytes().splitlines()[1:] for part in flights.parts]
+
+
+def test_salt_is_two_percent_of_the_rows_and_nothing_else_changes(flights: Flights, salted: Flights) -> None:
+    plain, twice = ([line for part in lines(one) for line in part] for one in (flights, salted))
+    assert (len(plain), len(twice)) == (ROWS, ROWS + salted.salted_rows)
+    assert (flights.salted_rows, round(salted.salted_rows / ROWS, 3)) == (0, data.SALT)
+    assert set(twice) == set(plain)
+
+
+def test_rows_are_sent_twice_within_a_partition_in_a_later_batch_and_after_a_restart(
+    flights: Flights, salted: Flights
+) -> None:
+    part_of = {line: n for n, part in enumerate(lines(flights)) for line in part}
+    copies = [(part_of[line], n) for n, part in enumerate(lines(salted)) for line in _copies(part_of, n, part)]
+    apart = Counter(n // PARTS_PER_BATCH - source // PARTS_PER_BATCH for source, n in copies)
+    assert len(copies) == salted.salted_rows
+    assert set(apart) == {0, 1, BATCHES // 2}
+    assert min(apart.values()) > 1_000
+    restarted_after = [BY_NAME[name].batch for name in ("driver_kill", "batch_replay")]
+    far = [(source // PARTS_PER_BATCH, n // PARTS_PER_BATCH) for source, n in copies if n - source >= PARTS // 2]
+    assert all(any(first <= batch < later for batch in restarted_after) for first, later in far)
+
+
+def _copies(part_of: dict[bytes, int], n: int, part: list[bytes]) -> list[bytes]:
+    """Rows of another part, and those that stand here more than once, but for the first of them."""
+    own = [line for line in part if part_of[line] == n]
+    return [line for line in part if part_of[line] != n] + list((Counter(own) - Counter(set(own))).elements())
+
+
+def test_the_salt_is_the_same_each_time(salted: Flights, tmp_path: Path) -> None:
+    again = data.cut(tmp_path, salted=True)
+    assert [part.read_bytes() for part in again.parts] == [part.read_bytes() for part in salted.parts]
 
 
 def test_there_are_batches_enough_for_every_fault_and_clean_ones_after(flights: Flights) -> None:

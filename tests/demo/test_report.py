@@ -17,12 +17,12 @@ from demo.supervisor import Ran
 def good() -> dict[str, Any]:
     """What a run of the demo looks like when all is well."""
 
-    def run(duplicated: int, takeovers: int, per_fault: int) -> dict[str, Any]:
+    def run(duplicated: int, takeovers: int, per_fault: int, salted: int = 0) -> dict[str, Any]:
         faults = {f.name: {"injected": True, "hit": True, "duplicated": per_fault} for f in FAULTS}
-        counts = {"rows_in": 100, "rows_out": 100 + duplicated, "duplicated": duplicated, "lost": 0}
-        return {**counts, "takeover_rows": takeovers, "seconds": 1.0, "faults": faults}
+        counts = {"rows_in": 100 + salted, "rows_out": 100 + duplicated, "duplicated": duplicated, "lost": 0}
+        return {**counts, "salted_rows": salted, "takeover_rows": takeovers, "seconds": 1.0, "faults": faults}
 
-    return {"plain": run(60, 0, 10), "claim": run(5, 5, 0), "staged": run(0, 0, 0)}
+    return {"plain": run(60, 0, 10), "claim": run(5, 5, 0), "staged": run(0, 0, 0), "ids": run(0, 0, 0, salted=2)}
 
 
 def test_a_good_result_has_no_failures() -> None:
@@ -39,7 +39,10 @@ def test_a_fault_that_was_not_hit_fails_the_demo(run: str, fault: str) -> None:
 
 @pytest.mark.parametrize(
     ("run", "member", "value"),
-    [("staged", "duplicated", 1), ("staged", "lost", 1), ("claim", "lost", 1), ("claim", "duplicated", 6)],
+    [
+        *(("staged", "duplicated", 1), ("staged", "lost", 1), ("claim", "lost", 1), ("claim", "duplicated", 6)),
+        *(("ids", "duplicated", 1), ("ids", "lost", 1), ("ids", "salted_rows", 0)),
+    ],
 )
 def test_a_broken_promise_fails_the_demo(run: str, member: str, value: int) -> None:
     runs = good()
@@ -58,7 +61,7 @@ def judged(name: str, strange: int = 0) -> report.Judged:
     curve = np.array([0.0, 2.0, 3.0]), np.array([0, 5, 5])
     compared = Compared(100, 105, 5, 0, strange, {FAULTS[0].batch: 4, 0: 1}, *curve)
     events = [{"kind": "injected", "fault": FAULTS[0].name, "t": 101.0}]
-    return report.Judged(Ran(name, Path(), 100.0, 3.0, 0, events), compared)
+    return report.Judged(Ran(name, Path(), 100.0, 3.0, 0, events, salted_rows=7 if name == "ids" else 0), compared)
 
 
 def test_rows_that_never_went_in_fail_the_demo() -> None:
@@ -75,9 +78,12 @@ def test_table_picture_and_result_are_made_of_the_same_numbers(tmp_path: Path) -
     text = console.export_text()
     assert report.TITLES["plain"] in text
     assert "batches without a fault" in text
+    assert "7 rows were sent twice" in text
     report.draw(tmp_path / "result.png", all_runs)
     assert (tmp_path / "result.png").stat().st_size > 10_000
     report.write_result(tmp_path / "result.json", {one.ran.name: one.result() for one in all_runs})
     runs = json.loads((tmp_path / "result.json").read_text())["runs"]
-    assert set(runs["claim"]) == {"rows_in", "rows_out", "duplicated", "lost", "takeover_rows", "seconds", "faults"}
+    counts = {"rows_in", "rows_out", "duplicated", "lost", "salted_rows", "takeover_rows"}
+    assert set(runs["claim"]) == {*counts, "seconds", "faults"}
+    assert (runs["claim"]["salted_rows"], runs["ids"]["salted_rows"]) == (0, 7)
     assert runs["claim"]["faults"]["task_error"] == {"injected": True, "hit": False, "duplicated": 4}

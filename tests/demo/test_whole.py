@@ -11,7 +11,7 @@ import pytest
 
 from demo import compare, data
 from demo.events import Event, Events, of_kind
-from demo.faults import FAULTS, state
+from demo.faults import FAULTS, SALTED, state
 from demo.processes import ROOT, GatewayProcess
 from demo.supervisor import Run
 
@@ -19,17 +19,18 @@ pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.slow, pytest.ma
 START_S_MAX = 200
 
 
-def test_a_staged_run_meets_all_six_faults_and_writes_every_flight_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["staged", "ids"])
+def test_a_run_meets_all_six_faults_and_writes_every_flight_once(tmp_path: Path, name: str) -> None:
     told: list[tuple[int, list[Event]]] = []
     logs = tmp_path / "logs"
     logs.mkdir()
-    flights = data.cut(tmp_path / "data")
+    flights = data.cut(tmp_path / "data", salted=name == SALTED)
     with GatewayProcess(tmp_path / "gateway", logs / "gateway.log") as gateway:
-        run = Run("staged", tmp_path / "staged", logs, flights, gateway, lambda *news: told.append(news))
+        run = Run(name, tmp_path / name, logs, flights, gateway, lambda *news: told.append(news))
         ran = run.go()
         found = compare.compare(ran, compare.expected(), compare.written(ran, gateway))
     assert {fault.name: state(fault, ran.events) for fault in FAULTS} == {fault.name: "hit" for fault in FAULTS}
-    assert (found.rows_in, found.rows_out) == (data.ROWS, data.ROWS)
+    assert (found.rows_in, found.rows_out) == (data.ROWS + flights.salted_rows, data.ROWS)
     assert (found.duplicated, found.lost, found.strange) == (0, 0, 0)
     assert told[-1][0] == data.BATCHES
 
