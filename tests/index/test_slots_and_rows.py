@@ -15,9 +15,9 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 
 
 class ChainDriver(Driver):
-    """Every id has the same place in the table, so that all stand in one chain."""
+    """Every id has the same place in the same segment, so that all stand in one chain."""
 
-    fingerprints = staticmethod(lambda numbers: np.array([(number, 3) for number in numbers], np.uint64))
+    fingerprints = staticmethod(lambda numbers: np.array([(number << 8, 3) for number in numbers], np.uint64))
 
 
 def used_slots(driver: Driver) -> int:

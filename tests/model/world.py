@@ -293,9 +293,11 @@ def _told(reply: object) -> str:
 
 
 def _fingerprints(rng: random.Random) -> np.ndarray:
-    """Ids that collide in the table in every way that does not make them the same: one place, or one tag."""
+    """Ids that collide in the table in every way that does not make them the same: one place, or one tag; the lowest
+    bits of all tags are alike, so that they share a segment."""
     tag, place = rng.getrandbits(64), rng.getrandbits(32)
-    near = [(tag, place), (rng.getrandbits(64), place), (tag, place + (1 << 12)), (rng.getrandbits(64), place + 1)]
+    others = [rng.getrandbits(64) & ~0xFF | tag & 0xFF for _ in range(2)]
+    near = [(tag, place), (others[0], place), (tag, place + (1 << 12)), (others[1], place + 1)]
     rng.shuffle(near)
     far = [(rng.getrandbits(64), rng.getrandbits(64)) for _ in range(60)]
     return np.array(near + far, np.uint64)

@@ -268,13 +268,21 @@ PLANTED: tuple[Mutant, ...] = (
         f"{_UPKEEP}::test_a_retirement_that_the_ledger_refuses_is_taken_back",
         f"{_WALKS}[retiring]",
     ),
-    one(
+    Mutant(
         "open claims retire",
-        f"{INDEX}/kernels.py",
-        "        if state in (_DONE, _TAKEN) and wall_ms[row] < before_ms:\n",
-        "        if state in (_DONE, _TAKEN, _OPEN) and wall_ms[row] < before_ms:\n",
-        f"{_UPKEEP}::test_an_open_claim_does_not_retire_and_counts_from_its_completion",
-        "tests/index/test_retiring.py",
+        (
+            (
+                f"{INDEX}/kernels.py",
+                "        if state in (_DONE, _TAKEN) and wall_ms[row] < before_ms:\n",
+                "        if state in (_DONE, _TAKEN, _OPEN) and wall_ms[row] < before_ms:\n",
+            ),
+            (
+                f"{INDEX}/folding.py",
+                "            if grant.state != OPEN:\n                self._settled.add(row)\n",
+                "            self._settled.add(row)\n",
+            ),
+        ),
+        ("tests/index/test_retiring.py", f"{_WALKS}[retiring]"),
     ),
     one(
         "a bucket too early",

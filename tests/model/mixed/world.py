@@ -6,7 +6,7 @@ refuses, a gateway that dies, and clocks that are set. Beside what `truth.py` ch
     P5    copies of an id beyond the first <= ids granted by takeover;  O2  none of them in the topic
     P6    an attempt that keeps trying, alone, gets there
     LOSS  nothing is done, and nobody green, that was never written;  O3  nothing is there that nobody sent
-    H2    what is much older than the horizon is gone, whatever the clocks were set to
+    H1    an open claim is never forgotten;  H2  what is much older than the horizon is gone, whatever the clocks say
     OFFSETS  a partition has no hole, no offset twice, and no other keys' rows;  SWEEP  a sweep changes no answer
 """
 
@@ -327,14 +327,19 @@ class World:
             raise Broken("P6", f"{actor.name} never gets there")
 
     def _let_all_go(self) -> None:
-        """When the horizon has passed in buckets, whatever the wall clock says."""
+        """When the horizon has passed in buckets, whatever the wall clock says; but for what somebody still holds."""
+        everything = range(len(self.gateway.fingerprints))
+        held = next((i for i in everything if self.gateway.state(i) is IdState.ABSENT), None)
+        if held is not None:
+            self.gateway.call(Request("crowd", self.rng.randbytes(16), None, 1, (held,), LEASES_MS[0]))
         self._flush()
         self._pass(2 * self.setup.horizon_ms)
         self._flush()
-        left = {i: self.gateway.state(i) for i in range(len(self.gateway.fingerprints))}
-        old = [i for i, state in left.items() if state in (IdState.DONE, IdState.TAKEN)]
+        old = [i for i in everything if self.gateway.state(i) in (IdState.DONE, IdState.TAKEN)]
         if old:
             raise Broken("H2", f"{old} are still known after two horizons")
+        if held is not None and self.gateway.state(held) is IdState.ABSENT:
+            raise Broken("H1", f"{held} was forgotten under an open claim")
 
     def run(self) -> None:
         for _ in range(self.setup.steps):
