@@ -165,6 +165,7 @@ INCONSISTENT: dict[str, tuple[str, Callable[[bytearray], bytearray | None], str]
     "no such topic": ("topics", lambda data: bytearray(b"[]"), "topic is unknown"),
     "a row's state": ("rows/0", put(STATES, "<B", 9), "state is unknown"),
     "a row that died": ("rows/0", put(STATES, "<B", 2), "names no row"),
+    "rows in disorder": ("rows/0", put(STATES + 14 * ROWS, "<B", 0), "come first"),
     "half a slot": ("slots/0", lambda data: data[:-1], "no piece of slots"),
     "a slot twice": ("slots/0", lambda data: data + data[:16], "twice"),
     "a slot of no row": ("slots/0", put(8, "<I", ROWS + 1), "names no row"),
@@ -211,3 +212,14 @@ def test_a_piece_that_nothing_refers_to_is_refused() -> None:
     pieces["slots/2"] = b""
     with pytest.raises(ValueError, match="nothing refers"):
         loaded(changed(pieces, "head", lambda data: None), NARROW)
+
+
+def test_a_repeat_is_taken_for_the_newest_claim_of_its_call() -> None:
+    driver = Driver()
+    driver.release(driver.claim("a", 1, [1]).claim, settled=False)
+    driver.now_ms += 2 * LEASE_MS
+    newest = driver.claim("a", 1, [1]).claim
+    copy = loaded(dict(driver.index.save()), Widths(), driver.now_ms)
+    assert len(copy._known) == 2
+    driver.index = copy
+    assert driver.claim("a", 1, [1]).claim == newest

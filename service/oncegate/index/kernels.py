@@ -247,34 +247,19 @@ def staying(slots: Slots, segment: int, holders: Holders) -> int:
     return count
 
 
-@_helper
-def _put_down(words: U64, base: Any, capacity: Any, hand: U64, begin: int, end: int) -> None:
-    for i in range(begin, end):
-        at = np.int64(hand[i, 1] >> _HALF) * capacity >> 32
-        while words[base + at, 1] & _LOW != 0:
-            at += 1
-            if at == capacity:
-                at = np.int64(0)
-        words[base + at, 0], words[base + at, 1] = hand[i, 0], hand[i, 1]
-
-
 def move(slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, hand: U64, freed: U32) -> Any:
     """Spread a segment, where it stands, over `capacity` slots, no fewer than before; how many rows are `freed` by it,
     and how many slots were left out.
 
     Sweeping leaves out the dead slots of unpinned rows. Chains are taken up from the last to the first: an id never
-    moves to the left of its chain's begin, so none lands among those that have yet to move. Those at the very begin,
-    where chains from the end go on, stay in hand throughout. `hand`: one slot more than are in use.
+    moves to the left of where its chain begins, so none lands among those that have yet to move; but for those that go
+    round the end, which are taken up once more with the chain they then belong to. `hand`: as many as are in use.
     """
     words, states, pins, kept, named_by = slots.words, holders.state, holders.pins, holders.kept, holders.slots
-    base, before = slots.base[segment], slots.capacity[segment]
-    end = np.int64(0)
-    while words[base + end, 1] & _LOW != 0:
-        end += 1
-    waiting = held = free = dropped = np.int64(0)
-    at, at_begin = end - 1, True
-    while at_begin or at >= 0:
-        held = waiting
+    base, free, dropped = slots.base[segment], 0, 0
+    at = slots.capacity[segment] - 1
+    while at >= 0:
+        held = 0
         while at >= 0 and words[base + at, 1] & _LOW != 0:
             row = row_at(words, base + at)
             if sweeping and _goes(states[row], pins[row]):
@@ -288,12 +273,14 @@ def move(slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: 
                 held += 1
             words[base + at, 1] = 0
             at -= 1
-        if at_begin:
-            at_begin, waiting, at = False, held, before - 1
-        else:
-            _put_down(words, base, capacity, hand, waiting, held)
-            at -= 1
-    _put_down(words, base, capacity, hand, 0, waiting)
+        for i in range(held):
+            put = np.int64(hand[i, 1] >> _HALF) * capacity >> 32
+            while words[base + put, 1] & _LOW != 0:
+                put += 1
+                if put == capacity:
+                    put = np.int64(0)
+            words[base + put, 0], words[base + put, 1] = hand[i, 0], hand[i, 1]
+        at -= 1
     slots.capacity[segment] = capacity
     slots.used[segment] -= dropped
     return free, dropped

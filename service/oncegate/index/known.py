@@ -5,7 +5,7 @@ the end of the lease of one whose ids were all taken over. Earlier only when row
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,12 +58,6 @@ class KnownClaims:
         self._by_claim[claim] = known.rows
         self._by_call[known.token, known.call] = claim
         return before
-
-    def load(self, claim: bytes, known: Known, is_called: bool) -> None:
-        """Remember what was saved; `is_called`: a repeat of its call is taken for it."""
-        self._by_claim[claim] = known.rows
-        if is_called:
-            self._by_call[known.token, known.call] = claim
 
     def put_back(self, claim: bytes, before: tuple[Known | None, bytes | None]) -> None:
         """Undo `put`."""
@@ -132,12 +126,9 @@ class KnownClaims:
             if known is not None and not rows.open_total(known.rows) and not self._pinned(known.rows):
                 self._forget(claim, known)
 
-    def all(self) -> Iterator[tuple[bytes, tuple[int, ...], bool]]:
-        """Each claim, its rows in order, and whether a repeat of its call is taken for it."""
-        rows = self._rows
-        for claim, of in self._by_claim.items():
-            call = rows.holders.token[of[0]].tobytes(), int(rows.holders.call[of[0]])
-            yield claim, of, self._by_call.get(call) == claim
+    def all(self) -> Iterable[tuple[bytes, tuple[int, ...]]]:
+        """Each claim and its rows in order; of those of one call the newest last, which a repeat is taken for."""
+        return self._by_claim.items()
 
     def __len__(self) -> int:
         return len(self._by_claim)

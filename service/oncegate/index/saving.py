@@ -28,8 +28,6 @@ from oncegate.index.rows import DONE, LASTING, LIVE, Rows
 VERSION = 1
 # Version, tag bits, rows, slots, takeovers, open claims, wall_ms.
 _HEAD = struct.Struct("<IIQQQQQ")
-# In the byte of `kept`: its claim can be named; a repeat of its call is taken for it.
-_NAMED, _CALLED = 1, 2
 _ROWS_PER_PIECE = 100_000
 _SLOTS_PER_PIECE = 1_000_000
 
@@ -45,7 +43,7 @@ def save(index: ClaimFold) -> Iterator[tuple[str, bytes]]:
 
 def _pieces(index: ClaimFold) -> Iterator[tuple[str, bytes]]:
     rows, table = index._rows, index._table
-    order, kept = _saved_rows(index)
+    order = _saved_rows(index)
     yield (
         "head",
         _HEAD.pack(
@@ -55,28 +53,19 @@ def _pieces(index: ClaimFold) -> Iterator[tuple[str, bytes]]:
     )
     yield "topics", json.dumps(index._topics).encode()
     for piece, at in enumerate(range(0, len(order), _ROWS_PER_PIECE)):
-        part = slice(at, at + _ROWS_PER_PIECE)
-        columns = (kept[part] if name == "kept" else rows.column(name)[order[part]] for name in LASTING)
-        yield f"rows/{piece}", b"".join(column.tobytes() for column in columns)
+        part = order[at : at + _ROWS_PER_PIECE]
+        yield f"rows/{piece}", b"".join(rows.column(name)[part].tobytes() for name in LASTING)
     numbers = np.full(rows.made, NO_ROW, np.uint32)
     numbers[order] = np.arange(len(order), dtype=np.uint32)
     yield from _saved_slots(index, numbers)
 
 
-def _saved_rows(index: ClaimFold) -> tuple[U32, NDArray[np.uint8]]:
-    """The rows in the order in which they are saved, and what is said of each one's claim."""
-    rows = index._rows
-    named: list[int] = []
-    kept: list[int] = []
-    for _, of, is_called in index._known.all():
-        named.extend(of)
-        kept.extend([_NAMED | _CALLED * is_called] * len(of))
-    column = rows.column
-    others = np.flatnonzero(
-        column("used") & (column("kept") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
-    )
-    order = np.concatenate([np.array(named, np.uint32), others.astype(np.uint32)])
-    return order, np.concatenate([np.array(kept, np.uint8), np.zeros(len(others), np.uint8)])
+def _saved_rows(index: ClaimFold) -> U32:
+    """The rows in the order in which they are saved."""
+    column = index._rows.column
+    named = [row for _, of in index._known.all() for row in of]
+    others = column("used") & (column("kept") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
+    return np.concatenate([np.array(named, np.uint32), np.flatnonzero(others).astype(np.uint32)])
 
 
 def _saved_slots(index: ClaimFold, numbers: U32) -> Iterator[tuple[str, bytes]]:
@@ -175,17 +164,15 @@ def _load_slots(index: ClaimFold, rows: int, slots: int, pieces: dict[str, bytes
 def _load_known(index: ClaimFold) -> int:
     """Let the claims be named that could be; how many of them are open."""
     rows, known, open_claims = index._rows, index._known, 0
-    kept = rows.column("kept").copy()
+    kept = rows.column("kept")
     count = int(np.count_nonzero(kept))
-    _check(not kept[count:].any(), "claims that can be named come first")
-    rows.column("kept")[:count] = 1
+    _check(bool((kept[:count] == 1).all()), "claims that can be named come first")
     for raw, group in groupby(range(count), key=lambda row: rows.claim[row].tobytes()):
         of = tuple(group)
         holders = rows.holders
         _check(known.at_any_age(raw) is None, f"claim {raw.hex()} is there twice")
         token, call = holders.token[of[0]].tobytes(), int(holders.call[of[0]])
-        is_called = bool(kept[of[0]] & _CALLED)
-        known.load(raw, Known(token, call, rows.digest[of[0]].tobytes(), of), is_called)
+        known.put(raw, Known(token, call, rows.digest[of[0]].tobytes(), of))
         if rows.open_total(of):
             open_claims += 1
         else:
