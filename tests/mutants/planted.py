@@ -299,6 +299,13 @@ PLANTED: tuple[Mutant, ...] = (
         f"{_UPKEEP}::test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_retire",
     ),
     one(
+        "collected without its buckets",
+        f"{ENGINE}/saving.py",
+        "msgspec.msgpack.encode((settings, buckets))",
+        "msgspec.msgpack.encode((settings, ()))",
+        f"{_WALKS}[retiring]",
+    ),
+    one(
         "age by the wall clock",
         f"{ENGINE}/upkeep.py",
         "        before_ms = index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0\n",

@@ -5,7 +5,7 @@ durable (`flush`), refused (`refuse`) or lost with the process (`crash`).
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,7 +47,8 @@ class Gateway:
     ) -> None:
         self._clock, self._random, self._shape = clock, random, (widths, compiled)
         self.fingerprints = fingerprints
-        self.entries: list[bytes] = []
+        self.position = 0
+        self._entries: list[Replayed] = []
         self.published: Counter[int] = Counter()
         self.senders: set[tuple[int, str]] = set()
         self.retired = 0
@@ -68,7 +69,7 @@ class Gateway:
 
     def _start(self) -> None:
         self.index = self.replayed()
-        committer: Any = HeldCommitter(len(self.entries))
+        committer: Any = HeldCommitter(self.position)
         self.committer: HeldCommitter = committer
         observer: Any = SimpleNamespace(event=lambda *_, **__: self._count_retired())
         journal = Journal("model", self.index, committer, self._clock, observer, LIMITS, self._random)
@@ -126,7 +127,7 @@ class Gateway:
             for output in change.outputs:
                 self._write(output)
             change.settle()
-        self.committer.durable_position = len(self.entries)
+        self.committer.durable_position = self.position
         self._compare()
         for call in self._waiters():
             call.go_on()
@@ -136,9 +137,18 @@ class Gateway:
     def _keep(self, bodies: Sequence[bytes]) -> None:
         """Durable, and folded in by a second index that never saw anything else."""
         for body in bodies:
-            self.entries.append(body)
-            _, settle = self._twin.apply(len(self.entries), decode(body), self._clock.monotonic_ms())
+            self.position += 1
+            self._entries.append(self._replayed(body))
+            _, settle = self._twin.apply(self.position, decode(body), self._clock.monotonic_ms())
             settle()
+
+    def _replayed(self, body: bytes) -> Replayed:
+        return Replayed(self.position, body, Mark(KEY_CHECK, self.position, bytes(8)))
+
+    def collect(self) -> None:
+        """The index as it is, nothing pending, replaces the entries that made it; a start tells whether it does."""
+        assert not self.committer.pending, "collected between two appends"
+        self._entries = [self._replayed(encode(saved)) for saved in self.index.save()]
 
     def _write(self, output: OutputChange) -> None:
         if isinstance(output, WriteRange):
@@ -164,7 +174,7 @@ class Gateway:
         for change in reversed(self.committer.pending):
             change.undo()
         self.committer.pending = []
-        self.committer.next_position = len(self.entries) + 1
+        self.committer.next_position = self.position + 1
         self._compare()
         for call in self._waiters():
             call.fail(LedgerFull("no room"))
@@ -185,13 +195,9 @@ class Gateway:
     def replayed(self) -> ShardIndex:
         """The index that a new process has, from the ledger's bytes alone."""
         index, marks = self._new_index(), Marks(KEY_CHECK)
-        ledger: Any = SimpleNamespace(replay=self._replay)
+        ledger: Any = SimpleNamespace(replay=lambda _: iter(self._entries))
         rebuild(index, ledger, marks, KEY_CHECK, self._clock.monotonic_ms())
         return index
-
-    def _replay(self, from_position: int) -> Iterator[Replayed]:
-        for position, body in enumerate(self.entries, from_position):
-            yield Replayed(position, body, Mark(KEY_CHECK, position, bytes(8)))
 
     def _compare(self) -> None:
         """P3: what is durable, folded in as it came, is the index; after a start, the replay is."""
@@ -203,7 +209,7 @@ class Gateway:
     def _told(index: ShardIndex) -> object:
         claims = index.claims
         topics = [(name, topic.partitions, topic.turns) for name, topic in index.topics]
-        return [getattr(claims, name) for name in COUNTS], claims.snapshot(), topics
+        return [getattr(claims, name) for name in COUNTS], claims.snapshot(), topics, index.settings, index.buckets
 
     def state(self, i: int) -> IdState:
         """Of one id, as durable entries have it; it is said to lie where its key goes."""

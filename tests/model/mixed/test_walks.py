@@ -55,7 +55,7 @@ def test_walks_meet_all_that_the_model_is_about() -> None:
         assert event in told, event
     for event in ("claim#", "produce#", "take#", "runs again", "late: ", "[delayed]", "sweep", "green", "dies"):
         assert event in told, event
-    for event in ("crash and replay", "the append is refused", "UnknownClaim"):
+    for event in ("crash and replay", "collected", "the append is refused", "UnknownClaim"):
         assert event in told, event
 
 

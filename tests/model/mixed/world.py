@@ -238,9 +238,13 @@ class World:
             self._flush()
 
     def _crash(self) -> None:
-        """What is pending is lost with the process; or it is durable, and only its answers are lost."""
+        """What is pending is lost with the process; or it is durable and only its answers are lost, and the ledger may
+        have been collected."""
         if self.rng.random() < 0.5:
             self._flush()
+            if self.rng.random() < 0.5:
+                self.gateway.collect()
+                self._note("collected")
         self._note("crash and replay")
         self._waiting, self._unheard = {}, []
         self.gateway.crash()
