@@ -97,9 +97,11 @@ def main() -> None:
     requests = [job.request()]
     count = min(REQUESTS_MAX, BODIES_BYTES // (len(requests[0][1]) + 1_000))
     requests += [job.request() for _ in range(count - 1)]
+    # The first of its kind may load what the gateway needs for it.
+    run(int(port), requests[:1], job.ids, float(seconds))
     print("ready", flush=True)
     sys.stdin.readline()
-    print(json.dumps(run(int(port), requests, job.ids, float(seconds))))
+    print(json.dumps(run(int(port), requests[1:], job.ids, float(seconds))))
 
 
 if __name__ == "__main__":
