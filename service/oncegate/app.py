@@ -25,6 +25,7 @@ from oncegate.index.claims import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.settings import ProcessSettings, Settings, SettingsError
 from oncegate.telemetry.observer import LogObserver
+from oncegate.transports.http import ids
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.wire import Server, listening
 from oncegate.transports.promises import CREDENTIALS, promise_line
@@ -62,6 +63,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         port: int = sock.getsockname()[1]
         server = await stack.enter_async_context(listening(app, sock, process.shutdown_ms))
         await asyncio.to_thread(warm_up)
+        await asyncio.to_thread(ids.warm_up)
         gateway = await stack.enter_async_context(open_gateway(ledgers, SystemClock(), observer, settings.limits))
         stack.push_async_callback(server.drain)
         await gateway.create(DEFAULT_NAMESPACE)

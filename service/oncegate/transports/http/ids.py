@@ -24,6 +24,11 @@ PLACES_SHOWN = 10
 Fingerprints = NDArray[np.uint64]
 
 
+def warm_up() -> None:
+    """Take one id in: pyarrow imports pandas with its first array, where it is installed, and no request waits for it."""
+    of_json(["id"], Fingerprinter(bytes(32)), Limits())
+
+
 def of_packed(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
     """Ids of 16 raw bytes each; every value is an id."""
     if len(body) % PACKED_ID_BYTES:
