@@ -25,7 +25,7 @@ Fingerprints = NDArray[np.uint64]
 
 
 def warm_up() -> None:
-    """Take one id in: pyarrow imports pandas with its first array, where it is installed, and no request waits for it."""
+    """Take one id in: with its first array pyarrow imports pandas, where that is installed; no request waits for it."""
     of_json(["id"], Fingerprinter(bytes(32)), Limits())
 
 
