@@ -80,6 +80,20 @@ SURFACE: tuple[Mutant, ...] = (
         "tests/client/test_gateway.py",
     ),
     one(
+        "token made once a writer",
+        f"{CLIENT}/writers/ids.py",
+        "gateway.attempt(token)",
+        "gateway.attempt('0' * 32)",
+        "tests/client/test_ids_way.py",
+    ),
+    one(
+        "taken ids that are busy",
+        f"{CLIENT}/dedup.py",
+        "ids, places = ids.filter(verdicts.open), places.filter(verdicts.open)",
+        "ids = ids.slice(0, 0)",
+        "tests/client/test_dedup.py",
+    ),
+    one(
         "end offset inclusive",
         f"{CLIENT}/readers/offsets.py",
         "Span(partition, first, min(first + slice_rows, end[partition]))",
