@@ -74,7 +74,7 @@ def _said(known: dict[str, Any]) -> list[str]:
         lines.append(f"written to topic {known['topic']}, {place}")
     if known["state"] in {"DONE", "TAKEN"}:
         until = known.get("kept_until_ms")
-        lines.append(f"known until {_when(until)}" if until else "known for ever")
+        lines.append(f"known until {_when(until)} at least" if until else "known for ever")
     return lines
 
 

@@ -235,7 +235,7 @@ class ExplainReply(Struct, frozen=True, omit_defaults=True):
     topic: str | None = None
     partition: int | None = None
     first_offset: Annotated[int, Meta(description="of the rows it was written with")] | None = None
-    kept_until_ms: Annotated[int, Meta(description="wall clock; absent: for ever")] | None = None
+    kept_until_ms: Annotated[int, Meta(description="by the wall clock, at least; absent: for ever")] | None = None
 
 
 class WayMessage(Struct, frozen=True):
