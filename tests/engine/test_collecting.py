@@ -7,6 +7,7 @@ import pytest
 from oncegate.core.decisions import Verb
 from oncegate.core.errors import LedgerBehind
 from oncegate.engine.requests import TopicAsk
+from oncegate.engine.upkeep import COLLECT_AGAIN_MS
 from tests.engine.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
 
 HOUR_MS = 3_600_000
@@ -109,6 +110,20 @@ async def test_a_ledger_without_room_for_the_state_goes_on_with_what_it_has(serv
     served.disk.collect_faults = ["full"]
     await collect(served)
     assert said(await served.claim("new", token=9)) == ["GRANTED"]
+
+
+async def test_what_found_no_room_is_collected_a_minute_later(served: Served) -> None:
+    await work(served)
+    served.disk.collect_faults = ["full"]
+    await collect(served)
+    size_bytes = served.shard.journal.size_bytes
+    assert size_bytes > 0, "nothing was given back"
+    await collect(served)
+    assert served.events.names().count("collecting") == 1, "not at once"
+    served.clock.advance(COLLECT_AGAIN_MS)
+    await collect(served)
+    assert served.events.names().count("collecting") == 2
+    assert served.shard.journal.size_bytes < size_bytes
 
 
 async def test_a_collection_of_unknown_end_opens_the_ledger_anew(served: Served) -> None:

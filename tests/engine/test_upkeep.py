@@ -161,6 +161,22 @@ async def test_a_retirement_that_the_ledger_refuses_is_taken_back(served: Served
     assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
 
 
+async def test_a_gateway_that_is_started_every_day_forgets_all_the_same() -> None:
+    """Whole hours of running time are counted, so that a long horizon does not need a process as long-lived."""
+    ledgers, horizon_ms, days = HeldLedgers(), 30 * 24 * HOUR_MS, 0
+    async with serving(ledgers) as served:
+        await served.shard.configure(horizon_ms, None, served.deadline())
+        await done(served, "a", token=1)
+    while days < 40:
+        async with serving(ledgers) as served:
+            await pass_hours(served, 24)
+            if days == 28:
+                assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+        days += 1
+    async with serving(ledgers) as served:
+        assert said(await served.claim("a", token=3)) == ["GRANTED"]
+
+
 async def test_a_horizon_shorter_than_what_may_still_be_repeated_is_refused(served: Served) -> None:
     with pytest.raises(BadRequest, match="at least 3600000"):
         await served.shard.configure(HOUR_MS - 1, None, served.deadline())

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.decisions import Verb
+from oncegate.engine import state
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimAsk, ProduceAsk, TopicAsk
 from oncegate.engine.shard import Shard
-from oncegate.engine.upkeep import bucket_ms
+from oncegate.engine.state import BUCKETS_PER_HORIZON
 from oncegate.ledgers import open_ledgers
 from oncegate.ledgers.log import outputs
 from oncegate.ports import Ledgers
@@ -23,7 +24,7 @@ from tests.engine.held import Events, id16, rows_of, said, turns
 
 DAY_MS = 86_400_000
 HORIZON_MS = 7 * DAY_MS
-STEP_MS = bucket_ms(HORIZON_MS)
+STEP_MS = HORIZON_MS // BUCKETS_PER_HORIZON
 STEPS_A_DAY = DAY_MS / STEP_MS
 IDS = 10
 
@@ -89,6 +90,7 @@ class World:
 async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     # Room is given back by whole files; a test's year would not fill one of the usual size.
     monkeypatch.setattr(outputs, "FILE_BYTES", 128 << 10)
+    monkeypatch.setattr(state, "BUCKET_MS_MAX", STEP_MS)
     clock, events, folder = FakeClock(), Events(), tmp_path / "data"
     limits = Limits(collect_bytes=64 << 10)
     async with (

@@ -81,6 +81,27 @@ def test_a_compressed_buffer_that_lies_about_its_size_is_refused() -> None:
         read_stream(bytes(data), 1 << 20)
 
 
+def test_buffers_that_share_their_bytes_are_refused() -> None:
+    """A body of some kilobytes could name the same bytes for thousands of columns."""
+    batch = pa.record_batch({f"c{n}": pa.array(range(100), pa.int64()) for n in range(20)})
+    assert read_rows(stream(batch), LIMITS).rows == 100
+    data = bytearray(stream(batch))
+    message = list(pa.ipc.MessageReader.open_stream(bytes(data)))[1]
+    body, metadata = message.body.to_pybytes(), message.metadata.to_pybytes()
+    at, start = data.index(body), data.index(metadata)
+    length = len(body).to_bytes(8, "little")
+    where = start + metadata.index(length)
+    data[where : where + 8] = (len(body) // 20).to_bytes(8, "little")
+    for offset in range(0, len(metadata) - 16, 8):
+        first = int.from_bytes(metadata[offset : offset + 8], "little")
+        size = int.from_bytes(metadata[offset + 8 : offset + 16], "little")
+        if size == 800 and first < len(body) and first % 8 == 0:
+            data[start + offset : start + offset + 8] = bytes(8)
+    shared = bytes(data[:at] + data[at : at + len(body) // 20] + data[at + len(body) :])
+    with pytest.raises(BadRequest, match="share bytes"):
+        read_rows(shared, LIMITS)
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -236,3 +236,47 @@ async def test_a_taken_id_says_so() -> None:
         assert (found["state"], len(found["owner"]), "claim" in found) == ("TAKEN", 32, False)
         long = {"owner": "x" * 600, "ids": ["a"]}
         (await door.post_json(f"{NS}/ids:take", long)).problem(400, "BAD_REQUEST")
+
+
+@pytest.mark.parametrize("query", ["id_col=id,who,id", "key_col=id,id", "id_col=" + ",".join(map(str, range(17)))])
+async def test_a_column_is_named_once_and_few_are_a_key(query: str) -> None:
+    async with open_door() as door:
+        (await door.post_raw(f"{T}/records:produce?{query}", ARROW, stream(ROWS))).problem(400, "BAD_REQUEST")
+        assert (await door.get(f"{NS}/topics")).json == {"topics": []}
+
+
+@pytest.mark.parametrize("deep", [40, 63, 400, 900])
+async def test_records_nested_deeper_than_anybody_reads_are_refused_at_once(deep: int) -> None:
+    async with open_door() as door:
+        nested = b"[" * deep + b"1" + b"]" * deep
+        body = b'{"token":"%s","call":0,"records":[{"a":' % token().encode() + nested + b"}]}"
+        reply = await door.call("POST", f"{T}/records:produce", body, {"Content-Type": JSON})
+        assert "nested more than 32 deep" in reply.problem(400, "BAD_REQUEST")["detail"]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.map_(pa.string(), pa.int64()), pa.list_(pa.map_(pa.string(), pa.int64()))], ids=str
+)
+async def test_maps_are_taken_as_arrow_only(kind: Any) -> None:
+    """pyarrow would end the process over a map's null entry."""
+    async with open_door() as door:
+        await put(door, T, {"schema_ipc": schema_text(c=kind)})
+        found = (await produce(door, [{"c": [None]}])).problem(400, "BAD_REQUEST")
+        assert "as Arrow" in found["detail"]
+
+
+async def test_a_time_that_json_cannot_say_is_read_as_arrow() -> None:
+    async with open_door() as door:
+        rows = pa.record_batch({"c": pa.array([2**62], pa.timestamp("s"))})
+        await door.post_raw(f"{T}/records:produce", ARROW, stream(rows))
+        (await door.get(f"{T}/partitions/0/records", Accept=JSON)).problem(406, "NOT_ACCEPTABLE")
+        assert (await door.get(f"{T}/partitions/0/records", Accept=ARROW)).status == 200
+
+
+@pytest.mark.parametrize("zone", ["Nope/Zone", "+99:99"])
+async def test_a_time_zone_that_nobody_knows_is_refused_before_it_is_stored(zone: str) -> None:
+    async with open_door() as door:
+        found = (await put(door, T, {"schema_ipc": schema_text(c=pa.timestamp("us", zone))})).problem(
+            400, "BAD_REQUEST"
+        )
+        assert "unknown time zone" in found["detail"]

@@ -287,8 +287,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "a bucket too early",
         f"{ENGINE}/upkeep.py",
-        "index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0",
-        "index.buckets[1] if len(index.buckets) == BUCKETS_PER_HORIZON else 0",
+        "index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0",
+        "index.buckets[1] if len(index.buckets) == buckets_kept(horizon_ms) else 0",
         f"{_UPKEEP}::test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon",
     ),
     one(
@@ -308,7 +308,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "age by the wall clock",
         f"{ENGINE}/upkeep.py",
-        "        before_ms = index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0\n",
+        "        before_ms = index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0\n",
         "        before_ms = max(0, journal.wall_ms() - horizon_ms)\n",
         f"{_UPKEEP}::test_a_wall_clock_set_forward_makes_nothing_older",
         f"{_WALKS}[retiring, clocks set]",

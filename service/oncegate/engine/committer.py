@@ -53,6 +53,7 @@ class Committer:
         self._closing = False
         self._full: LedgerFull | None = None
         self._save: Callable[[], list[bytes]] | None = None
+        self._collected: Callable[[bool], None] = _ignored
         self._replacing: asyncio.Task[None] | None = None
         self._dead: OncegateError | None = None
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
@@ -112,7 +113,7 @@ class Committer:
 
     async def _append_all(self) -> None:
         while self._dead is None:
-            if self._save is not None and self.open:
+            if self._save is not None and self.open and self._fits_one_group():
                 await self._begin_collecting(self._save)
             elif not self._pending:
                 if self._closing:
@@ -121,15 +122,19 @@ class Committer:
             else:
                 await self._append(self._close_group())
 
+    def _fits_one_group(self) -> bool:
+        return sum(change.size_bytes for change in self._pending) <= GROUP_BYTES_MAX
+
     @property
     def collecting(self) -> bool:
         """A collection is asked for or under way."""
         return self._save is not None or (self._replacing is not None and not self._replacing.done())
 
-    def collect(self, save: Callable[[], list[bytes]]) -> None:
-        """Soon: let what `save` gives replace the entries so far, while appends go on. A full ledger keeps its own."""
+    def collect(self, save: Callable[[], list[bytes]], collected: Callable[[bool], None] | None = None) -> None:
+        """Soon: let what `save` gives replace the entries so far, while appends go on. `collected` is told the end:
+        False where the ledger refused and keeps its own."""
         assert not self.collecting, "one at a time"
-        self._save = save
+        self._save, self._collected = save, collected or _ignored
         self._wake.set()
 
     async def _begin_collecting(self, save: Callable[[], list[bytes]]) -> None:
@@ -140,17 +145,20 @@ class Committer:
             await self._append(group)
         if self._dead is None and self.mark.position == position:
             self._replacing = asyncio.create_task(self._replace(position, state))
+        else:
+            self._collected(False)
 
     async def _replace(self, position: int, state: list[bytes]) -> None:
         try:
             await self._ledger.collect(position, state)
         except LedgerFull:
-            return
+            self._collected(False)
         except Exception as error:
             self._die(error if isinstance(error, OncegateError) else LedgerDown(f"collecting failed: {error}"))
             self._wake.set()
         else:
             self._marks.collected(position)
+            self._collected(True)
 
     @property
     def dead(self) -> OncegateError | None:
@@ -233,4 +241,8 @@ class Committer:
 
 
 def _nothing() -> None:
+    return None
+
+
+def _ignored(_done: bool) -> None:
     return None

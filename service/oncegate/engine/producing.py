@@ -10,7 +10,7 @@ from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import ProduceAnswer, ProduceAsk
-from oncegate.engine.sharing import Share, partition_of, shares
+from oncegate.engine.sharing import Share, partition_of, shares, shares_aside
 from oncegate.engine.topics import Topics
 from oncegate.index.answers import Asked
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
@@ -56,7 +56,9 @@ class Producing:
         journal.committer.check()
         if not ask.rows.rows:
             return ProduceAnswer(0, ())
-        written = shares(ask.rows, None, self._partitions(ask))
+        written = await shares_aside(ask.rows, self._partitions(ask))
+        entries = self._topics.creation(ask.topic, ask.rows.schema)
+        journal.committer.check()
         position, spans = self._record(ask, written, entries, None, _NO_DIGEST)
         await journal.committer.durable(position)
         journal.counts["produced_rows"] += ask.rows.rows

@@ -1,5 +1,6 @@
 """Rows by partition: which goes where, and the Arrow streams that the ledger keeps."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 from oncegate.engine.requests import Batch, Rows, Schema
 
 Keys = NDArray[np.uint64]
+# Cutting more than this takes longer than handing it to a thread does.
+ASIDE_BYTES = 256 << 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +40,13 @@ def shares(rows: Rows, wanted: NDArray[np.bool_] | None, partition: NDArray[np.i
         data = rows.data if len(places) == rows.rows else _some_of(rows, places)
         found.append(Share(number, places, data))
     return found
+
+
+async def shares_aside(rows: Rows, partition: NDArray[np.int64]) -> list[Share]:
+    """All rows by partition, in a thread where they are many; whoever calls decides only afterwards."""
+    if len(rows.data) < ASIDE_BYTES or partition.size == 0 or (partition == partition[0]).all():
+        return shares(rows, None, partition)
+    return await asyncio.to_thread(shares, rows, None, partition)
 
 
 def _some_of(rows: Rows, places: NDArray[np.int64]) -> bytes:

@@ -1,5 +1,8 @@
 """Named batches: stage, commit, abort. All or nothing, when the driver says so."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oncegate.core.batches import Outcome, decide
 from oncegate.core.entries import Asked, Committed, Entry, Name, Part, Span, Staged
 from oncegate.core.errors import BadRequest, ChunkAltered
@@ -7,7 +10,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.refusals import refusal
 from oncegate.engine.requests import AbortAnswer, AbortAsk, CommitAnswer, CommitAsk, StageAnswer, StageAsk
-from oncegate.engine.sharing import Share, partition_of, shares
+from oncegate.engine.sharing import Share, partition_of, shares_aside
 from oncegate.engine.stages import Stages
 from oncegate.engine.topics import Topics, check_schema, read_schema
 from oncegate.index.batches import CommittedName, Stage, StagedChunk, totals
@@ -30,6 +33,7 @@ class Staging:
         Raises ChunkAltered, SchemaMismatch, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat it.
         """
+        written = await shares_aside(ask.rows, self._partitions(ask))
         deadline.check()
         record = self._index.committed.get(ask.name)
         if record is not None:
@@ -38,7 +42,7 @@ class Staging:
         self._stages.touch(ask.name, ask.owner)
         stage = self._index.stage(ask.name, ask.token)
         known = None if stage is None else stage.chunks.get(ask.chunk)
-        position = self._repeated(ask, known) if known is not None else self._store(ask, stage)
+        position = self._repeated(ask, known) if known is not None else self._store(ask, stage, written)
         await self._journal.committer.durable(position)
         return StageAnswer(False, ask.rows.rows, ask.fingerprint)
 
@@ -48,13 +52,12 @@ class Staging:
             raise ChunkAltered(f"chunk {ask.chunk} of this token was staged with other rows; nothing was written")
         return known.position
 
-    def _store(self, ask: StageAsk, stage: Stage | None) -> int:
+    def _store(self, ask: StageAsk, stage: Stage | None, written: list[Share]) -> int:
         journal, rows = self._journal, ask.rows
         journal.committer.check()
         self._topics.creation(ask.name.topic, rows.schema)
         if stage is not None and stage.chunks:
             check_schema(ask.name.topic, read_schema(next(iter(stage.chunks.values())).schema), rows.schema)
-        written = self._shares(ask)
         size_bytes = sum(len(share.data) for share in written)
         self._stages.make_room(ask.name, ask.owner, size_bytes)
         parts = tuple(
@@ -80,11 +83,11 @@ class Staging:
         ]
         return journal.record([entry], outputs)
 
-    def _shares(self, ask: StageAsk) -> list[Share]:
+    def _partitions(self, ask: StageAsk) -> NDArray[np.int64]:
         """The same for every repeat of a chunk; without keys, an attempt's chunks take turns among the partitions."""
         partitions, _ = self._topics.layout(ask.name.topic)
         turn = int.from_bytes(ask.token[:4], "little") + ask.chunk
-        return shares(ask.rows, None, partition_of(ask.keys, ask.rows.rows, partitions, turn))
+        return partition_of(ask.keys, ask.rows.rows, partitions, turn)
 
     async def commit(self, ask: CommitAsk, deadline: Deadline) -> CommitAnswer:
         """Publish the winners' rows under the name, all or nothing, or say what the name already holds.

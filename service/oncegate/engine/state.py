@@ -14,8 +14,21 @@ from oncegate.index.topics import TopicIndex
 from oncegate.ports import Ledger
 
 Undo = Callable[[], None]
-# Ids retire by buckets of a 24th of the horizon: at most 8 % of it late, and each bucket is one short entry.
+# Ids retire by buckets of a 24th of the horizon, so at most 8 % of it late; each bucket is one short entry.
 BUCKETS_PER_HORIZON = 24
+BUCKET_MS_MIN = 1_000
+# What a process has counted of a bucket when it ends is lost: one that is started daily still counts 23 hours.
+BUCKET_MS_MAX = 3_600_000
+
+
+def bucket_ms(horizon_ms: int) -> int:
+    """How long the ids are collected that retire together: rounded up, for all of them are the horizon at least."""
+    return min(max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON)), BUCKET_MS_MAX)
+
+
+def buckets_kept(horizon_ms: int) -> int:
+    """How many buckets make the horizon."""
+    return max(BUCKETS_PER_HORIZON, -(-horizon_ms // bucket_ms(horizon_ms)))
 
 
 class ShardIndex:
@@ -69,7 +82,7 @@ class ShardIndex:
             return None
         before = self.settings, self.settings_position, self.buckets
         if isinstance(entry, Retired):
-            self.buckets = (*self.buckets, entry.wall_ms)[-BUCKETS_PER_HORIZON:]
+            self.buckets = (*self.buckets, entry.wall_ms)[-buckets_kept(self.settings.horizon_ms) :]
         else:
             self.buckets = self.buckets if entry.horizon_ms == self.settings.horizon_ms else ()
             self.settings, self.settings_position = entry, position

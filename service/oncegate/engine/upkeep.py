@@ -4,16 +4,12 @@ from oncegate.core.encoding import encode
 from oncegate.core.entries import Retired, Trimmed
 from oncegate.engine.journal import Journal
 from oncegate.engine.stages import Stages
-from oncegate.engine.state import BUCKETS_PER_HORIZON
+from oncegate.engine.state import bucket_ms, buckets_kept
 from oncegate.index.topics import Partition, Topic
 from oncegate.ports import TrimRanges
 
-BUCKET_MS_MIN = 1_000
-
-
-def bucket_ms(horizon_ms: int) -> int:
-    """How long the ids are collected that retire together: rounded up, for all of them are the horizon at least."""
-    return max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON))
+# A collection that found no room is tried again after this long.
+COLLECT_AGAIN_MS = 60_000
 
 
 class Upkeep:
@@ -25,6 +21,8 @@ class Upkeep:
         self._retired_ms = journal.clock.monotonic_ms()
         self._something_went = True
         self._saved_bytes = 0
+        self._saving = (0, 0)
+        self._collect_from_ms = 0
 
     def step(self) -> None:
         """Whatever is due now; nothing while the ledger is full or closing."""
@@ -45,7 +43,7 @@ class Upkeep:
         if not horizon_ms or now_ms - self._retired_ms < bucket_ms(horizon_ms) or index.claims.oldest_wall_ms is None:
             return
         self._retired_ms = now_ms
-        before_ms = index.buckets[0] if len(index.buckets) == BUCKETS_PER_HORIZON else 0
+        before_ms = index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0
         # Later than all before it, though the wall clock may stand behind the ledger's.
         journal.record([Retired(before_ms, journal.wall_ms() + 1)])
         if before_ms:
@@ -71,19 +69,28 @@ class Upkeep:
 
         At twice the size of what was saved last, what a year writes is written three times at most.
         """
-        journal = self._journal
+        journal, now_ms = self._journal, self._journal.clock.monotonic_ms()
         wanted = max(journal.limits.collect_bytes, 2 * self._saved_bytes)
         if not self._something_went or journal.size_bytes < wanted or journal.committer.collecting:
             return
-        self._something_went = False
-        journal.committer.collect(self.save)
+        if now_ms >= self._collect_from_ms:
+            self._something_went, self._collect_from_ms = False, now_ms + COLLECT_AGAIN_MS
+            journal.committer.collect(self.save, self._collected)
 
     def save(self) -> list[bytes]:
         """The index as entries' bytes, for `Committer.collect`."""
         bodies = [encode(entry) for entry in self._journal.index.save()]
-        self._saved_bytes, self._journal.size_bytes = sum(map(len, bodies)), 0
-        self._journal.observer.event("collecting", namespace=self._journal.namespace, size_bytes=self._saved_bytes)
+        self._saving = sum(map(len, bodies)), self._journal.size_bytes
+        self._journal.observer.event("collecting", namespace=self._journal.namespace, size_bytes=self._saving[0])
         return bodies
+
+    def _collected(self, done: bool) -> None:
+        """What was saved replaced the entries, or the ledger keeps them: then it is tried again."""
+        if done:
+            self._saved_bytes = self._saving[0]
+            self._journal.size_bytes -= self._saving[1]
+        else:
+            self._something_went = True
 
 
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:

@@ -1,8 +1,8 @@
 """Arrow IPC streams from strangers: read whole, checked to the last offset, refused when they could grow.
 
 What is refused beside malformed bytes, each because a few bytes of body could become gigabytes of memory or a
-row could not be told from another: dictionaries, run ends, views, unions, null and zero-width types. Compressed
-buffers (LZ4, ZSTD) are read up to the size that they announce.
+row could not be told from another: dictionaries, run ends, views, unions, null and zero-width types, buffers that
+share their bytes. Compressed buffers (LZ4, ZSTD) are read up to the size that they announce.
 """
 
 import struct
@@ -50,7 +50,10 @@ def read_stream(data: bytes, bytes_max: int) -> tuple[Schema, list[Batch]]:
 
 
 def _announced(metadata: bytes, body: memoryview) -> int:
-    """What a record batch's compressed buffers say that they hold; 0 when none is compressed (format/Message.fbs)."""
+    """What a record batch's compressed buffers say that they hold; 0 when none is compressed (format/Message.fbs).
+
+    BadRequest: the buffers are together longer than the body, so bytes of it would become several columns.
+    """
     message = struct.unpack_from("<I", metadata)[0]
     kind_at = _field(metadata, message, _FIELDS["message_type"])
     header_at = _field(metadata, message, _FIELDS["message_header"])
@@ -58,12 +61,15 @@ def _announced(metadata: bytes, body: memoryview) -> int:
         return 0
     batch = header_at + struct.unpack_from("<I", metadata, header_at)[0]
     at = _field(metadata, batch, _FIELDS["batch_buffers"])
-    if not at or not _field(metadata, batch, _FIELDS["batch_compression"]):
+    if not at:
         return 0
     vector = at + struct.unpack_from("<I", metadata, at)[0]
-    buffers = (
-        _BUFFER.unpack_from(metadata, vector + 4 + 16 * n) for n in range(struct.unpack_from("<I", metadata, vector)[0])
-    )
+    count = struct.unpack_from("<I", metadata, vector)[0]
+    buffers = [_BUFFER.unpack_from(metadata, vector + 4 + 16 * n) for n in range(count)]
+    if sum(length for _, length in buffers) > len(body):
+        raise BadRequest("the Arrow stream's buffers share bytes: each needs bytes of its own")
+    if not _field(metadata, batch, _FIELDS["batch_compression"]):
+        return 0
     # Each begins with its length when uncompressed, -1 where it was left as it is.
     sizes = (struct.unpack_from("<q", body, offset)[0] for offset, length in buffers if length >= 8)
     return sum(max(0, size) for size in sizes)
@@ -88,6 +94,16 @@ def _refuse_types(schema: Schema) -> None:
         for kind in _leaves(field.type):
             if not _plain(kind):
                 raise BadRequest(f"column {field.name!r} has the type {field.type}; {kind} is not read here: cast it")
+            if pa.types.is_timestamp(kind) and kind.tz is not None:
+                _check_zone(field.name, kind)
+
+
+def _check_zone(name: str, kind: Any) -> None:
+    """A zone that nobody knows can be stored and never be shown."""
+    try:
+        pa.scalar(0, kind).as_py()
+    except (ValueError, KeyError, OSError, pa.ArrowException) as error:
+        raise BadRequest(f"column {name!r} is of an unknown time zone: {kind.tz!r}") from error
 
 
 def _leaves(kind: Any) -> Iterator[Any]:

@@ -20,6 +20,8 @@ from oncegate.transports.http.arrow import read_stream
 from oncegate.transports.http.messages import Id
 
 PACKED_ID_BYTES = 16
+# More than any key has; each costs arrays as long as the request.
+COLUMNS_MAX = 16
 PLACES_SHOWN = 10
 Fingerprints = NDArray[np.uint64]
 
@@ -82,6 +84,7 @@ def _of_lists(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) ->
     if len(widths) != 1 or widths == {0}:
         raise BadRequest(f"every id needs the same number of columns, at least one; here are {sorted(widths)}")
     width = widths.pop()
+    check_width(width, "an id")
     rows = [item if isinstance(item, list) else [item] * width for item in ids]
     columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
     return of_columns(columns, [f"column {n}" for n in range(width)], fingerprints, limits)
@@ -94,11 +97,27 @@ def of_columns(columns: list[Any], names: list[str], fingerprints: Fingerprinter
     """
     if not columns:
         raise BadRequest("the ids have no column")
+    check_width(len(columns), "an id")
     _check_count(len(columns[0]), limits)
     _check_null(columns, names)
-    sizes = np.sum([pc.binary_length(column).to_numpy(zero_copy_only=False) for column in columns], axis=0)
-    _check_sizes(np.asarray(sizes, np.int64), limits)
+    sizes = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        sizes += pc.binary_length(column).to_numpy(zero_copy_only=False)
+    _check_sizes(sizes, limits)
     return fingerprints.of_columns(columns)
+
+
+def check_width(columns: int, what: str) -> None:
+    """BadRequest for more columns than an id, or a key, may have."""
+    if columns > COLUMNS_MAX:
+        raise BadRequest(f"{what} has {columns} columns; at most {COLUMNS_MAX} are taken")
+
+
+def once(names: list[str], what: str) -> list[str]:
+    """The names as they are; BadRequest when one is there twice."""
+    if len(set(names)) < len(names):
+        raise BadRequest(f"{what} is named twice: {', '.join(names)[:200]}")
+    return names
 
 
 def _is_id(kind: Any) -> bool:

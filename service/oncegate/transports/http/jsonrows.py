@@ -1,6 +1,7 @@
 """Rows of a JSON body as Arrow, by the topic's schema or, where there is none yet, by what they look like.
 
-Binary is base64; times, dates and decimals are their text; a column that a record does not name is null there.
+Binary is base64; times, dates and decimals are their text; a column that a record does not name is null there. What
+would end the process inside pyarrow, or take it minutes, is refused before it is seen there: maps, deep nesting.
 """
 
 import base64
@@ -17,12 +18,30 @@ from oncegate.engine.sharing import stream
 from oncegate.transports.http.arrow import read_rows
 
 Record = dict[str, Any]
+# Deeper than any schema that people read; Arrow's own readers stop at 64.
+DEPTH_MAX = 32
 
 
 def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) -> Rows:
     """The records as rows, checked as those of an Arrow body are; BadRequest with the column that does not fit."""
-    table = _guessed(records) if schema is None else _typed(records, schema)
-    return read_rows(stream(table.schema, table.combine_chunks().to_batches()), limits)
+    _check_depth(records)
+    try:
+        table = _guessed(records) if schema is None else _typed(records, schema)
+        data = stream(table.schema, table.combine_chunks().to_batches())
+    except pa.ArrowException as error:
+        raise BadRequest(f"the records cannot be rows: {str(error).splitlines()[0]}") from error
+    return read_rows(data, limits)
+
+
+def _check_depth(records: Sequence[Record]) -> None:
+    level: list[Any] = [value for record in records for value in record.values() if isinstance(value, list | dict)]
+    depth = 1
+    while level:
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise BadRequest(f"the records are nested more than {DEPTH_MAX} deep")
+        inside = (item for value in level for item in (value.values() if isinstance(value, dict) else value))
+        level = [item for item in inside if isinstance(item, list | dict)]
 
 
 def _guessed(records: Sequence[Record]) -> pa.Table:
@@ -41,6 +60,11 @@ def _typed(records: Sequence[Record], schema: Schema) -> pa.Table:
     strange = {name for record in records for name in record} - set(schema.names)
     if strange:
         raise BadRequest(f"the topic has no column {', '.join(sorted(strange))}; it has {', '.join(schema.names)}")
+    for field in schema:
+        if _has_map(field.type):
+            raise BadRequest(
+                f"column {field.name!r} has the type {field.type}: JSON has no maps, send these rows as Arrow"
+            )
     columns = [_column(field, [record.get(field.name) for record in records]) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -56,6 +80,11 @@ def _column(field: Any, values: list[Any]) -> pa.Array:
         raise BadRequest(f"column {field.name!r} is of type {field.type}: {error}") from error
     except (binascii.Error, TypeError, ValueError) as error:
         raise BadRequest(f"column {field.name!r} is of type {field.type}, base64 is wanted: {error}") from error
+
+
+def _has_map(kind: Any) -> bool:
+    inside = range(kind.num_fields) if pa.types.is_nested(kind) else ()
+    return bool(pa.types.is_map(kind) or any(_has_map(kind.field(n).type) for n in inside))
 
 
 def _is_text_only(kind: Any) -> bool:

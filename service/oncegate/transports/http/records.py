@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from oncegate.core.errors import BadRequest, LedgerBehind
+from oncegate.core.errors import BadRequest, LedgerBehind, NotAcceptable
 from oncegate.engine.requests import Batch, Fetched, Schema
 from oncegate.engine.shard import Shard
 from oncegate.engine.sharing import stream
@@ -78,7 +78,10 @@ def as_arrow(found: Window) -> bytes:
 
 
 def as_json(found: Window) -> bytes:
-    """Binary values become base64, decimals and durations their text."""
-    rows = [row for batch in found.batches for row in batch.to_pylist()]
+    """Binary values become base64, decimals and durations their text; NotAcceptable for times beyond the year 9999."""
+    try:
+        rows = [row for batch in found.batches for row in batch.to_pylist()]
+    except (OverflowError, ValueError) as error:
+        raise NotAcceptable(f"a value of these rows has no JSON ({error}); read them as Arrow") from error
     reply = messages.RecordsReply(rows, found.first_offset, found.next_offset, found.high_offset)
     return msgspec.json.encode(reply, enc_hook=str)

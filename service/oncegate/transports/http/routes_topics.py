@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest
-from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, ProduceAsk, Rows, TopicAsk, TopicView
+from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, ProduceAsk, Rows, Schema, TopicAsk, TopicView
 from oncegate.transports.http import arrow, codecs, identifiers, ids, jsonrows, messages, operations, records
 from oncegate.transports.http.inbound import (
     Inbound,
@@ -50,8 +50,8 @@ async def produce(request: Request) -> Response:
 
 
 def names(text: str) -> list[str]:
-    """Column names from a comma separated list."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Column names from a comma separated list; BadRequest when one is there twice."""
+    return ids.once([name.strip() for name in text.split(",") if name.strip()], "a column")
 
 
 def _ask_arrow(inbound: Inbound, topic: str) -> ProduceAsk:
@@ -64,6 +64,12 @@ async def _ask_json(inbound: Inbound, topic: str) -> ProduceAsk:
     message = decoded(inbound.body, _PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
     schema = (await inbound.shard.topic(topic)).schema if topic in inbound.shard.topics() else None
+    return await aside(len(inbound.body), _ask_records, inbound, topic, token, message, schema)
+
+
+def _ask_records(
+    inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
+) -> ProduceAsk:
     rows = jsonrows.rows_of(message.records, schema, inbound.limits)
     return _ask(inbound, topic, token, message.call, rows, message.id_col or [], message.key_col or [])
 
@@ -71,12 +77,16 @@ async def _ask_json(inbound: Inbound, topic: str) -> ProduceAsk:
 def _ask(
     inbound: Inbound, topic: str, token: bytes, call: int, rows: Rows, id_col: list[str], key_col: list[str]
 ) -> ProduceAsk:
-    found = ids.of_rows(rows, id_col, inbound.shard.fingerprints, inbound.limits) if id_col else None
+    ids.check_width(len(id_col), "id_col")
+    found = (
+        ids.of_rows(rows, ids.once(id_col, "id_col"), inbound.shard.fingerprints, inbound.limits) if id_col else None
+    )
     return ProduceAsk(topic, token, call, rows, found, keys_of(inbound, rows, key_col))
 
 
 def keys_of(inbound: Inbound, rows: Rows, key_col: list[str]) -> NDArray[np.uint64] | None:
     """A hash of each row's key; None without key columns."""
+    ids.check_width(len(ids.once(key_col, "key_col")), "key_col")
     missing = [name for name in key_col if name not in rows.schema.names]
     if missing:
         raise BadRequest(f"key_col names {missing[0]!r}, and the rows have {', '.join(rows.schema.names)}")
@@ -122,7 +132,8 @@ async def fetch(
         found = await records.read(
             shard, request.path_params["topic"], partition, offset, rows, limits.body_bytes, names(columns)
         )
-        body = records.as_arrow(found) if media == ARROW else records.as_json(found)
+        made = records.as_arrow if media == ARROW else records.as_json
+        body = await aside(sum(batch.nbytes for batch in found.batches), made, found)
     headers = {
         "Oncegate-Next-Offset": str(found.next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
