@@ -37,6 +37,27 @@ SURFACE: tuple[Mutant, ...] = (
         "tests/engine/test_collecting.py",
     ),
     one(
+        "refused collection forgotten",
+        f"{ENGINE}/upkeep.py",
+        "        else:\n            self._something_went = True\n",
+        "",
+        "tests/engine/test_collecting.py::test_what_found_no_room_is_collected_a_minute_later",
+    ),
+    one(
+        "buckets lost with the process",
+        f"{ENGINE}/state.py",
+        "BUCKET_MS_MAX = 3_600_000\n",
+        "BUCKET_MS_MAX = 2**62\n",
+        "tests/engine/test_upkeep.py::test_a_gateway_that_is_started_every_day_forgets_all_the_same",
+    ),
+    one(
+        "buffers that share bytes",
+        "service/oncegate/transports/http/arrow.py",
+        "    if sum(length for _, length in buffers) > len(body):\n",
+        "    if False:\n",
+        "tests/http/test_arrow.py::test_buffers_that_share_their_bytes_are_refused",
+    ),
+    one(
         "restored under its old id",
         f"{LOG}/restoring.py",
         "ledger=os.urandom(16))",
