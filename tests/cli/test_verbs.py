@@ -85,12 +85,14 @@ def test_explain_says_what_a_gateway_knows_of_an_id(empty_folder: Path) -> None:
         status, _, err = run("explain", "a", "--url", gateway.url, "--namespace", "nobody")
         assert status == 1
         assert "no namespace nobody" in err
+        assert err.endswith("(fix)\n")
 
 
 def test_explain_of_a_gateway_that_is_not_there_names_the_address() -> None:
     status, _, err = run("explain", "a", "--url", "http://127.0.0.1:9")
     assert status == 1
     assert err.startswith("oncegate: no gateway answers at http://127.0.0.1:9 (")
+    assert "oncegate serve" in err
     assert run("explain", "a", "--url", "gateway:8080")[2].startswith("oncegate: gateway:8080 is no address")
 
 

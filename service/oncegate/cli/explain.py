@@ -45,13 +45,17 @@ def _get(url: str) -> str:
         raise OncegateError(problem) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise NotFound(f"no gateway answers at {url.partition('/v1')[0]} ({reason}); is it running?") from error
+        raise NotFound(
+            f"no gateway answers at {url.partition('/v1')[0]} ({reason}); start one with `oncegate serve`, "
+            "or name it with --url"
+        ) from error
 
 
 def _problem(error: urllib.error.HTTPError) -> str:
     with error:
         try:
-            return str(json.loads(error.read())["detail"])
+            told = json.loads(error.read())
+            return f"{told['detail']} ({told['action']})"
         except (ValueError, KeyError):
             return f"the gateway answered {error.code}"
 

@@ -1,9 +1,13 @@
 """A data folder read from end to end: what it tells, and at what damage it ends."""
 
+from pathlib import Path
+
 import pytest
 
-from oncegate.core.errors import KeyMismatch, LedgerDamaged
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged
 from oncegate.ledgers.log import verify
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.folder import DataFolder
 from oncegate.ledgers.log.verifying import ReadLedger
 from tests.faults.ledger.tools import (
     everything,
@@ -57,3 +61,10 @@ async def test_what_others_say_about_the_entries_ends_a_verification(data, sourc
 
     with pytest.raises(LedgerDamaged, match="makes no sense"):
         list(verify(str(data), also=also))
+
+
+def test_a_backup_is_no_data_folder_and_says_what_makes_one_of_it(tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "BACKUP").write_text("whatever")
+    with pytest.raises(BadRequest, match="is a backup: `oncegate restore --from"):
+        DataFolder(str(tmp_path / "copy"), None, Disk()).take(create=False)

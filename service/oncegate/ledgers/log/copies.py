@@ -15,6 +15,7 @@ from pathlib import Path
 from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
 from oncegate.ledgers.log.body import Location
 from oncegate.ledgers.log.disk import Disk, make_folders, replace_file
+from oncegate.ledgers.log.folder import BACKUP_NAME as LIST_NAME
 from oncegate.ledgers.log.folder import DataFolder, told
 from oncegate.ledgers.log.folding import Fold
 from oncegate.ledgers.log.keys import copy_key
@@ -24,7 +25,6 @@ from oncegate.ledgers.log.removals import held
 from oncegate.ledgers.log.segments import End, Walk, segment_path, segments_in
 from oncegate.ledgers.log.witness import read_witness
 
-LIST_NAME = "BACKUP"
 _FIRST = "oncegate backup 1\n"
 
 
@@ -152,7 +152,10 @@ def read_copies(disk: Disk, folder: Path) -> list[Copied]:
     """What a backup holds. NotFound: there is none, or it was not finished; LedgerDamaged: its list is not whole."""
     path = folder / LIST_NAME
     if not path.exists():
-        raise NotFound(f"there is no finished backup in {folder}: its list {LIST_NAME} is written last; back up anew")
+        raise NotFound(
+            f"there is no finished backup in {folder}: its list {LIST_NAME} is written last; "
+            f"`oncegate backup --data FOLDER --to {folder}` makes one"
+        )
     head, _, check = disk.read(path).decode(errors="replace").rpartition("check ")
     if not head.startswith(_FIRST) or check != _check(head):
         raise LedgerDamaged(f"the list of the backup {path} cannot be read; take another copy")

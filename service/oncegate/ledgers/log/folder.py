@@ -28,6 +28,7 @@ from oncegate.ports import OpenLedger
 
 T = TypeVar("T")
 DEFAULT = "default"
+BACKUP_NAME = "BACKUP"  # the list that a backup has in place of a data folder's
 # What may stand in a folder that is as good as empty.
 _NOTHING = frozenset({"lost+found", OWNER_NAME, LIST_NAME + TEMPORARY})
 
@@ -125,6 +126,10 @@ class DataFolder:
     def _listed(self) -> dict[str, bytes]:
         """The folder's own list; empty when the folder is as good as empty."""
         found = read_list(self.disk, self.root)
+        if found is None and (self.root / BACKUP_NAME).exists():
+            raise BadRequest(
+                f"{self.shown} is a backup: `oncegate restore --from {self.root} --data NEW` makes a data folder of it"
+            )
         if found is None and {path.name for path in self.root.iterdir()} - _NOTHING:
             raise LedgerDamaged(
                 f"{self.shown} is not empty and has no list of ledgers ({LIST_NAME}): put the list back from a copy, "
