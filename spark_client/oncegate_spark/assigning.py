@@ -6,7 +6,7 @@ place in a total order.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oncegate_spark import identity
@@ -19,7 +19,9 @@ log = logging.getLogger("oncegate_spark")
 
 TAKES = {"source": {"topic"}, "content": {"cols", "scope"}, "position": {"order_by", "scope"}}
 KAFKA = {"topic": "string", "partition": "int", "offset": "bigint"}
+CASE = "spark.sql.caseSensitive"
 HASH, WHOLE_HASH = "__oncegate_hash", "__oncegate_whole_hash"
+WRITTEN_OUT = {"Range", "OneRowRelation"}  # each row stands in the query itself, once
 # What gives a row of its input once at most, so that a row's coordinates stay one row's.
 ONE_TO_ONE = {
     *("Project", "Filter", "SubqueryAlias", "View", "ResolvedHint", "CollectMetrics", "EventTimeWatermark"),
@@ -42,7 +44,7 @@ def assign_ids(
     "source": the row's place in its source. Topics: columns topic, partition, offset as Spark's Kafka source gives
     them, or `_partition`, `_offset` of format("oncegate") with includeOffsets and `topic=` here. Else files: path and
     row number, which Spark knows for Parquet alone. Right after reading: a join or an explode may make several rows
-    of one.
+    of one, which inside foreachBatch and after a checkpoint is no longer to be seen.
 
     "content": SHA-256 of the row (of `cols`, where rows that agree in them agree in all), and a number that tells
     equal rows apart. Batches only, one shuffle. Inside foreachBatch say with `scope` whether equal rows of two
@@ -60,8 +62,7 @@ def assign_ids(
     for argument in sorted(argument for argument, value in given.items() if value is not None):
         if argument not in TAKES[by]:
             raise BadOption(f'assign_ids by "{by}" takes no {argument}; it takes {" and ".join(sorted(TAKES[by]))}')
-    if name in df.columns:
-        raise BadOption(f"there is a column {name} already; give another name=")
+    _check_names(df, name)
     if by == "source":
         return df.withColumn(name, _by_source(df, topic))
     if df.isStreaming:
@@ -72,6 +73,17 @@ def assign_ids(
     if by == "content":
         return _by_content(df, cols, scope, name)
     return _by_position(df, order_by, scope, name)
+
+
+def _check_names(df: "DataFrame", name: str) -> None:
+    """Raises BadOption where a column that is made here would take the place of one that is there."""
+    folded: Callable[[str], str] = str if df.sparkSession.conf.get(CASE, "false") == "true" else str.lower
+    there = {folded(column): column for column in df.columns}
+    if folded(name) in there:
+        raise BadOption(f"there is a column {there[folded(name)]} already; give another name= than {name}")
+    for column in (name, *df.columns):
+        if folded(column) in {HASH, WHOLE_HASH}:
+            raise BadOption(f"assign_ids uses the name {column} itself; give that column another one")
 
 
 def _by_source(df: "DataFrame", topic: str | None) -> "Column":
@@ -114,6 +126,18 @@ def _check_one_to_one(df: "DataFrame") -> None:
                 "several rows of one, which would share an id"
             )
         plan = plan.children().head()
+    if not _is_source(plan.nodeName()):
+        raise Refused(
+            f'assign_ids by "source" sees no source here: {plan.nodeName()} holds rows that were made before, and '
+            "whether several were made of one is no longer to be seen. So it is inside foreachBatch and after "
+            "checkpoint() or localCheckpoint(): assign the ids before foreachBatch, on the stream, right after reading "
+            '(or use by="content")'
+        )
+
+
+def _is_source(leaf: str) -> bool:
+    """Of a plan's leaf: files, a table or a data source, read here. Not what Spark or the program has at hand."""
+    return leaf in WRITTEN_OUT or (leaf.endswith(("Relation", "RelationV2")) and leaf != "LocalRelation")
 
 
 def _by_content(df: "DataFrame", cols: Sequence[str] | None, scope: str | None, name: str) -> "DataFrame":
@@ -158,6 +182,8 @@ def _by_position(df: "DataFrame", order_by: Sequence[str] | None, scope: str | N
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
+    from oncegate_spark.rowtext import column_named
+
     if not order_by or isinstance(order_by, str) or any(column not in df.columns for column in order_by):
         raise BadOption(
             'a position needs a total order, which Spark\'s own is not: order_by=["<column>", …], such that no two '
@@ -165,8 +191,9 @@ def _by_position(df: "DataFrame", order_by: Sequence[str] | None, scope: str | N
         )
     if not scope:
         raise BadOption('each input has a row 0: scope="<a name for this input>", another one for another input')
-    place = F.struct(*(df[column] for column in order_by))
-    ordered = Window.orderBy(*order_by)
+    columns = [column_named(column) for column in order_by]
+    place = F.struct(*columns)
+    ordered = Window.orderBy(*columns)
     tie = F.lag(place).over(ordered).eqNullSafe(place)
     made = F.concat(F.lit(f"{scope}#"), F.row_number().over(ordered) - 1)
     return df.withColumn(

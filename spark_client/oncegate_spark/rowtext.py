@@ -28,10 +28,12 @@ FLOATING = (T.FloatType, T.DoubleType)
 
 def row_text(schema: T.StructType, names: list[str]) -> Column:
     """The text of these columns. Raises Refused for a column whose type has no text that is always the same."""
-    return F.concat(*(piece for name in sorted(names) for piece in _named(name, _column(name), schema[name].dataType)))
+    named = (_named(name, column_named(name), schema[name].dataType) for name in sorted(names))
+    return F.concat(*(piece for pieces in named for piece in pieces))
 
 
-def _column(name: str) -> Column:
+def column_named(name: str) -> Column:
+    """The column of just this name: dots in it are no path into a struct."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 

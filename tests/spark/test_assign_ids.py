@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from oncegate_spark.assigning import assign_ids
+from oncegate_spark.assigning import HASH, assign_ids
 from oncegate_spark.errors import BadOption, Refused
 from oncegate_spark.rowtext import row_text
 from tests.spark.jobs import Job
@@ -122,6 +122,59 @@ def test_rows_that_were_multiplied_have_no_place_of_their_own(spark: Any, files:
     ):
         with pytest.raises(Refused, match=r"comes right after reading: \w+ stands between"):
             assign_ids(multiplied, "source")
+
+
+def test_what_was_multiplied_before_the_plan_begins_is_refused(spark: Any, files: str, job: Job) -> None:
+    """A plan that was cut off shows one leaf, whatever stood above it: copies would share an id, all but one lost."""
+    told = r"sees no source here: LogicalRDD.*before foreachBatch, on the stream.*by=\"content\""
+    twice = spark.read.parquet(files).select("n", F.explode(F.array(F.lit(1), F.lit(2))).alias("part"))
+    kafka = ["'a' topic", "0 partition", "n offset", "part"]
+    for cut in (twice.localCheckpoint(), spark.createDataFrame(twice.limit(4).rdd, "n bigint, part int")):
+        with pytest.raises(Refused, match=told):
+            assign_ids(cut.selectExpr(*kafka), "source")
+    refused: list[str] = []
+
+    def write(df: Any, batch: int) -> None:
+        try:
+            assign_ids(df, "source")
+        except Refused as error:
+            refused.append(str(error))
+
+    job.add_file(1, 2)
+    job.run_each(job.stream().selectExpr("'a' topic", "0 partition", "n offset", "explode(array(1, 2)) part"), write)
+    assert len(refused) == 1
+    assert "LogicalRDD" in refused[0]
+
+
+def test_ids_assigned_on_the_stream_are_those_of_every_batch(files: str, job: Job) -> None:
+    seen: list[str] = []
+    job.add_file(1, 2)
+    stream = assign_ids(job.stream(), "source")
+    job.run_each(stream, lambda df, batch: seen.extend(row["oncegate_id"] for row in df.collect()))
+    assert len(set(seen)) == 2
+
+
+def test_a_topic_of_ours_is_a_source(job: Job) -> None:
+    job.write(job.rows(1, 2, 3), **job.options(write="plain"))
+    read = job.spark.read.format("oncegate").options(**job.options(includeOffsets="true")).load()
+    assert len(set(by_row(assign_ids(read, "source", topic="t")).values())) == 3
+
+
+def test_a_column_that_differs_only_in_case_is_not_overwritten(spark: Any) -> None:
+    df = spark.createDataFrame([("mine", 1)], "Oncegate_ID string, n int")
+    with pytest.raises(BadOption, match="a column Oncegate_ID already; give another name= than oncegate_id"):
+        assign_ids(df, "content")
+    with conf(spark, spark__sql__caseSensitive="true"):
+        assert assign_ids(df, "content").columns == ["Oncegate_ID", "n", "oncegate_id"]
+    for columns, name in (("__oncegate_hash int", "id"), ("__Oncegate_Whole_Hash int", "id"), ("n int", HASH)):
+        with pytest.raises(BadOption, match=r"assign_ids uses the name __\w+ itself"):
+            assign_ids(spark.createDataFrame([(1,)], columns), "content", name=name)
+
+
+def test_a_dot_in_a_columns_name_is_no_path(spark: Any) -> None:
+    df = spark.createDataFrame([(2, 1), (1, 2)], "`a.b` int, n int")
+    assert by_row(assign_ids(df, "position", order_by=["a.b"], scope="s")) == {2: "s#0", 1: "s#1"}
+    assert set(by_row(assign_ids(df, "content", cols=["a.b"]))) == {1, 2}
 
 
 def test_content_gives_equal_rows_a_number_each_and_the_same_ids_at_every_reading(spark: Any, files: str) -> None:
