@@ -14,6 +14,8 @@ from oncegate_spark.ids import Ids, id_columns, listed
 from oncegate_spark.protocol import LEASE_MS, Watch, new_token
 from oncegate_spark.steps import Pause, Steps
 
+NOTHING = f"; {Outcome.NOT_WRITTEN.value}"  # how an error's text ends
+
 
 class AttemptCalls:
     """A token, the number of the next call, and the claims that are neither completed nor released."""
@@ -137,5 +139,8 @@ def _check(rows: pa.Table, ids: Columns, keys: Columns) -> None:
 def _after(rows: int, error: OncegateError) -> OncegateError:
     """An error in a later request: what the earlier ones have written is not unwritten by it."""
     outcome = Outcome.WRITTEN if error.outcome is Outcome.NOT_WRITTEN else error.outcome
-    text = f"{error} by this request; {rows} rows were written by those before it"
+    told = str(error)
+    if told.endswith(NOTHING):
+        told = f"{told.removesuffix(NOTHING)}; nothing of this request was written"
+    text = f"{told}; {rows} rows were written by the requests before it"
     return type(error)(text, outcome=outcome, code=error.code, **error.extra)

@@ -229,7 +229,12 @@ def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, bytes]]:
         yield rows, body
         return
     if rows.num_rows == 1:
-        raise Refused(f"one row takes {len(body)} bytes; the gateway takes {BODY_BYTES_MAX} at most", code="TOO_LARGE")
+        raise Refused(
+            f"one row takes {len(body)} bytes, and a gateway takes 1 MiB a record and 32 MiB a request body unless it "
+            "is set otherwise (GET /v1/limits tells): put what is large in it elsewhere and write its address, or cut "
+            "the row into several; nothing was written",
+            code="TOO_LARGE",
+        )
     half = rows.num_rows // 2
     yield from _fitting(rows.slice(0, half))
     yield from _fitting(rows.slice(half))

@@ -77,7 +77,9 @@ def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
         return produced([BUSY, BUSY], left_ms=max(0, ends_ms - clock.now_ms))
 
     with StubGateway(first, otherwise=silent) as stub:
-        with pytest.raises(StillBusy, match=r"2 rows are held by .* 1 rows were written by those before") as told:
+        with pytest.raises(
+            StillBusy, match=r"2 rows are held by .* 1 rows were written by the requests before"
+        ) as told:
             produce(connect, stub, rows("a", "b", "c"), clock)
         assert len(stub.asked) > 10
     assert told.value.outcome is Outcome.WRITTEN
@@ -100,7 +102,9 @@ def test_a_refusal_after_rows_that_were_written_does_not_say_that_nothing_was(
     monkeypatch.setattr(codecs, "IDS_MAX", 2)
     conflict = problem(409, "CONFLICT", "stop", places=[1])
     with StubGateway(produced([GRANTED, GRANTED], (0, 0, 2)), conflict) as stub:
-        with pytest.raises(Conflict, match="by this request; 2 rows were written by those before it") as told:
+        with pytest.raises(
+            Conflict, match=r"; nothing of this request was written; 2 rows were written by the requests before it$"
+        ) as told:
             produce(connect, stub, rows("a", "b", "c"))
         assert [sent(one) for one in stub.asked] == [["a", "b"], ["c"]]
     assert told.value.outcome is Outcome.WRITTEN
@@ -164,3 +168,15 @@ def test_a_row_over_the_gateways_limit_is_refused(connect: Connect, monkeypatch:
     monkeypatch.setattr(codecs, "BODY_BYTES_MAX", 1_000)
     with StubGateway() as stub, pytest.raises(Refused, match="one row takes"):
         produce(connect, stub, rows("x" * 2_000))
+
+
+def test_a_row_over_the_limit_behind_others_is_told_in_one_sentence(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codecs, "BODY_BYTES_MAX", 1_000)
+    monkeypatch.setattr(codecs, "CHUNK_BYTES", 1)
+    with StubGateway(produced([GRANTED], (0, 0, 1))) as stub:
+        told = r"write its address.* several; nothing of this request was written; 1 rows were written by the requests"
+        with pytest.raises(Refused, match=told) as raised:
+            produce(connect, stub, pa.concat_tables([rows("a"), rows("x" * 2_000)]))
+    assert raised.value.outcome is Outcome.WRITTEN
