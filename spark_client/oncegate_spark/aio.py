@@ -28,6 +28,7 @@ from oncegate_spark.ids import Ids
 from oncegate_spark.names import Name
 from oncegate_spark.protocol import TIMEOUT_MS, WireFailure
 from oncegate_spark.steps import End, Pause, Step, Steps, Tries
+from oncegate_spark.transport import checked_timeout
 
 T = TypeVar("T")
 
@@ -51,13 +52,13 @@ class AsyncGateway:
         rng: Random | None = None,
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
-        self.url = url.rstrip("/")
-        self.namespace = namespace
-        self.timeout_ms = timeout_ms
         self.clock: AsyncClock = clock or AsyncSystemClock()
         self.rng: Random = rng or SystemRandom()
         self._connections_max = connections_max
-        self._pool = Pool(self.url, self.clock, connections_max)
+        self._pool = Pool(url, self.clock, connections_max)
+        self.url = url.rstrip("/")
+        self.namespace = namespace
+        self.timeout_ms = checked_timeout(timeout_ms)
         self._renewing: AsyncGateway | None = None
         now_ms = self.clock.monotonic_ms
         self.calls = Calls(Tries(self.url, timeout_ms=timeout_ms, mark=mark, now_ms=now_ms, rng=self.rng), namespace)

@@ -54,6 +54,11 @@ class Calls:
         return self._asked(request, read, timeout_ms)
 
     def take(self, owner: str, ids: Ids) -> Steps[Taken]:
+        if not isinstance(owner, str) or not owner:
+            raise BadOption(
+                f"owner is {owner!r}; it is a text that names the job and its input, the same at every run: "
+                'take("load-2026-11-20", ids); nothing was taken'
+            )
         given = listed(ids)
         columns = id_columns(given)
         headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe="")}

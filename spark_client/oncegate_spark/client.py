@@ -23,7 +23,7 @@ from oncegate_spark.ids import Ids
 from oncegate_spark.names import Name
 from oncegate_spark.protocol import TIMEOUT_MS, WireFailure
 from oncegate_spark.steps import End, Pause, Step, Steps, Tries
-from oncegate_spark.transport import Connection
+from oncegate_spark.transport import Connection, checked_timeout
 
 __all__ = ["Committed", "Gateway", "Offsets", "Produced", "Settled", "Staged", "Taken", "Topic"]
 
@@ -46,12 +46,12 @@ class Gateway:
         clock: Clock | None = None,
         rng: Random | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
-        self.namespace = namespace
-        self.timeout_ms = timeout_ms
         self.clock: Clock = clock or SystemClock()
         self.rng: Random = rng or SystemRandom()
-        self._connection = Connection(self.url, self.clock)
+        self._connection = Connection(url, self.clock)
+        self.url = url.rstrip("/")
+        self.namespace = namespace
+        self.timeout_ms = checked_timeout(timeout_ms)
         now_ms = self.clock.monotonic_ms
         self.calls = Calls(Tries(self.url, timeout_ms=timeout_ms, mark=mark, now_ms=now_ms, rng=self.rng), namespace)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +21,7 @@ from oncegate_spark.client import Gateway
 from oncegate_spark.errors import BadId, BadOption, OncegateError, Refused, TaskFailed
 from oncegate_spark.protocol import LEASE_MS, TIMEOUT_MS, Watch
 from oncegate_spark.settling import pieces
+from oncegate_spark.transport import Address, checked_timeout
 from oncegate_spark.writers import check_ids
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def dedup(
     """
     if df.isStreaming:
         raise Refused(NO_STREAM)
-    names = _checked(df, id_col, job_key, gateway)
+    names = _checked(df, id_col, job_key, gateway, timeout_ms)
     plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not bear every name
     ids = {f"c{df.columns.index(name)}": name for name in names}
     taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids))
@@ -78,7 +78,7 @@ def dedup(
     return flagged.where(TAKEN).drop(COPIES, TAKEN).toDF(*df.columns)
 
 
-def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str) -> tuple[str, ...]:
+def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str, timeout_ms: int) -> tuple[str, ...]:
     """The names of the id columns."""
     names = column_names(id_col)
     if not names:
@@ -89,10 +89,10 @@ def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str) -> tu
     for name in names:
         if " collate " in df.schema[name].dataType.simpleString():
             raise BadId(f"id column {name} takes different bytes for one value: {codecs.cast_line(name)}")
-    if urlsplit(gateway).scheme not in {"http", "https"}:
-        raise BadOption(f'gateway is {gateway!r}; give "http://gateway:8080"')
-    if not job_key:
-        raise BadOption('job_key is empty; name the job and its input, as job_key="load-2026-11-20"')
+    _check_where(gateway, timeout_ms)
+    if not isinstance(job_key, str) or not job_key:
+        said = "empty" if job_key == "" else f"{job_key!r} and no text"
+        raise BadOption(f'job_key is {said}; name the job and its input, as job_key="load-2026-11-20"')
     batch = identity.batch_of(df)
     if batch is not None and not re.search(rf"(?<!\d){batch}(?!\d)", job_key):
         raise BadOption(
@@ -100,6 +100,15 @@ def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str) -> tu
             'pass again; inside foreachBatch give job_key=f"<a name>/{batch_id}"'
         )
     return names
+
+
+def _check_where(gateway: str, timeout_ms: int) -> None:
+    """On the driver: else every task would find it out."""
+    checked_timeout(timeout_ms)
+    try:
+        Address.of(gateway)
+    except BadOption as error:
+        raise BadOption(f'gateway is {gateway!r}; give "http://gateway:8080"') from error
 
 
 def _once_each(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":

@@ -55,6 +55,14 @@ def test_take_names_its_owner_and_tells_what_is_its_own(connect: Connect) -> Non
     assert pa.ipc.open_stream(asked.body).read_all().column(0).to_pylist() == ["a", "b", "a", "c"]
 
 
+@pytest.mark.parametrize("owner", [20261120, None, b"load", ""])
+def test_an_owner_that_is_no_text_is_refused_before_it_is_sent(connect: Connect, owner: Any) -> None:
+    with StubGateway() as stub, connect(stub.url) as gateway:
+        with pytest.raises(BadOption, match=r'take\("load-2026-11-20", ids\)'):
+            gateway.take(owner, ["a"])
+        assert stub.asked == []
+
+
 def test_ids_of_several_columns_may_come_as_a_table(connect: Connect) -> None:
     ids = pa.table({"day": ["mon", "mon"], "n": [1, 2]})
     with StubGateway(Answer(body=packed([DUPLICATE, GRANTED]))) as stub, connect(stub.url) as gateway:

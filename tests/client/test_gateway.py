@@ -198,7 +198,16 @@ def test_a_gateway_is_never_pickled(kind: Any) -> None:
         pickle.dumps(kind("http://127.0.0.1:1"))
 
 
-@pytest.mark.parametrize("url", ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x?y"])
-def test_what_is_no_address_is_refused_at_once(url: str, connect: Connect) -> None:
+@pytest.mark.parametrize(
+    "url",
+    ["", "127.0.0.1:8080", "ftp://x", "http://", "http://x?y", "http://h:abc", "http://h:99999", "http://[", None],
+)
+def test_what_is_no_address_is_refused_at_once(url: Any, connect: Connect) -> None:
     with pytest.raises(BadOption, match="http://gateway:8080"):
         connect(url)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, None, "1000", 1.5, True])
+def test_what_is_no_time_is_refused_at_once_with_the_argument_to_write(timeout_ms: Any, connect: Connect) -> None:
+    with pytest.raises(BadOption, match=r"timeout_ms is .*: write timeout_ms=120_000"):
+        connect("http://127.0.0.1:1", timeout_ms=timeout_ms)

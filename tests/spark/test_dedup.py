@@ -122,6 +122,9 @@ def test_a_row_without_an_id_fails_the_job_before_anything_is_taken(job: Job, ba
         ({"id_col": "c"}, BadId, 'different bytes for one value.*cast\\("string"\\)'),
         ({"id_col": []}, BadOption, "give id_col"),
         ({"key": ""}, BadOption, "job_key is empty"),
+        ({"key": 20261120}, BadOption, 'job_key is 20261120 and no text; .*job_key="load-2026-11-20"'),
+        ({"timeout_ms": 0}, BadOption, "write timeout_ms=120_000"),
+        ({"timeout_ms": None}, BadOption, "write timeout_ms=120_000"),
     ],
 )
 def test_what_is_missing_is_said_on_the_driver(job: Job, given: dict[str, Any], error: type, told: str) -> None:
