@@ -3,21 +3,28 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from urllib.parse import urlsplit
 
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol import TIMEOUT_MS
+from oncegate_spark.transport import Address
 
-OURS = (
-    *("url", "namespace", "topic", "write", "idCol", "keyCol", "sink", "sinkPath", "leaseMs", "timeoutMs"),
-    *("txnAppId", "txnVersion", "writeId", "onReplayMismatch", "checkpointLocation"),
-    *("startingOffsets", "endingOffsets", "maxRowsPerBatch", "failOnDataLoss", "columns", "includeOffsets"),
-)
-NAMES = {name.lower(): name for name in OURS}
-SPARKS_OWN = {"path", "queryname"}
 WRITES = ("staged", "ids", "claim", "plain")
+READ = "read"
 BY_ID = ("ids", "claim")
 LATER = ("direct",)
+# Each option, and the ways to write that do something with it; READ for reading.
+WAYS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("url", "namespace", "topic", "timeoutMs", "checkpointLocation"), (*WRITES, READ)),
+    "write": WRITES,
+    "idCol": BY_ID,
+    "keyCol": ("staged", "ids", "plain"),
+    **dict.fromkeys(("sink", "sinkPath", "leaseMs"), ("claim",)),
+    **dict.fromkeys(("txnAppId", "txnVersion", "writeId", "onReplayMismatch"), ("staged",)),
+    **dict.fromkeys(("startingOffsets", "endingOffsets", "maxRowsPerBatch"), (READ,)),
+    **dict.fromkeys(("failOnDataLoss", "columns", "includeOffsets"), (READ,)),
+}
+NAMES = {name.lower(): name for name in WAYS}
+SPARKS_OWN = {"path", "paths", "queryname"}
 
 
 @dataclass(frozen=True)
@@ -44,12 +51,13 @@ class Options:
     def read(cls, given: Mapping[str, str]) -> "Options":
         """Raises BadOption with the line to write instead."""
         raw = lower(given)
-        no_slips(raw)
+        write = one_of("write", raw.get("write", "staged"), WRITES)
+        no_slips(raw, write)
         options = cls(
             url=url_of(raw),
             namespace=raw.get("namespace", "default"),
             topic=topic_of(raw),
-            write=one_of("write", raw.get("write", "staged"), WRITES),
+            write=write,
             id_names=names_in(raw.get("idcol", "")),
             key_names=names_in(raw.get("keycol", "")),
             sink=raw.get("sink", ""),
@@ -79,10 +87,6 @@ class Options:
             self._check_claim()
         elif not self.topic:
             raise BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
-        if self.write == "ids" and self.sink:
-            raise BadOption(
-                'write=ids writes to the topic; leave sink out, or let it write with .option("write", "claim")'
-            )
 
     def _check_claim(self) -> None:
         if not self.sink:
@@ -90,8 +94,6 @@ class Options:
                 'write=claim leaves the writing to you; add .option("sink", "my_module:factory"), or '
                 '.option("sink", "oncegate_spark.sinks:files").option("sinkPath", "/data/out")'
             )
-        if self.key_names:
-            raise BadOption("keyCol chooses a topic's partition, and write=claim writes to your own sink: leave it out")
 
 
 def lower(given: Mapping[str, str]) -> dict[str, str]:
@@ -99,20 +101,50 @@ def lower(given: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in given.items()}
 
 
-def no_slips(raw: Mapping[str, str]) -> None:
-    """A misspelt option would be ignored in silence; one that resembles none of ours may be the sink's."""
+def no_slips(raw: Mapping[str, str], way: str = READ) -> None:
+    """Raises BadOption for what would be ignored in silence: misspelt, unknown, or of another way.
+
+    With write=claim one that resembles none of ours may be the user's sink's.
+    """
     for name in raw:
-        if name in NAMES or name in SPARKS_OWN:
-            continue
-        near = get_close_matches(name, NAMES, n=1, cutoff=0.85)
-        if near:
-            raise BadOption(f'there is no option {name}; did you mean .option("{NAMES[near[0]]}", …)?')
+        if name in NAMES:
+            _check_way(NAMES[name], way)
+        elif name not in SPARKS_OWN:
+            _check_stranger(name, way)
+
+
+def _check_way(name: str, way: str) -> None:
+    """Raises BadOption when the option does nothing in this way, with the ways in which it does."""
+    ways = WAYS[name]
+    if way in ways:
+        return
+    if way == READ:
+        raise BadOption(f"{name} does nothing on a read; it is for writing ({_listed(ways)}): leave it out")
+    if ways == (READ,):
+        raise BadOption(f"{name} does nothing with write={way}; it is for reading: leave it out")
+    others = f" (or {_listed(ways[1:])})" if ways[1:] else ""
+    raise BadOption(
+        f'{name} does nothing with write={way}; add .option("write", "{ways[0]}"){others} or leave {name} out'
+    )
+
+
+def _listed(ways: tuple[str, ...]) -> str:
+    return ", ".join(f"write={way}" for way in ways)
+
+
+def _check_stranger(name: str, way: str) -> None:
+    near = get_close_matches(name, NAMES, n=1, cutoff=0.85)
+    if near:
+        raise BadOption(f'there is no option {name}; did you mean .option("{NAMES[near[0]]}", …)?')
+    if way != "claim":
+        taken = ", ".join(sorted(ours for ours, ways in WAYS.items() if way in ways))
+        here = "on a read" if way == READ else f"with write={way}"
+        raise BadOption(f"there is no option {name} {here}: leave it out; there are {taken}")
 
 
 def url_of(raw: Mapping[str, str]) -> str:
     url = raw.get("url", "")
-    if urlsplit(url).scheme not in {"http", "https"}:
-        raise BadOption(f'url is {url!r}; add .option("url", "http://gateway:8080")')
+    Address.of(url)
     return url
 
 

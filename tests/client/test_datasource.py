@@ -66,7 +66,7 @@ def test_a_column_that_cannot_be_an_id_is_refused_on_the_driver(given: dict[str,
 
 @pytest.mark.parametrize("write", ["staged", "ids", "plain"])
 def test_a_key_column_that_is_not_there_is_refused_on_the_driver(write: str) -> None:
-    made = source(write=write, idCol="id", keyCol="x,y")
+    made = source(write=write, **({"idCol": "id"} if write == "ids" else {}), keyCol="x,y")
     for make in (made.writer, made.streamWriter):
         with pytest.raises(BadOption, match="keyCol names y, and the rows have id, n, x"):
             make(SCHEMA, False)

@@ -161,7 +161,8 @@ def gateway_mark(gateway: Gateway) -> str | None:
 def test_rows_of_one_key_go_to_one_partition_in_every_way_that_writes_to_a_topic(gateway: Gateway, way: str) -> None:
     gateway.create_topic("t", partitions=3)
     for batch in ("4", "5"):
-        write = Write(gateway, None, write=way, idCol="id", keyCol="n", txnAppId="a", txnVersion=batch)
+        more = {"staged": {"txnAppId": "a", "txnVersion": batch}, "ids": {"idCol": "id"}}.get(way, {})
+        write = Write(gateway, None, write=way, keyCol="n", **more)
         numbers = [n for n in range(12) for _ in range(2)]
         write.way.commit([write.task(*numbers), write.task(*numbers)], None)
     parts = [gateway.fetch("t", partition=partition)[0] for partition in range(3)]

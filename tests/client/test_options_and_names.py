@@ -7,6 +7,7 @@ from oncegate_spark.errors import BadOption, NoIdentity
 from oncegate_spark.identity import Task, input_of, name_of
 from oncegate_spark.names import Name
 from oncegate_spark.options import Options
+from oncegate_spark.readers import ReadOptions
 
 LEAST = {"url": "http://127.0.0.1:8080", "path": "t"}
 CLAIM = {"url": "http://x", "write": "claim", "idCol": "id", "sink": "a:b"}
@@ -34,7 +35,8 @@ def test_an_id_may_have_several_columns() -> None:
 
 @pytest.mark.parametrize("write", ["staged", "ids", "plain"])
 def test_a_key_may_have_several_columns_in_every_way_that_writes_to_a_topic(write: str) -> None:
-    assert options(write=write, idCol="id", keyCol="a, b").key_names == ("a", "b")
+    by_id = {"idCol": "id"} if write == "ids" else {}
+    assert options(write=write, **by_id, keyCol="a, b").key_names == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,7 @@ def test_a_key_may_have_several_columns_in_every_way_that_writes_to_a_topic(writ
     [
         ({"path": "t"}, r'option\("url"'),
         ({"url": "gateway:8080", "path": "t"}, r'option\("url"'),
+        ({"url": "http://h:abc", "path": "t"}, r'option\("url"'),
         ({"url": "http://x"}, r'option\("topic"'),
         ({**LEAST, "topic": "other"}, "one of them"),
         ({**LEAST, "write": "direct"}, "not in this version"),
@@ -49,14 +52,17 @@ def test_a_key_may_have_several_columns_in_every_way_that_writes_to_a_topic(writ
         ({**LEAST, "onReplayMismatch": "ignore"}, "fail, first_wins"),
         ({**LEAST, "txnVersion": "1"}, "txnAppId"),
         ({**LEAST, "txnAppld": "1"}, r'did you mean .option\("txnAppId"'),
-        ({**LEAST, "leaseMs": "30s"}, "milliseconds"),
-        ({**LEAST, "leaseMs": "999"}, "1000 to 900000"),
+        ({**CLAIM, "leaseMs": "30s"}, "milliseconds"),
+        ({**CLAIM, "leaseMs": "999"}, "1000 to 900000"),
         ({**CLAIM, "idCol": " "}, r'option\("idCol"'),
         ({**CLAIM, "sink": ""}, r"oncegate_spark.sinks:files"),
-        ({**CLAIM, "keyCol": "a"}, "writes to your own sink"),
+        ({**CLAIM, "keyCol": "a"}, r'write=claim; add .option\("write", "staged"\) \(or write=ids, write=plain\)'),
         ({**LEAST, "write": "ids"}, r'write=ids .*option\("idCol"'),
         ({"url": "http://x", "write": "ids", "idCol": "id"}, r'option\("topic"'),
-        ({**LEAST, "write": "ids", "idCol": "id", "sink": "a:b"}, r'leave sink out.*option\("write", "claim"\)'),
+        (
+            {**LEAST, "write": "ids", "idCol": "id", "sink": "a:b"},
+            r'write=ids; add .option\("write", "claim"\) or leave sink out',
+        ),
         ({**LEAST, "keyCols": "a"}, r'did you mean .option\("keyCol"'),
     ],
 )
@@ -65,8 +71,53 @@ def test_a_wrong_option_is_answered_with_the_line_to_write(given: dict[str, str]
         Options.read(given)
 
 
-def test_an_option_that_resembles_none_of_ours_is_the_sinks() -> None:
-    assert options(kafkaServers="k").raw["kafkaservers"] == "k"
+def test_with_claim_an_option_that_resembles_none_of_ours_is_the_sinks() -> None:
+    assert Options.read({**CLAIM, "kafkaServers": "k"}).raw["kafkaservers"] == "k"
+
+
+BY_WAY = {
+    "staged": LEAST,
+    "ids": {**LEAST, "write": "ids", "idCol": "id"},
+    "claim": CLAIM,
+    "plain": {**LEAST, "write": "plain"},
+    "read": LEAST,
+}
+READING = ("startingOffsets", "endingOffsets", "maxRowsPerBatch", "failOnDataLoss", "columns", "includeOffsets")
+BELONGS = {
+    "write": {"staged", "ids", "claim", "plain"},
+    "idCol": {"ids", "claim"},
+    "keyCol": {"staged", "ids", "plain"},
+    **{name: {"claim"} for name in ("sink", "sinkPath", "leaseMs")},
+    **{name: {"staged"} for name in ("txnAppId", "txnVersion", "writeId", "onReplayMismatch")},
+    **{name: {"read"} for name in READING},
+}
+
+
+@pytest.mark.parametrize("way", BY_WAY)
+@pytest.mark.parametrize("name", BELONGS)
+def test_an_option_of_another_way_is_refused_with_the_way_it_belongs_to(name: str, way: str) -> None:
+    if way in BELONGS[name]:
+        return
+    read = ReadOptions.read if way == "read" else Options.read
+    with pytest.raises(BadOption, match=rf"^{name} does nothing (on a |with write=){way}; ") as raised:
+        read({**BY_WAY[way], name: "1"})
+    told = str(raised.value)
+    assert all(other == "read" or other in told for other in BELONGS[name])
+    assert ("reading" in told) == (BELONGS[name] == {"read"})
+
+
+@pytest.mark.parametrize("way", BY_WAY)
+def test_what_every_way_takes_is_taken(way: str) -> None:
+    read = ReadOptions.read if way == "read" else Options.read
+    given = {"namespace": "n", "topic": "t", "timeoutMs": "5000", "checkpointLocation": "/c", "queryName": "q"}
+    assert read({**BY_WAY[way], **given}).namespace == "n"
+
+
+@pytest.mark.parametrize("way", sorted(BY_WAY.keys() - {"claim"}))
+def test_an_option_that_nobody_takes_is_refused_with_those_there_are(way: str) -> None:
+    read = ReadOptions.read if way == "read" else Options.read
+    with pytest.raises(BadOption, match=r"no option kafkaservers (on a|with write=).*there are .*namespace.*url"):
+        read({**BY_WAY[way], "kafkaServers": "k"})
 
 
 def test_a_streaming_write_is_named_by_query_and_batch() -> None:

@@ -80,8 +80,10 @@ def test_claimed_rows_are_counted_over_all_tasks(
 
 @pytest.mark.parametrize("way", ["staged", "ids", "claim", "plain"])
 def test_without_a_gateway_each_way_says_that_nothing_was_written(gateway: Gateway, way: str, tmp_path: Path) -> None:
-    files = {"sink": "oncegate_spark.sinks:files", "sinkPath": str(tmp_path)} if way == "claim" else {}
-    write = Write(gateway, None, timeoutMs="1000", write=way, idCol="id", **files)
+    more = {"idCol": "id"} if way in ("ids", "claim") else {}
+    if way == "claim":
+        more |= {"sink": "oncegate_spark.sinks:files", "sinkPath": str(tmp_path)}
+    write = Write(gateway, None, timeoutMs="1000", write=way, **more)
     write.way.options = replace(write.options, url=f"http://127.0.0.1:{free_port()}")
     told = rf"write={way} through .*{write.way.options.url}.*Refused.*nothing was written by this task"
     with pytest.raises(TaskFailed, match=told) as raised:

@@ -6,7 +6,7 @@ It ends by itself when topic b holds all that the files hold. FOLDER/in: the fil
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,10 @@ TASK_RAISES, WORKER_DIES, GATEWAY_DIES, DRIVER_DIES = ("a", "1"), ("b", "1"), ("
 class StruckWay:
     """The real way to write, with the faults around it."""
 
-    def __init__(self, way: Way, given: Mapping[str, str]) -> None:
+    def __init__(self, way: Way, topic: str, folder: str) -> None:
         self.way = way
-        self.topic = given["topic"]
-        self.folder = given["faultfolder"]
+        self.topic = topic
+        self.folder = folder
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
         here = (self.topic, task.batch)
@@ -58,8 +58,9 @@ class StruckSource(OncegateSource):
         return "oncegate_struck"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        faults = self.given.pop("faultfolder")
         writer = super().streamWriter(schema, overwrite)
-        writer.way = StruckWay(writer.way, self.given)  # type: ignore[assignment]
+        writer.way = StruckWay(writer.way, self.given["topic"], faults)  # type: ignore[assignment]
         return writer
 
 
@@ -69,7 +70,7 @@ class Chain:
     def __init__(self, spark: Any, url: str, folder: Path) -> None:
         self.spark = spark
         self.folder = folder
-        self.options = {"url": url, "timeoutMs": "60000", "faultFolder": str(folder / "faults")}
+        self.options = {"url": url, "timeoutMs": "60000"}
 
     def first(self) -> Any:
         files = self.spark.readStream.schema("id string, n bigint").option("maxFilesPerTrigger", "1")
@@ -88,6 +89,7 @@ class Chain:
 
     def _written(self, stream: Any, topic: str) -> Any:
         writer = stream.writeStream.format(StruckSource.name()).options(**self.options, topic=topic)
+        writer = writer.option("faultFolder", str(self.folder / "faults"))
         return writer.option("checkpointLocation", str(self.folder / topic)).trigger(availableNow=True).start()
 
 

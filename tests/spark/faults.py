@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -97,6 +97,10 @@ class FaultySource(OncegateSource):
     def name(cls) -> str:
         return "oncegate_faulty"
 
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.faults = {name: self.given.pop(name) for name in ("fault", "faultfolder") if name in self.given}
+
     def writer(self, schema: Any, overwrite: bool) -> Any:
         return self._faulty(super().writer(schema, overwrite))
 
@@ -104,7 +108,7 @@ class FaultySource(OncegateSource):
         return self._faulty(super().streamWriter(schema, overwrite))
 
     def _faulty(self, writer: Any) -> Any:
-        writer.way = FaultyWay(writer.way, self.given)
+        writer.way = FaultyWay(writer.way, self.faults)
         return writer
 
 

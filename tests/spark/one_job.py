@@ -63,18 +63,19 @@ class DeadlySource(OncegateSource):
         return "oncegate_deadly"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        flag = self.given.pop("flag")
         writer = super().streamWriter(schema, overwrite)
-        writer.way = DeadlyWay(writer.way, self.given["flag"])
+        writer.way = DeadlyWay(writer.way, flag)
         return writer
 
 
 def run(spark: Any, where: dict[str, str], folder: Path, source: str) -> None:
     """The stream, until the input there is has been taken."""
     stream = spark.readStream.schema("id string, n bigint").parquet(f"{folder}/in")
+    flag = {"flag": str(folder / "kill")} if source == DeadlySource.name() else {}
     query = (
         stream.writeStream.format(source)
-        .options(**where, topic="t")
-        .option("flag", str(folder / "kill"))
+        .options(**where, **flag, topic="t")
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
         .start()

@@ -20,7 +20,7 @@ ONCE = {"write": "ids", "idCol": "id"}
 def by_id(job: Job) -> Callable[..., dict[str, str]]:
     """The options of a write by ids; with `fault`, for format("oncegate_faulty")."""
     job.spark.dataSource.register(FaultySource)
-    return lambda **more: job.options(**ONCE, faultFolder=str(job.folder), **more)
+    return lambda **more: job.options(**ONCE, **({"faultFolder": str(job.folder)} if "fault" in more else {}), **more)
 
 
 Options = Callable[..., dict[str, str]]
