@@ -102,6 +102,16 @@ def test_plain_says_what_it_has_written_and_what_is_unknown(gateway: Gateway) ->
             assert raised.value.outcome is outcome
 
 
+@pytest.mark.parametrize("way", ["staged", "ids", "plain"])
+def test_a_row_over_the_limit_is_told_with_one_statement_of_what_is_written(gateway: Gateway, way: str) -> None:
+    write = Write(gateway, None, write=way, **({"idCol": "id"} if way == "ids" else {}))
+    rows = [pa.RecordBatch.from_pydict({"id": [f"{n}"], "v": ["x" * size]}) for n, size in enumerate([9, 33 * 2**20])]
+    with pytest.raises(TaskFailed, match=r"one row takes .*GET /v1/limits tells.*cut the row into several; ") as raised:
+        write.way.write(iter(rows), new_token(), Task(query="q", batch="4"))
+    assert str(raised.value).count("written by this task") == 1
+    assert "nothing was written; " not in str(raised.value)
+
+
 def large(count: int) -> Iterator[pa.RecordBatch]:
     """Batches that are a chunk each."""
     for _ in range(count):

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from oncegate_spark import marks
+from oncegate_spark.attempt_calls import NOTHING
 from oncegate_spark.checkpoint import local_folder
 from oncegate_spark.client import Gateway
 from oncegate_spark.errors import OncegateError, Outcome, TaskFailed
@@ -61,5 +62,6 @@ def telling(options: Options, task: Task, written: Written) -> Iterator[None]:
     except OncegateError as error:
         outcome, said = written(error)
         where = f"partition {task.partition}, attempt {task.attempt}"
-        text = f"write={options.write} through {options.url}, {where}: {error}; {said}"
+        told = str(error).removesuffix(NOTHING)  # what the task has written is said instead
+        text = f"write={options.write} through {options.url}, {where}: {told}; {said}"
         raise TaskFailed(text, outcome=outcome, code=error.code) from error
