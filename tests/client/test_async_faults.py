@@ -13,6 +13,7 @@ import pytest
 
 from oncegate_spark import AsyncGateway, Gateway
 from oncegate_spark.errors import NotCompleted, StillBusy
+from tests.engine.held import turns
 from tests.support.faulty_proxy import Fault, FaultyProxy, dealt
 from tests.support.gateway_process import GatewayProcess
 
@@ -27,16 +28,29 @@ async def through(proxy: FaultyProxy, namespace: str) -> AsyncIterator[AsyncGate
         yield gateway
 
 
-async def until_done(work: Callable[[], Awaitable[None]], rng: Random, proxy: FaultyProxy) -> int:
-    """Try a piece of work until it ends by itself; some tries are cancelled somewhere in between. How many were."""
-    for cancelled in range(1_000):
-        try:
-            async with asyncio.timeout(rng.uniform(0.0, 0.2) if rng.random() < 0.3 else None):
-                await work()
-            return cancelled
-        except TimeoutError:
-            await asyncio.to_thread(proxy.deliver_late)
-    raise AssertionError("it is never done")
+async def until_done(work: Callable[[], Awaitable[None]], rng: Random, proxy: FaultyProxy) -> bool:
+    """Try a piece of work until it ends by itself; some first tries are cancelled after so many turns of the loop, of
+    which no answer comes within two. Whether it was cancelled."""
+    if rng.random() < 0.3:
+        if await ended(work, rng.choice([2, 20, 200, 2_000])):
+            return False
+        await asyncio.to_thread(proxy.deliver_late)
+        await work()
+        return True
+    await work()
+    return False
+
+
+async def ended(work: Callable[[], Awaitable[None]], turns_max: int) -> bool:
+    """Whether it came to its end before it was cancelled."""
+    trying = asyncio.ensure_future(work())
+    await turns(turns_max)
+    trying.cancel()
+    try:
+        await trying
+    except asyncio.CancelledError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("walk", range(2))

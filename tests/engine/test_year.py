@@ -106,7 +106,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
 @pytest.mark.slow
 async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_months(world: World) -> None:
     for _ in range(12):
-        await world.pass_days(30)
+        await world.pass_days(31)
         world.look()
     assert world.events.names().count("collecting") >= 6
     assert "upkeep_failed" not in world.events.names()
