@@ -1,6 +1,5 @@
 """Where the ledgers under test live."""
 
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -11,6 +10,7 @@ from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Ledgers
 from oncegate.testing import Place
 from tests.faults.ledger.crash_disk import Crashes, RecordingDisk, materialize
+from tests.support.leaving import copy_as_left
 
 
 class MemoryPlace:
@@ -47,7 +47,7 @@ class LogPlace:
     def crash(self) -> None:
         before = self._here()
         self._life += 1
-        shutil.copytree(before, self._here())
+        copy_as_left(before, self._here())
 
 
 class PowerPlace:

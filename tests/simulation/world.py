@@ -26,6 +26,7 @@ from oncegate.engine.sharing import stream
 from oncegate.ledgers import open_ledgers
 from oncegate.testing import FakeClock
 from tests.engine.held import turns
+from tests.support.leaving import copy_as_left
 
 LEASE_MS = 1_000
 
@@ -60,8 +61,8 @@ class World:
     def kill(self, torn_bytes: int) -> None:
         """Go on from a copy of what is on disk now, `torn_bytes` of a never acknowledged append behind it."""
         old, new = self.folder / str(self.life), self.folder / str(self.life + 1)
-        shutil.copytree(old, new)
-        shutil.copytree(old.with_name(old.name + ".witness"), new.with_name(new.name + ".witness"))
+        copy_as_left(old, new)
+        copy_as_left(old.with_name(old.name + ".witness"), new.with_name(new.name + ".witness"))
         if torn_bytes:
             last = max((new / "default" / "0").glob("*.seg"))
             with last.open("ab") as segment:

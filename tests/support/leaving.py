@@ -1,0 +1,16 @@
+"""A folder as a killed process leaves it."""
+
+import shutil
+from pathlib import Path
+
+
+def copy_as_left(folder: Path, to: Path) -> None:
+    """Copy it while its owner may still be removing files that nothing needs: those are as good as gone."""
+    shutil.copytree(folder, to, copy_function=_copy_if_there)
+
+
+def _copy_if_there(file: str, to: str) -> None:
+    try:
+        shutil.copy2(file, to)
+    except FileNotFoundError:
+        Path(to).unlink(missing_ok=True)
