@@ -3,6 +3,7 @@
 First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement.
 """
 
+import os
 import sys
 import time
 from collections import Counter
@@ -31,6 +32,8 @@ class Walked(Protocol):
     def world(self, seed: int) -> World: ...
 
 
+SEED = int(os.environ.get("ONCEGATE_SEED", "1"))
+WALKS = int(os.environ.get("ONCEGATE_WALKS", "200"))
 SETUPS = {
     "default": Setup(),
     "narrow": Setup(Widths(tag_bits=16, row_bits=8, capacity=8, segments=4), chaff=True),
@@ -75,6 +78,15 @@ def walk(setup: Walked, seed: int, outcome: Outcome) -> bool:
             outcome.shortest[name] = (seed, str(broken), world.trace)
         return False
     return True
+
+
+def walk_all(setup: Walked, walks: int) -> Outcome:
+    """So many walks, from the seed that ONCEGATE_SEED gives."""
+    print(f"ONCEGATE_SEED={SEED}")
+    outcome = Outcome()
+    for seed in range(SEED, SEED + walks):
+        walk(setup, seed, outcome)
+    return outcome
 
 
 def walk_for(setup: Walked, seconds: float, first_seed: int) -> Outcome:

@@ -48,6 +48,13 @@ class HeldCommitter:
         self.next_position += len(entries)
         return self.next_position - 1
 
+    def take_back(self) -> None:
+        """The ledger wrote nothing and said so: the index goes back, newest first."""
+        for change in reversed(self.pending):
+            change.undo()
+        self.pending = []
+        self.next_position = self.durable_position + 1
+
     async def durable(self, position: int) -> None:
         if position > self.durable_position:
             await _until(position)

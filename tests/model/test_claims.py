@@ -1,6 +1,5 @@
 """The model of free ids with the real tables and the real index: walks, and the one story that walks rarely meet."""
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -8,21 +7,10 @@ import pytest
 from oncegate.core.decisions import Verb
 from oncegate.index.known import Known, KnownClaims
 from tests.model.attempt import Request
-from tests.model.claims import SETUPS, Outcome, walk
+from tests.model.claims import SEED, SETUPS, WALKS, walk_all
 from tests.model.gateway import ClaimReply
 from tests.model.stories import late_copy_meets_a_released_id
 from tests.model.world import Setup, World
-
-SEED = int(os.environ.get("ONCEGATE_SEED", "1"))
-WALKS = int(os.environ.get("ONCEGATE_WALKS", "200"))
-
-
-def walk_all(setup: Setup, walks: int) -> Outcome:
-    print(f"ONCEGATE_SEED={SEED}")
-    outcome = Outcome()
-    for seed in range(SEED, SEED + walks):
-        walk(setup, seed, outcome)
-    return outcome
 
 
 @pytest.mark.slow

@@ -63,10 +63,7 @@ class EngineAndLog(RuleBasedStateMachine):
     @rule(which=st.integers(0, 2), ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=4), lost=st.booleans())
     def claim(self, which: int, ids: list[str], lost: bool) -> None:
         """A claim; when its reply is lost, it is repeated, and only the repeat's answer counts."""
-        while len(self.attempts) <= which:
-            self.attempts.append(Attempt(self.world.random.randbytes(16)))
-        attempt = self.attempts[which]
-        call, attempt.calls = attempt.calls, attempt.calls + 1
+        attempt, call = self.next_call(which)
         if lost:
             self.world.claim(attempt.token, call, ids)
         claim, verdicts = self.world.claim(attempt.token, call, ids)
@@ -80,6 +77,14 @@ class EngineAndLog(RuleBasedStateMachine):
         if claim is not None:
             attempt.holdings.append(Holding(claim, granted))
 
+    def next_call(self, which: int) -> tuple[Attempt, int]:
+        """An attempt, and the number of its next request."""
+        while len(self.attempts) <= which:
+            self.attempts.append(Attempt(self.world.random.randbytes(16)))
+        attempt = self.attempts[which]
+        attempt.calls += 1
+        return attempt, attempt.calls - 1
+
     def copies_of(self, id_: str) -> int:
         """In the writers' own sink, and in the topic of produced rows."""
         return self.copies[id_] + self.produced.count(id_)
@@ -87,10 +92,7 @@ class EngineAndLog(RuleBasedStateMachine):
     @rule(which=st.integers(0, 2), ids=st.lists(st.sampled_from(IDS), min_size=1, max_size=4), lost=st.booleans())
     def produce(self, which: int, ids: list[str], lost: bool) -> None:
         """Rows written by the gateway, by their ids; a lost reply is asked for again."""
-        while len(self.attempts) <= which:
-            self.attempts.append(Attempt(self.world.random.randbytes(16)))
-        attempt = self.attempts[which]
-        call, attempt.calls = attempt.calls, attempt.calls + 1
+        attempt, call = self.next_call(which)
         if lost:
             self.world.produce(attempt.token, call, ids)
         verdicts = self.world.produce(attempt.token, call, ids)

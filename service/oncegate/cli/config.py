@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from oncegate.cli.refusals import refusing
-from oncegate.cli.serve import Config, Data, Host, Ledger, LogFormat, Port, PortFile, Witness, ledger_url
+from oncegate.cli.serve import Config, Data, Host, Ledger, LogFormat, Port, PortFile, Witness, flags
 from oncegate.settings import Origin, load, origins
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object: name to value and source.")]
@@ -32,9 +32,8 @@ def config(
     Example: ONCEGATE_PORT=9090 oncegate config --data /var/lib/oncegate
     """
     with refusing():
-        flags: dict[str, object] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
-        flags |= {"port_file": port_file, "log_format": log_format}
-        found = origins(load(config, **flags), config, **flags)
+        given = flags(data, ledger, witness, host, port, port_file, log_format)
+        found = origins(load(config, **given), config, **given)
         if as_json:
             shown = {one.name: {"value": one.value, "source": one.source} for one in found}
             sys.stdout.write(msgspec.json.encode(shown, enc_hook=str).decode() + "\n")

@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -40,21 +40,27 @@ def serve(
     from oncegate.app import serve as run
 
     with refusing():
-        settings = load(
-            config,
-            ledger=ledger_url(data, ledger),
-            witness=witness,
-            host=host,
-            port=port,
-            port_file=port_file,
-            log_format=log_format,
-        )
+        settings = load(config, **flags(data, ledger, witness, host, port, port_file, log_format))
         log = open_log(settings.process.log_format)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
                 runner.run(run(settings, log))
             except asyncio.CancelledError:
                 log.info("stopped before it was ready")
+
+
+def flags(
+    data: Path | None,
+    ledger: str | None,
+    witness: str | None,
+    host: str | None,
+    port: int | None,
+    port_file: Path | None,
+    log_format: str | None,
+) -> dict[str, Any]:
+    """What was given on the command line, as settings; None: not given. SettingsError: --data and --ledger."""
+    given = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
+    return given | {"port_file": port_file, "log_format": log_format}
 
 
 def ledger_url(data: Path | None, ledger: str | None) -> str | None:

@@ -34,11 +34,10 @@ class Producing:
         Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed: nothing was
         written; LedgerDown: unknown, repeat the same token and call.
         """
-        deadline.check()
-        entries = self._topics.creation(ask.topic, ask.rows.schema)
         if ask.ids is None:
-            return await self._plain(ask, entries)
-        digest = _digest(ask)
+            return await self._plain(ask, deadline)
+        deadline.check()
+        entries, digest = self._topics.creation(ask.topic, ask.rows.schema), _digest(ask)
         now_ms = self._journal.clock.monotonic_ms()
         asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce")
         rests_on = asked.rests_on
@@ -51,14 +50,14 @@ class Producing:
         self._journal.counts["produced_rows"] += rows
         return ProduceAnswer(rows, spans, asked.verdicts, asked.numbers)
 
-    async def _plain(self, ask: ProduceAsk, entries: list[Entry]) -> ProduceAnswer:
+    async def _plain(self, ask: ProduceAsk, deadline: Deadline) -> ProduceAnswer:
         journal = self._journal
-        journal.committer.check()
-        if not ask.rows.rows:
-            return ProduceAnswer(0, ())
         written = await shares_aside(ask.rows, self._partitions(ask))
-        entries = self._topics.creation(ask.topic, ask.rows.schema)
+        deadline.check()
         journal.committer.check()
+        entries = self._topics.creation(ask.topic, ask.rows.schema)
+        if not written:
+            return ProduceAnswer(0, ())
         position, spans = self._record(ask, written, entries, None, _NO_DIGEST)
         await journal.committer.durable(position)
         journal.counts["produced_rows"] += ask.rows.rows

@@ -119,11 +119,8 @@ class Gateway:
                 self._calls.append(call)
 
     def refuse(self) -> None:
-        """The ledger wrote nothing and said so: the index goes back, newest first, and the callers are told."""
-        for change in reversed(self.committer.pending):
-            change.undo()
-        self.committer.pending = []
-        self.committer.next_position = len(self.entries) + 1
+        """The ledger wrote nothing and said so: the callers are told."""
+        self.committer.take_back()
         self._compare("an undo")
         for call in self._waiters():
             call.fail(LedgerFull("no room"))

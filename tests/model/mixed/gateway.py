@@ -168,13 +168,10 @@ class Gateway:
                     raise Broken("OFFSETS", f"{i} lies in partition {output.partition}")
 
     def refuse(self, sweeping: bool) -> None:
-        """The ledger wrote nothing and said so: the index goes back, newest first, and the callers are told."""
+        """The ledger wrote nothing and said so: the callers are told."""
         if sweeping:
             self.index.claims.sweep(self._clock.monotonic_ms())
-        for change in reversed(self.committer.pending):
-            change.undo()
-        self.committer.pending = []
-        self.committer.next_position = self.position + 1
+        self.committer.take_back()
         self._compare()
         for call in self._waiters():
             call.fail(LedgerFull("no room"))

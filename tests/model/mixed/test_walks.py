@@ -1,24 +1,12 @@
 """Walks with claimers, producers and jobs over the same ids, with the shipped use cases and upkeep."""
 
-import os
 from dataclasses import replace
 
 import pytest
 
-from tests.model.claims import Outcome, walk
+from tests.model.claims import SEED, WALKS, walk_all
 from tests.model.mixed.walks import SETUPS
-from tests.model.mixed.world import Setup, World
-
-SEED = int(os.environ.get("ONCEGATE_SEED", "1"))
-WALKS = int(os.environ.get("ONCEGATE_WALKS", "200"))
-
-
-def walk_all(setup: Setup, walks: int) -> Outcome:
-    print(f"ONCEGATE_SEED={SEED}")
-    outcome = Outcome()
-    for seed in range(SEED, SEED + walks):
-        walk(setup, seed, outcome)
-    return outcome
+from tests.model.mixed.world import World
 
 
 @pytest.mark.slow

@@ -107,6 +107,12 @@ def of_columns(columns: list[Any], names: list[str], fingerprints: Fingerprinter
     return fingerprints.of_columns(columns)
 
 
+def key_names(names: list[str], what: str) -> list[str]:
+    """The columns of an id or a key as they are; BadRequest for too many, or when one is there twice."""
+    check_width(len(names), what)
+    return once(names, what)
+
+
 def check_width(columns: int, what: str) -> None:
     """BadRequest for more columns than an id, or a key, may have."""
     if columns > COLUMNS_MAX:

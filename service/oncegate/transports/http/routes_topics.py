@@ -7,7 +7,7 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
-from oncegate.core.errors import BadRequest
+from oncegate.core.errors import BadRequest, NotFound
 from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, ProduceAsk, Rows, Schema, TopicAsk, TopicView
 from oncegate.transports.http import arrow, codecs, identifiers, ids, jsonrows, messages, operations, records
 from oncegate.transports.http.inbound import (
@@ -63,7 +63,10 @@ def _ask_arrow(inbound: Inbound, topic: str) -> ProduceAsk:
 async def _ask_json(inbound: Inbound, topic: str) -> ProduceAsk:
     message = decoded(inbound.body, _PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
-    schema = (await inbound.shard.topic(topic)).schema if topic in inbound.shard.topics() else None
+    try:
+        schema = (await inbound.shard.topic(topic)).schema
+    except NotFound:  # its first write makes it
+        schema = None
     return await aside(len(inbound.body), _ask_records, inbound, topic, token, message, schema)
 
 
@@ -77,17 +80,14 @@ def _ask_records(
 def _ask(
     inbound: Inbound, topic: str, token: bytes, call: int, rows: Rows, id_col: list[str], key_col: list[str]
 ) -> ProduceAsk:
-    ids.check_width(len(id_col), "id_col")
-    found = (
-        ids.of_rows(rows, ids.once(id_col, "id_col"), inbound.shard.fingerprints, inbound.limits) if id_col else None
-    )
+    named = ids.key_names(id_col, "id_col")
+    found = ids.of_rows(rows, named, inbound.shard.fingerprints, inbound.limits) if named else None
     return ProduceAsk(topic, token, call, rows, found, keys_of(inbound, rows, key_col))
 
 
 def keys_of(inbound: Inbound, rows: Rows, key_col: list[str]) -> NDArray[np.uint64] | None:
     """A hash of each row's key; None without key columns."""
-    ids.check_width(len(ids.once(key_col, "key_col")), "key_col")
-    missing = [name for name in key_col if name not in rows.schema.names]
+    missing = [name for name in ids.key_names(key_col, "key_col") if name not in rows.schema.names]
     if missing:
         raise BadRequest(f"key_col names {missing[0]!r}, and the rows have {', '.join(rows.schema.names)}")
     if not key_col:
