@@ -124,10 +124,40 @@ class Ledger(Protocol):
         """
 
 
+class Runs(Protocol):
+    """Files of sorted ids beside a ledger. Nothing here is truth: any of it may be gone or damaged, and is made again.
+
+    All methods block, and may be called from any thread. They raise LedgerFenced once the ledger has a newer owner or
+    was closed.
+    """
+
+    def names(self) -> list[str]:
+        """What is there, whole, sorted."""
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """Make the pieces, one after the other, the bytes of `name`, durably: whole, or it is as it was before.
+
+        An error that `pieces` raises is passed on; then nothing was written.
+
+        Raises:
+            ValueError: `name` is not 1 to 64 of a-z, 0-9, '.', '_', '-', beginning with a letter or digit, or ends
+                with '.tmp'.
+            LedgerFull: there is no room; nothing was written.
+            OSError: whether `name` holds the pieces now or what it held before is unknown.
+        """
+
+    def open(self, name: str) -> memoryview:
+        """Its bytes, read-only and not verified; they stay what they are whatever becomes of the name. KeyError."""
+
+    def remove(self, name: str) -> None:
+        """No effect when it is not there. OSError: unknown whether it still is."""
+
+
 @dataclass(frozen=True)
 class OpenLedger:
     """A ledger opened and fenced, with what lies beside it. `key`: the namespace's 32 secret bytes.
 
+    `runs`: sorted runs of ids; a ledger that was restored has none.
     `predecessors`: the ids it had before it was restored or accepted as an older copy, oldest first.
     `collected`: the position up to which entries were collected, 0 when none were: marks below it left no trace.
     """
@@ -135,6 +165,7 @@ class OpenLedger:
     ledger: Ledger
     key: bytes
     epoch: int
+    runs: Runs
     predecessors: tuple[bytes, ...] = ()
     collected: int = 0
 
@@ -191,6 +222,7 @@ __all__ = [
     "OutputChange",
     "PublishRanges",
     "Replayed",
+    "Runs",
     "TrimRanges",
     "WriteRange",
 ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.errors import LedgerFenced, NotFound
 from oncegate.ledgers.catalog import Catalog, Dropped, Published, Trimmed, Wrote
+from oncegate.ledgers.memory_runs import MemoryRuns
 from oncegate.ports import (
     Chunk,
     DropRanges,
@@ -38,6 +39,7 @@ class _Store:
     entries: list[Replayed] = field(default_factory=list)
     catalog: Catalog[bytes] = field(default_factory=lambda: Catalog(len))
     collected: Mark | None = None
+    runs: dict[str, bytes] = field(default_factory=dict)
 
 
 def _change(output: OutputChange) -> _Change:
@@ -66,7 +68,8 @@ class MemoryLedger:
     def close(self) -> None:
         self._epoch = 0
 
-    def _own(self) -> None:
+    def own(self) -> None:
+        """LedgerFenced once there is a newer owner, or it was closed."""
         if self._epoch != self._store.epoch:
             raise LedgerFenced(
                 f"this ledger was opened as epoch {self._epoch or '(closed)'}, its owner is epoch {self._store.epoch}; "
@@ -75,7 +78,7 @@ class MemoryLedger:
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """As the port says; ValueError when `outputs` contradict what is there."""
-        self._own()
+        self.own()
         store = self._store
         changes = [_change(output) for output in outputs]
         store.catalog.check(changes)
@@ -102,7 +105,7 @@ class MemoryLedger:
 
     async def collect(self, position: int, state: Sequence[bytes]) -> None:
         """As the port says."""
-        self._own()
+        self.own()
         store = self._store
         mark = self._mark_at(position)
         later = bisect_right(store.entries, position, key=lambda entry: entry.position)
@@ -150,9 +153,9 @@ class MemoryLedgers:
         store.epoch += 1
         ledger = MemoryLedger(store)
         try:
-            yield OpenLedger(
-                ledger, store.key, ledger._epoch, collected=store.collected.position if store.collected else 0
-            )
+            runs = MemoryRuns(store.runs, ledger.own)
+            collected = store.collected.position if store.collected else 0
+            yield OpenLedger(ledger, store.key, ledger._epoch, runs, collected=collected)
         finally:
             ledger.close()
 

@@ -22,10 +22,11 @@ from oncegate.ports import (
     OutputChange,
     PublishRanges,
     Replayed,
+    Runs,
     TrimRanges,
     WriteRange,
 )
-from oncegate.testing import collect_checks, ledger_checks, output_checks
+from oncegate.testing import broken_runs, collect_checks, ledger_checks, output_checks, runs_checks
 from oncegate.testing.ledger_places import MakePlace, Place
 
 
@@ -50,6 +51,10 @@ class Broken:
 
     async def collect(self, position: int, state: Sequence[bytes]) -> None:
         await self.good.collect(position, state)
+
+    def beside(self, runs: Runs) -> Runs:
+        """The runs beside it."""
+        return runs
 
     async def close(self) -> None:
         """Called when the owner leaves in good order; never in a crash."""
@@ -267,6 +272,31 @@ class LosesAppendsWhileItCollects(Broken):
         await self.good.collect(position, state)
 
 
+class WritesRunsInPlace(Broken):
+    def beside(self, runs: Runs) -> Runs:
+        return broken_runs.WritesInPlace(runs)
+
+
+class WritesRunsOnce(Broken):
+    def beside(self, runs: Runs) -> Runs:
+        return broken_runs.WritesOnce(runs)
+
+
+class LosesRuns(Broken):
+    def beside(self, runs: Runs) -> Runs:
+        return broken_runs.WritesToItself(runs)
+
+
+class RemovesRunsUnderReaders(Broken):
+    def beside(self, runs: Runs) -> Runs:
+        return broken_runs.RemovesUnderReaders(runs)
+
+
+class TakesAnyNameOfARun(Broken):
+    def beside(self, runs: Runs) -> Runs:
+        return broken_runs.TakesAnyName(runs)
+
+
 # Each with the check that exists because of it.
 BREAKS: dict[type[Broken], Callable[[Place], Awaitable[None]]] = {
     ForgetsTheLastAppend: ledger_checks.opening_again_gives_the_same,
@@ -286,6 +316,11 @@ BREAKS: dict[type[Broken], Callable[[Place], Awaitable[None]]] = {
     CollectsOutputsToo: collect_checks.outputs_outlive_a_collection,
     CollectsAnywhere: collect_checks.only_the_end_of_an_append_is_collected,
     LosesAppendsWhileItCollects: collect_checks.appends_go_on_while_it_collects,
+    WritesRunsInPlace: runs_checks.a_run_that_was_cut_short_is_not_there,
+    WritesRunsOnce: runs_checks.runs_are_replaced_and_removed,
+    LosesRuns: runs_checks.runs_are_durable,
+    RemovesRunsUnderReaders: runs_checks.runs_are_replaced_and_removed,
+    TakesAnyNameOfARun: runs_checks.bad_names_of_runs_are_refused,
 }
 
 
@@ -306,7 +341,7 @@ class _BrokenLedgers:
         crashes = self._place.crashes
         async with self._good.open(namespace) as opened:
             ledger = self._breaks(opened.ledger)
-            yield replace(opened, ledger=ledger)
+            yield replace(opened, ledger=ledger, runs=ledger.beside(opened.runs))
             if self._place.crashes == crashes:
                 await ledger.close()
 

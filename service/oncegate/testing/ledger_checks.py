@@ -26,6 +26,7 @@ from oncegate.testing.ledger_places import (
     require,
 )
 from oncegate.testing.output_checks import OUTPUT_CHECKS
+from oncegate.testing.runs_checks import RUNS_CHECKS
 
 
 async def entries_come_back_in_order(place: Place) -> None:
@@ -213,6 +214,7 @@ CHECKS = (
     namespaces_are_apart,
     *OUTPUT_CHECKS,
     *COLLECT_CHECKS,
+    *RUNS_CHECKS,
 )
 
 

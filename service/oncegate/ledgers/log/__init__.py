@@ -8,6 +8,7 @@ ledger         one append                            folder, locks  the data fol
 verbs, dumping what a person does with it            folding        what the frames come to, from a collection on
 states         what replaces collected entries       replaying      entries read back
 removals       files go when nobody reads them       copies, restoring, verifying   backups and what they are good for
+runs           sorted ids, which are made again when they are gone
 """
 
 from oncegate.ledgers.log.copies import backup

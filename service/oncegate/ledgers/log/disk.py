@@ -4,6 +4,7 @@ Nothing here retries a sync: after a failed one the page cache lies, and a secon
 """
 
 import errno
+import mmap
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,6 +84,17 @@ class Disk:
                 offset += len(piece)
                 size_bytes -= len(piece)
             return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def map(self, path: Path) -> memoryview:
+        """A file's bytes as they lie on the disk, read where they are looked at; they outlive its name.
+
+        Where the disk cannot give them then, the process is killed (SIGBUS).
+        """
+        with open(path, "rb", buffering=0) as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            if size_bytes == 0:  # which cannot be mapped
+                return memoryview(b"")
+            return memoryview(mmap.mmap(file.fileno(), size_bytes, access=mmap.ACCESS_READ))
 
 
 def replace_file(disk: Disk, path: Path, parts: Sequence[bytes | memoryview], *, mode: int = 0o644) -> None:

@@ -2,7 +2,7 @@
 
     <data>/LEDGERS  OWNER                     <data>.witness/LEDGERS
     <data>/<namespace>/key                    <data>.witness/<namespace>.witness
-    <data>/<namespace>/0/00000001.seg  outputs/  aside/
+    <data>/<namespace>/0/00000001.seg  outputs/  aside/  runs/
 
 A ledger is made whole, then its witness, then the witness's list names it, then the folder's own. So the folder
 never lists what its witness does not, and what the witness lists and the folder does not hold is gone.
@@ -22,6 +22,7 @@ from oncegate.ledgers.log.lists import LIST_NAME, read_list, write_list
 from oncegate.ledgers.log.locks import OWNER_NAME, FolderLock
 from oncegate.ledgers.log.making import make_ledger
 from oncegate.ledgers.log.recovery import SHARD_NAME, Found, LedgerPlace, Owned, inspect, repair
+from oncegate.ledgers.log.runs import LogRuns
 from oncegate.ledgers.log.segments import NoRoom
 from oncegate.ledgers.log.witness import ACCEPT, WITNESS_SUFFIX, witness_path
 from oncegate.ports import OpenLedger
@@ -223,10 +224,11 @@ class LogLedgers:
             lock.require()
 
         ledger = LogLedger(self._folder.disk, place, found, owned, guard)
+        runs = LogRuns(self._folder.disk, place.runs, ledger.epoch, guard)
         try:
-            yield OpenLedger(ledger, found.key, ledger.epoch, ledger.predecessors, ledger.collected_position)
+            yield OpenLedger(ledger, found.key, ledger.epoch, runs, ledger.predecessors, ledger.collected_position)
         finally:
-            await finished(_close(ledger, lock))
+            await finished(_close(ledger, runs, lock))
 
     def _own(self, place: LedgerPlace) -> tuple[FolderLock, Found, Owned]:
         with told(self._folder.shown):
@@ -255,8 +257,9 @@ def _disown(owning: tuple[FolderLock, Found, Owned]) -> None:
     lock.close()
 
 
-async def _close(ledger: LogLedger, lock: FolderLock) -> None:
+async def _close(ledger: LogLedger, runs: LogRuns, lock: FolderLock) -> None:
     try:
+        await asyncio.to_thread(runs.close)
         await ledger.close()
     finally:
         lock.close()

@@ -27,6 +27,7 @@ from oncegate.ports import Mark
 
 OUTPUTS_NAME = "outputs"
 ASIDE_NAME = "aside"
+RUNS_NAME = "runs"
 SHARD_NAME = "0"
 ASIDE_EPOCHS = 16  # openings that a file moved aside stays for a person to look at
 
@@ -47,6 +48,10 @@ class LedgerPlace:
     @property
     def outputs(self) -> Path:
         return self.shard / OUTPUTS_NAME
+
+    @property
+    def runs(self) -> Path:
+        return self.shard / RUNS_NAME
 
 
 @dataclass
@@ -176,7 +181,7 @@ def _tidy(disk: Disk, place: LedgerPlace, found: Found, epoch: int) -> None:
             if found.fold.collected:
                 remove_segments(disk, place.shard, found.fold.collected.segment)
     _move_aside(disk, place, [path for file, path in idle.items() if file not in found.fold.named], epoch)
-    for folder in (place.shard, place.outputs):
+    for folder in (place.shard, place.outputs, place.runs):
         for path in folder.glob(f"*{TEMPORARY}"):
             disk.unlink(path)
 

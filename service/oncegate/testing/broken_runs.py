@@ -1,0 +1,90 @@
+"""Runs that each break one promise, over any good ones."""
+
+from collections.abc import Iterable
+
+from oncegate.ports import Runs
+
+
+class PassingRuns:
+    """Runs that pass everything on; subclasses break one promise."""
+
+    def __init__(self, good: Runs) -> None:
+        self.good = good
+
+    def names(self) -> list[str]:
+        return self.good.names()
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        self.good.write(name, pieces)
+
+    def open(self, name: str) -> memoryview:
+        return self.good.open(name)
+
+    def remove(self, name: str) -> None:
+        self.good.remove(name)
+
+
+class WritesInPlace(PassingRuns):
+    """What is cut short stays."""
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        written = b""
+        try:
+            for piece in pieces:
+                written += piece
+        finally:
+            self.good.write(name, [written])
+
+
+class WritesOnce(PassingRuns):
+    """A name that is there is not written again."""
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        if name not in self.good.names():
+            self.good.write(name, pieces)
+
+
+class WritesToItself(PassingRuns):
+    """What is written is lost with its owner."""
+
+    def __init__(self, good: Runs) -> None:
+        super().__init__(good)
+        self._own: dict[str, bytes] = {}
+
+    def names(self) -> list[str]:
+        return sorted(self._own)
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        self.good.write(name, [])
+        self._own[name] = b"".join(pieces)
+
+    def open(self, name: str) -> memoryview:
+        return memoryview(self._own[name])
+
+    def remove(self, name: str) -> None:
+        self.good.remove(name)
+        self._own.pop(name, None)
+
+
+class RemovesUnderReaders(PassingRuns):
+    """What is open is emptied with its name."""
+
+    def __init__(self, good: Runs) -> None:
+        super().__init__(good)
+        self._given: dict[str, bytearray] = {}
+
+    def open(self, name: str) -> memoryview:
+        given = self._given[name] = bytearray(self.good.open(name))
+        return memoryview(given).toreadonly()
+
+    def remove(self, name: str) -> None:
+        self.good.remove(name)
+        given = self._given.get(name, bytearray())
+        given[:] = bytes(len(given))
+
+
+class TakesAnyName(PassingRuns):
+    """Changes what cannot be a name until it can."""
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        self.good.write("x" + name.lower().removesuffix(".tmp").replace("/", "-")[:60], pieces)

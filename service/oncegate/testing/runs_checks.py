@@ -1,0 +1,174 @@
+"""The part of the conformance suite about sorted runs beside a ledger."""
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+
+from oncegate.core.errors import LedgerFenced
+from oncegate.ports import Runs
+from oncegate.testing.ledger_places import NAMESPACE, Place, opened_at, read, require
+
+PIECES = [b"first " * 700, b"", b"second " * 2_000, b"."]
+WHOLE = b"".join(PIECES)
+
+
+async def runs_are_written_whole(place: Place) -> None:
+    async with opened_at(place) as opened:
+        runs = opened.runs
+        require(runs.names() == [], "begin without runs")
+        runs.write("b", PIECES)
+        runs.write("a.1-2_3", iter([b"other"]))
+        runs.write("empty", [])
+        require(runs.names() == ["a.1-2_3", "b", "empty"], "list its runs, sorted")
+        require(bytes(runs.open("b")) == WHOLE, "give a run's bytes as they were written")
+        require(runs.open("b").readonly, "give a run's bytes to be read only")
+        require(bytes(runs.open("empty")) == b"", "keep a run without bytes")
+        require(_is_missing(runs, "c"), "say by KeyError that a run is not there")
+        require(read(opened.ledger) == [], "leave its entries alone when it writes runs")
+
+
+async def runs_are_replaced_and_removed(place: Place) -> None:
+    async with opened_at(place) as opened:
+        runs = opened.runs
+        runs.write("a", PIECES)
+        before = runs.open("a")
+        runs.write("a", [b"newer"])
+        require(bytes(runs.open("a")) == b"newer", "replace a run by one of its name")
+        require(bytes(before) == WHOLE, "leave what is open as it is when the run is replaced")
+        runs.write("b", PIECES)
+        held = runs.open("b")
+        runs.remove("b")
+        runs.remove("b")
+        runs.remove("never")
+        require(bytes(held) == WHOLE, "leave what is open as it is when the run is removed")
+        require(_is_missing(runs, "b") and runs.names() == ["a"], "remove a run, once or twice")
+        del before, held
+        gc.collect()
+
+
+async def runs_are_durable(place: Place) -> None:
+    async with opened_at(place) as opened:
+        opened.runs.write("kept", PIECES)
+        opened.runs.write("gone", PIECES)
+        opened.runs.remove("gone")
+        opened.runs.write("replaced", [b"older"])
+        opened.runs.write("replaced", [b"newer"])
+        place.crash()
+    async with opened_at(place) as opened:
+        runs = opened.runs
+        require({"kept", "replaced"} <= set(runs.names()), "keep its runs over a crash")
+        require(bytes(runs.open("kept")) == WHOLE, "keep a run whole over a crash")
+        require(bytes(runs.open("replaced")) == b"newer", "keep the newer run over a crash")
+        runs.remove("gone")
+        require(_is_missing(runs, "gone"), "remove a run that a crash brought back")
+
+
+class _Cut(Exception):
+    pass
+
+
+def _cut_short() -> Iterator[bytes]:
+    yield WHOLE
+    raise _Cut
+
+
+async def a_run_that_was_cut_short_is_not_there(place: Place) -> None:
+    async with opened_at(place) as opened:
+        opened.runs.write("a", [b"older"])
+        for name in ("a", "b"):
+            try:
+                opened.runs.write(name, _cut_short())
+                require(False, "pass on what the pieces raise")
+            except _Cut:
+                pass
+        require(opened.runs.names() == ["a"], "not show a run that was cut short")
+        require(bytes(opened.runs.open("a")) == b"older", "keep a run whose replacement was cut short")
+        place.crash()
+    async with opened_at(place) as opened:
+        require(opened.runs.names() == ["a"], "not show a run that was cut short, after a crash")
+
+
+async def bad_names_of_runs_are_refused(place: Place) -> None:
+    async with opened_at(place) as opened:
+        for name in ("", ".", "..", "../a", "a/b", "A", "-a", ".a", "a.tmp", "a" * 65, "a\n", "a\0", "ä"):
+            try:
+                opened.runs.write(name, PIECES)
+            except ValueError:
+                require(_is_missing(opened.runs, name), "know no run of a name that it refuses")
+                opened.runs.remove(name)
+                continue
+            require(False, f"refuse a run called {name!r}")
+        opened.runs.write("a" * 64, PIECES)
+        require(opened.runs.names() == ["a" * 64], "take a name of 64 characters")
+
+
+def _is_missing(runs: Runs, name: str) -> bool:
+    try:
+        runs.open(name)
+    except KeyError:
+        return True
+    return False
+
+
+async def runs_end_with_their_owner(place: Place) -> None:
+    async with opened_at(place) as opened:
+        older = opened.runs
+        older.write("a", PIECES)
+        held = older.open("a")
+    calls: list[Callable[[], object]] = [
+        older.names,
+        lambda: older.write("a", [b"late"]),
+        lambda: older.write("b", [b"late"]),
+        lambda: older.open("a"),
+        lambda: older.remove("a"),
+    ]
+    async with opened_at(place) as opened:
+        for call in calls:
+            try:
+                call()
+            except LedgerFenced:
+                continue
+            require(False, "refuse runs to an owner that has left")
+        require(opened.runs.names() == ["a"], "keep a late owner's runs out")
+        require(bytes(opened.runs.open("a")) == WHOLE == bytes(held), "keep a late owner from changing a run")
+
+
+async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:
+    """What a thread has begun when its owner leaves is never seen."""
+    began, left = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def pieces() -> Iterator[bytes]:
+        yield WHOLE
+        loop.call_soon_threadsafe(began.set)
+        asyncio.run_coroutine_threadsafe(left.wait(), loop).result(60)
+        yield WHOLE
+
+    async with opened_at(place) as opened:
+        writing = asyncio.ensure_future(asyncio.to_thread(opened.runs.write, "late", pieces()))
+        await began.wait()
+    left.set()
+    await asyncio.wait([writing])
+    require(isinstance(writing.exception(), LedgerFenced), "refuse a run whose owner has left")
+    async with opened_at(place) as opened:
+        require(opened.runs.names() == [], "show no run whose owner has left")
+
+
+async def runs_of_namespaces_are_apart(place: Place) -> None:
+    async with place.ledgers() as ledgers:
+        await ledgers.create("other")
+        async with ledgers.open(NAMESPACE) as first, ledgers.open("other") as second:
+            first.runs.write("a", PIECES)
+            require(second.runs.names() == [], "keep the runs of namespaces apart")
+
+
+RUNS_CHECKS = (
+    runs_are_written_whole,
+    runs_are_replaced_and_removed,
+    runs_are_durable,
+    a_run_that_was_cut_short_is_not_there,
+    bad_names_of_runs_are_refused,
+    runs_end_with_their_owner,
+    an_owner_that_leaves_ends_its_writes,
+    runs_of_namespaces_are_apart,
+)
