@@ -5,19 +5,23 @@ import os
 import numpy as np
 import pytest
 
-from oncegate.core.decisions import Action, ClaimState
-from oncegate.index.arrays import Answers, Holders, Question, Rules, Slots
-from oncegate.index.kernels import COMPILED, PLAIN, Kernels, find, row_at
+from oncegate.core.decisions import Action, Asker, ClaimState, IdState
+from oncegate.index.arrays import NO_COLD, TAKEN, Answers, Holders, Question, Rules, Slots
+from oncegate.index.kernels import COMPILED, PLAIN, Kernels
+from oncegate.index.probing import find, row_at
+from oncegate.index.rows import LIVE
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 ROWS = 12
+# The row that dropped slots are given to: it holds nothing.
+GONE = ROWS - 1
 
 
 def random_holders(rng: np.random.Generator) -> Holders:
     return Holders(
         token=rng.integers(0, 3, (ROWS, 2), dtype=np.uint64),
         call=rng.integers(0, 3, ROWS, dtype=np.uint32),
-        state=rng.integers(0, len(ClaimState), ROWS, dtype=np.uint8),
+        state=np.append(rng.integers(0, TAKEN + 1, ROWS - 1, dtype=np.uint8), np.uint8(ClaimState.UNKNOWN)),
         takeover=rng.integers(0, 2, ROWS, dtype=np.uint8),
         lease_until_ms=rng.integers(0, 10, ROWS),
         position=rng.integers(1, 1 << 40, ROWS),
@@ -94,7 +98,12 @@ def retired_and_saved(kernels: Kernels, rng: np.random.Generator, slots: Slots, 
     found = [int(n) for n in kernels.retire(holders, wall_ms, rows, 5, 77, due, states, positions)]
     freed = np.zeros(20, np.uint32)
     found.append(int(kernels.unpin(holders, due[: found[0]], freed)))
-    return [counts, found, *(array.tolist() for array in (given, due, states, positions, freed))]
+    out = [counts, found, *(array.tolist() for array in (given, due, states, positions, freed))]
+    wanted, copied = rng.integers(0, 2, ROWS, dtype=np.uint8), np.zeros((200, 2), np.uint64)
+    for segment in range(2):
+        out.append(int(kernels.gather_of(slots, segment, holders, wanted, copied)))
+        out.append([int(n) for n in kernels.drop_of(slots, segment, holders, wanted, GONE, freed)])
+    return [*out, copied.tolist(), freed.tolist()]
 
 
 def one_question(
@@ -102,14 +111,18 @@ def one_question(
 ) -> list[object]:
     ids = random_ids(rng, int(rng.integers(0, 20)))
     n = len(ids)
-    rules = Rules(rng.integers(0, len(Action), 16, dtype=np.uint8), rng.integers(1, 5, len(Action), dtype=np.uint8))
+    rules = Rules(
+        rng.integers(0, len(Action), len(IdState) * len(Asker), dtype=np.uint8),
+        rng.integers(1, 5, len(Action), dtype=np.uint8),
+    )
     token = rng.integers(0, 3, 2, dtype=np.uint64)
     known, now_ms = bool(rng.integers(2)), int(rng.integers(0, 10))
     question = Question(token[0], token[1], int(rng.integers(0, 3)), known, now_ms, mask)
     answers = Answers(np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint32))
     before = [array.copy() for array in (*slots, *holders)]
     seen = np.full(1 << (2 * n).bit_length(), -1, np.int32)
-    rests_on, again = kernels.decide(slots, holders, rules, question, ids, seen, answers)
+    cold = rng.integers(-1, ROWS, n, dtype=np.int32) if rng.random() < 0.5 else NO_COLD
+    rests_on, again = kernels.decide(slots, holders, rules, question, ids, seen, answers, cold)
     for array, old in zip((*slots, *holders), before, strict=True):
         np.testing.assert_array_equal(array, old, "deciding changes nothing")
     return [int(rests_on), bool(again), *(array.tolist() for array in answers)]
@@ -174,7 +187,7 @@ def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kerne
             kernels.upsert(slots, holders, id_.reshape(1, 2), np.uint64(1 << 32), row, np.zeros(1, np.uint32))
         expected = rows_by_id(slots)
         if sweeping:
-            goes = (holders.state > ClaimState.DONE) & (holders.state <= ClaimState.UNKNOWN) & (holders.pins == 0)
+            goes = ~np.isin(holders.state, LIVE) & (holders.pins == 0)
             expected = {key: row for key, row in expected.items() if not goes[row]}
         move(kernels, slots, 0, int(capacity + rng.integers(0, 30)), holders, sweeping)
         assert rows_by_id(slots) == expected

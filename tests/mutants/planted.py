@@ -48,9 +48,9 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "first completer",
         f"{INDEX}/kernels.py",
-        "        words[slot, 1] = place << _HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
-        "        if previous[i] == NO_ROW or holders.state[previous[i]] != _OPEN:\n"
-        "            words[slot, 1] = place << _HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
+        "        words[slot, 1] = place << HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
+        "        if previous[i] == NO_ROW or holders.state[previous[i]] != STATE_OPEN:\n"
+        "            words[slot, 1] = place << HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
         _CELLS,
         "tests/index/test_claims.py",
     ),
@@ -96,9 +96,9 @@ PLANTED: tuple[Mutant, ...] = (
         "        if slot < 0:\n            slot, new",
         "        slot = find(words, base[segment], capacity[segment], tag, place)\n"
         "        at = np.int64(place) * capacity[segment] >> 32\n"
-        "        while words[base[segment] + at, 1] & _LOW != 0:\n"
+        "        while words[base[segment] + at, 1] & np.uint64(0xFFFF_FFFF) != 0:\n"
         "            dead = holders.state[row_at(words, base[segment] + at)]\n"
-        "            if dead != _OPEN and dead != _DONE:\n"
+        "            if dead != STATE_OPEN and dead != STATE_DONE:\n"
         "                slot = base[segment] + at\n"
         "                words[slot, 0] = tag\n"
         "                break\n"
@@ -272,9 +272,9 @@ PLANTED: tuple[Mutant, ...] = (
         "open claims retire",
         (
             (
-                f"{INDEX}/kernels.py",
-                "        if state in (_DONE, _TAKEN) and wall_ms[row] < before_ms:\n",
-                "        if state in (_DONE, _TAKEN, _OPEN) and wall_ms[row] < before_ms:\n",
+                f"{INDEX}/moving.py",
+                "        if state in (STATE_DONE, STATE_TAKEN) and wall_ms[row] < before_ms:\n",
+                "        if state in (STATE_DONE, STATE_TAKEN, 0) and wall_ms[row] < before_ms:\n",
             ),
             (
                 f"{INDEX}/folding.py",

@@ -15,6 +15,8 @@ I64 = NDArray[np.int64]
 
 NO_ROW = 0xFFFF_FFFF
 SAME_INDEX = 250
+# What `decide` is told where no id is in the cold tier.
+NO_COLD: I32 = np.empty(0, np.int32)
 # A row's state is its claim's, or this: its ids were taken by an owner, who has no claim to settle.
 TAKEN = len(ClaimState)
 

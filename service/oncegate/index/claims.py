@@ -14,7 +14,7 @@ from oncegate.core.entries import Claimed, Retired
 from oncegate.core.errors import TokenReused
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.answers import Asked, ClaimView, Explained
-from oncegate.index.arrays import SAME_INDEX, TAKEN, U64, Answers, Question, Rules
+from oncegate.index.arrays import NO_COLD, SAME_INDEX, TAKEN, U64, Answers, Question, Rules
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
 from oncegate.index.grants import NO_TOPIC
 from oncegate.index.rows import DONE, LIVE, OPEN, words
@@ -66,7 +66,7 @@ class ClaimIndex(ClaimFold):
         answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
         seen = np.full(1 << (2 * n).bit_length(), -1, np.int32)
         rests_on, again = self._kernels.decide(
-            self._table.slots, self._rows.holders, self._rules[verb], question, ids, seen, answers
+            self._table.slots, self._rows.holders, self._rules[verb], question, ids, seen, answers, NO_COLD
         )
         return Asked(
             *answers,
@@ -180,4 +180,7 @@ def warm_up() -> None:
     index.apply(2, Retired(0, 0), 0)
     index.make_room(10_000, 0)
     index.sweep(0)
+    table, holders, wanted = index._table.slots, index._rows.holders, np.zeros(index._rows.made, np.uint8)
+    index._kernels.gather_of(table, 0, holders, wanted, ids)
+    index._kernels.drop_of(table, 0, holders, wanted, 0, np.zeros(1, np.uint32))
     ClaimIndex().load(dict(index.save()))

@@ -14,8 +14,9 @@ import numpy as np
 
 from oncegate.core.errors import Overloaded
 from oncegate.index.arrays import I64, U32, U64, Slots
-from oncegate.index.kernels import Kernels, find, row_at, segment_of
+from oncegate.index.kernels import Kernels
 from oncegate.index.memory import reserve
+from oncegate.index.probing import find, row_at, segment_of
 from oncegate.index.rows import Rows
 
 # Occupied slots, dead ones included, per capacity of a segment. Above it the chains of linear probing grow quickly.

@@ -1,0 +1,175 @@
+"""The loops over rows and over whole segments: move, retire, save, load, and let slots go to the cold tier.
+
+The rules of `kernels` hold here too. A slot is never emptied by itself: it dies with its row and is left out when its
+segment moves (`move`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from oncegate.index.arrays import I64, U8, U32, U64, Holders, Slots
+from oncegate.index.compiling import helper
+from oncegate.index.probing import (
+    HALF,
+    LOW,
+    STATE_DONE,
+    STATE_TAKEN,
+    STATE_UNKNOWN,
+    find,
+    holds,
+    row_at,
+    segment_of,
+)
+
+
+@helper
+def _goes(state: Any, pins: Any) -> bool:
+    """Whether a move leaves out the slots of a row: nothing is held by them, and nobody can take that back."""
+    return bool(pins == 0 and not holds(state))
+
+
+def staying(slots: Slots, segment: int, holders: Holders) -> int:
+    """How many slots of a segment a move would keep."""
+    words, states, pins, base, count = slots.words, holders.state, holders.pins, slots.base[segment], 0
+    for at in range(base, base + slots.capacity[segment]):
+        row = row_at(words, at)
+        if row >= 0 and not _goes(states[row], pins[row]):
+            count += 1
+    return count
+
+
+def move(slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, hand: U64, freed: U32) -> Any:
+    """Spread a segment, where it stands, over `capacity` slots, no fewer than before; how many rows are `freed` by it,
+    and how many slots were left out.
+
+    Sweeping leaves out the dead slots of unpinned rows. Chains are taken up from the last to the first: an id never
+    moves to the left of where its chain begins, so none lands among those that have yet to move; but for those that go
+    round the end, which are taken up once more with the chain they then belong to. `hand`: as many as are in use.
+    """
+    words, states, pins, kept, named_by = slots.words, holders.state, holders.pins, holders.kept, holders.slots
+    base, free, dropped = slots.base[segment], 0, 0
+    at = slots.capacity[segment] - 1
+    while at >= 0:
+        held = 0
+        while at >= 0 and words[base + at, 1] & LOW != 0:
+            row = row_at(words, base + at)
+            if sweeping and _goes(states[row], pins[row]):
+                dropped += 1
+                named_by[row] -= 1
+                if named_by[row] == 0 and kept[row] == 0:
+                    freed[free] = row
+                    free += 1
+            else:
+                hand[held, 0], hand[held, 1] = words[base + at, 0], words[base + at, 1]
+                held += 1
+            words[base + at, 1] = 0
+            at -= 1
+        for i in range(held):
+            put = np.int64(hand[i, 1] >> HALF) * capacity >> 32
+            while words[base + put, 1] & LOW != 0:
+                put += 1
+                if put == capacity:
+                    put = np.int64(0)
+            words[base + put, 0], words[base + put, 1] = hand[i, 0], hand[i, 1]
+        at -= 1
+    slots.capacity[segment] = capacity
+    slots.used[segment] -= dropped
+    return free, dropped
+
+
+def retire(
+    holders: Holders, wall_ms: I64, rows: U32, before_ms: int, position: int, due: U32, states: U8, positions: I64
+) -> tuple[int, int, int]:
+    """Let go of what those of the rows hold that are done or taken since before `before_ms`, and pin them.
+
+    `due`, `states`, `positions` get the rows and what they were; how many, and how many ids and slots they had.
+    """
+    count = ids = slots = 0
+    for row in rows:
+        state = holders.state[row]
+        if state in (STATE_DONE, STATE_TAKEN) and wall_ms[row] < before_ms:
+            due[count], states[count], positions[count] = row, state, holders.position[row]
+            ids, slots, count = ids + holders.named[row], slots + holders.slots[row], count + 1
+            holders.state[row], holders.position[row] = STATE_UNKNOWN, position
+            holders.pins[row] += 1
+    return count, ids, slots
+
+
+def unpin(holders: Holders, rows: U32, freed: U32) -> int:
+    """A change that names these rows, each once, may no longer be taken back; how many rows that frees."""
+    free = 0
+    for row in rows:
+        assert holders.pins[row] > 0
+        holders.pins[row] -= 1
+        if holders.pins[row] == 0 and holders.slots[row] == 0 and holders.kept[row] == 0:
+            freed[free] = row
+            free += 1
+    return free
+
+
+def gather(slots: Slots, segment: int, holders: Holders, numbers: U32, out: U64) -> int:
+    """Copy the slots of a segment that hold their ids, their rows by other numbers; how many."""
+    words, states, base, count = slots.words, holders.state, slots.base[segment], 0
+    for at in range(base, base + slots.capacity[segment]):
+        row = row_at(words, at)
+        if row >= 0 and holds(states[row]):
+            out[count, 0] = words[at, 0]
+            out[count, 1] = words[at, 1] & ~LOW | np.uint64(np.int64(numbers[row]) + 1)
+            count += 1
+    return count
+
+
+def gather_of(slots: Slots, segment: int, holders: Holders, wanted: U8, out: U64) -> int:
+    """Copy the slots of a segment as they stand that hold their ids for a row which is `wanted`; how many."""
+    words, states, base, count = slots.words, holders.state, slots.base[segment], 0
+    for at in range(base, base + slots.capacity[segment]):
+        row = row_at(words, at)
+        if row >= 0 and wanted[row] != 0 and holds(states[row]):
+            out[count, 0], out[count, 1] = words[at, 0], words[at, 1]
+            count += 1
+    return count
+
+
+def drop_of(slots: Slots, segment: int, holders: Holders, wanted: U8, gone: int, freed: U32) -> tuple[int, int]:
+    """Let the slots that `gather_of` would copy name the row `gone`, which holds nothing: they are dead from now on.
+
+    How many rows that leaves without a slot, claim or pin, which are `freed`, and how many slots there were. The
+    counters of all rows are right after it.
+    """
+    words, states, base, free, count = slots.words, holders.state, slots.base[segment], 0, 0
+    for at in range(base, base + slots.capacity[segment]):
+        row = row_at(words, at)
+        if row < 0 or wanted[row] == 0 or not holds(states[row]):
+            continue
+        words[at, 1] = words[at, 1] & ~LOW | np.uint64(gone + 1)
+        holders.slots[row] -= 1
+        holders.named[row] -= 1
+        count += 1
+        if holders.slots[row] == 0 and holders.kept[row] == 0 and holders.pins[row] == 0:
+            freed[free] = row
+            free += 1
+    holders.slots[gone] += count
+    return free, count
+
+
+def fill(slots: Slots, holders: Holders, given: U64, tag_mask: np.uint64, rows: int) -> int:
+    """Insert slots as `gather` gave them, into a table with room; how many, before the first that cannot be.
+
+    That is a slot of a row that holds nothing or is none of the first `rows`, of too wide a tag, or of an id that is
+    there already.
+    """
+    words, states = slots.words, holders.state
+    for i in range(given.shape[0]):
+        tag, row = given[i, 0], row_at(given, i)
+        if row < 0 or row >= rows or tag & tag_mask != tag or not holds(states[row]):
+            return i
+        segment = segment_of(tag, slots.base.size)
+        slot = find(words, slots.base[segment], slots.capacity[segment], tag, given[i, 1] >> HALF)
+        if slot >= 0:
+            return i
+        words[-1 - slot, 0], words[-1 - slot, 1] = tag, given[i, 1]
+        slots.used[segment] += 1
+        holders.slots[row] += 1
+        holders.named[row] += 1
+    return len(given)
