@@ -106,7 +106,7 @@ class Verdicts:
     @property
     def suppressed(self) -> int:
         """Rows that are not written because they are, or will be, written elsewhere. Our own work is not counted."""
-        return self.count("DUPLICATE") + self.count("SAME", number="of_index")
+        return self.count("DUPLICATE") + self.count("STALE") + self.count("SAME", number="of_index")
 
     @property
     def unsettled(self) -> int:

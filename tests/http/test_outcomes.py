@@ -15,7 +15,7 @@ def test_every_error_of_the_tree_has_a_row_and_no_row_is_left_over() -> None:
 @pytest.mark.parametrize("kind", told(), ids=lambda kind: kind.code)
 def test_a_status_agrees_with_what_the_caller_is_to_do(kind: type[OncegateError]) -> None:
     status = outcome_of(kind("")).status
-    allowed = {"retry": {409, 429, 500, 503, 504, 507}, "fix": set(range(400, 500)), "stop": {404, 409}}
+    allowed = {"retry": {409, 429, 500, 503, 504, 507}, "fix": set(range(400, 500)), "stop": {403, 404, 409}}
     assert status in allowed[kind.action]
 
 

@@ -9,6 +9,7 @@
     - LedgerDown          the ledger failed while writing: unknown whether it was written
     - DeadlinePassed      the caller's deadline passed before the decision: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
+    - ProducerBusy        another attempt's lease on this producer is live: nothing was changed
   + Rejected            fix the request; sending it again cannot help
     - BadRequest          malformed body, header, parameter, chunk
     - NullId              an id is null or empty
@@ -21,8 +22,15 @@
     - TokenReused         same token and call with other ids
     - ChunkAltered        same token and chunk with other rows
     - OffsetTrimmed       the offset lies below the lowest kept
+    - UnknownProducer, UnknownDriver  register first
+    - OtherDriver         the producer belongs to another driver
   + Stop                this attempt is over; a person or the caller's owner must look
     - UnknownClaim, ReleasedClaim
+    - Fenced              a later registration has taken this one's place
+    - Gap                 sequences before these were never claimed
+    - OutOfOrder          later sequences were claimed already: the lane is split or shuffled
+    - NotDriver           only the driver acks
+    - NotDone             acked over something that was claimed and is not done: nothing was changed
     - SecondWrite         one run writes twice to one topic under one name
     - Conflict            other input under a number already committed
     - BatchForgotten      committed so long ago that rows can no longer be compared
@@ -99,6 +107,10 @@ class MissingStage(Retryable):
     )
 
 
+class ProducerBusy(Retryable):
+    code, title, retry_after_ms = "PRODUCER_BUSY", "Another attempt holds this producer; nothing was changed", None
+
+
 class BadRequest(Rejected):
     code, title = "BAD_REQUEST", "The request cannot be read"
 
@@ -147,12 +159,44 @@ class OffsetTrimmed(Rejected):
     code, title = "OFFSET_TRIMMED", "The offset lies below the lowest kept"
 
 
+class UnknownProducer(Rejected):
+    code, title = "UNKNOWN_PRODUCER", "This producer and epoch are not known here: register first"
+
+
+class UnknownDriver(Rejected):
+    code, title = "UNKNOWN_DRIVER", "This driver and epoch are not known here: register first"
+
+
+class OtherDriver(Rejected):
+    code, title = "OTHER_DRIVER", "The producer belongs to another driver"
+
+
 class UnknownClaim(Stop):
     code, title = "UNKNOWN_CLAIM", "Nothing is known of this claim"
 
 
 class ReleasedClaim(Stop):
     code, title = "RELEASED_CLAIM", "This claim was released"
+
+
+class Fenced(Stop):
+    code, title = "FENCED", "A later registration has taken this one's place"
+
+
+class Gap(Stop):
+    code, title = "GAP", "Sequences before these were never claimed"
+
+
+class OutOfOrder(Stop):
+    code, title = "OUT_OF_ORDER", "Later sequences were claimed already"
+
+
+class NotDriver(Stop):
+    code, title = "NOT_DRIVER", "Only the driver acks"
+
+
+class NotDone(Stop):
+    code, title = "NOT_DONE", "Not all of this is done: nothing was acked"
 
 
 class SecondWrite(Stop):

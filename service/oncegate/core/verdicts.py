@@ -14,6 +14,7 @@ class Verdict(IntEnum):
     DUPLICATE = 2
     SAME = 3
     BUSY = 4
+    STALE = 5
 
 
 class Flag(IntFlag):
@@ -67,6 +68,13 @@ VERDICTS: tuple[VerdictRow, ...] = (
         False,
         "lease_left_ms",
         "another attempt may be writing it: neither write nor drop it, ask again in a new call",
+    ),
+    VerdictRow(
+        Verdict.STALE,
+        Flag(0),
+        False,
+        None,
+        "it was acked, or its batch was: settled for ever, whatever it was; drop it",
     ),
 )
 

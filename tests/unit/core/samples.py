@@ -4,15 +4,18 @@
 there is never rewritten: ledgers hold these bytes, so a change of them needs a new version of the format.
 """
 
+import struct
 import sys
 from pathlib import Path
 
 from oncegate.core.encoding import encode
 from oncegate.core.entries import (
+    Acked,
     Asked,
     Claimed,
     Committed,
     Completed,
+    DriverRegistered,
     Dropped,
     Entry,
     Name,
@@ -21,9 +24,14 @@ from oncegate.core.entries import (
     Part,
     Probe,
     Produced,
+    ProducerRegistered,
     Released,
     Retired,
     Saved,
+    Scoped,
+    SequencesClaimed,
+    SequencesCompleted,
+    SequencesReleased,
     Span,
     Staged,
     Taken,
@@ -99,6 +107,15 @@ SAMPLES: dict[str, Entry] = {
     "retired": Retired(WALL_MS - 604_800_000, WALL_MS),
     "namespace_set": NamespaceSet(604_800_000, 1, WALL_MS),
     "saved": Saved("claims.rows", 2, bytes(range(64))),
+    "driver_registered": DriverRegistered("flights", 3, b16(0x30), WALL_MS),
+    "producer_registered": ProducerRegistered("events-3", 2**33, 9, b16(0x30), "flights", 30_000, WALL_MS),
+    "sequences_claimed": SequencesClaimed(
+        2**33, 9, 4, b16(0x40), 30_000, WALL_MS, struct.pack("<4Q", 2**40, 2**40 + 9, 2**41, 2**41), bytes(range(16))
+    ),
+    "sequences_completed": SequencesCompleted(2**33, 9, 4, WALL_MS),
+    "sequences_released": SequencesReleased(2**33, 9, 5, WALL_MS),
+    "acked": Acked("flights", 3, 42, struct.pack("<4Q", 2**33, 2**40, 7, 2**41), WALL_MS),
+    "scoped": Scoped(b16(0x20), "flights", 42),
 }
 
 

@@ -1,0 +1,292 @@
+"""What a request about (producer, epoch, sequence) means: a table for each question, the only place that decides.
+
+Rule 1: everything that decides about a sequence stands in this file; a claim of sequences is settled as `SETTLE` says.
+Rule 2: this file reads no clock and does no I/O; whether a lease is over is an argument.
+
+Sources: RIFL (SOSP 2015) for what is acked and answered stale for ever, KIP-98 and KIP-360 for epochs,
+MillWheel (VLDB 2013) for forgetting behind what can no longer be retried.
+P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Standing(IntEnum):
+    """The epoch and token of a request against those in force. ABOVE: an epoch that was never given."""
+
+    UNKNOWN = 0
+    ABOVE = 1
+    BELOW = 2
+    OTHER_TOKEN = 3
+    OWN = 4
+
+
+class Entrance(IntEnum):
+    GO_ON = 0
+    REFUSE_UNKNOWN = 1
+    REFUSE_FENCED = 2
+    REFUSE_NOT_DRIVER = 3
+
+
+@dataclass(frozen=True)
+class EntranceCell:
+    effect: Entrance
+    rule: str
+    reason: str
+
+
+_REGISTER_FIRST = EntranceCell(
+    Entrance.REFUSE_UNKNOWN, "register first", "an epoch is durable before it is said, so this one was never given here"
+)
+_FENCED = EntranceCell(
+    Entrance.REFUSE_FENCED,
+    "a later registration has fenced this one",
+    "whoever registered later writes what is left; two at a time would write it twice (P5)",
+)
+_CURRENT = EntranceCell(Entrance.GO_ON, "who registered last is answered", "one writer a producer, one driver a job")
+
+# Who claims and settles: the request against the producer.
+PRODUCER: dict[Standing, EntranceCell] = {
+    Standing.UNKNOWN: _REGISTER_FIRST,
+    Standing.ABOVE: _REGISTER_FIRST,
+    Standing.BELOW: _FENCED,
+    Standing.OTHER_TOKEN: EntranceCell(
+        Entrance.REFUSE_FENCED, "an epoch has one token", "two attempts under one epoch could not be told apart (P5)"
+    ),
+    Standing.OWN: _CURRENT,
+}
+
+# Who acks: the request against the driver.
+DRIVER: dict[Standing, EntranceCell] = {
+    Standing.UNKNOWN: _REGISTER_FIRST,
+    Standing.ABOVE: _REGISTER_FIRST,
+    Standing.BELOW: EntranceCell(
+        Entrance.REFUSE_FENCED,
+        "a later driver has fenced this one",
+        "the later one may run again what the older would let be forgotten (LOSS)",
+    ),
+    Standing.OTHER_TOKEN: EntranceCell(
+        Entrance.REFUSE_NOT_DRIVER,
+        "only the driver acks",
+        "a task that is done may be run again: what it acked would be lost if it were not written then (LOSS)",
+    ),
+    Standing.OWN: _CURRENT,
+}
+
+
+class Registrant(IntEnum):
+    """Who registers, seen from who holds the name. PAST: a token that a later one has followed already."""
+
+    FIRST = 0
+    SAME = 1
+    PAST = 2
+    OTHER_LIVE = 3
+    OTHER_OVER = 4
+
+
+class Registration(IntEnum):
+    NEXT_EPOCH = 0
+    SAME_EPOCH = 1
+    REFUSE_BUSY = 2
+    REFUSE_FENCED = 3
+
+
+@dataclass(frozen=True)
+class RegisterCell:
+    effect: Registration
+    rule: str
+    reason: str
+
+
+_FIRST = RegisterCell(Registration.NEXT_EPOCH, "the first epoch", "nobody has held the name before")
+_AGAIN = RegisterCell(Registration.SAME_EPOCH, "the same token has the same epoch", "the reply was lost")
+_PAST = RegisterCell(
+    Registration.REFUSE_FENCED,
+    "who was followed stays behind",
+    "a late copy of its registration would fence the living (P6)",
+)
+_NEXT = RegisterCell(
+    Registration.NEXT_EPOCH, "the next epoch", "its holder is dead or done; from now on it is fenced (P5, P6)"
+)
+
+REGISTER_PRODUCER: dict[Registrant, RegisterCell] = {
+    Registrant.FIRST: _FIRST,
+    Registrant.SAME: _AGAIN,
+    Registrant.PAST: _PAST,
+    Registrant.OTHER_LIVE: RegisterCell(
+        Registration.REFUSE_BUSY,
+        "a live lease is respected",
+        "two twins would fence each other for ever, and each time what was written is written again (P2, P5)",
+    ),
+    Registrant.OTHER_OVER: _NEXT,
+}
+
+# A driver has no lease: a new one starts only when the old one was given up.
+REGISTER_DRIVER: dict[Registrant, RegisterCell] = {
+    Registrant.FIRST: _FIRST,
+    Registrant.SAME: _AGAIN,
+    Registrant.PAST: _PAST,
+    Registrant.OTHER_OVER: RegisterCell(
+        Registration.NEXT_EPOCH, "the newest driver wins at once", "from now on the older one's acks are fenced (LOSS)"
+    ),
+}
+
+
+class SequenceState(IntEnum):
+    """What is known about one sequence of a producer.
+
+    STALE: at or below the watermark. ABSENT: above all that was ever claimed. SKIPPED: below that, and never claimed.
+    FREE: claimed once, and released.
+    """
+
+    STALE = 0
+    ABSENT = 1
+    SKIPPED = 2
+    FREE = 3
+    CLAIMED = 4
+    DONE = 5
+
+
+class Asker(IntEnum):
+    """Who asks, of the epoch in force, seen from the sequence's holder.
+
+    SAME_CALL: the very call that holds it. SAME_EPOCH: another call of the holder's epoch. REPEAT: a call that was
+    decided before, where nobody of this epoch is the holder. NEWER: a new call, where nobody of this epoch is.
+    """
+
+    SAME_CALL = 0
+    SAME_EPOCH = 1
+    REPEAT = 2
+    NEWER = 3
+
+
+class Action(IntEnum):
+    STALE = 0
+    GRANT = 1
+    GRANT_AGAIN = 2
+    TAKE_OVER = 3
+    SAME = 4
+    BUSY = 5
+    DUPLICATE = 6
+    OUT_OF_ORDER = 7
+
+
+@dataclass(frozen=True)
+class Cell:
+    action: Action
+    rule: str
+    reason: str
+
+
+# Who can ask: what holds nothing has no holder to tell askers by, and calls of what is done are not kept.
+ASKERS: dict[SequenceState, tuple[Asker, ...]] = {
+    **dict.fromkeys(SequenceState, (Asker.REPEAT, Asker.NEWER)),
+    SequenceState.CLAIMED: tuple(Asker),
+    SequenceState.DONE: (Asker.SAME_EPOCH, Asker.REPEAT, Asker.NEWER),
+}
+
+_STALE = Cell(
+    Action.STALE,
+    "what was acked is settled for ever",
+    "the driver will not run it again, so whoever asks is late; it was written (P1)",
+)
+_REPEAT_BUSY = Cell(
+    Action.BUSY,
+    "a repeat grants nothing that its call does not hold",
+    "a late copy would grant under a call that its sender has done with, and nobody would write it (LOSS)",
+)
+_FRESH = Cell(Action.GRANT, "nobody has claimed it", "the first to ask writes it")
+_ORDER = Cell(
+    Action.OUT_OF_ORDER,
+    "what comes after a later one is refused, with the whole request",
+    "the lane is split or shuffled: two writers would pass over each other's rows (LOSS)",
+)
+_DUPLICATE = Cell(
+    Action.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"
+)
+
+SEQUENCE: dict[tuple[SequenceState, Asker], Cell] = {
+    (SequenceState.STALE, Asker.REPEAT): _STALE,
+    (SequenceState.STALE, Asker.NEWER): _STALE,
+    (SequenceState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.ABSENT, Asker.NEWER): _FRESH,
+    (SequenceState.SKIPPED, Asker.REPEAT): _ORDER,
+    (SequenceState.SKIPPED, Asker.NEWER): _ORDER,
+    (SequenceState.FREE, Asker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.FREE, Asker.NEWER): Cell(
+        Action.GRANT, "what was released may be claimed again", "its holder said that it was not written (P6)"
+    ),
+    (SequenceState.CLAIMED, Asker.SAME_CALL): Cell(
+        Action.GRANT_AGAIN,
+        "a repeat is granted what its call still holds",
+        "the reply was lost; refusing would leave the sequence to nobody (P6)",
+    ),
+    (SequenceState.CLAIMED, Asker.SAME_EPOCH): Cell(
+        Action.SAME, "another call of this epoch holds it", "granting it twice would write it twice (P5)"
+    ),
+    (SequenceState.CLAIMED, Asker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.CLAIMED, Asker.NEWER): Cell(
+        Action.TAKE_OVER,
+        "what an older epoch left is taken over",
+        "its holder is fenced, and may have written it: counted as a takeover (P5, P6)",
+    ),
+    (SequenceState.DONE, Asker.SAME_EPOCH): _DUPLICATE,
+    (SequenceState.DONE, Asker.REPEAT): _DUPLICATE,
+    (SequenceState.DONE, Asker.NEWER): _DUPLICATE,
+}
+
+# What no asker can be is no action.
+NO_ACTION = 255
+
+
+def actions(table: dict[tuple[SequenceState, Asker], Cell]) -> bytes:
+    """A table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+    return bytes(
+        table[state, asker].action if asker in ASKERS[state] else NO_ACTION
+        for state in SequenceState
+        for asker in Asker
+    )
+
+
+class AckEffect(IntEnum):
+    """On the watermark, when a driver acks a sequence s: of every sequence up to s. STOP_BELOW: s is cut to less."""
+
+    NOTHING = 0
+    STOP_BELOW = 1
+    PASS_OVER = 2
+    COVER = 3
+    REFUSE_NOT_DONE = 4
+
+
+@dataclass(frozen=True)
+class AckCell:
+    effect: AckEffect
+    rule: str
+    reason: str
+
+
+_NOT_DONE = AckCell(
+    AckEffect.REFUSE_NOT_DONE,
+    "nothing is acked over what was claimed and is not done",
+    "it would be answered stale for ever, and nobody wrote it (LOSS)",
+)
+
+ACK: dict[SequenceState, AckCell] = {
+    SequenceState.STALE: AckCell(AckEffect.NOTHING, "the watermark never goes back", "a late copy of an older ack"),
+    SequenceState.ABSENT: AckCell(
+        AckEffect.STOP_BELOW,
+        "never beyond what was claimed",
+        "what is still to come would be stale before it was written (LOSS)",
+    ),
+    SequenceState.SKIPPED: AckCell(
+        AckEffect.PASS_OVER,
+        "what was never claimed does not hold it up",
+        "the driver says that all of this was written: offsets that hold no row are none of it",
+    ),
+    SequenceState.FREE: _NOT_DONE,
+    SequenceState.CLAIMED: _NOT_DONE,
+    SequenceState.DONE: AckCell(
+        AckEffect.COVER, "what is done is stale from now on", "a watermark answers for all that it forgets (P1)"
+    ),
+}
