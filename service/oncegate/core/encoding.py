@@ -6,7 +6,7 @@
     blob           u32 length, bytes             text  u16 length, UTF-8
     opt            u8 0 for none, else 1 and a blob      blobs   u32 count, blobs
     name           four texts: app, version, topic, write_id
-    parts, spans   u32 count, then each one's fields (`Part`, `Span`)
+    parts, spans, archives   u32 count, then each one's fields (`Part`, `Span`, `Archived`)
 
 Golden files in tests/golden hold one encoding of each kind; a changed byte is a new version.
 """
@@ -15,7 +15,7 @@ import struct
 from dataclasses import astuple, fields
 from typing import Any, get_type_hints
 
-from oncegate.core.entries import KINDS, Entry, Name, Part, Span
+from oncegate.core.entries import KINDS, Archived, Entry, Name, Part, Span
 
 VERSION = 1
 
@@ -28,7 +28,7 @@ _INT = {"u8": struct.Struct("<B"), "u32": struct.Struct("<I"), "u64": struct.Str
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _NAME_PARTS = [field.name for field in fields(Name)]
-_LISTED: dict[str, type[Any]] = {"parts": Part, "spans": Span}
+_LISTED: dict[str, type[Any]] = {"parts": Part, "spans": Span, "archives": Archived}
 
 
 def _layout(cls: type[Any]) -> list[tuple[str, str]]:

@@ -46,9 +46,22 @@ class Span:
     size_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """Ids that were done or taken alike: `owner` of taken ones, zeros of done ones; when the first and the last was."""
+
+    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<16sBQQQ")
+    owner: bytes
+    takeover: int
+    oldest_wall_ms: int
+    newest_wall_ms: int
+    ids: int
+
+
 Named = Annotated[Name, "name"]
 Parts = Annotated[tuple[Part, ...], "parts"]
 Spans = Annotated[tuple[Span, ...], "spans"]
+Archives = Annotated[tuple[Archived, ...], "archives"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +271,17 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class Sealed:
+    """Old ids were written to the ledger's outputs, from offset `first_offset` of the sealed ids on, archive after
+    archive; they need not be held in memory any more. Archives are numbered from 0 on, as they come."""
+
+    KIND: ClassVar[int] = 18
+    first_offset: U64
+    archives: Archives
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
 class DriverRegistered:
     """`token` drives from now on, in this epoch; whoever drove before is fenced."""
 
@@ -356,6 +380,7 @@ Entry = (
     | Retired
     | NamespaceSet
     | Saved
+    | Sealed
     | DriverRegistered
     | ProducerRegistered
     | SequencesClaimed

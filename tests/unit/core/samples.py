@@ -11,6 +11,7 @@ from pathlib import Path
 from oncegate.core.encoding import encode
 from oncegate.core.entries import (
     Acked,
+    Archived,
     Asked,
     Claimed,
     Committed,
@@ -29,6 +30,7 @@ from oncegate.core.entries import (
     Retired,
     Saved,
     Scoped,
+    Sealed,
     SequencesClaimed,
     SequencesCompleted,
     SequencesReleased,
@@ -107,6 +109,7 @@ SAMPLES: dict[str, Entry] = {
     "retired": Retired(WALL_MS - 604_800_000, WALL_MS),
     "namespace_set": NamespaceSet(604_800_000, 1, WALL_MS),
     "saved": Saved("claims.rows", 2, bytes(range(64))),
+    "sealed": Sealed(2**33, (Archived(bytes(16), 0, 5, WALL_MS, 4_000), Archived(b16(0xD0), 1, 6, 7, 1)), WALL_MS),
     "driver_registered": DriverRegistered("flights", 3, b16(0x30), WALL_MS),
     "producer_registered": ProducerRegistered("events-3", 2**33, 9, b16(0x30), "flights", 30_000, WALL_MS),
     "sequences_claimed": SequencesClaimed(
