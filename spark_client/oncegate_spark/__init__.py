@@ -8,13 +8,15 @@ from typing import Any
 
 from oncegate_spark import shipping
 from oncegate_spark.aio import AsyncAttempt, AsyncGateway
-from oncegate_spark.answers import Claimed, Produced, Taken, Topic, Written
+from oncegate_spark.aio_producers import AsyncDriver, AsyncProducer
+from oncegate_spark.answers import Acked, Claimed, ClaimedSequences, Produced, Registered, Taken, Topic, Written
 from oncegate_spark.assigning import assign_ids
 from oncegate_spark.attempt import Attempt
 from oncegate_spark.client import Gateway
 from oncegate_spark.dedup import dedup
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.foreach_batch import foreach_batch
+from oncegate_spark.producers import Driver, Producer
 
 __version__ = "0.1.0"
 
@@ -32,14 +34,21 @@ def register(spark: Any) -> None:
 
 
 __all__ = [
+    "Acked",
     "AsyncAttempt",
+    "AsyncDriver",
     "AsyncGateway",
+    "AsyncProducer",
     "Attempt",
     "Claimed",
+    "ClaimedSequences",
+    "Driver",
     "Gateway",
     "OncegateError",
     "Outcome",
     "Produced",
+    "Producer",
+    "Registered",
     "Taken",
     "Topic",
     "Written",

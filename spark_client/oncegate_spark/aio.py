@@ -8,7 +8,6 @@ async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
         await attempt.complete(claimed)
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from random import Random, SystemRandom
@@ -17,13 +16,14 @@ from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
 
+from oncegate_spark.aio_producers import AsyncDriver, AsyncProducer, keeping
 from oncegate_spark.aio_transport import CONNECTIONS_MAX, Pool
 from oncegate_spark.answers import Claimed, Committed, Produced, Settled, Staged, Taken, Topic, Written
 from oncegate_spark.attempt_calls import AttemptCalls
 from oncegate_spark.calls import FETCH_ROWS, Calls, Columns
 from oncegate_spark.clock import AsyncClock, AsyncSystemClock
 from oncegate_spark.codecs import Verdicts
-from oncegate_spark.holding import renewals
+from oncegate_spark.holding import held_claim
 from oncegate_spark.ids import Ids
 from oncegate_spark.names import Name
 from oncegate_spark.protocol import TIMEOUT_MS, WireFailure
@@ -103,6 +103,14 @@ class AsyncGateway:
 
     def attempt(self, token: str | None = None) -> "AsyncAttempt":
         return AsyncAttempt(self, token)
+
+    def producer(
+        self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None
+    ) -> AsyncProducer:
+        return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms)
+
+    def driver(self, name: str, token: str | None = None) -> AsyncDriver:
+        return AsyncDriver(self, name, token)
 
     async def claim(
         self, token: str, call: int, columns: Sequence[pa.Array], lease_ms: int | None = None
@@ -222,15 +230,8 @@ class AsyncAttempt:
     @asynccontextmanager
     async def holding(self, claimed: Claimed) -> AsyncIterator[None]:
         """Renew the claim while the block runs, from a task, at a third of its lease and for ten leases at most."""
-        gateway = self.gateway.renewing
-        task = asyncio.create_task(gateway.run(renewals(gateway.calls, claimed)), name="oncegate-renew")
-        try:
+        async with keeping(self.gateway, held_claim(claimed)):
             yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-            if not task.cancelled():
-                task.result()  # what is no answer of the gateway is a bug, and said
 
     async def complete(self, claimed: Claimed) -> None:
         await self.gateway.run(self._calls.complete(claimed))

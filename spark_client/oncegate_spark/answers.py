@@ -1,6 +1,6 @@
 """What the gateway answers, in the form that both clients hand out. No I/O."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -161,3 +161,48 @@ class Claimed(Asked):
     def claim(self) -> str | None:
         """The claim's name; None when nothing was granted."""
         return self.verdicts.claim
+
+
+@dataclass(frozen=True)
+class DriverEpoch:
+    """A driver that is registered: `batch` is the last that was acked under its name, None before the first."""
+
+    epoch: int
+    batch: int | None
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A producer that is this attempt's from now on, and where it stands.
+
+    watermark     everything up to it is STALE for ever; None before the first ack
+    claimed_to    the highest sequence that was ever claimed; None before the first
+    resume_after  everything claimed up to it is done: whoever reads its source anew may go on behind it
+    done          what is done above the watermark, as (first, last), both included; `truncated`: the newest of it only
+    """
+
+    producer_id: int
+    epoch: int
+    lease_ms: int
+    watermark: int | None
+    claimed_to: int | None
+    resume_after: int | None
+    done: tuple[tuple[int, int], ...]
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Acked:
+    """Everything up to `watermarks[producer]` is STALE for ever, and so is each batch up to `batch`."""
+
+    watermarks: Mapping[str, int | None]
+    batch: int | None
+
+
+@dataclass
+class ClaimedSequences(Asked):
+    """The answer to one claim of sequences. What is granted may be written, and must then be completed."""
+
+    call: int = 0
+    began_ms: int = 0
+    settled: bool = False

@@ -40,18 +40,18 @@ class Calls:
         if lease_ms is not None:
             headers["Oncegate-Lease-Ms"] = str(lease_ms)
         body, what = codecs.ids_body(columns), f"claim {call} of {token[:8]}"
-        request = self._post("/ids:claim", what, "whether the ids are claimed", headers, body)
-        return self._asked(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
+        request = self.post("/ids:claim", what, "whether the ids are claimed", headers, body)
+        return self.asked(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Steps[Settled]:
         path, what = f"/claims/{quote(claim, safe='')}:{verb}", f"{verb} of claim {claim}"
-        request = self._post(path, what, f"whether the claim is {verb.removesuffix('e')}ed")
+        request = self.post(path, what, f"whether the claim is {verb.removesuffix('e')}ed")
 
         def read(reply: Reply) -> Settled:
             said = json.loads(reply.body)
             return Settled(said["state"], said["settled"], said["taken_over"], said["lease_ms"], reply.began_ms)
 
-        return self._asked(request, read, timeout_ms)
+        return self.asked(request, read, timeout_ms)
 
     def take(self, owner: str, ids: Ids) -> Steps[Taken]:
         if not isinstance(owner, str) or not owner:
@@ -63,8 +63,8 @@ class Calls:
         columns = id_columns(given)
         headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe="")}
         body, what = codecs.ids_body(columns), f"take by {owner}"
-        request = self._post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
-        return self._asked(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
+        request = self.post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
+        return self.asked(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
 
     def produce(
         self, topic: str, token: str, call: int, body: bytes, id_col: Columns = (), key_col: Columns = ()
@@ -74,8 +74,8 @@ class Calls:
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
         path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"
-        request = self._post(path, what, unknown, {**headers, **_attempt(token, call)}, body)
-        return self._asked(request, lambda reply: _produced(reply, codecs.rows_in(body) if ids else None))
+        request = self.post(path, what, unknown, {**headers, **_attempt(token, call)}, body)
+        return self.asked(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None))
 
     def stage(
         self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()
@@ -83,31 +83,31 @@ class Calls:
         members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": _joined(key_col)}
         headers = {"Content-Type": codecs.ARROW, "Content-Digest": codecs.content_digest(body), "Oncegate-Token": token}
         path, what = f"/batches:stage{_query('?', **members)}", f"stage of chunk {chunk} of {token[:8]} for {name}"
-        request = self._post(path, what, "whether this chunk is staged; it is not published", headers, body)
+        request = self.post(path, what, "whether this chunk is staged; it is not published", headers, body)
 
         def read(reply: Reply) -> Staged:
             said = json.loads(reply.body)
             fingerprint = int.from_bytes(bytes.fromhex(said["fingerprint"]), "little")
             return Staged(said["outcome"] == "COMMITTED", said["rows"], fingerprint)
 
-        return self._asked(request, read)
+        return self.asked(request, read)
 
     def commit(self, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
         members = ("outcome", "rows", "suppressed_rows", "takeover_rows")
         body, what = _json({"name": name.members(), **order}), f"commit of {name}"
-        request = self._post("/batches:commit", what, "whether the batch is published", JSON, body)
+        request = self.post("/batches:commit", what, "whether the batch is published", JSON, body)
 
         def read(reply: Reply) -> Committed:
             said = json.loads(reply.body)
             told = {member: said[member] for member in members}
             return Committed(**told, offsets=_offsets(said), warning=said.get("warning"))
 
-        return self._asked(request, read)
+        return self.asked(request, read)
 
     def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[None]:
         body, what = _json({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
-        request = self._post("/batches:abort", what, "whether the stages are dropped", JSON, body)
-        return self._asked(request, _nothing, timeout_ms)
+        request = self.post("/batches:abort", what, "whether the stages are dropped", JSON, body)
+        return self.asked(request, _nothing, timeout_ms)
 
     def create_namespace(self, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> Steps[None]:
         return self._put(
@@ -132,14 +132,14 @@ class Calls:
         )
 
     def topic(self, topic: str) -> Steps[Topic]:
-        return self._looked(_topic_path(topic), f"look at topic {topic}", _topic)
+        return self.looked(_topic_path(topic), f"look at topic {topic}", _topic)
 
     def fetch(
         self, topic: str, offset: int, max_rows: int, partition: int, columns: Columns | None = None
     ) -> Steps[tuple[pa.Table | None, int]]:
         query = _query("?", offset=str(offset), max_rows=str(max_rows), columns=_joined(columns or ()))
         path = f"{_topic_path(topic)}/partitions/{partition}/records{query}"
-        return self._looked(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
+        return self.looked(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
 
     def read(self, topic: str, columns: Columns | None = None) -> Steps[pa.Table | None]:
         """All rows that are there when it is asked, partition by partition."""
@@ -168,27 +168,29 @@ class Calls:
         return parts
 
     def describe(self) -> Steps[dict[str, Any]]:
-        return self._looked("", f"look at namespace {self._namespace}", _members)
+        return self.looked("", f"look at namespace {self._namespace}", _members)
 
     def explain(self, *columns: str) -> Steps[dict[str, Any]]:
         query = urlencode([("id", column) for column in columns])
-        return self._looked(f"/ids:explain?{query}", "explain", _members)
+        return self.looked(f"/ids:explain?{query}", "explain", _members)
 
     def _put(self, path: str, made: str, **given: object) -> Steps[None]:
         said = {name: value for name, value in given.items() if value is not None}
         unknown = f"whether the {made.split()[0]} exists now, with these settings"
-        return self._asked(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(said)), _nothing)
+        return self.asked(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(said)), _nothing)
 
-    def _post(
+    def post(
         self, path: str, what: str, unknown: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Request:
+        """A call below the namespace; for `asked`."""
         return Request("POST", self._root + path, what, unknown, headers or {}, body)
 
-    def _looked(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:
+    def looked(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:
         request = Request("GET", self._root + path, what, "nothing; it only reads", {"Accept": accept})
-        return self._asked(request, read)
+        return self.asked(request, read)
 
-    def _asked(self, request: Request, read: Callable[[Reply], T], timeout_ms: int | None = None) -> Steps[T]:
+    def asked(self, request: Request, read: Callable[[Reply], T], timeout_ms: int | None = None) -> Steps[T]:
+        """What `read` makes of the reply that decides; Unreadable where it cannot."""
         reply = yield from self.tries.of(request, timeout_ms)
         try:
             return read(reply)
@@ -246,7 +248,7 @@ def _offsets(said: dict[str, Any]) -> tuple[Offsets, ...]:
     return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in said["offsets"])
 
 
-def _produced(reply: Reply, asked: int | None) -> Produced:
+def produced_of(reply: Reply, asked: int | None) -> Produced:
     """`asked`: how many rows were sent with ids; None without."""
     if asked is None:
         said = json.loads(reply.body)

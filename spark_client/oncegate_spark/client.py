@@ -21,6 +21,7 @@ from oncegate_spark.clock import Clock, SystemClock
 from oncegate_spark.codecs import Verdicts
 from oncegate_spark.ids import Ids
 from oncegate_spark.names import Name
+from oncegate_spark.producers import Driver, Producer
 from oncegate_spark.protocol import TIMEOUT_MS, WireFailure
 from oncegate_spark.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.transport import Connection, checked_timeout
@@ -81,6 +82,14 @@ class Gateway:
     def attempt(self, token: str | None = None) -> Attempt:
         """One try of some piece of work, under a fresh token unless one is given."""
         return Attempt(self, token)
+
+    def producer(self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None) -> Producer:
+        """One lane of a source, for one attempt; `driver` names who owns its retries. Registered by `with`."""
+        return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms)
+
+    def driver(self, name: str, token: str | None = None) -> Driver:
+        """Who owns the retries of producers, and acks them when nobody retries any more. Registered by `with`."""
+        return Driver(self, name, token)
 
     def claim(
         self, token: str, call: int, columns: Sequence[pa.Array], lease_ms: int | None = None

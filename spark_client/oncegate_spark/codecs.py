@@ -104,6 +104,11 @@ class Verdicts:
         return self.count("DUPLICATE", own=True)
 
     @property
+    def stale(self) -> int:
+        """Of producers: at or below the watermark. Of a batch that was acked: all of them."""
+        return self.count("STALE")
+
+    @property
     def suppressed(self) -> int:
         """Rows that are not written because they are, or will be, written elsewhere. Our own work is not counted."""
         return self.count("DUPLICATE") + self.count("STALE") + self.count("SAME", number="of_index")

@@ -5,11 +5,14 @@
     - Unreachable             no try reached the gateway: not written
     - TurnedAway              the gateway answered each time that it cannot now: not written
     - Unanswered              a request was sent and no answer came: unknown
+    - ProducerBusy            another attempt holds the producer, and its lease lives: not written
   + Refused                 fix the request, the data or the option; trying again cannot help: not written
     - BadOption               an option is missing, unknown or contradicts another
     - BadId                   an id column is missing, of another type, or holds a null or empty id
     - NoIdentity              nothing names this write, so that a retry could not be recognised
     - NotFound                no such namespace, topic or path
+    - OtherDriver             the producer belongs to another driver
+    - NotRegistered           the gateway knows no such producer or driver, or not in this epoch
     - OffsetTrimmed           rows below `.low_offset` are gone: the topic's retention dropped them
   + Stopped                 this attempt is over; a person, or whoever owns the retries, must look
     - SecondWrite             one run writes twice to one topic under one name
@@ -18,6 +21,12 @@
     - MissingStage            a winner's stage is gone: Spark's next try writes the batch again
     - LedgerBehind            the gateway knows less than it has told us before
     - LostClaim               the claim is unknown or released: unknown
+    - Fenced                  a newer attempt has the producer, or a newer driver the retries
+    - Gap                     what came before these sequences was never claimed: it is lost, or was skipped
+    - OutOfOrder              sequences below some that were claimed: the lane is split, shuffled or not deterministic
+    - NotDriver               only who owns the retries may ack, under its own token
+    - NotDone                 what was to be acked is claimed and not done: nothing was acked
+    - BatchOver               rows of a batch that was acked: a task that outlived it, or a restored checkpoint
     - BrokenMessages          Spark hands over what no task of ours has written
     - Unreadable              the gateway answered 200 with what we cannot read: unknown
   + Unsettled               a claim was not brought to its end
@@ -66,6 +75,16 @@ class Unanswered(Unavailable):
     outcome = Outcome.UNKNOWN
 
 
+class ProducerBusy(Unavailable):
+    code = "PRODUCER_BUSY"
+
+    @property
+    def lease_left_ms(self) -> int:
+        """How long the holder's lease still runs; it may close before."""
+        left = self.extra.get("lease_left_ms")
+        return left if isinstance(left, int) else 0
+
+
 class Refused(OncegateError):
     pass
 
@@ -83,6 +102,14 @@ class NoIdentity(Refused):
 
 
 class NotFound(Refused):
+    pass
+
+
+class OtherDriver(Refused):
+    pass
+
+
+class NotRegistered(Refused):
     pass
 
 
@@ -122,6 +149,30 @@ class LostClaim(Stopped):
     outcome = Outcome.UNKNOWN
 
 
+class Fenced(Stopped):
+    code = "FENCED"
+
+
+class Gap(Stopped):
+    code = "GAP"
+
+
+class OutOfOrder(Stopped):
+    code = "OUT_OF_ORDER"
+
+
+class NotDriver(Stopped):
+    code = "NOT_DRIVER"
+
+
+class NotDone(Stopped):
+    code = "NOT_DONE"
+
+
+class BatchOver(Stopped):
+    code = "BATCH_OVER"
+
+
 class BrokenMessages(Stopped):
     pass
 
@@ -158,6 +209,15 @@ BY_CODE: dict[str, type[OncegateError]] = {
     "LEDGER_BEHIND": LedgerBehind,
     "UNKNOWN_CLAIM": LostClaim,
     "RELEASED_CLAIM": LostClaim,
+    "PRODUCER_BUSY": ProducerBusy,
+    "OTHER_DRIVER": OtherDriver,
+    "UNKNOWN_PRODUCER": NotRegistered,
+    "UNKNOWN_DRIVER": NotRegistered,
+    "FENCED": Fenced,
+    "GAP": Gap,
+    "OUT_OF_ORDER": OutOfOrder,
+    "NOT_DRIVER": NotDriver,
+    "NOT_DONE": NotDone,
 }
 
 BY_ACTION: dict[str, type[OncegateError]] = {"retry": TurnedAway, "fix": Refused, "stop": Stopped}

@@ -2,9 +2,10 @@
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.answers import Claimed
 from oncegate_spark.calls import Calls
@@ -20,23 +21,47 @@ START_MARGIN = 2  # a write starts only while 1/START_MARGIN of the lease is lef
 log = logging.getLogger("oncegate_spark")
 
 
-def renewals(calls: Calls, claimed: Claimed) -> Steps[None]:
-    """Renew a claim at a third of its lease, as steps, until nobody takes them further or the work takes too long.
+@dataclass(frozen=True)
+class Held:
+    """What is kept alive: granted when the try began that was answered. `renew`: asks for a full lease from now."""
+
+    what: str
+    began_ms: int
+    lease_ms: int
+    renew: Callable[[Calls, int], Steps[Any]]
+
+
+def held_claim(claimed: Claimed) -> Held | None:
+    """None where nothing was granted."""
+    claim = claimed.claim
+    if claim is None:
+        return None
+    named: str = claim
+    return Held(
+        f"claim {named}",
+        claimed.began_ms,
+        claimed.verdicts.lease_ms,
+        lambda calls, timeout_ms: calls.settle(named, "renew", timeout_ms),
+    )
+
+
+def renewals(calls: Calls, held: Held | None) -> Steps[None]:
+    """Renew a lease at a third of it, as steps, until nobody takes them further or the work takes too long.
 
     Work that takes longer than ten leases is no longer renewed: a stuck writer must not hold ids for ever.
     """
-    claim, lease_ms, now_ms = claimed.claim, claimed.verdicts.lease_ms, calls.tries.now_ms
-    if claim is None:
+    if held is None:
         return
+    lease_ms, now_ms = held.lease_ms, calls.tries.now_ms
     third_ms, ends_ms = max(1, lease_ms // 3), now_ms() + WRITE_LEASES_MAX * lease_ms
-    yield Pause(max(0, claimed.began_ms + third_ms - now_ms()))
+    yield Pause(max(0, held.began_ms + third_ms - now_ms()))
     while now_ms() < ends_ms:
         try:
-            yield from calls.settle(claim, "renew", third_ms)
+            yield from held.renew(calls, third_ms)
         except OncegateError as error:
-            log.warning("claim %s could not be renewed: %s", claim, error)
+            log.warning("%s could not be renewed: %s", held.what, error)
         yield Pause(third_ms)
-    log.warning("write() has taken %d leases; claim %s is no longer renewed", WRITE_LEASES_MAX, claim)
+    log.warning("write() has taken %d leases; %s is no longer renewed", WRITE_LEASES_MAX, held.what)
 
 
 class Holder:
@@ -59,12 +84,16 @@ class Holder:
         claimed.began_ms = renewed.began_ms
         return renewed.taken_over
 
+    def holding(self, claimed: Claimed) -> AbstractContextManager[None]:
+        """Renew a claim while the block runs."""
+        return self.keeping(held_claim(claimed))
+
     @contextmanager
-    def holding(self, claimed: Claimed) -> Iterator[None]:
+    def keeping(self, held: Held | None) -> Iterator[None]:
         """Renew while the block runs."""
         self.close()  # the thread of the block before may still wait for its last answer
         over = threading.Event()
-        self._thread = threading.Thread(target=self._renewals, args=(claimed, over), name="oncegate-renew", daemon=True)
+        self._thread = threading.Thread(target=self._renewals, args=(held, over), name="oncegate-renew", daemon=True)
         self._thread.start()
         try:
             yield
@@ -77,8 +106,8 @@ class Holder:
             self._thread.join()
             self._thread = None
 
-    def _renewals(self, claimed: Claimed, over: threading.Event) -> None:
-        steps = renewals(self._gateway.calls, claimed)
+    def _renewals(self, held: Held | None, over: threading.Event) -> None:
+        steps = renewals(self._gateway.calls, held)
         end: End = None
         with suppress(StopIteration):
             while True:

@@ -29,7 +29,8 @@ TRY_MS_MIN, TRY_MS_MAX = (
 BACKOFF_MS_FIRST, BACKOFF_MS_MAX = 50, 5_000
 LEASE_MS = 30_000  # the gateway's default, where an answer names no lease
 UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and yet perhaps written
-NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE"})  # says retry, but to whoever owns the batch
+# Says retry, but to whoever owns the batch; or wait for a lease, which may be renewed for longer than a call's time.
+NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE", "PRODUCER_BUSY"})
 # Refusals that a request which did take effect would not get when repeated.
 SETTLES_DOUBT = frozenset({"NULL_ID", "SECOND_WRITE", "CONFLICT", "BATCH_FORGOTTEN", "MISSING_STAGE"})
 

@@ -13,7 +13,7 @@ from oncegate_spark.answers import Claimed
 from oncegate_spark.calls import Calls
 from oncegate_spark.codecs import Verdicts
 from oncegate_spark.errors import OncegateError
-from oncegate_spark.holding import WRITE_LEASES_MAX, renewals
+from oncegate_spark.holding import WRITE_LEASES_MAX, held_claim, renewals
 from oncegate_spark.protocol import Reply, WireFailure
 from oncegate_spark.steps import End, Pause, Tries, Try
 from tests.client.verdicts import DUPLICATE, GRANTED, packed
@@ -32,7 +32,7 @@ def claimed_at(began_ms: int) -> Claimed:
 def walk(clock: SteppedClock, claimed: Claimed, end: End) -> Iterator[tuple[str, int]]:
     """What is done and when, with every try ending in `end`."""
     tries = Tries("http://g", timeout_ms=60_000, mark=None, now_ms=clock.monotonic_ms, rng=Random(1))
-    steps, answer = renewals(Calls(tries, "default"), claimed), None
+    steps, answer = renewals(Calls(tries, "default"), held_claim(claimed)), None
     try:
         while True:
             step = steps.send(answer)
