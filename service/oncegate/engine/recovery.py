@@ -111,6 +111,7 @@ class Owner:
         entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
         marks.add(await ledger.append([encode(entry)], []))
         index.claims.reset_leases(world.clock.monotonic_ms())
+        index.producers.reset_leases(world.clock.monotonic_ms())
         shard = Shard(
             self.namespace,
             ledger,

@@ -7,6 +7,10 @@ import msgspec
 from oncegate.core.entries import NamespaceSet, Saved
 from oncegate.index.batches import BatchIndex, SavedBatches
 from oncegate.index.claims import ClaimIndex
+from oncegate.index.producer_saving import SavedProducers
+from oncegate.index.producer_saving import load as load_producers
+from oncegate.index.producer_saving import save as save_producers
+from oncegate.index.producers import ProducerIndex
 from oncegate.index.topics import SavedTopics, TopicIndex
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
@@ -14,16 +18,23 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SavedSettings = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "settings", "end"
+_PRODUCERS = "producers"
 
 
 def save(
-    claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, settings: NamespaceSet, buckets: tuple[int, ...]
+    claims: ClaimIndex,
+    batches: BatchIndex,
+    topics: TopicIndex,
+    producers: ProducerIndex,
+    settings: NamespaceSet,
+    buckets: tuple[int, ...],
 ) -> Iterator[Saved]:
     """Everything that is known, what waits for the ledger included; `part` counts the pieces that still come."""
     for name, data in claims.save():
         yield from _pieces(_CLAIMS + name, data)
     yield from _pieces(_BATCHES, msgspec.msgpack.encode(batches.save()))
     yield from _pieces(_TOPICS, msgspec.msgpack.encode(topics.save()))
+    yield from _pieces(_PRODUCERS, msgspec.msgpack.encode(save_producers(producers)))
     yield from _pieces(_SETTINGS, msgspec.msgpack.encode((settings, buckets)))
     yield Saved(_END, 0, b"")
 
@@ -37,8 +48,8 @@ def _pieces(what: str, data: bytes) -> Iterator[Saved]:
 class Loading:
     """Puts the pieces together as they are read; ValueError when they do not belong together."""
 
-    def __init__(self, claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex) -> None:
-        self._claims, self._batches, self._topics = claims, batches, topics
+    def __init__(self, claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, producers: ProducerIndex) -> None:
+        self._claims, self._batches, self._topics, self._producers = claims, batches, topics, producers
         self._whole: dict[str, bytes] = {}
         self._begun: list[Saved] = []
 
@@ -61,6 +72,9 @@ class Loading:
             }
             self._batches.load(msgspec.msgpack.decode(self._whole[_BATCHES], type=SavedBatches))
             self._topics.load(msgspec.msgpack.decode(self._whole[_TOPICS], type=SavedTopics))
+            # What was saved before there were producers has none.
+            if _PRODUCERS in self._whole:
+                load_producers(self._producers, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=SavedProducers))
             settings: SavedSettings = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SavedSettings)
         except (KeyError, msgspec.MsgspecError) as error:
             raise ValueError(f"the saved index cannot be read: {error}") from error

@@ -9,6 +9,7 @@ from oncegate.engine.marks import Marks
 from oncegate.engine.saving import Loading, save
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims import ClaimIndex
+from oncegate.index.producers import ProducerIndex
 from oncegate.index.rebuild import rebuild as fold
 from oncegate.index.topics import TopicIndex
 from oncegate.ports import Ledger
@@ -41,15 +42,17 @@ class ShardIndex:
         self.claims = claims if claims is not None else ClaimIndex()
         self.batches = BatchIndex()
         self.topics = TopicIndex()
+        self.producers = ProducerIndex()
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
         self.buckets: tuple[int, ...] = ()
-        self._loading = Loading(self.claims, self.batches, self.topics)
+        self._loading = Loading(self.claims, self.batches, self.topics, self.producers)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Take one entry in; what takes it back, and what settles it once it is durable."""
         claims = self.claims.apply(position, entry, now_ms)
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
+        undos.append(self.producers.apply(position, entry, now_ms))
 
         def undo() -> None:
             for step in reversed(undos):
@@ -66,12 +69,13 @@ class ShardIndex:
 
     def save(self) -> Iterator[Saved]:
         """Everything, as entries that replace all those so far."""
-        return save(self.claims, self.batches, self.topics, self.settings, self.buckets)
+        return save(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Take in, for good, what is no claim's alone; the claims have seen it already."""
         self.topics.apply(position, entry)
         self.batches.apply(position, entry)
+        self.producers.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, Saved):
             self.settings, self.buckets = self._loading.take(entry) or (self.settings, self.buckets)
@@ -104,6 +108,7 @@ def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, n
     entries = Entries(ledger, marks, key_check)
     try:
         fold(entries, index.claims, now_ms, index.replayed)
+        index.producers.reset_leases(now_ms)
     except (ValueError, KeyError, AssertionError) as error:
         raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error
     return entries.size_bytes
