@@ -1,8 +1,5 @@
 """How much may be in flight: requests, and bytes reserved before a body is read."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from oncegate.core.errors import Overloaded, TooLarge
 from oncegate.engine.limits import Limits
 
@@ -15,12 +12,15 @@ class Admission:
         self.requests = 0
         self.size_bytes = 0
 
-    @contextmanager
-    def hold(self, size_bytes: int) -> Iterator[None]:
-        """Reserve room for one request with a body of `size_bytes`.
+    def hold(self, size_bytes: int) -> "Hold":
+        """Reserve room for one request with a body of `size_bytes`, from `with` to its end.
 
-        Raises TooLarge (fix) or Overloaded (retry), before anything was read or written.
+        There it raises TooLarge (fix) or Overloaded (retry), before anything was read or written.
         """
+        return Hold(self, size_bytes)
+
+    def take(self, size_bytes: int) -> None:
+        """Reserve; as `hold` says. `give` is to follow."""
         if size_bytes > self._limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {self._limits.body_bytes} are read")
         if self.requests >= self._limits.requests_in_flight:
@@ -29,8 +29,24 @@ class Admission:
             raise Overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes}; nothing was written")
         self.requests += 1
         self.size_bytes += size_bytes
-        try:
-            yield
-        finally:
-            self.requests -= 1
-            self.size_bytes -= size_bytes
+
+    def give(self, size_bytes: int) -> None:
+        """Give back what was taken."""
+        self.requests -= 1
+        self.size_bytes -= size_bytes
+
+
+class Hold:
+    """Room reserved for one request."""
+
+    __slots__ = ("_admission", "_size_bytes")
+
+    def __init__(self, admission: Admission, size_bytes: int) -> None:
+        self._admission = admission
+        self._size_bytes = size_bytes
+
+    def __enter__(self) -> None:
+        self._admission.take(self._size_bytes)
+
+    def __exit__(self, *_: object) -> None:
+        self._admission.give(self._size_bytes)

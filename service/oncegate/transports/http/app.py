@@ -1,7 +1,5 @@
 """The HTTP door: a FastAPI application over one gateway, which may still be opening."""
 
-import re
-import secrets
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -10,8 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from oncegate.engine.gateway import Gateway
 from oncegate.ports import Observer
 from oncegate.transports.http import openapi, problems, routes_batches, routes_claims, routes_service, routes_topics
-
-_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+from oncegate.transports.http.tracing import trace_id_of
 
 
 @dataclass(frozen=True)
@@ -33,6 +30,7 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     )
     app.state.gateway = gateway
     app.state.about = about
+    app.state.observer = observer
     app.state.plain_topics = set()
     for routes in (routes_claims, routes_topics, routes_batches, routes_service):
         app.include_router(routes.router)
@@ -53,7 +51,7 @@ class Traced:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        trace_id = scope.setdefault("state", {})["trace_id"] = _trace_id(scope)
+        trace_id = scope.setdefault("state", {})["trace_id"] = trace_id_of(scope["headers"])
         begun = False
 
         async def watched(message: Message) -> None:
@@ -64,14 +62,7 @@ class Traced:
         try:
             await self._app(scope, receive, watched)
         except Exception as error:
-            self._observer.event("request_failed", trace_id=trace_id, path=scope["path"], error=error)
+            answer = problems.answer(error, scope["path"], trace_id, self._observer)
             if begun:
                 raise
-            await problems.response(problems.internal(error), trace_id)(scope, receive, send)
-
-
-def _trace_id(scope: Scope) -> str:
-    for name, value in scope["headers"]:
-        if name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value)):
-            return str(match[1].decode())
-    return secrets.token_hex(16)
+            await answer(scope, receive, send)

@@ -8,8 +8,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -39,7 +38,7 @@ T = TypeVar("T")
 BODY_TIMEOUT_S = 30.0
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Inbound:
     """One admitted request: its shard, what is left of its time, its whole body."""
 
@@ -87,24 +86,41 @@ def shard_of(request: Request) -> Shard:
     return shard
 
 
-@asynccontextmanager
-async def admitted(request: Request, reads: Sequence[str], writes: Sequence[str]) -> AsyncIterator[Inbound]:
+class admitted:
     """The request with its body, holding its share of what may be in flight until the answer is made.
 
     `reads`: content types it takes; none: no body at all. `writes`: content types it can answer with.
     """
-    if reads:
-        content_type(request, reads)
-    accepted(request, writes)
-    gateway = gateway_of(request)
-    deadline = deadline_of(request)
-    size_bytes = body_length(request, bool(reads))
-    if size_bytes > gateway.limits.body_bytes:
-        raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")
-    shard = shard_of(request)
-    with gateway.admission.hold(size_bytes):
-        body = await read_body(request, size_bytes, deadline)
-        yield Inbound(request, shard, deadline, body)
+
+    __slots__ = ("_admission", "_reads", "_request", "_size_bytes", "_writes")
+
+    def __init__(self, request: Request, reads: Sequence[str], writes: Sequence[str]) -> None:
+        self._request = request
+        self._reads = reads
+        self._writes = writes
+
+    async def __aenter__(self) -> Inbound:
+        request = self._request
+        if self._reads:
+            content_type(request, self._reads)
+        accepted(request, self._writes)
+        gateway = gateway_of(request)
+        deadline = deadline_of(request)
+        size_bytes = body_length(request, bool(self._reads))
+        if size_bytes > gateway.limits.body_bytes:
+            raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")
+        shard = shard_of(request)
+        self._size_bytes, self._admission = size_bytes, gateway.admission
+        gateway.admission.take(size_bytes)
+        try:
+            body = await read_body(request, size_bytes, deadline)
+        except BaseException:
+            gateway.admission.give(size_bytes)
+            raise
+        return Inbound(request, shard, deadline, body)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._admission.give(self._size_bytes)
 
 
 def deadline_of(request: Request) -> Deadline:
@@ -132,25 +148,32 @@ async def read_body(request: Request, size_bytes: int, deadline: Deadline) -> by
     """Exactly `size_bytes`; BadRequest when the caller goes away before, DeadlinePassed when it takes too long."""
     if size_bytes == 0:
         return b""
-    left_ms = deadline.left_ms
-    timeout_s = BODY_TIMEOUT_S if left_ms is None else min(BODY_TIMEOUT_S, max(left_ms, 0) / 1000)
     parts: list[bytes] = []
-    try:
-        async with asyncio.timeout(timeout_s):
-            more = True
-            while more:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise BadRequest(f"the body ended after {_size(parts)} of {size_bytes} bytes; nothing was written")
-                parts.append(message.get("body", b""))
-                more = message.get("more_body", False)
-    except TimeoutError:
-        raise DeadlinePassed(
-            f"{_size(parts)} of {size_bytes} bytes of the body came in {timeout_s:g} s; nothing was written"
-        ) from None
+    if getattr(request, "is_whole", False):
+        await _read_parts(request, size_bytes, parts)  # waits for nobody, so a timer is not set either
+    else:
+        left_ms = deadline.left_ms
+        timeout_s = BODY_TIMEOUT_S if left_ms is None else min(BODY_TIMEOUT_S, max(left_ms, 0) / 1000)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await _read_parts(request, size_bytes, parts)
+        except TimeoutError:
+            raise DeadlinePassed(
+                f"{_size(parts)} of {size_bytes} bytes of the body came in {timeout_s:g} s; nothing was written"
+            ) from None
     if _size(parts) != size_bytes:
         raise BadRequest(f"the body has {_size(parts)} bytes, Content-Length said {size_bytes}; nothing was written")
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def _read_parts(request: Request, size_bytes: int, parts: list[bytes]) -> None:
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise BadRequest(f"the body ended after {_size(parts)} of {size_bytes} bytes; nothing was written")
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
 
 
 async def aside(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:

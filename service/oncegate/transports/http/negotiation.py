@@ -1,6 +1,7 @@
-"""Which representation comes in and which goes out."""
+"""Which representation comes in and which goes out. What callers say of it is read once and remembered."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from fastapi import Request
 
@@ -10,11 +11,14 @@ JSON = "application/json"
 PACKED = "application/vnd.oncegate.packed"
 ARROW = "application/vnd.apache.arrow.stream"
 
+# Texts of headers that are remembered: clients of one kind send the same few.
+_REMEMBERED = 64
+
 
 def content_type(request: Request, reads: Sequence[str]) -> str:
     """The body's media type, if it is one of `reads`; compressed bodies are not read."""
     given = request.headers.get("Content-Type", "")
-    media = given.partition(";")[0].strip().lower()
+    media = _media(given)
     if media not in reads:
         raise UnsupportedMedia(
             f"Content-Type {given!r} is not read here; send {' or '.join(reads)}", accepted=list(reads)
@@ -25,9 +29,19 @@ def content_type(request: Request, reads: Sequence[str]) -> str:
     return media
 
 
-def preferring(media: str, writes: Sequence[str]) -> list[str]:
+@lru_cache(_REMEMBERED)
+def _media(given: str) -> str:
+    return given.partition(";")[0].strip().lower()
+
+
+def preferring(media: str, writes: Sequence[str]) -> Sequence[str]:
     """What can be answered with, that of the body first: it is the answer of a caller without a wish."""
-    return sorted(writes, key=lambda other: other != media)
+    return _preferring(media, tuple(writes))
+
+
+@lru_cache(_REMEMBERED)
+def _preferring(media: str, writes: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(writes, key=lambda other: other != media))
 
 
 def accepted(request: Request, writes: Sequence[str]) -> str:
@@ -35,11 +49,17 @@ def accepted(request: Request, writes: Sequence[str]) -> str:
     header = request.headers.get("Accept")
     if header is None:
         return writes[0]
-    wishes = [_wish(item) for item in header.split(",")]
-    best = max(writes, key=lambda media: _liking(media, wishes))  # the first of equals
-    if _liking(best, wishes) <= 0:
+    best = _best(header, tuple(writes))
+    if best is None:
         raise NotAcceptable(f"Accept {header!r}: only {' or '.join(writes)} can be given", available=list(writes))
     return best
+
+
+@lru_cache(_REMEMBERED)
+def _best(header: str, writes: tuple[str, ...]) -> str | None:
+    wishes = [_wish(item) for item in header.split(",")]
+    best = max(writes, key=lambda media: _liking(media, wishes))  # the first of equals
+    return best if _liking(best, wishes) > 0 else None
 
 
 def _wish(item: str) -> tuple[str, float]:

@@ -79,18 +79,24 @@ def of_validation(error: RequestValidationError) -> BadRequest:
     return BadRequest(f"{first['pointer']}: {first['detail']}", errors=places[:10])
 
 
-def install(app: FastAPI, observer: Observer) -> None:
-    """Answer every exception with a problem; what nobody expected is the middleware's (`Internal`).
+def answer(error: Exception, path: str, trace_id: str, observer: Observer) -> Response:
+    """What is said of an exception, ours or one that nobody expected.
 
-    A refusal that ends an attempt is a line in the log too: a person must look.
+    A refusal that ends an attempt is a line in the log too, as a bug is: a person must look.
     """
+    if not isinstance(error, OncegateError):
+        observer.event("request_failed", trace_id=trace_id, path=path, error=error)
+        return response(internal(error), trace_id)
+    if isinstance(error, Stop):
+        observer.event("stopped", code=error.code, path=path, detail=error.detail, trace_id=trace_id)
+    return response(error, trace_id)
+
+
+def install(app: FastAPI, observer: Observer) -> None:
+    """Answer every exception with a problem; what nobody expected is the middleware's (`Internal`)."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, OncegateError)
-        if isinstance(error, Stop):
-            trace_id = request.state.trace_id
-            observer.event("stopped", code=error.code, path=request.url.path, detail=error.detail, trace_id=trace_id)
-        return response(error, request.state.trace_id)
+        return answer(error, request.url.path, request.state.trace_id, observer)
 
     async def framework(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -13,14 +13,53 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from oncegate.core.errors import BadRequest
-from oncegate.transports.http import problems
+from oncegate.transports.http import direct, problems
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
 KEEP_ALIVE_S = 75
 
 
 class Protocol(HttpToolsProtocol):
-    """What is no HTTP at all is answered by a problem too."""
+    """Hot routes go straight to their function. What is no HTTP at all is answered by a problem too."""
+
+    def on_headers_complete(self) -> None:
+        """Begin the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
+        exchange = self._exchange()
+        if exchange is None:
+            super().on_headers_complete()
+            return
+        before, self.cycle = self.cycle, exchange
+        if before is None or before.response_complete:
+            self._start_asgi_task(exchange, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((exchange, self.app))
+
+    def _exchange(self) -> direct.Exchange | None:
+        parser = self.parser
+        if parser.get_method() != b"POST" or parser.get_http_version() != "1.1":
+            return None
+        raw_path, _, query = self.url.partition(b"?")
+        path = raw_path.decode("latin-1")
+        route = direct.route_of(path)
+        if route is None or b"#" in query or self.expect_100_continue or parser.should_upgrade():
+            return None
+        scope = self.scope
+        scope["method"], scope["path"], scope["raw_path"], scope["query_string"] = "POST", path, raw_path, query
+        return direct.Exchange(
+            route,
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be read; behind a whole request that is being answered, only close after its answer.
@@ -58,6 +97,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 log_level="error",
                 server_header=False,
+                proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=max(1, shutdown_ms // 1000),
             )

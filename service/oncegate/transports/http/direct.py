@@ -1,0 +1,121 @@
+"""Hot routes without a framework in between: from the parsed head to the route, and its answer in one write.
+
+Only the way is shorter. The routes are those that FastAPI serves, with their order of checks, and what they refuse is
+the same problem; a path that is not plainly one of theirs goes the framework's way.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from fastapi import Request, Response
+from starlette.datastructures import Headers
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+
+from oncegate.transports.http import problems, routes_claims, routes_topics
+from oncegate.transports.http.tracing import trace_id_of
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+Route = tuple[Endpoint, dict[str, str]]
+
+_PREFIX: Final = ["", "v1", "namespaces"]
+_IDS: Final[Mapping[str, Endpoint]] = {"ids:claim": routes_claims.claim, "ids:take": routes_claims.take}
+_CLAIMS: Final[Mapping[str, Endpoint]] = {
+    "renew": routes_claims.renew,
+    "complete": routes_claims.complete,
+    "release": routes_claims.release,
+}
+
+
+def route_of(path: str) -> Route | None:
+    """The hot route that a POST to this path is for, with what its path names; None: ask the framework."""
+    parts = path.split("/")
+    if parts[:3] != _PREFIX or "%" in path or "" in parts[3:] or not path.isascii():
+        return None
+    match parts[3:]:
+        case [namespace, verb] if verb in _IDS:
+            return _IDS[verb], {"namespace": namespace}
+        case [namespace, "claims", name]:
+            claim, _, verb = name.rpartition(":")
+            return (_CLAIMS[verb], {"namespace": namespace, "claim": claim}) if claim and verb in _CLAIMS else None
+        case [namespace, "topics", topic, "records:produce"]:
+            return routes_topics.produce, {"namespace": namespace, "topic": topic}
+    return None
+
+
+@lru_cache(maxsize=64)
+def _field(name: str) -> bytes:
+    return name.lower().encode("latin-1")
+
+
+class Fields(Headers):
+    """Header fields found by their name's hash; the first where there are several, as in the framework's."""
+
+    def __init__(self, fields: list[tuple[bytes, bytes]]) -> None:
+        super().__init__(raw=fields)
+        self._first = dict(reversed(fields))
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        value = self._first.get(_field(name))
+        return default if value is None else value.decode("latin-1")
+
+    def __getitem__(self, name: str) -> str:
+        return self._first[_field(name)].decode("latin-1")
+
+    def __contains__(self, name: Any) -> bool:
+        return _field(name) in self._first
+
+
+class Call(Request):
+    """The request of an exchange."""
+
+    def __init__(self, scope: Scope, exchange: "Exchange") -> None:
+        receive: Any = exchange.receive
+        super().__init__(scope, receive)
+        self._headers = Fields(scope["headers"])
+        self._exchange = exchange
+
+    @property
+    def is_whole(self) -> bool:
+        """All of the body is here: reading it waits for nobody."""
+        return not self._exchange.more_body and not self._exchange.disconnected
+
+
+class Exchange(RequestResponseCycle):
+    """One request of a hot route and its answer; for uvicorn's protocol a cycle like any other."""
+
+    def __init__(self, route: Route, **members: Any) -> None:
+        super().__init__(**members)
+        self._route = route
+
+    async def run_asgi(self, app: Any) -> None:
+        """Answer, unless the caller has gone away."""
+        scope: Any = self.scope
+        endpoint, scope["path_params"] = self._route
+        scope["app"] = app
+        try:
+            try:
+                answer = await endpoint(Call(scope, self))
+            except Exception as error:
+                trace_id = trace_id_of(scope["headers"])
+                answer = problems.answer(error, scope["path"], trace_id, app.state.observer)
+            if self.flow.write_paused:
+                await self.flow.drain()
+        except BaseException:
+            self.transport.close()
+            raise
+        if not self.disconnected:
+            self._write(answer)
+
+    def _write(self, answer: Response) -> None:
+        self.response_started = self.response_complete = True
+        parts: list[bytes | memoryview] = [STATUS_LINE[answer.status_code]]
+        for name, value in (*self.default_headers, *answer.raw_headers):
+            parts += (name, b": ", value, b"\r\n")
+        parts += (b"\r\n", answer.body) if self.keep_alive else (b"connection: close\r\n\r\n", answer.body)
+        self.transport.write(b"".join(parts))
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
