@@ -1,5 +1,6 @@
 """Folding entries into the index of claims, and taking them back: the only place where it changes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -35,7 +36,10 @@ class Widths:
 
 @dataclass
 class Undo:
-    """How to take one entry back, and the rows that must stay what they are until then."""
+    """How to take one entry back, and the rows that must stay what they are until then.
+
+    sealed: what takes its effect on archives back, and what settles it.
+    """
 
     counters: tuple[int, int, int]
     claim: bytes
@@ -43,11 +47,13 @@ class Undo:
     puts: list[tuple[int, U64, U32, int]] = field(default_factory=list)
     settled: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     retired: tuple[U32, U8, I64] | None = None
+    sealed: tuple[Callable[[], None], Callable[[], None]] | None = None
     pinned: tuple[int, ...] | U32 = ()
 
 
 class ClaimFold:
-    """`takeovers`: ids ever granted by takeover. `open_claims`: those that hold ids. `ids`: held, done or taken.
+    """`takeovers`: ids ever granted by takeover. `open_claims`: those that hold ids. `ids`: held, done or taken,
+    without the `sealed_away`: those that left the table for an archive (`index.sealing`).
 
     wall_ms: the latest time in any entry; the ledger's clock never goes back behind it.
     """
@@ -63,6 +69,7 @@ class ClaimFold:
         self.takeovers = 0
         self.open_claims = 0
         self.ids = 0
+        self.sealed_away = 0
         self.wall_ms = 0
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1) -> None:
@@ -216,7 +223,9 @@ class ClaimFold:
             self._table.put_back(ids, row, previous, was_absent)
         if undo.known is not None:
             self._known.put_back(undo.claim, undo.known)
-        self.takeovers, self.open_claims, self.ids = undo.counters
+        self.takeovers, self.open_claims, known = undo.counters
+        # Ids may have left for archives since, which no entry takes back.
+        self.ids = known - self.sealed_away
         self.settle_undo(undo)
 
     def settle_undo(self, undo: Undo) -> None:
@@ -243,7 +252,7 @@ class ClaimFold:
         return self._table.size_bytes + self._rows.size_bytes
 
     def _counters(self) -> tuple[int, int, int]:
-        return self.takeovers, self.open_claims, self.ids
+        return self.takeovers, self.open_claims, self.ids + self.sealed_away
 
 
 def own(ids: NDArray[np.uint64]) -> U64:

@@ -2,6 +2,7 @@
 
 from array import array
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -43,6 +44,11 @@ class Settled:
         if last in self._buckets:
             found.append(np.array(self._buckets[last], np.uint32))
         return np.concatenate([np.empty(0, np.uint32), *found])
+
+    def listed(self) -> Iterator[U32]:
+        """All rows on the list, a bucket at a time, the oldest first; some may stand in two."""
+        for bucket in self._order:
+            yield np.array(self._buckets[bucket], np.uint32)
 
     def oldest_wall_ms(self) -> int | None:
         """When the ids were done or taken that will retire first; None when there are none."""
