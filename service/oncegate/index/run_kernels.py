@@ -1,0 +1,292 @@
+"""The loops over sorted runs: check blocks, find ids, pack records, merge.
+
+Plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba. All of them
+stand here, for numba's cache looks at one file only to know whether it is stale.
+
+A record is two 64-bit words: the tag; the place's 32 bits below the archive's 32. Records ascend by (tag, place). A
+block is 512 words: 255 records, its number below the run's salt, and the CRC-32 of all that (ISO 3309, as zlib's;
+eight bytes a step: Kounavis and Berry, "Novel table lookup-based algorithms for high-performance CRC generation",
+2008).
+"""
+
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+from numpy.typing import NDArray
+
+from oncegate.index.arrays import I64, U8, U64
+
+BLOCK_RECORDS = 255
+BLOCK_WORDS = 512
+_NUMBER, _CRC = 510, 511  # words of a block
+_LOW, _HALF = np.uint64(0xFFFF_FFFF), np.uint64(32)
+_BYTE = np.uint64(0xFF)
+_SPAN = 2.0**64
+_DIGITS = 1 << 9  # more than that, and the places written to outgrow the processor's table of pages
+_DIGIT = np.uint64(_DIGITS - 1)
+
+
+def _tables() -> NDArray[np.uint64]:
+    """Row k: what a byte does to the CRC of the k bytes behind it."""
+    first = [zlib.crc32(bytes([byte])) ^ zlib.crc32(b"\0") for byte in range(256)]
+    rows = [first]
+    for _ in range(7):
+        rows.append([crc >> 8 ^ first[crc & 0xFF] for crc in rows[-1]])
+    return np.array(rows, np.uint64)
+
+
+_TABLES = _tables()
+_T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7 = _TABLES
+
+
+def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    return register_jitable(function)  # type: ignore[no-any-return]
+
+
+@_helper
+def _crc(words: U64) -> Any:
+    """The CRC-32 of a block's first 511 words."""
+    crc = _LOW
+    for i in range(_CRC):
+        low, high = (crc ^ words[i]) & _LOW, words[i] >> _HALF
+        crc = _T7[low & _BYTE] ^ _T6[low >> np.uint64(8) & _BYTE]
+        crc ^= _T5[low >> np.uint64(16) & _BYTE] ^ _T4[low >> np.uint64(24)]
+        crc ^= _T3[high & _BYTE] ^ _T2[high >> np.uint64(8) & _BYTE]
+        crc ^= _T1[high >> np.uint64(16) & _BYTE] ^ _T0[high >> np.uint64(24)]
+    return crc ^ _LOW
+
+
+@_helper
+def _is_whole(blocks: U64, block: Any, fences: U64, salt: Any) -> bool:
+    words = blocks[block]
+    named = np.uint64(block) | np.uint64(salt) << _HALF
+    return bool(words[_NUMBER] == named and words[0] == fences[block] and words[_CRC] == _crc(words))
+
+
+@_helper
+def _block_of(fences: U64, tag: np.uint64) -> Any:
+    """The last block whose first tag is not above; -1: none. From where it would be were tags even, outwards."""
+    count = np.int64(fences.size)
+    guess = min(np.int64(np.float64(tag) / _SPAN * count), count - 1)
+    low, high, step = guess, guess + 1, np.int64(1)
+    if fences[guess] <= tag:
+        while high < count and fences[high] <= tag:
+            low, high, step = high, high + step, step * 2
+        high = min(high, count)
+    else:
+        low, high = guess - 1, guess
+        while low >= 0 and fences[low] > tag:
+            low, high, step = low - step, low, step * 2
+        low = max(low, np.int64(-1))
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fences[middle] <= tag:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@_helper
+def _is_below(words: U64, i: Any, tag: np.uint64, place: np.uint64) -> bool:
+    """Whether record i comes before this id."""
+    held = words[2 * i]
+    return bool(held < tag or (held == tag and words[2 * i + 1] & _LOW < place))
+
+
+@_helper
+def _in_block(words: U64, count: Any, guess: Any, tag: np.uint64, place: np.uint64) -> Any:
+    """The archive of an id in a block of `count` records, or -1."""
+    at = guess
+    while at < count and _is_below(words, at, tag, place):
+        at += 1
+    while at > 0 and not _is_below(words, at - 1, tag, place):
+        at -= 1
+    if at < count and words[2 * at] == tag and words[2 * at + 1] & _LOW == place:
+        return np.int64(words[2 * at + 1] >> _HALF)
+    return np.int64(-1)
+
+
+@_helper
+def _guess(fences: U64, block: Any, count: Any, tag: np.uint64) -> Any:
+    """Where in its block a tag would stand were they even."""
+    above = np.float64(fences[block + 1]) if block + 1 < fences.size else _SPAN
+    below = np.float64(fences[block])
+    part = (np.float64(tag) - below) / (above - below) if above > below else 0.0
+    return min(np.int64(part * count), count - 1)
+
+
+def find(
+    blocks: U64, fences: U64, records: int, salt: int, seen: U8, tags: U64, places: U64, at: I64, archives: I64
+) -> int:
+    """Fill `archives`: of each (tag, place) where it is, else -1. The number of a damaged block, or -1.
+
+    A block is checked the first time that it is touched: then `seen` gets 1. `at`: scratch, one an id.
+    """
+    for i in range(tags.size):
+        at[i] = _block_of(fences, tags[i])
+    for i in range(tags.size):
+        tag, place, block, archive = tags[i], places[i] & _LOW, at[i], np.int64(-1)
+        while block >= 0:
+            if seen[block] == 0:
+                if not _is_whole(blocks, block, fences, salt):
+                    return np.int64(block)  # type: ignore[return-value]
+                seen[block] = 1
+            words = blocks[block]
+            if words[0] == tag and words[1] & _LOW > place:  # of one tag, and in the block before if anywhere
+                block -= 1
+                continue
+            count = min(np.int64(BLOCK_RECORDS), records - block * BLOCK_RECORDS)
+            archive = _in_block(words, count, _guess(fences, block, count, tag), tag, place)
+            break
+        archives[i] = archive
+    return np.int64(-1)  # type: ignore[return-value]
+
+
+def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: int, out: U64) -> int:
+    """Copy the records of the blocks from `first` to before `last`, each checked. The number of a damaged one or -1."""
+    count = np.int64(0)
+    for block in range(first, last):
+        if not _is_whole(blocks, block, fences, salt):
+            return block
+        for i in range(min(np.int64(BLOCK_RECORDS), records - np.int64(block) * BLOCK_RECORDS)):
+            out[count, 0], out[count, 1] = blocks[block, 2 * i], blocks[block, 2 * i + 1]
+            count += 1
+    return -1
+
+
+def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
+    """Write the records to as many blocks as they take, the first with this number."""
+    for block in range(-(-records.shape[0] // BLOCK_RECORDS)):
+        words, first = blocks[block], block * BLOCK_RECORDS
+        count = min(BLOCK_RECORDS, records.shape[0] - first)
+        for i in range(count):
+            words[2 * i], words[2 * i + 1] = records[first + i, 0], records[first + i, 1]
+        words[2 * count : _NUMBER] = 0
+        words[_NUMBER] = np.uint64(number + block) | np.uint64(salt) << _HALF
+        words[_CRC] = _crc(words)
+
+
+def ascending(records: U64) -> int:
+    """The first record that does not come after the one before it; as many as there are: each does."""
+    count: int = records.shape[0]
+    for i in range(1, count):
+        before, tag = records[i - 1, 0], records[i, 0]
+        if before > tag or (before == tag and records[i - 1, 1] & _LOW >= records[i, 1] & _LOW):
+            return i
+    return count
+
+
+@_helper
+def _rest(word: np.uint64) -> Any:
+    """A record's second word such that records of one tag ascend by it: place, then archive."""
+    return word << _HALF | word >> _HALF
+
+
+def distribute(records: U64, digit: int, out: U64) -> None:
+    """One pass of a radix sort from the least significant digit: stable, by 9 of the highest 27 bits of the tags."""
+    shift, ends = np.uint64(37 + 9 * digit), np.zeros(_DIGITS, np.int64)
+    for i in range(records.shape[0]):
+        ends[records[i, 0] >> shift & _DIGIT] += 1
+    total = np.int64(0)
+    for at in range(_DIGITS):
+        ends[at], total = total, total + ends[at]
+    for i in range(records.shape[0]):
+        tag = records[i, 0]
+        digit_of = tag >> shift & _DIGIT
+        put = ends[digit_of]
+        ends[digit_of] = put + 1
+        out[put, 0], out[put, 1] = tag, records[i, 1]
+
+
+def insert(records: U64, moves_max: int) -> bool:
+    """Sort by insertion what is nearly sorted; False: it is not, and more moves than that would be needed."""
+    moves = np.int64(0)
+    for i in range(1, records.shape[0]):
+        tag, word, at = records[i, 0], records[i, 1], i
+        while at > 0 and (
+            records[at - 1, 0] > tag or (records[at - 1, 0] == tag and _rest(records[at - 1, 1]) > _rest(word))
+        ):
+            records[at, 0], records[at, 1] = records[at - 1, 0], records[at - 1, 1]
+            at -= 1
+        records[at, 0], records[at, 1] = tag, word
+        moves += i - at
+        if moves > moves_max:
+            return False
+    return True
+
+
+@_helper
+def _lowest(windows: U64, at: I64, held: I64, heads: U64) -> Any:
+    """The window whose next record is the first by tag, place and archive; there is one. `heads`: their tags."""
+    lowest, head, equal = np.int64(0), heads[0], 0
+    for k in range(1, heads.size):
+        head, lowest = (heads[k], np.int64(k)) if heads[k] < head else (head, lowest)
+    for k in range(heads.size):
+        equal += heads[k] == head
+    if equal == 1 and at[lowest] < held[lowest]:
+        return lowest
+    lowest = np.int64(-1)
+    for k in range(heads.size):
+        if heads[k] == head and at[k] < held[k]:
+            mine = _rest(windows[k, at[k], 1])
+            if lowest < 0 or mine < _rest(windows[lowest, at[lowest], 1]):
+                lowest = np.int64(k)
+    return lowest
+
+
+@_helper
+def _head(windows: U64, at: I64, held: I64, k: Any) -> Any:
+    """The next tag of a window; the highest there can be where it is empty."""
+    return windows[k, at[k], 0] if at[k] < held[k] else np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+
+def merge(windows: U64, at: I64, held: I64, more: U8, keep: U8, last: U64, out: U64, count: int) -> int:
+    """Merge into `out`, from `count` on, until it is full, a window that has `more` behind it is empty, or all are.
+
+    `windows`: (runs, records, 2), of each the records from `at` to `held`. Left out are records of archives that are
+    not in `keep`, and the ids that `last` (tag, place, whether there is one) or another record of a lower archive has.
+    How many there are then in `out`; -1: `keep` does not reach an archive, and nothing is to be used.
+    """
+    filled: Any = np.int64(count)
+    heads, live = np.empty(at.size, np.uint64), 0
+    for k in range(at.size):
+        heads[k] = _head(windows, at, held, k)
+        live += at[k] < held[k]
+    while live > 0 and filled < out.shape[0]:
+        k = _lowest(windows, at, held, heads)
+        tag, word = windows[k, at[k], 0], windows[k, at[k], 1]
+        at[k] += 1
+        heads[k] = _head(windows, at, held, k)
+        place, archive = word & _LOW, np.int64(word >> _HALF)
+        if archive >= keep.size:
+            return -1
+        if keep[archive] != 0 and not (last[2] != 0 and last[0] == tag and last[1] == place):
+            out[filled, 0], out[filled, 1] = tag, word
+            last[0], last[1], last[2] = tag, place, 1
+            filled += 1
+        if at[k] == held[k]:
+            live -= 1
+            if more[k] != 0:
+                break
+    return filled  # type: ignore[no-any-return]
+
+
+class RunKernels(NamedTuple):
+    """Both sets have the same calls, so that every test can run on either."""
+
+    find: Callable[..., int]
+    unpack: Callable[..., int]
+    pack: Callable[..., None]
+    ascending: Callable[..., int]
+    distribute: Callable[..., None]
+    insert: Callable[..., bool]
+    merge: Callable[..., int]
+
+
+PLAIN = RunKernels(find, unpack, pack, ascending, distribute, insert, merge)
+COMPILED = RunKernels(*(njit(nogil=True, cache=True)(kernel) for kernel in PLAIN))
