@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from oncegate.core.decisions import SETTLE, ClaimState, Effect, Verb
 from oncegate.core.entries import Claimed, Completed, Released, Taken
-from oncegate.core.errors import BadRequest, Overloaded, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.errors import Overloaded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import ClaimAnswer, ClaimAsk, SettleAnswer, TakeAsk
 from oncegate.index.answers import Asked, Explained
 
-_STATE_AFTER = {
+STATE_AFTER = {
     Effect.EXTEND: ClaimState.OPEN,
     Effect.MARK_DONE: ClaimState.DONE,
     Effect.FREE: ClaimState.RELEASED,
@@ -53,12 +53,7 @@ class Claims:
 
     def _check(self, ask: ClaimAsk) -> int:
         self._check_count(ask.ids)
-        limits = self._journal.limits
-        lease_ms = limits.lease_ms if ask.lease_ms is None else ask.lease_ms
-        low, high = limits.lease_ms_min, limits.lease_ms_max
-        if not low <= lease_ms <= high:
-            raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
-        return lease_ms
+        return self._journal.lease_ms(ask.lease_ms)
 
     def _check_count(self, ids: NDArray[np.uint64]) -> None:
         if len(ids) > self._journal.limits.ids_per_request:
@@ -115,7 +110,7 @@ class Claims:
         elif effect is not Effect.NOTHING:
             rests_on = self._write(effect, claim)
         await self._journal.committer.durable(rests_on)
-        state = _STATE_AFTER.get(effect, view.state)
+        state = STATE_AFTER.get(effect, view.state)
         return SettleAnswer(claim, state, view.named, view.granted - view.named, lease_ms)
 
     def _write(self, effect: Effect, claim: bytes) -> int:

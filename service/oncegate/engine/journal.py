@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.encoding import encode
 from oncegate.core.entries import Entry
+from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.committer import Committer
 from oncegate.engine.limits import Limits
 from oncegate.engine.state import ShardIndex, Undo
@@ -33,6 +34,21 @@ class Journal:
     def wall_ms(self) -> int:
         """The ledger's clock: the wall's, and never behind what stands in the ledger already."""
         return max(self.clock.wall_ms(), self.index.claims.wall_ms)
+
+    def lease_ms(self, wanted: int | None) -> int:
+        """The lease that is given; BadRequest for one that is not."""
+        low, high = self.limits.lease_ms_min, self.limits.lease_ms_max
+        lease_ms = self.limits.lease_ms if wanted is None else wanted
+        if not low <= lease_ms <= high:
+            raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
+        return lease_ms
+
+    def check_name(self, what: str, name: str) -> None:
+        """BadRequest for an empty name, TooLarge for one over its limit."""
+        if not name:
+            raise BadRequest(f"the {what} has no name; nothing was changed")
+        if (size_bytes := len(name.encode())) > self.limits.name_bytes:
+            raise TooLarge(f"a {what}'s name of {size_bytes} bytes; at most {self.limits.name_bytes}")
 
     def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
         """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""

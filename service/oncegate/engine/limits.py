@@ -44,6 +44,12 @@ class Limits:
     stage_idle_ms: int = 60_000
     # Text in names and tokens of owners: enough for a path or a UUID list, small in the ledger.
     name_bytes: int = 512
+    # A lane of a source each, some hundred bytes for ever: Kafka's largest clusters have fewer partitions.
+    producers: int = 100_000
+    # A job each, not a run of it; its name and epoch are kept for ever.
+    drivers: int = 10_000
+    # Of one producer, until acked: 24 bytes each. A lane without holes has three; each hole is one more.
+    intervals: int = 100_000
     # Each is a file stream and a line in every commit; more parallel readers than most clusters have cores.
     partitions: int = 128
     # One append and as many files unlinked at each step of the upkeep: some milliseconds of the disk.

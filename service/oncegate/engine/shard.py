@@ -12,9 +12,11 @@ from oncegate.core.errors import BadRequest, MissingStage, Rejected, Stop
 from oncegate.engine.claims import Claims
 from oncegate.engine.committer import Committer
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.drivers import Drivers
 from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
 from oncegate.engine.marks import Marks
+from oncegate.engine.producers import Producers
 from oncegate.engine.producing import Producing
 from oncegate.engine.stages import Stages
 from oncegate.engine.staging import Staging
@@ -56,6 +58,11 @@ class Shard:
         said = self._refusing_when_durable
         self.claim, self.settle, self.explain = said(claims.claim), said(claims.settle), claims.explain
         self.take, self.produce = said(claims.take), said(producing.produce)
+        producers, drivers = Producers(self.journal), Drivers(self.journal)
+        self.register_driver, self.ack = said(drivers.register), said(drivers.ack)
+        self.register, self.claim_sequences = said(producers.register), said(producers.claim)
+        self.settle_sequences, self.close_producer = said(producers.settle), said(producers.close)
+        self.explain_producer = said(producers.explain)
         self.create_topic, self.fetch, self.topic = said(topics.create), topics.fetch, topics.view
         self.stage, self.commit, self.abort = said(staging.stage), said(staging.commit), said(staging.abort)
         self._marks = marks
@@ -134,7 +141,7 @@ class Shard:
         claims, batches = self.journal.index.claims, self.journal.index.batches
         return {
             **{name: self.journal.counts[name] for name in _COUNTERS},
-            "takeovers": claims.takeovers,
+            "takeovers": claims.takeovers + self.journal.index.producers.takeovers,
             "open_claims": claims.open_claims,
             "ids": claims.ids,
             "stage_bytes": batches.stage_bytes,

@@ -109,3 +109,8 @@ def count_of(spans: U64) -> int:
 def raw_spans(raw: bytes) -> U64:
     """Spans as an entry holds them, read-only."""
     return np.frombuffer(raw, "<u8").reshape(-1, 2)
+
+
+def flat(pairs: "dict[int, int]") -> bytes:
+    """Pairs of numbers as an entry holds them."""
+    return np.array(list(pairs.items()), "<u8").tobytes()

@@ -11,7 +11,17 @@ import numpy as np
 
 from oncegate.core.decisions import ClaimState
 from oncegate.core.errors import TokenReused
-from oncegate.core.sequences import SEQUENCE, Action, Asker, Registrant, SequenceState, Standing, actions
+from oncegate.core.sequences import (
+    ACK,
+    SEQUENCE,
+    AckEffect,
+    Action,
+    Asker,
+    Registrant,
+    SequenceState,
+    Standing,
+    actions,
+)
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.arrays import U8, U32, U64
 from oncegate.index.intervals import spans_of
@@ -19,6 +29,8 @@ from oncegate.index.producer_fold import DONE, FREE, HELD, LEFT, OWN, TAKEN, Cal
 
 __all__ = ["Call", "Driver", "Producer", "ProducerIndex", "SequencesAsked", "actions_of", "registrant", "standing"]
 
+# One more would have no successor: a span ends before it.
+SEQUENCE_MAX = 2**64 - 2
 # The most intervals of what is done that a registration is answered with: some 20 kB of JSON.
 DONE_TOLD = 1_000
 _VERDICTS = {
@@ -32,6 +44,7 @@ _VERDICTS = {
     # Refused with the whole request: never sent.
     Action.OUT_OF_ORDER: 0,
 }
+_TAKEOVER, _OWN = np.uint8(Flag.TAKEOVER), np.uint8(Flag.OWN)
 _BYTES = np.array([int(_VERDICTS[action]) for action in Action], np.uint8)
 # By kind of interval; kind 0, in none, is told apart by where the sequence lies.
 _STATES = np.zeros(OWN + 1, np.uint8)
@@ -71,6 +84,8 @@ class ProducerIndex(ProducerFold):
     def __init__(self) -> None:
         super().__init__()
         self._rules = actions_of()
+        refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]
+        self._holds_up = np.array(refused)[_STATES] & (np.arange(OWN + 1) > 0)
 
     def ask(self, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None) -> SequencesAsked:
         """What each of `sequences`, uint64[n], strictly increasing, is answered now in the epoch in force. No effect.
@@ -111,8 +126,8 @@ class ProducerIndex(ProducerFold):
         calls: U32,
     ) -> SequencesAsked:
         verdicts = _BYTES[found]
-        verdicts[(found == Action.GRANT_AGAIN) & (kinds == TAKEN)] |= Flag.TAKEOVER
-        verdicts[(found == Action.DUPLICATE) & (kinds == OWN)] |= Flag.OWN
+        verdicts[(found == Action.GRANT_AGAIN) & (kinds == TAKEN)] |= _TAKEOVER
+        verdicts[(found == Action.DUPLICATE) & (kinds == OWN)] |= _OWN
         late = np.flatnonzero(found == Action.OUT_OF_ORDER)
         return SequencesAsked(
             found,
@@ -137,12 +152,19 @@ class ProducerIndex(ProducerFold):
         return np.stack((joined.first, joined.last), axis=1)
 
     def undone(self, producer: Producer, upto: int | None = None) -> U64:
-        """The intervals up to `upto` that were claimed and are not done, shape (k, 2), in order; the last may go on."""
-        kinds = producer.held.label >> np.uint64(32)
-        chosen = (kinds != DONE) & (kinds != OWN)
+        """The intervals up to `upto` that an ack may not pass over, shape (k, 2), in order; the last may go on."""
+        chosen = self._holds_up[(producer.held.label >> np.uint64(32)).astype(np.intp)]
         if upto is not None:
-            chosen &= producer.held.first <= np.uint64(upto)
+            chosen = chosen & (producer.held.first <= np.uint64(upto))
         return producer.held.spans(chosen)
+
+    def watermark_after(self, producer: Producer, sequence: int) -> int | None:
+        """Where the watermark stands once `sequence` is acked, which nothing holds up; None: where it does now."""
+        reached = producer.claimed_to
+        if ACK[SequenceState.ABSENT].effect is not AckEffect.STOP_BELOW or (reached is not None and sequence < reached):
+            reached = sequence
+        is_stale = reached is not None and producer.watermark is not None and reached <= producer.watermark
+        return None if is_stale and ACK[SequenceState.STALE].effect is AckEffect.NOTHING else reached
 
     def resume_after(self, producer: Producer) -> int | None:
         """The highest sequence such that everything that was claimed up to it is done; None when there is none."""
