@@ -9,7 +9,15 @@ import pytest
 from fastapi.routing import APIRoute
 
 from oncegate.core.verdicts import VERDICTS
-from oncegate.transports.http import messages, openapi, routes_batches, routes_claims, routes_topics
+from oncegate.transports.http import (
+    messages,
+    messages_producers,
+    openapi,
+    routes_batches,
+    routes_claims,
+    routes_producers,
+    routes_topics,
+)
 from scripts import generate
 from tests.http.door import open_door
 
@@ -66,7 +74,7 @@ def test_every_json_body_and_answer_has_an_example_that_is_such_a_message(case: 
     for content in (body.get("content", {}).get("application/json") for body in bodies):
         if content is not None:
             name = content["schema"]["$ref"].rpartition("/")[2]
-            kind = getattr(messages, name, None)
+            kind = getattr(messages, name, None) or getattr(messages_producers, name, None)
             assert content["example"], name
             if kind is not None:
                 msgspec.convert(content["example"], kind)
@@ -100,9 +108,10 @@ async def test_the_gateway_serves_the_committed_document() -> None:
 
 
 def test_no_batch_route_gives_the_framework_anything_to_validate() -> None:
-    batch = [*routes_claims.router.routes, *routes_batches.router.routes, *routes_topics.router.routes]
+    routers = (routes_claims, routes_batches, routes_topics, routes_producers)
+    batch = [route for routes in routers for route in routes.router.routes]
     posts = [route for route in batch if isinstance(route, APIRoute) and route.methods == {"POST"}]
-    assert len(posts) == 9
+    assert len(posts) == 17
     for route in posts:
         dependant = route.dependant
         asked = [dependant.path_params, dependant.query_params, dependant.header_params, dependant.body_params]

@@ -7,7 +7,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oncegate.engine.gateway import Gateway
 from oncegate.ports import Observer
-from oncegate.transports.http import openapi, problems, routes_batches, routes_claims, routes_service, routes_topics
+from oncegate.transports.http import (
+    openapi,
+    problems,
+    routes_batches,
+    routes_claims,
+    routes_producers,
+    routes_service,
+    routes_topics,
+)
 from oncegate.transports.http.tracing import trace_id_of
 
 
@@ -32,7 +40,7 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     app.state.about = about
     app.state.observer = observer
     app.state.plain_topics = set()
-    for routes in (routes_claims, routes_topics, routes_batches, routes_service):
+    for routes in (routes_claims, routes_topics, routes_batches, routes_service, routes_producers):
         app.include_router(routes.router)
     problems.install(app, observer)
     app.add_middleware(Traced, observer=observer)

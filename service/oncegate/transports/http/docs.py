@@ -34,6 +34,7 @@ def _parameter(name: str, where: str, description: str, example: object, **more:
 
 
 _U32 = {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}
+_U64 = {"type": "integer", "minimum": 0, "maximum": 2**64 - 1}
 _TOKEN = {"type": "string", "pattern": "^(-*[0-9a-fA-F]){32}-*$"}
 TOKEN = _parameter(
     "Oncegate-Token", "header", "128 random bits as hex: one per attempt", examples.TOKEN, required=True, schema=_TOKEN
@@ -46,6 +47,13 @@ LEASE_RAW = _parameter("Oncegate-Lease-Ms", "header", "for packed and Arrow bodi
 OWNER_RAW = _parameter(
     "Oncegate-Owner", "header", "for packed and Arrow bodies: the owner's name, percent-encoded", "daily-2026-11-20"
 )
+
+
+def raw(name: str, description: str, example: object) -> Json:
+    """A header that stands for a member of the JSON body."""
+    return _parameter(name, "header", f"for packed and Arrow bodies: {description}", example, schema=_U64)
+
+
 TIMEOUT = _parameter(
     "Oncegate-Timeout-Ms",
     "header",
@@ -86,6 +94,12 @@ _PATH = {
     "topic": ("created by its first write", "departures", TOPIC.pattern),
     "partition": ("from 0 on", "0", "[0-9]{1,9}"),
     "claim": ("from the answer of ids:claim", examples.CLAIM, f"[0-7][{ALPHABET}]{{25}}"),
+    "producer": (
+        "a lane of a source, in the namespace; any text, slashes too, percent-encoded",
+        "events-3",
+        ".+",
+    ),
+    "driver": ("who owns the retries: a job, not a run of it; any text, percent-encoded", "load-events", ".+"),
     "code": ("an error's code in lower case with dashes: the end of a problem's `type`", "null-id", "[a-z-]+"),
 }
 

@@ -9,10 +9,11 @@ from fastapi.openapi.utils import get_openapi
 
 import oncegate
 from oncegate.engine.limits import Limits
-from oncegate.transports.http import docs, messages, words
+from oncegate.transports.http import docs, messages, messages_producers, words
 
 TAGS = [
     {"name": "claims", "description": "Free ids: ask, write to your own sink, complete"},
+    {"name": "producers", "description": "Lanes of a source, by sequence; their driver acks what is over"},
     {"name": "batches", "description": "Named batches: staged by tasks, committed by their driver"},
     {"name": "topics", "description": "Rows written at once, and rows read back by offset"},
     {"name": "namespaces", "description": "Deduplication domains, each with its own key and ledger"},
@@ -44,8 +45,9 @@ def schemas() -> dict[str, Any]:
     """The schema of every message, with its words."""
     kinds = [
         kind
-        for _, kind in inspect.getmembers(messages, inspect.isclass)
-        if issubclass(kind, msgspec.Struct) and kind.__module__ == messages.__name__ and kind is not messages.Read
+        for module in (messages, messages_producers)
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__ and kind is not messages.Read
     ]
     _, components = msgspec.json.schema_components([*kinds, Limits], ref_template="#/components/schemas/{name}")
     return words.told(components)

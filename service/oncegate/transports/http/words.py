@@ -6,6 +6,7 @@ A client must be able to be written from the document alone (`examples/go` was):
 from typing import Any
 
 from oncegate.core.verdicts import VERDICTS
+from oncegate.transports.http import words_producers
 from oncegate.transports.http.examples import MARK
 
 DESCRIPTION = f"""\
@@ -41,7 +42,8 @@ success below a namespace carries a mark, `Oncegate-Ledger: {MARK}`: a place in 
 sends the newest one back with its next requests to the same namespace. A gateway that does not find it there has lost
 what it acknowledged, or is another one: it refuses that request, LEDGER_BEHIND, and would else grant written ids
 again.
-"""
+
+{words_producers.TEXT}"""
 
 VERDICT = "What to do with one id:\n" + "\n".join(
     f"* {', '.join([row.verdict.name, *(str(flag.name).lower() for flag in row.flags)])}: {row.meaning}"
@@ -193,6 +195,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "name_bytes": "of app, version, write_id, owner or run",
         "fetch_rows": "of one answer of records",
     },
+    **words_producers.MEMBERS,
 }
 
 

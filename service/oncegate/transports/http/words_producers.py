@@ -1,0 +1,92 @@
+"""What the OpenAPI document says of producers and drivers; see `words`, which puts it beside the rest."""
+
+TEXT = """\
+## Producers
+
+A source that numbers its records (a Kafka partition and its offsets) needs no id per record: it is a *producer*, and
+what it claims are *sequences*, strictly increasing. Which were written is kept as intervals.
+
+1. `producers/{producer}:register` with the attempt's token and the name of the driver: who owns the retries. The answer
+   is an epoch, greater than any before; whatever an older one still asks is FENCED. While another attempt's lease lives
+   the answer is PRODUCER_BUSY: wait, at most `lease_left_ms`. It also tells where the producer stands: what to drop
+   (`done`, and all up to `watermark`) and after which sequence to go on (`resume_after`).
+2. `:claim` sequences in the order of the source, with the next `call`. `prev_sequence` says that the source holds
+   nothing between it and the first of these; GAP when it was never claimed itself. OUT_OF_ORDER for a sequence that was
+   never claimed and lies below one that was: two writers share the lane, or its order is not the source's.
+3. Write what is GRANTED, `:complete` the call; `:renew` meanwhile, `:release` when nothing was written. `:close` ends
+   the lease, so that the next attempt need not wait for it.
+4. BUSY, FENCED, GAP and OUT_OF_ORDER are never success: who is told so has not written, and must not say that it has.
+5. The driver, and nobody else, acks (`drivers/{driver}:ack`) what nobody will retry any more, under its own token and
+   epoch. What is acked is STALE for ever, and no longer kept one by one.
+
+`driver` and `batch` beside ids (of ids:claim, ids:take, records:produce) make them belong to a batch of that driver:
+they are forgotten when it is acked, not by a horizon, and a request of an acked batch is told STALE for each of its
+ids.
+"""
+
+_DRIVER = "who owns the retries of its producers"
+_EPOCH = "as registering answered"
+_NUMBERS = {
+    "producer_id": "the producer's number, for ever",
+    "epoch": "greater than any before; of the newest registration",
+    "watermark": "everything up to it is STALE for ever; null: nothing was acked yet",
+    "claimed_to": "the highest sequence that was ever claimed; null: none was",
+    "resume_after": "everything claimed up to it is done: a source that is read anew goes on behind it; null: none is",
+    "done": "what is done above the watermark: first and last of each interval, both included",
+    "truncated": "there are more intervals, older than those in `done`",
+}
+
+MEMBERS: dict[str, dict[str, str]] = {
+    "DriverReply": {
+        "driver": "as in the path",
+        "epoch": "greater than any before; an older one's acks are FENCED from now on",
+        "batch": "the last that was acked under this name; null: none was",
+    },
+    "UptoMessage": {"producer": "of this driver", "sequence": "the last that nobody retries any more"},
+    "AckRequest": {
+        "upto": "one a producer; all of them or none take effect. Cut to the highest claimed sequence",
+        "batch": "ids claimed under this batch of the driver, or an earlier one, are forgotten too",
+    },
+    "AckReply": {
+        "driver": "as in the path",
+        "watermarks": "of the producers that were named",
+        "batch": "the last that is acked; null: none is",
+    },
+    "WatermarkMessage": {"producer": "as asked", "watermark": _NUMBERS["watermark"]},
+    "ProducerRequest": {
+        "driver": f"{_DRIVER}; the same for ever",
+        "lease_ms": "between lease_ms_min and lease_ms_max of /v1/limits; without it, lease_ms of /v1/limits",
+    },
+    "ProducerReply": {"producer": "as in the path", "lease_ms": "from the gateway's answer on", **_NUMBERS},
+    "SequencesRequest": {
+        "call": "n-th request of this attempt, from 0; a repeat keeps its number, other sequences take the next",
+        "sequences": "strictly increasing; or else `first` and `last`",
+        "first": "with `last`: every sequence from here",
+        "last": "to here, both included",
+        "prev_sequence": "the source holds nothing between it and the first of these; it must have been claimed",
+        "lease_ms": "of the producer from now on, as in registering",
+    },
+    "SequencesReply": {
+        "call": "as asked; names what was granted for complete, release and renew",
+        "lease_ms": "of the producer, from the gateway's answer on",
+        "verdicts": "one a sequence, in order. GRANTED: write it. DUPLICATE, STALE: it was written, drop it",
+    },
+    "SettleSequencesRequest": {"call": "of the claim"},
+    "SettleSequencesReply": {
+        "producer": "as in the path",
+        "call": "as asked",
+        "state": "of the claim, whatever was asked",
+        "settled": "sequences that the call was granted: they are as `state` says",
+        "lease_ms": "from now, after renew; else 0",
+    },
+    "CloseReply": {"producer": "as in the path", "epoch": "whose lease is over"},
+    "ProducerExplained": {
+        "producer": "as in the path",
+        "driver": _DRIVER,
+        "token": "the attempt that holds it, or held it last",
+        "lease_left_ms": "0: whoever registers next has it",
+        "lease_ms": "what it registered with, or claimed with last",
+        "open": "what was claimed and is not done, in the form of `done`",
+        **{name: words for name, words in _NUMBERS.items() if name != "truncated"},
+    },
+}
