@@ -1,117 +1,128 @@
-"""First figures of the gateway: `make bench`.
+"""`make bench`: every claim about speed beside what a user would pick instead, in one run.
 
-Claims per second through HTTP, durable, packed and JSON, 1 to 100,000 ids a request, 10 % duplicates; staged rows
-per second. Each figure is the sum over client processes that share the machine with the gateway. Then the growth of
-an index to 50 million ids, in a process of its own (`bench.growth`). Writes out/bench/result.json and
-out/bench/result.png.
+Starts gateways and a Redis of its own on 127.0.0.1, each on one core, the load on another. The long form takes twenty
+minutes, `--short` (or `--quick`) two. Writes out/bench/result.json, .md and .png.
 """
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
 
-from bench.growth import IDS as GROWTH_IDS
-from bench.server import gateway
+from bench import ceilings, claims, kept, report
+from bench.claims import Setting
+from bench.figures import Figure, judged, read
+from bench.plan import LONG, SHORT, Plan
+from bench.reaches import REACHES
+from bench.server import redis
+from bench.worker import worker
 
-SIZES = (1, 100, 1_000, 10_000, 100_000)
-STAGE_ROWS = 10_000
-# What `--quick` asks for.
-QUICK_SECONDS, QUICK_GROWTH_IDS = 1.0, 5_000_000
+OUT = Path("out/bench")
+Section = Callable[[Setting], list[Figure]]
 
 
-def measure(port: int, kind: str, ids: int, clients: int, seconds: float) -> dict[str, object]:
-    """One figure: `clients` processes at once."""
-    command = [sys.executable, "-m", "bench.load", str(port), kind, str(ids), str(seconds)]
-    pipe = subprocess.PIPE
-    loads = [subprocess.Popen([*command, str(seed)], stdin=pipe, stdout=pipe, text=True) for seed in range(clients)]
-    for load in loads:
-        assert load.stdout is not None
-        load.stdout.readline()
-    answers = [json.loads(answer) for answer in _go(loads)]
-    rate = sum(answer["ids"] for answer in answers) / max(answer["seconds"] for answer in answers)
-    unit = "rows/s" if kind == "stage" else "ids/s"
+def sections(plan: Plan) -> dict[str, Section]:
+    """What is measured, in order, by the name that `--only` takes."""
     return {
-        "name": f"{kind} {ids:,} ids, {clients} clients" if kind != "stage" else f"staged rows, {ids:,} a chunk",
-        "kind": kind,
-        "ids": ids,
-        "value": round(rate),
-        "unit": unit,
-        "p50_ms": round(max(answer["p50_ms"] for answer in answers), 3),
-        "p99_ms": round(max(answer["p99_ms"] for answer in answers), 3),
+        "ceilings": lambda setting: ceilings.figures(setting.folder),
+        "claims": _claims,
+        "singles": lambda setting: [one for clients in plan.single_clients for one in claims.singles(setting, clients)],
+        "kept": kept.figures,
+        "filters": partial(_part, "bench.filters"),
+        "growth": _growth,
+        "start": partial(_part, "bench.start"),
+        "spark": partial(_part, "bench.spark"),
     }
 
 
-def _go(loads: "list[subprocess.Popen[str]]") -> list[str]:
-    """Let all clients begin at once; what each printed."""
-    for load in loads:
-        assert load.stdin is not None
-        load.stdin.write("go\n")
-        load.stdin.flush()
-    return [load.communicate()[0] for load in loads]
+def _claims(setting: Setting) -> list[Figure]:
+    """The packed door, the two others, and latencies at half of the packed door's peak."""
+    plan = setting.plan
+    found = [one for point in plan.points for one in claims.batches(setting, "packed", *point)]
+    peak = f"claim, packed, {claims.PEAK_IDS:,} ids, {claims.PEAK_CLIENTS} clients"
+    found += claims.open_loop(setting, next(one.value for one in found if one.name == peak))
+    return found + [
+        one for door in ("arrow", "json") for point in plan.text_points for one in claims.batches(setting, door, *point)
+    ]
 
 
-def growth(ids: int) -> list[dict[str, object]]:
-    """The figures of `bench.growth`; its progress bar is shown."""
-    subprocess.run([sys.executable, "-m", "bench.growth", "--ids", str(ids)], check=True, stdout=subprocess.DEVNULL)
-    found: list[dict[str, object]] = json.loads(Path("out/bench/growth.json").read_text())
-    return found
+def _part(module: str, setting: Setting) -> list[Figure]:
+    """The figures of a part that runs in a process of its own: `figures(quick)` of the module."""
+    setting.tell(module)
+    code = f"import json, sys; from {module} import figures; print(json.dumps(figures({setting.plan.short})))"
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{module} ended with status {done.returncode}")
+    return [read(one) for one in json.loads(done.stdout.splitlines()[-1])]
 
 
-def draw(figures: list[dict[str, object]], path: Path) -> None:
-    """Ids per second over ids per request, a line for each door."""
-    import matplotlib
+def _growth(setting: Setting) -> list[Figure]:
+    setting.tell("growth")
+    command = [sys.executable, "-m", "bench.growth", "--ids", str(setting.plan.growth_ids)]
+    quiet = subprocess.DEVNULL
+    subprocess.run(command, check=True, stdout=quiet, stderr=quiet)
+    return [read(one) for one in json.loads((OUT / "growth.json").read_text())]
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4))
-    for kind in ("packed", "json"):
-        points = [(row["ids"], row["value"]) for row in figures if row.get("kind") == kind]
-        axes.loglog(*zip(*points, strict=True), marker="o", label=f"claim, {kind}")
-    axes.set(xlabel="ids per request", ylabel="ids per second, durable", title="Oncegate: claims through HTTP")
-    axes.grid(alpha=0.3)
-    axes.legend()
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+def run(plan: Plan, only: list[str], console: Console) -> list[Figure]:
+    """Every section, judged; one that fails is told and the others go on."""
+    chosen = {name: work for name, work in sections(plan).items() if not only or name in only}
+    found: list[Figure] = []
+    with (
+        tempfile.TemporaryDirectory(prefix="oncegate-bench-") as folder,
+        worker() as load,
+        ExitStack() as stack,
+        Progress(console=console, transient=True) as bar,
+    ):
+        path, task = Path(folder), bar.add_task("bench", total=len(chosen))
+        (path / "redis").mkdir()
+        with redis(path / "redis") as peer:
+            tell = partial(_tell, bar, task)
+            setting = Setting(plan, load, peer, claims.load_scripts(peer.port), path, tell, stack)
+            if {"claims", "singles"} & chosen.keys():
+                _fill_redis(setting)
+            for name, work in chosen.items():
+                try:
+                    found += work(setting)
+                except (RuntimeError, OSError) as error:
+                    console.print(f"[red]{name} could not be measured:[/red] {error}", highlight=False)
+                bar.advance(task)
+    return [judged(figure, REACHES) for figure in found]
+
+
+def _fill_redis(setting: Setting) -> None:
+    """What the gateways hold before anything is measured, Redis holds too."""
+    setting.tell("Redis, prefilled")
+    setting.load.run(setting.redis, "prefill_redis", live=setting.plan.live)
+    setting.load.run(setting.redis, "prefill_redis", live=setting.plan.live // claims.TEXT_PART, text=True)
+
+
+def _tell(bar: Progress, task: object, what: str) -> None:
+    bar.update(task, description=what)  # type: ignore[arg-type]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="bench")
-    parser.add_argument("--seconds", type=float, default=3.0, help="per figure and client")
-    parser.add_argument("--clients", type=int, default=2)
-    parser.add_argument("--growth-ids", type=int, default=GROWTH_IDS, help="0: no growth")
-    parser.add_argument("--quick", action="store_true", help="a second a figure, growth to five million ids")
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--short", "--quick", action="store_true", help="two minutes: fewer points, shorter runs")
+    parser.add_argument("--only", nargs="+", default=[], choices=list(sections(LONG)), help="these sections alone")
     options = parser.parse_args()
-    if options.quick:
-        options.seconds, options.growth_ids = QUICK_SECONDS, QUICK_GROWTH_IDS
-    out = Path("out/bench")
-    out.mkdir(parents=True, exist_ok=True)
-    plan = [(kind, ids) for kind in ("packed", "json") for ids in SIZES] + [("stage", STAGE_ROWS)]
-    figures = []
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("bench", total=len(plan))
-        for kind, ids in plan:
-            bar.update(task, description=f"{kind} {ids:,}")
-            with tempfile.TemporaryDirectory(prefix="oncegate-bench-") as folder, gateway(Path(folder)) as port:
-                figures.append(measure(port, kind, ids, options.clients, options.seconds))
-            bar.advance(task)
-    if options.growth_ids:
-        figures += growth(options.growth_ids)
-    (out / "result.json").write_text(json.dumps(figures, indent=1) + "\n")
-    draw(figures, out / "result.png")
-    table = Table("what", "value", "unit", "p50 ms", "p99 ms")
-    for row in figures:
-        times = (str(row.get("p50_ms", "")), str(row.get("p99_ms", "")))
-        table.add_row(str(row["name"]), f"{row['value']:,}", str(row["unit"]), *times)
-    Console().print(table)
-    print(f"bench: {len(figures)} figures in {out / 'result.json'}")
-    return 0
+    began_s, console = time.monotonic(), Console(stderr=True)
+    figures = run(SHORT if options.short else LONG, options.only, console)
+    command = shlex.join(["make", "bench", *([f"ARGS={' '.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
+    report.write(figures, OUT, command, time.monotonic() - began_s)
+    report.show(figures, Console(width=None if sys.stdout.isatty() else 170))
+    print(report.last_line(figures, OUT))
+    return 0 if figures else 1
 
 
 if __name__ == "__main__":

@@ -1,107 +1,82 @@
-"""One client process: sends prepared bodies over one keep-alive connection and counts.
+"""The load process: reads jobs, one JSON object a line, prepares each, says "ready", waits for "go", measures.
 
-python -m bench.load PORT KIND IDS SECONDS SEED     prints: ids answered, seconds, p50 ms, p99 ms
+A job: kind, port, ids (a request), clients, seconds, stream (its new ids), live (how many ids are known), and for some
+kinds `rate` (requests a second, open loop) or `text` (Redis keys are the 36 characters instead of the 16 bytes).
 """
 
-import http.client
+import asyncio
 import json
 import sys
-import time
-import uuid
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import uvloop
 
-# Bodies are made before the clock starts; this bounds the memory of one client.
-BODIES_BYTES = 400 << 20
-REQUESTS_MAX = 20_000
-PACKED = "application/vnd.oncegate.packed"
-ARROW = "application/vnd.apache.arrow.stream"
+from bench import prefill, redis_py
+from bench.kinds import KINDS, Prepared
+from bench.wire import Run, drive
 
-
-def arrow_rows(rows: int, rng: np.random.Generator) -> bytes:
-    """Rows of a 36-byte key and a 100-byte payload, as one IPC stream."""
-    key = pa.array([str(uuid.UUID(bytes=rng.bytes(16))) for _ in range(rows)])
-    payload = pa.array([rng.bytes(50).hex() for _ in range(rows)])
-    batch = pa.record_batch([key, payload], names=["key", "payload"])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+# Answers in the first part of a run do not count: buffers and caches are filling.
+WARM_FRACTION = 0.15
 
 
-class Claims:
-    """Bodies with nine new ids in ten; the tenth was in the body before."""
-
-    def __init__(self, kind: str, ids: int, seed: int) -> None:
-        self.kind, self.ids = kind, ids
-        self.rng = np.random.default_rng(seed)
-        self.last = self.rng.bytes(16 * ids)
-        self.path = "/v1/namespaces/default/ids:claim"
-
-    def request(self) -> tuple[str, bytes, dict[str, str]]:
-        fresh = bytearray(self.rng.bytes(16 * self.ids))
-        old = 16 * (self.ids // 10)
-        fresh[:old] = self.last[-old:] if old else b""
-        self.last = bytes(fresh)
-        token = self.rng.bytes(16).hex()
-        if self.kind == "packed":
-            headers = {"Content-Type": PACKED, "Oncegate-Token": token, "Oncegate-Call": "0"}
-            return self.path, self.last, headers
-        ids = [self.last[at : at + 16].hex() for at in range(0, len(self.last), 16)]
-        body = json.dumps({"token": token, "call": 0, "ids": ids}).encode()
-        return self.path, body, {"Content-Type": "application/json"}
+def measure(job: dict[str, Any], go: Callable[[], None]) -> dict[str, float]:
+    """One run: ids a second, latencies in ms, how many sampled ids were answered wrongly."""
+    prepared = KINDS[job["kind"]](job)
+    run = Run(prepared.requests, prepared.answer_bytes, job.get("rate"), job["seconds"])
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(drive(run, job["port"], job["clients"], go))
+    return {**counted(run, job["ids"]), "wrong": wrong(run, prepared, job["ids"])}
 
 
-class Stages:
-    """One chunk of rows after another, each under a token of its own."""
-
-    def __init__(self, rows: int, seed: int) -> None:
-        import base64
-        import hashlib
-
-        self.ids, self.rng = rows, np.random.default_rng(seed)
-        self.body = arrow_rows(rows, self.rng)
-        digest = base64.b64encode(hashlib.sha256(self.body).digest()).decode()
-        self.headers = {"Content-Type": ARROW, "Content-Digest": f"sha-256=:{digest}:"}
-        self.path = (
-            f"/v1/namespaces/default/batches:stage?app=bench&version={seed}&topic=t&write_id=&owner=bench&chunk=0"
-        )
-
-    def request(self) -> tuple[str, bytes, dict[str, str]]:
-        return self.path, self.body, {**self.headers, "Oncegate-Token": self.rng.bytes(16).hex()}
+def counted(run: Run, ids: int) -> dict[str, float]:
+    """Rate and latencies of the answers after the warm-up; of all, where there are few."""
+    ends, latencies = np.array(run.ends_s), np.array(run.latencies_s)
+    order = np.argsort(ends)
+    ends, latencies = ends[order], latencies[order]
+    warm_s = run.begin_s + WARM_FRACTION * (ends[-1] - run.begin_s)
+    skipped = int(np.searchsorted(ends, warm_s))
+    start_s = ends[skipped - 1] if skipped else run.begin_s
+    p50, p99 = np.percentile(latencies[skipped:], [50, 99]) * 1_000
+    rate = ids * (len(ends) - skipped) / (ends[-1] - start_s)
+    return {"rate": rate, "p50_ms": p50, "p99_ms": p99, "answers": len(ends), "seconds": ends[-1] - run.begin_s}
 
 
-def run(port: int, requests: list[tuple[str, bytes, dict[str, str]]], ids: int, seconds: float) -> dict[str, float]:
-    """Send the prepared requests one after another, for `seconds` at most."""
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    taken: list[float] = []
-    begin = time.perf_counter()
-    for path, body, headers in requests:
-        start = time.perf_counter()
-        connection.request("POST", path, body, headers)
-        response = connection.getresponse()
-        answer = response.read()
-        taken.append(time.perf_counter() - start)
-        if response.status != 200:
-            raise RuntimeError(f"{response.status} {answer[:300]!r}")
-        if time.perf_counter() - begin > seconds:
-            break
-    p50, p99 = np.percentile(taken, [50, 99]) * 1000
-    return {"ids": ids * len(taken), "seconds": time.perf_counter() - begin, "p50_ms": p50, "p99_ms": p99}
+def wrong(run: Run, prepared: Prepared, ids: int) -> int:
+    """How many ids of the sampled answers are not told what they are: known ones known, all others new."""
+    if prepared.new is None:
+        return 0
+    found = 0
+    for number, answer in run.samples:
+        said, known = prepared.new(answer), prepared.known(number * ids, ids)
+        if len(said) != ids:
+            raise RuntimeError(f"{len(said)} verdicts for {ids} ids: {answer[:200]!r}")
+        found += int((said == known).sum())
+    return found
+
+
+def _go() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]] = {
+    "prefill": prefill.gateway,
+    "prefill_redis": prefill.redis,
+    "redis_py": redis_py.pipelined,
+    "redis_async": redis_py.asynchronous,
+}
 
 
 def main() -> None:
-    port, kind, ids, seconds, seed = sys.argv[1:]
-    job = Stages(int(ids), int(seed)) if kind == "stage" else Claims(kind, int(ids), int(seed))
-    requests = [job.request()]
-    count = min(REQUESTS_MAX, BODIES_BYTES // (len(requests[0][1]) + 1_000))
-    requests += [job.request() for _ in range(count - 1)]
-    # The first of its kind may load what the gateway needs for it.
-    run(int(port), requests[:1], job.ids, float(seconds))
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print(json.dumps(run(int(port), requests[1:], job.ids, float(seconds))))
+    for line in sys.stdin:
+        job = json.loads(line)
+        try:
+            found = WORK.get(job["kind"], measure)(job, _go)
+        except Exception as error:
+            found = {"error": f"{type(error).__name__}: {error}"}  # type: ignore[dict-item]
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

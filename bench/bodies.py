@@ -1,0 +1,82 @@
+"""Ids and request bodies for the load, made by columns before the clock starts.
+
+Ids are numbered in streams and computed from their number, so that any process can make again what another one wrote.
+Every tenth id of a run is one of stream 0, which the servers hold before anything is measured.
+"""
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+U8, U64 = NDArray[np.uint8], NDArray[np.uint64]
+
+LIVE_STREAM = 0
+# Every so many-th id is known already: 10 % duplicates.
+KNOWN_EVERY = 10
+UUID_CHARS = 36
+# Where the digits of a UUID stand in its text.
+_DIGITS = [place for place in range(UUID_CHARS) if place not in (8, 13, 18, 23)]
+_HEX = np.frombuffer(bytes(range(256)).hex().encode(), np.uint8).reshape(256, 2)
+
+
+def numbered(stream: int, first: int, count: int) -> U64:
+    """The ids number `first` and on of a stream, uint64 (count, 2); splitmix64 (Steele, Lea, Flood 2014) of both."""
+    numbers = np.arange(first, first + count, dtype=np.uint64)
+    return of_numbers(stream, numbers)
+
+
+def of_numbers(stream: int, numbers: U64) -> U64:
+    """The ids of these numbers of a stream."""
+    ids = np.empty((len(numbers), 2), np.uint64)
+    with np.errstate(over="ignore"):
+        ids[:, 0] = _mixed(numbers + np.uint64((stream << 40) + 1))
+        ids[:, 1] = _mixed(ids[:, 0] ^ np.uint64(0x9E3779B97F4A7C15))
+    return ids
+
+
+def _mixed(words: U64) -> U64:
+    words = words * np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def mixed(stream: int, count: int, live: int) -> U64:
+    """`count` ids for a run: every tenth a live one at random, all others new."""
+    ids = numbered(stream, 0, count)
+    known = np.random.default_rng(stream).integers(0, live, -(-count // KNOWN_EVERY), dtype=np.uint64)
+    ids[::KNOWN_EVERY] = of_numbers(LIVE_STREAM, known)
+    return ids
+
+
+def is_known(first: int, count: int) -> NDArray[np.bool_]:
+    """Which of the ids number `first` and on of a run are live ones."""
+    return (np.arange(first, first + count) % KNOWN_EVERY) == 0
+
+
+def text_of(ids: U64) -> U8:
+    """Each id as a UUID's text, uint8 (n, 36)."""
+    digits = _HEX[np.ascontiguousarray(ids).view(np.uint8).reshape(len(ids), 16)].reshape(len(ids), 32)
+    text = np.full((len(ids), UUID_CHARS), ord("-"), np.uint8)
+    text[:, _DIGITS] = digits
+    return text
+
+
+def arrow_stream(text: U8) -> bytes:
+    """One column of strings, as an IPC stream of one batch."""
+    count = len(text)
+    offsets = pa.py_buffer(np.arange(0, (count + 1) * UUID_CHARS, UUID_CHARS, dtype=np.int32))
+    column = pa.StringArray.from_buffers(count, offsets, pa.py_buffer(np.ascontiguousarray(text)))
+    batch = pa.record_batch([column], names=["id"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def json_body(token: str, text: U8) -> bytes:
+    """A claim as JSON, without spaces, as compact encoders write it."""
+    quoted = np.empty((len(text), UUID_CHARS + 3), np.uint8)
+    quoted[:, 0] = quoted[:, -2] = ord('"')
+    quoted[:, 1:-2], quoted[:, -1] = text, ord(",")
+    return b'{"token":"%s","call":0,"ids":[%s]}' % (token.encode(), quoted.tobytes()[:-1])

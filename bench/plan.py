@@ -1,0 +1,55 @@
+"""How much the long and the short form measure."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`points`: (ids a request, clients) of the packed door; `live`: ids known before anything is measured.
+
+    Each figure is the median of `rounds` runs of `seconds`, interleaved with its peers' runs.
+    """
+
+    short: bool
+    live: int
+    rounds: int
+    seconds: float
+    points: tuple[tuple[int, int], ...]
+    text_points: tuple[tuple[int, int], ...]
+    single_clients: tuple[int, ...]
+    open_seconds: float
+    growth_ids: int
+    kept_ids: int
+    staged_rows: int
+    dedup_rows: int
+
+
+LONG = Plan(
+    short=False,
+    live=10_000_000,
+    rounds=3,
+    seconds=1.5,
+    points=((1, 64), (100, 64), (1_000, 16), (10_000, 1), (10_000, 16), (10_000, 64), (10_000, 256), (100_000, 8)),
+    text_points=((1_000, 16), (10_000, 16), (100_000, 8)),
+    single_clients=(64, 256),
+    open_seconds=10.0,
+    growth_ids=50_000_000,
+    kept_ids=1_000_000,
+    staged_rows=2_000_000,
+    dedup_rows=10_000_000,
+)
+
+SHORT = Plan(
+    short=True,
+    live=1_000_000,
+    rounds=2,
+    seconds=0.5,
+    points=((1_000, 16), (10_000, 16), (100_000, 8)),
+    text_points=((10_000, 16),),
+    single_clients=(64,),
+    open_seconds=2.0,
+    growth_ids=5_000_000,
+    kept_ids=200_000,
+    staged_rows=300_000,
+    dedup_rows=500_000,
+)
