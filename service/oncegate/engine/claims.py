@@ -12,7 +12,9 @@ from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import ClaimAnswer, ClaimAsk, SettleAnswer, TakeAsk
+from oncegate.engine.scopes import is_over, scoped, stale
 from oncegate.index.answers import Asked, Explained
+from oncegate.index.grants import NO_CLAIM
 
 STATE_AFTER = {
     Effect.EXTEND: ClaimState.OPEN,
@@ -29,13 +31,15 @@ class Claims:
         self._index = journal.index.claims
 
     async def claim(self, ask: ClaimAsk, deadline: Deadline) -> ClaimAnswer:
-        """Which of these ids may be written: a verdict each, in order.
+        """Which of these ids may be written: a verdict each, in order. All STALE where the batch was acked.
 
         Raises TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat the same token and call.
         """
         lease_ms = self._check(ask)
         deadline.check()
+        if ask.scope is not None and await is_over(self._journal, ask.scope):
+            return ClaimAnswer(None, lease_ms, *stale(self._journal, len(ask.ids)))
         now_ms = self._journal.clock.monotonic_ms()
         digest = hashlib.blake2b(ask.ids.tobytes(), digest_size=16).digest()
         asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms)
@@ -68,7 +72,7 @@ class Claims:
         claim, wall_ms = journal.random(16), journal.wall_ms()
         fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
         entry = Claimed(claim, ask.token, ask.call, digest, lease_ms, wall_ms, fresh, taken)
-        return claim, journal.record([entry])
+        return claim, journal.record([entry, *scoped(ask.scope, claim)])
 
     async def take(self, ask: TakeAsk, deadline: Deadline) -> ClaimAnswer:
         """Which of these ids are this owner's: GRANTED when it has taken them, now or before; repeating is harmless.
@@ -78,6 +82,8 @@ class Claims:
         deadline.check()
         journal = self._journal
         self._check_count(ask.ids)
+        if ask.scope is not None and await is_over(journal, ask.scope):
+            return ClaimAnswer(None, 0, *stale(journal, len(ask.ids)))
         now_ms = journal.clock.monotonic_ms()
         asked = self._index.ask_take(ask.owner, ask.ids, now_ms)
         rests_on = asked.rests_on
@@ -85,7 +91,7 @@ class Claims:
             journal.committer.check()
             self._index.make_room(len(asked.fresh) + len(asked.taken), now_ms)
             entry = Taken(ask.owner, journal.wall_ms(), asked.fresh.tobytes(), asked.taken.tobytes())
-            rests_on = journal.record([entry])
+            rests_on = journal.record([entry, *scoped(ask.scope, NO_CLAIM)])
         await journal.committer.durable(rests_on)
         count_verdicts(journal.counts, asked)
         return ClaimAnswer(None, 0, asked.verdicts, asked.numbers)

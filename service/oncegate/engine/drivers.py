@@ -66,9 +66,11 @@ class Drivers:
         deadline.check()
         driver = self._own(ask)
         named = [(self._of(driver, name), sequence) for name, sequence in ask.upto]
-        self._check_done(named)
-        moves = dict(self._moves(named))
         batches = 0 if ask.batch is None else ask.batch + 1
+        self._check_done(named)
+        if held := journal.index.claims.scopes.open_ids(driver.name, batches):
+            raise refusals.batch_not_done(ask, held)
+        moves = dict(self._moves(named))
         if moves or batches > driver.batches:
             journal.committer.check()
             journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms())])

@@ -107,3 +107,12 @@ def not_done(undone: list[dict[str, object]]) -> NotDone:
         "nothing was acked",
         not_done=undone,
     )
+
+
+def batch_not_done(ask: AckAsk, ids: int) -> NotDone:
+    """An ack of a batch whose claims still hold ids."""
+    return NotDone(
+        f"open claims of driver {ask.driver}'s batches up to {ask.batch} hold {ids} ids: they would be answered STALE "
+        "for ever, and may not be written. Ack once every task has completed or released its claims; nothing was acked",
+        open_ids=ids,
+    )

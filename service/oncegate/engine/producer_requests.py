@@ -95,8 +95,11 @@ class AckAnswer:
 
 @dataclass(frozen=True, eq=False)
 class ProducerView:
-    """What is known of a producer, for a person. `done` and `open`, uint64 (k, 2): inclusive intervals above the
-    watermark, a thousand each at most; `open` was claimed, or released, and is not done. `lease_left_ms` 0: anybody may have the next epoch."""
+    """What is known of a producer, for a person.
+
+    done, open: uint64 (k, 2), inclusive intervals above the watermark, a thousand each at most; `open` was claimed, or
+    released, and is not done. lease_left_ms 0: anybody may have the next epoch.
+    """
 
     producer: str
     producer_id: int

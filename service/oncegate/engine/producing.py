@@ -10,6 +10,7 @@ from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import ProduceAnswer, ProduceAsk
+from oncegate.engine.scopes import is_over, scoped, stale
 from oncegate.engine.sharing import Share, partition_of, shares, shares_aside
 from oncegate.engine.topics import Topics
 from oncegate.index.answers import Asked
@@ -37,6 +38,8 @@ class Producing:
         if ask.ids is None:
             return await self._plain(ask, deadline)
         deadline.check()
+        if ask.scope is not None and await is_over(self._journal, ask.scope):
+            return ProduceAnswer(0, (), *stale(self._journal, len(ask.ids)))
         entries, digest = self._topics.creation(ask.topic, ask.rows.schema), _digest(ask)
         now_ms = self._journal.clock.monotonic_ms()
         asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce")
@@ -96,6 +99,7 @@ class Producing:
             outputs.append(WriteRange(range_id, f"topic:{ask.topic}:{span.partition}", span.rows, share.data))
             outputs.append(PublishRanges(ask.topic, span.partition, first_offset, (range_id,)))
             spans.append(span)
+        entries += scoped(ask.scope if asked is not None else None, claim)
         return journal.record(entries, outputs), tuple(spans)
 
 

@@ -15,14 +15,23 @@ Schema = Any  # pyarrow ships no types
 Batch = Any
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """`scope = retry`: the ids count within this batch of this driver, and are forgotten when it is acked."""
+
+    driver: str
+    batch: int
+
+
 @dataclass(frozen=True, eq=False)
 class ClaimAsk:
-    """`ids`: fingerprints, (n, 2) uint64. `lease_ms` None: the default."""
+    """`ids`: fingerprints, (n, 2) uint64. `lease_ms` None: the default. `scope` None: ids count for ever."""
 
     token: bytes
     call: int
     ids: NDArray[np.uint64]
     lease_ms: int | None = None
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +71,7 @@ class TakeAsk:
 
     owner: bytes
     ids: NDArray[np.uint64]
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +85,7 @@ class ProduceAsk:
     rows: Rows
     ids: NDArray[np.uint64] | None = None
     keys: NDArray[np.uint64] | None = None
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,6 +209,7 @@ __all__ = [
     "ProduceAnswer",
     "ProduceAsk",
     "Rows",
+    "Scope",
     "SettleAnswer",
     "Span",
     "StageAnswer",

@@ -11,6 +11,7 @@ from oncegate.index.producer_saving import SavedProducers
 from oncegate.index.producer_saving import load as load_producers
 from oncegate.index.producer_saving import save as save_producers
 from oncegate.index.producers import ProducerIndex
+from oncegate.index.scopes import SavedScopes
 from oncegate.index.topics import SavedTopics, TopicIndex
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
@@ -18,7 +19,7 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SavedSettings = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "settings", "end"
-_PRODUCERS = "producers"
+_PRODUCERS, _SCOPES = "producers", "scopes"
 
 
 def save(
@@ -35,6 +36,7 @@ def save(
     yield from _pieces(_BATCHES, msgspec.msgpack.encode(batches.save()))
     yield from _pieces(_TOPICS, msgspec.msgpack.encode(topics.save()))
     yield from _pieces(_PRODUCERS, msgspec.msgpack.encode(save_producers(producers)))
+    yield from _pieces(_SCOPES, msgspec.msgpack.encode(claims.scopes.save()))
     yield from _pieces(_SETTINGS, msgspec.msgpack.encode((settings, buckets)))
     yield Saved(_END, 0, b"")
 
@@ -43,6 +45,9 @@ def _pieces(what: str, data: bytes) -> Iterator[Saved]:
     parts = max(1, -(-len(data) // PIECE_BYTES))
     for number in range(parts):
         yield Saved(what, parts - 1 - number, data[number * PIECE_BYTES : (number + 1) * PIECE_BYTES])
+
+
+_NONE = msgspec.msgpack.encode([])
 
 
 class Loading:
@@ -75,9 +80,11 @@ class Loading:
             # What was saved before there were producers has none.
             if _PRODUCERS in self._whole:
                 load_producers(self._producers, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=SavedProducers))
+            scopes = msgspec.msgpack.decode(self._whole.get(_SCOPES, _NONE), type=SavedScopes)
             settings: SavedSettings = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SavedSettings)
         except (KeyError, msgspec.MsgspecError) as error:
             raise ValueError(f"the saved index cannot be read: {error}") from error
         self._claims.load(claims)
+        self._claims.scopes.load(scopes)
         self._whole = {}
         return settings

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.entries import Claimed, Completed, Entry, Produced, Released, Retired, Taken
+from oncegate.core.entries import Acked, Claimed, Completed, Entry, Produced, Released, Retired, Scoped, Taken
 from oncegate.core.errors import Overloaded
 from oncegate.index.arrays import I64, NO_ROW, U8, U32, U64
 from oncegate.index.grants import NO_CLAIM, Grant, grant_of
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.known import Known, KnownClaims
 from oncegate.index.rows import DONE, LIVE, OPEN, RELEASED, ROWS_PER_CLAIM, Rows
+from oncegate.index.scopes import Scopes
 from oncegate.index.settled import Settled
 from oncegate.index.table import Table
 
 # When rows have run out for good, this part of them is freed at once, so that not every claim has to.
 _ROWS_KEPT_FREE = 1 / 16
+_NEVER_MS = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Widths:
 class Undo:
     """How to take one entry back, and the rows that must stay what they are until then.
 
-    sealed: what takes its effect on archives back, and what settles it.
+    sealed: what takes its effect on archives back, and what settles it; scoped: what does on what batches hold.
     """
 
     counters: tuple[int, int, int]
@@ -47,6 +49,7 @@ class Undo:
     puts: list[tuple[int, U64, U32, int]] = field(default_factory=list)
     settled: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     retired: tuple[U32, U8, I64] | None = None
+    scoped: Callable[[], None] | None = None
     sealed: tuple[Callable[[], None], Callable[[], None]] | None = None
     pinned: tuple[int, ...] | U32 = ()
 
@@ -65,11 +68,14 @@ class ClaimFold:
         self._table = Table(self._rows, self._kernels, widths.tag_bits, widths.capacity, widths.segments)
         self._known = KnownClaims(self._rows)
         self._settled = Settled(self._rows)
+        self.scopes = Scopes(self._rows)
+        self._granted: tuple[int, ...] = ()
         self._topics: list[str] = []
         self.takeovers = 0
         self.open_claims = 0
         self.ids = 0
         self.sealed_away = 0
+        self.gone_row: int | None = None
         self.wall_ms = 0
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1) -> None:
@@ -101,6 +107,10 @@ class ClaimFold:
             return self._grant(position, grant_of(entry, self._topic(entry.topic)), now_ms)
         if isinstance(entry, Completed | Released):
             return self._settle(position, entry, DONE if isinstance(entry, Completed) else RELEASED, now_ms)
+        if isinstance(entry, Scoped):
+            return self._scope(entry)
+        if isinstance(entry, Acked):
+            return self._forget_acked(position, entry)
         return self._retire(position, entry) if isinstance(entry, Retired) else None
 
     def _topic(self, name: str) -> int:
@@ -125,7 +135,7 @@ class ClaimFold:
         rows = tuple(row for row, *_ in undo.puts)
         losers = self._losers(undo)
         self._rows.pin(losers)
-        undo.pinned = (*rows, *losers)
+        undo.pinned, self._granted = (*rows, *losers), rows
         if grant.known:
             known = Known(grant.token, grant.call, grant.digest, rows if old is None else old.rows + rows)
             undo.known = self._known.put(grant.claim, known)
@@ -138,8 +148,26 @@ class ClaimFold:
 
     def _retire(self, position: int, entry: Retired) -> Undo:
         """Everything done or taken before is absent from now on; its slots are dead until they are swept."""
-        rows, before_ms = self._rows, entry.before_wall_ms
-        listed = self._settled.take_before(before_ms)
+        self.wall_ms = max(self.wall_ms, entry.wall_ms)
+        return self._let_go(position, self._settled.take_before(entry.before_wall_ms), entry.before_wall_ms)
+
+    def _scope(self, entry: Scoped) -> Undo:
+        """The rows of this claim, or of the entry before, may go when the batch is acked."""
+        known = self._known.at_any_age(entry.claim)
+        rows = self._granted if entry.claim == NO_CLAIM else known.rows if known is not None else ()
+        return Undo(self._counters(), NO_CLAIM, scoped=self.scopes.add(entry.driver, entry.batch, rows))
+
+    def _forget_acked(self, position: int, entry: Acked) -> Undo:
+        """What was claimed in these batches and is done goes as what retires does: the batches are STALE instead."""
+        rows, scoped = self.scopes.acked(entry.driver, entry.batches)
+        undo = self._let_go(position, rows, _NEVER_MS)
+        undo.scoped = scoped
+        self.wall_ms = max(self.wall_ms, entry.wall_ms)
+        return undo
+
+    def _let_go(self, position: int, listed: U32, before_ms: int) -> Undo:
+        """Those of the rows that are done or taken since before are absent from now on."""
+        rows = self._rows
         due, states = np.empty_like(listed), np.empty(len(listed), np.uint8)
         positions = np.empty(len(listed), np.int64)
         count, ids, slots = self._kernels.retire(
@@ -149,7 +177,6 @@ class ClaimFold:
         undo.retired = (due[:count], states[:count], positions[:count])
         self.ids -= int(ids)
         self._table.dead += int(slots)
-        self.wall_ms = max(self.wall_ms, entry.wall_ms)
         return undo
 
     def _losers(self, undo: Undo) -> list[int]:
@@ -217,7 +244,11 @@ class ClaimFold:
             due, states, positions = undo.retired
             holders.state[due], holders.position[due] = states, positions
             self._table.dead -= int(holders.slots[due].sum())
-            self._settled.add_all(due)
+            # Those of an acked batch were never struck off the list.
+            if undo.scoped is None:
+                self._settled.add_all(due)
+        if undo.scoped is not None:
+            undo.scoped()
         for row, ids, previous, was_absent in reversed(undo.puts):
             rows.void(row)
             self._table.put_back(ids, row, previous, was_absent)

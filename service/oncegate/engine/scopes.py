@@ -1,0 +1,29 @@
+"""scope = retry: ids that count only as long as their batch may be run again. Source: MillWheel (VLDB 2013)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.entries import Scoped
+from oncegate.core.verdicts import Verdict
+from oncegate.engine.journal import Journal
+from oncegate.engine.requests import Scope
+
+
+async def is_over(journal: Journal, scope: Scope) -> bool:
+    """The batch was acked, durably: every id of it is STALE, whatever else is known of it."""
+    driver = journal.index.producers.drivers.get(scope.driver)
+    if driver is None or scope.batch >= driver.batches:
+        return False
+    await journal.committer.durable(driver.position)
+    return True
+
+
+def stale(journal: Journal, count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+    """Verdicts and numbers of so many ids of a batch that is over."""
+    journal.counts["stale"] += count
+    return np.full(count, Verdict.STALE, np.uint8), np.zeros(count, np.uint32)
+
+
+def scoped(scope: Scope | None, claim: bytes) -> list[Scoped]:
+    """What follows the entry of a grant; `claim` zeros: of the entry before it."""
+    return [] if scope is None else [Scoped(claim, scope.driver, scope.batch)]

@@ -1,0 +1,95 @@
+"""Which rows were claimed in which batch of which driver: what an ack of the batch lets be forgotten.
+
+A row's number may be given anew meanwhile, so each is kept with what it was made by: the first word of its claim's
+name, or, of taken ids, which have none, the ledger's position. Twelve bytes a row, until acked.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oncegate.index.arrays import U32, U64
+from oncegate.index.rows import OPEN, Rows
+
+# driver, batch, and the makers of its rows as little-endian uint64.
+SavedScopes = list[tuple[str, int, bytes]]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Rows and their makers, one for one."""
+
+    rows: "array[int]" = field(default_factory=lambda: array("I"))
+    made_by: "array[int]" = field(default_factory=lambda: array("Q"))
+
+
+class Scopes:
+    """`rows`: of the index that this is about."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._drivers: dict[str, dict[int, _Batch]] = {}
+
+    def add(self, driver: str, batch: int, rows: Iterable[int]) -> Callable[[], None]:
+        """These rows may go with the batch; what takes that back."""
+        batches = self._drivers.setdefault(driver, {})
+        held = batches.setdefault(batch, _Batch())
+        given = np.array(list(rows), np.uint32)
+        held.rows.extend(given.tolist())
+        held.made_by.extend(self._makers(given).tolist())
+
+        def undo() -> None:
+            if len(given):
+                del held.rows[-len(given) :], held.made_by[-len(given) :]
+            if not held.rows:
+                batches.pop(batch, None)
+
+        return undo
+
+    def _makers(self, rows: U32) -> U64:
+        """What made each of the rows as they are now."""
+        claims = self._rows.claim[rows]
+        positions = self._rows.holders.position[rows].astype(np.uint64)
+        return np.where(claims.any(axis=1), claims[:, 0], positions)
+
+    def acked(self, driver: str, batches: int) -> tuple[U32, Callable[[], None]]:
+        """The rows of all batches below `batches`, which are not known as such any more; what takes that back."""
+        held = self._drivers.get(driver, {})
+        gone = {batch: held.pop(batch) for batch in [batch for batch in held if batch < batches]}
+        return self._those(gone.values()), lambda: held.update(gone)
+
+    def open_ids(self, driver: str, batches: int) -> int:
+        """How many ids claims of batches below `batches` hold that are neither completed nor released."""
+        held = self._drivers.get(driver, {})
+        rows = self._those(found for batch, found in held.items() if batch < batches)
+        holders = self._rows.holders
+        return int(holders.named[rows[holders.state[rows] == OPEN]].sum())
+
+    def _those(self, batches: Iterable[_Batch]) -> U32:
+        """The rows of these batches that are still what they were."""
+        found = list(batches)
+        rows = np.concatenate([np.empty(0, np.uint32), *(np.array(one.rows, np.uint32) for one in found)])
+        made_by = np.concatenate([np.empty(0, np.uint64), *(np.array(one.made_by, np.uint64) for one in found)])
+        still: U32 = rows[self._rows.used[rows] & (self._makers(rows) == made_by)]
+        return still
+
+    def save(self) -> SavedScopes:
+        """All of it, for `load`."""
+        return [
+            (driver, batch, np.array(held.made_by, "<u8").tobytes())
+            for driver, batches in self._drivers.items()
+            for batch, held in batches.items()
+        ]
+
+    def load(self, saved: SavedScopes) -> None:
+        """Find the rows again by what made them, once they are loaded; those that were not saved held nothing."""
+        used = np.flatnonzero(self._rows.column("used")).astype(np.uint32)
+        makers = self._makers(used)
+        order = np.argsort(makers, kind="stable")
+        for driver, batch, raw in saved:
+            wanted = np.unique(np.frombuffer(raw, "<u8").astype(np.uint64))
+            first, after = np.searchsorted(makers[order], wanted), np.searchsorted(makers[order], wanted, "right")
+            rows = [int(used[order[at]]) for low, high in zip(first, after, strict=True) for at in range(low, high)]
+            self.add(driver, batch, rows)
