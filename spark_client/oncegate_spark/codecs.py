@@ -49,6 +49,7 @@ _BUSY = _those("BUSY", number="lease_left_ms")
 _SAME_CALL = _those("SAME", number="of_call")
 _OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to be asked for again
 _IS_BUSY = _bytes_of(_BUSY)
+_CONFLICT = _bytes_of(_those("CONFLICT"))
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,16 @@ class Verdicts:
     @property
     def dropped(self) -> pa.BooleanArray:
         """Ids that are settled without this attempt: written, or earlier in the same request."""
-        return pc.invert(pc.or_(self.may_write, self.open))
+        return pc.invert(pc.or_(pc.or_(self.may_write, self.open), self.conflicting))
+
+    @property
+    def conflicting(self) -> pa.BooleanArray:
+        """Ids that are written, or stand earlier in the same request, with another payload: neither of these rows'."""
+        return _mask(self.data.translate(_CONFLICT))
+
+    @property
+    def conflicts(self) -> int:
+        return self.count("CONFLICT")
 
     def count(self, verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None) -> int:
         (byte,) = _those(verdict, takeover=takeover, own=own, number=number)

@@ -54,7 +54,7 @@ def test_every_verdict_is_either_written_settled_or_asked_for_again() -> None:
     for byte, (_, _, _, number, may_write) in BY_BYTE.items():
         verdicts = Verdicts.read(packed([byte], [(0, 1)] if number else []), 1)
         own = byte == 34
-        assert verdicts.granted + verdicts.suppressed + verdicts.unsettled + own == 1
+        assert verdicts.granted + verdicts.suppressed + verdicts.unsettled + verdicts.conflicts + own == 1
         assert verdicts.granted == may_write
 
 

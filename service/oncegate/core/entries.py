@@ -77,7 +77,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """`fresh` and `taken` are fingerprints, 16 bytes each: nobody held those, and a lease had run out on these."""
+    """`fresh` and `taken` are fingerprints, 16 bytes each: nobody held those, and a lease had run out on these.
+
+    digests: of their payloads, in this order, 4 bytes each, little-endian, 0 for none; empty: none has one.
+    """
 
     KIND: ClassVar[int] = 2
     claim: B16
@@ -88,6 +91,7 @@ class Claimed:
     wall_ms: U64
     fresh: Blob
     taken: Blob
+    digests: Blob = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +125,8 @@ class TopicCreated:
 class Produced:
     """Rows at `first_offset` of one partition. With ids: claim, done and output in one.
 
-    `fresh` and `taken` as of a claim; both empty where the rows have no ids. A request over several partitions is one
-    entry for each, all under one `claim`.
+    `fresh`, `taken` and `digests` as of a claim; all empty where the rows have no ids. A request over several partitions
+    is one entry for each, all under one `claim`.
     """
 
     KIND: ClassVar[int] = 6
@@ -138,6 +142,7 @@ class Produced:
     wall_ms: U64
     fresh: Blob
     taken: Blob
+    digests: Blob = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ class Verdict(IntEnum):
     SAME = 3
     BUSY = 4
     STALE = 5
+    CONFLICT = 6
 
 
 class Flag(IntFlag):
@@ -75,6 +76,14 @@ VERDICTS: tuple[VerdictRow, ...] = (
         False,
         None,
         "it was acked, or its batch was: settled for ever, whatever it was; drop it",
+    ),
+    VerdictRow(
+        Verdict.CONFLICT,
+        Flag(0),
+        False,
+        None,
+        "it was written, or stands earlier in this request, with another payload: neither write it nor take it for "
+        "written; find out which one is right",
     ),
 )
 

@@ -13,6 +13,7 @@ class Asked:
     actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: of_index, of_call or lease_left_ms where the
     verdict has one. fresh, taken: shape (k, 2), for the entry. again: an id is granted again, so renew the claim.
     claim: of the remembered (token, call). rests_on: the highest position a verdict other than BUSY rests on, or 0.
+    digests: of the payloads of `fresh`, then of `taken`, as the entry has them.
     """
 
     actions: U8
@@ -23,6 +24,7 @@ class Asked:
     again: bool
     claim: bytes | None
     rests_on: int
+    digests: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Explained:
     """What is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done.
 
     owner: of a taken id, which has no claim. place: topic, partition and first offset of what it was written with.
+    digest_kept: its payload would be known again.
     """
 
     state: IdState
@@ -55,3 +58,4 @@ class Explained:
     takeover: bool = False
     owner: bytes | None = None
     place: tuple[str, int, int] | None = None
+    digest_kept: bool = False

@@ -17,6 +17,8 @@ NO_ROW = 0xFFFF_FFFF
 SAME_INDEX = 250
 # What `decide` is told where no id is in the cold tier.
 NO_COLD: I32 = np.empty(0, np.int32)
+# Where no payload has a digest.
+NO_DIGESTS: U32 = np.empty(0, np.uint32)
 # A row's state is its claim's, or this: its ids were taken by an owner, who has no claim to settle.
 TAKEN = len(ClaimState)
 
@@ -25,12 +27,14 @@ class Slots(NamedTuple):
     """`words`, shape (n, 2), a slot each: the tag; the place's 32 bits above the row + 1, which is 0 where it is empty.
 
     Per segment: its first slot, how many it has, and how many are occupied, dead ones included.
+    digests: of the payload that each slot's id came with, 0 for none; no elements: none ever had one.
     """
 
     words: U64
     base: I64
     capacity: I64
     used: I64
+    digests: U32 = NO_DIGESTS
 
 
 class Holders(NamedTuple):
@@ -50,7 +54,10 @@ class Holders(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`."""
+    """Who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`.
+
+    digests: of the payload that comes with each id, 0 for none; no elements: none comes with one.
+    """
 
     token_0: np.uint64
     token_1: np.uint64
@@ -58,6 +65,7 @@ class Question(NamedTuple):
     known: bool
     now_ms: int
     tag_mask: np.uint64
+    digests: U32 = NO_DIGESTS
 
 
 class Rules(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.decisions import ClaimState
-from oncegate.index.arrays import I64, TAKEN, U32, U64, Holders
+from oncegate.index.arrays import I64, TAKEN, U8, U32, U64, Holders
 from oncegate.index.grants import Grant
 from oncegate.index.memory import reserve
 
@@ -45,6 +45,7 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "topic": (np.uint32, 1),
     "partition": (np.uint32, 1),
     "first_offset": (np.int64, 1),
+    "digests": (np.uint8, 1),
 }
 # What a row is and was made for, without leases: what a saved index keeps of it.
 LASTING = (
@@ -62,6 +63,7 @@ class Rows:
     """`holders` is what the kernels read too; the rest is for people and for settling.
 
     `ended_ms`: when the claim was settled, on the clock of `now_ms`. `granted`: how many ids the row was made for.
+    `digests`: 1 where an id came with a payload that is to be known again, so that it cannot leave memory.
     capacity: as far as the arrays go now; growing them costs nothing, for their address space is there.
     """
 
@@ -75,6 +77,7 @@ class Rows:
     topic: U32
     partition: U32
     first_offset: I64
+    digests: U8
     used: NDArray[np.bool_]
     spare: U32
 
@@ -123,6 +126,7 @@ class Rows:
         self.wall_ms[row], self.granted[row], self.digest[row] = grant.wall_ms, granted, words(grant.digest)
         self.ended_ms[row] = 0 if grant.state == OPEN else now_ms
         self.topic[row], self.partition[row], self.first_offset[row] = grant.topic, grant.partition, grant.first_offset
+        self.digests[row] = len(grant.digests) > 0
         holders.named[row] = holders.slots[row] = 0
         holders.pins[row] = 1
         return row

@@ -53,6 +53,9 @@ def b16(first: int) -> bytes:
 SAMPLES: dict[str, Entry] = {
     "opened": Opened(7, 1, b16(0x10), WALL_MS),
     "claimed": Claimed(b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
+    "claimed_with_payloads": Claimed(
+        b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70), bytes(range(12))
+    ),
     "completed": Completed(b16(0x20), WALL_MS),
     "released": Released(b16(0x20), WALL_MS),
     "topic_created": TopicCreated("départs", 12, b"schema", 86_400_000, 2**36, WALL_MS),
@@ -69,6 +72,7 @@ SAMPLES: dict[str, Entry] = {
         wall_ms=WALL_MS,
         fresh=b16(0x50) + b16(0x60),
         taken=b16(0x70),
+        digests=bytes(range(12)),
     ),
     "produced_plain": Produced(
         "departures", 0, 2**40, 10_000, 2**20, b16(0x20), b16(0x30), 6, bytes(16), WALL_MS, b"", b""
