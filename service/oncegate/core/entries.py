@@ -125,8 +125,8 @@ class TopicCreated:
 class Produced:
     """Rows at `first_offset` of one partition. With ids: claim, done and output in one.
 
-    `fresh`, `taken` and `digests` as of a claim; all empty where the rows have no ids. A request over several partitions
-    is one entry for each, all under one `claim`.
+    `fresh`, `taken` and `digests` as of a claim, and empty where the rows have no ids. A request over several
+    partitions is one entry for each, all under one `claim`.
     """
 
     KIND: ClassVar[int] = 6
