@@ -152,6 +152,14 @@ class Producers:
         wall_ms = self._journal.wall_ms()
         return SequencesClaimed(producer.number, producer.epoch, ask.call, digest, lease_ms, wall_ms, *spans)
 
+    def written(
+        self, ask: SequenceAsk, producer: Producer, asked: SequencesAsked, digest: bytes
+    ) -> list[SequencesClaimed | SequencesCompleted]:
+        """The entries of what is granted and written with the request: claimed and done in one append."""
+        lease_ms = producer.lease_ms if ask.lease_ms is None else ask.lease_ms
+        claimed = self.claimed(ask, producer, asked, digest, lease_ms)
+        return [claimed, SequencesCompleted(producer.number, producer.epoch, ask.call, claimed.wall_ms)]
+
     def count(self, asked: SequencesAsked) -> None:
         """Add one request's answers to the counters."""
         counts, by_action = self._journal.counts, np.bincount(asked.actions, minlength=len(Action))

@@ -1,14 +1,19 @@
 """Produce: rows written at once, with ids (each takes effect once) or without (`plain`, at least once)."""
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 
 from oncegate.core.decisions import Action
 from oncegate.core.entries import Entry, Produced, Span
+from oncegate.core.errors import BadRequest
+from oncegate.core.sequences import Action as SequenceAction
 from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
+from oncegate.engine.producer_requests import SequenceAsk
+from oncegate.engine.producers import Producers
 from oncegate.engine.requests import ProduceAnswer, ProduceAsk
 from oncegate.engine.scopes import is_over, scoped, stale
 from oncegate.engine.sharing import Share, partition_of, shares, shares_aside
@@ -26,15 +31,18 @@ class Producing:
         self._journal = journal
         self._topics = topics
         self._index = journal.index
+        self._producers = Producers(journal)
 
     async def produce(self, ask: ProduceAsk, deadline: Deadline) -> ProduceAnswer:
         """Append rows to a topic. With ids claim, done and output are one; what is DUPLICATE, SAME or BUSY is left out.
 
         A repeat of rows with ids writes what nobody wrote meanwhile, and is told DUPLICATE (own) of the rest; a repeat
         of rows without ids is written again.
-        Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed: nothing was
-        written; LedgerDown: unknown, repeat the same token and call.
+        Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed, with sequences
+        also what `Producers.claim` does: nothing was written; LedgerDown: unknown, repeat the same token and call.
         """
+        if ask.sequenced is not None:
+            return await self._sequenced(ask, ask.sequenced, deadline)
         if ask.ids is None:
             return await self._plain(ask, deadline)
         deadline.check()
@@ -49,6 +57,30 @@ class Producing:
             rests_on, spans = self._write(ask, asked, digest, entries)
         await self._journal.committer.durable(rests_on)
         count_verdicts(self._journal.counts, asked)
+        rows = sum(span.rows for span in spans)
+        self._journal.counts["produced_rows"] += rows
+        return ProduceAnswer(rows, spans, asked.verdicts, asked.numbers)
+
+    async def _sequenced(self, ask: ProduceAsk, asks: SequenceAsk, deadline: Deadline) -> ProduceAnswer:
+        """Claim, rows and completion of a producer's sequences are one append."""
+        deadline.check()
+        if ask.ids is not None or len(asks.sequences) != ask.rows.rows:
+            raise BadRequest(
+                f"{len(asks.sequences)} sequences for {ask.rows.rows} rows, and no ids; nothing was written"
+            )
+        entries = self._topics.creation(ask.topic, ask.rows.schema)
+        producer, asked, digest = self._producers.decide(asks, b"produce")
+        spans: tuple[Span, ...] = ()
+        if len(asked.fresh) or len(asked.taken):
+            self._journal.committer.check()
+            wanted = (asked.actions == SequenceAction.GRANT) | (asked.actions == SequenceAction.TAKE_OVER)
+            written = shares(ask.rows, wanted, self._partitions(ask))
+            done = self._producers.written(asks, producer, asked, digest)
+            spans = self._record(ask, written, entries, None, _NO_DIGEST, done)[1]
+        else:
+            producer.quiet_call = max(producer.quiet_call, asks.call)
+        await self._journal.committer.durable(producer.position)
+        self._producers.count(asked)
         rows = sum(span.rows for span in spans)
         self._journal.counts["produced_rows"] += rows
         return ProduceAnswer(rows, spans, asked.verdicts, asked.numbers)
@@ -82,7 +114,13 @@ class Producing:
         return self._record(ask, written, entries, asked, digest)
 
     def _record(
-        self, ask: ProduceAsk, written: list[Share], entries: list[Entry], asked: Asked | None, digest: bytes
+        self,
+        ask: ProduceAsk,
+        written: list[Share],
+        entries: list[Entry],
+        asked: Asked | None,
+        digest: bytes,
+        after: Sequence[Entry] = (),
     ) -> tuple[int, tuple[Span, ...]]:
         """An entry and a range for each partition, all in one append; the last position, and what was written where."""
         journal = self._journal
@@ -99,7 +137,7 @@ class Producing:
             outputs.append(WriteRange(range_id, f"topic:{ask.topic}:{span.partition}", span.rows, share.data))
             outputs.append(PublishRanges(ask.topic, span.partition, first_offset, (range_id,)))
             spans.append(span)
-        entries += scoped(ask.scope if asked is not None else None, claim)
+        entries += [*scoped(ask.scope if asked is not None else None, claim), *after]
         return journal.record(entries, outputs), tuple(spans)
 
 

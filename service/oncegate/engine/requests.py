@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.decisions import ClaimState
 from oncegate.core.entries import Name, Span
+from oncegate.engine.producer_requests import SequenceAsk
 from oncegate.index.batches import Winner
 from oncegate.ports import Chunk
 
@@ -77,7 +78,8 @@ class TakeAsk:
 @dataclass(frozen=True, eq=False)
 class ProduceAsk:
     """`ids`: fingerprints, (n, 2) uint64, a row each; None: rows without ids. `keys`: uint64[n], a hash of each row's
-    key, which chooses its partition; None: the request goes whole to the next partition."""
+    key, which chooses its partition; None: the request goes whole to the next partition. `sequenced`: instead of ids,
+    a sequence each; its token and call are the request's."""
 
     topic: str
     token: bytes
@@ -86,6 +88,7 @@ class ProduceAsk:
     ids: NDArray[np.uint64] | None = None
     keys: NDArray[np.uint64] | None = None
     scope: Scope | None = None
+    sequenced: SequenceAsk | None = None
 
 
 @dataclass(frozen=True, eq=False)
