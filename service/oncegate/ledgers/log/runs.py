@@ -18,6 +18,14 @@ from oncegate.ledgers.naming import is_run_name, require_run_name
 SYNC_BYTES = 8 << 20
 
 
+def remove_runs(disk: Disk, folder: Path) -> None:
+    """Remove every file, durably: those of a history that did not take place say what no ledger does. OSError."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            disk.unlink(path)
+        disk.sync_folder(folder)
+
+
 class LogRuns:
     """`ports.Runs` over one folder, made when the first run is written.
 

@@ -8,6 +8,7 @@ from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.folder import DataFolder, told
 from oncegate.ledgers.log.lists import write_list
 from oncegate.ledgers.log.recovery import begin_epoch, copy_last_segment, inspect
+from oncegate.ledgers.log.runs import remove_runs
 from oncegate.ledgers.log.witness import create_witness, read_witness
 
 
@@ -55,6 +56,7 @@ def _accept(data: DataFolder, namespace: str, listed: bytes) -> tuple[bytes, str
     except LedgerDamaged:
         saw = "it has no readable witness"
     new = replace(place, ledger=os.urandom(16))
+    remove_runs(data.disk, new.runs)
     copy_last_segment(data.disk, new, found)
     segment = begin_epoch(data.disk, new, found)
     segment.close()

@@ -1,0 +1,198 @@
+"""Sorted runs beside a log: crashes, failing disks, and the copies that they are no part of."""
+
+import errno
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from oncegate.core.errors import LedgerFenced, LedgerFull, OncegateError
+from oncegate.ledgers.log import accept, backup, open_log, restore, verify
+from oncegate.ledgers.log import runs as runs_module
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ports import Runs
+from tests.faults.ledger.crash_disk import Crashes, LosingDisk, RecordingDisk, State, materialize
+from tests.faults.ledger.test_crash_states import digest
+from tests.faults.ledger.test_failing_disk import Trouble
+from tests.faults.ledger.tools import SEED, FailingDisk, QuietDisk, fill, look, names, produce
+
+FIRST = [b"first" * 300, b"", b"and more" * 400]
+SECOND = [b"second" * 700, b"."]
+OTHER = [b"other" * 100]
+Held = dict[str, bytes]
+
+
+@pytest.fixture(autouse=True)
+def many_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs_module, "SYNC_BYTES", 1_000)
+
+
+def held_by(runs: Runs) -> Held:
+    return {name: bytes(runs.open(name)) for name in runs.names()}
+
+
+async def runs_at(data: Path, disk: Disk | None = None) -> Held | OncegateError:
+    """What a process that starts now finds."""
+    async with open_log(str(data), disk=disk or QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        return held_by(opened.runs)
+
+
+async def filled(data: Path) -> None:
+    await fill(data, [produce(0), produce(1)])
+    async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        opened.runs.write("a", FIRST)
+
+
+async def record(disk: RecordingDisk, data: Path) -> list[Held]:
+    """What is there after each change that was acknowledged."""
+    async with open_log(str(data), create=True, disk=disk) as ledgers, ledgers.open("default") as opened:
+        runs, after = opened.runs, [Held()]
+        for change in (
+            lambda: runs.write("a", FIRST),
+            lambda: runs.write("b", OTHER),
+            lambda: runs.write("a", SECOND),
+            lambda: runs.remove("b"),
+        ):
+            if len(after) == 1:
+                disk.note("begins")
+            change()
+            disk.note("acknowledged")
+            after.append(held_by(runs))
+    async with open_log(str(data), disk=disk) as ledgers, ledgers.open("default"):
+        return after
+
+
+async def test_in_every_crash_state_a_run_is_whole_or_not_there(fast_folder) -> None:
+    """Each prefix of the operations × pending names × writes whole, absent or torn. A removed run may come back."""
+    root = fast_folder / "origin"
+    root.mkdir()
+    disk = RecordingDisk(root)
+    after = await record(disk, root / "data")
+    crashes, rng, tried, acknowledged = Crashes(root), random.Random(SEED), dict[bytes, Held](), -1
+    found = set()
+    for op in disk.ops:
+        crashes.step(op)
+        acknowledged += op.kind == "note"
+        for state in crashes.states(rng) if acknowledged >= 0 else ():
+            key = digest(state)
+            if key not in tried:
+                tried[key] = await opened(fast_folder, state)
+            now = tried[key]
+            allowed = after[acknowledged : acknowledged + 2]
+            come_back = [held | {"b": b"".join(OTHER)} for held in allowed] if acknowledged >= 3 else []
+            assert now in [*allowed, *come_back], f"seed {SEED}, after {op.kind} {op.path}: {now.keys()}"
+            found.add(after.index(now) if now in after else "back")
+    print("seed", SEED, len(tried), "different states of", len(disk.ops), "operations")
+    assert found >= {0, 1, 2, 3, 4}
+    assert len(tried) > 100
+
+
+async def opened(folder: Path, state: State) -> Held:
+    here = folder / "crashed"
+    materialize(state, folder / "origin", here)
+    try:
+        found = await runs_at(here / "data")
+        shard = here / "data/default/0/runs"
+        assert not shard.is_dir() or not list(shard.glob("*.tmp")), "what was cut short is removed"
+        assert isinstance(found, dict)
+        return found
+    finally:
+        shutil.rmtree(here)
+
+
+@pytest.mark.parametrize("call", ["create", "write", "sync", "rename", "sync_folder"])
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO], ids=errno.errorcode.get)
+async def test_a_run_on_a_failing_disk_was_written_or_not_and_the_ledger_goes_on(tmp_path, call, code) -> None:
+    """Each call of each kind fails once. LedgerFull means: nothing changed."""
+    said = set()
+    for number in range(1, 9):
+        data, trouble = tmp_path / str(number), Trouble(call, number, code, "runs")
+        async with (
+            open_log(str(data), create=True, disk=FailingDisk(trouble)) as ledgers,
+            ledgers.open("default") as one,
+        ):
+            one.runs.write("a", FIRST)
+            trouble.armed = True
+            try:
+                one.runs.write("a", SECOND)
+                said.add("done")
+            except LedgerFull:
+                said.add("full")
+                assert held_by(one.runs) == {"a": b"".join(FIRST)}
+            except OSError as error:
+                said.add("failed" if error.errno == code else str(error))
+                assert bytes(one.runs.open("a")) in (b"".join(FIRST), b"".join(SECOND))
+            trouble.armed = False
+            assert names(data, "runs") == ["a"], "what was given up leaves no file"
+            await one.ledger.append([b"on"], [])
+            one.runs.write("a", OTHER)
+            assert held_by(one.runs) == {"a": b"".join(OTHER)}
+    full = code == errno.ENOSPC and call != "sync_folder"
+    assert said == {"done", "full" if full else "failed"}
+
+
+async def test_a_run_whose_sync_failed_is_never_shown(tmp_path) -> None:
+    """The bytes are lost, and a second sync would say that all is well."""
+    root = tmp_path / "root"
+    root.mkdir()
+    disk = LosingDisk(root)
+    async with open_log(str(root / "data"), create=True, disk=disk) as ledgers, ledgers.open("default") as one:
+        one.runs.write("a", FIRST)
+        disk.loses = "a.1-2.tmp"
+        with pytest.raises(OSError, match="injected"):
+            one.runs.write("a", SECOND)
+        assert held_by(one.runs) == {"a": b"".join(FIRST)}
+        crashes = Crashes(root)
+        for op in disk.ops:
+            crashes.step(op)
+    for number, state in enumerate(crashes.states(random.Random(SEED))):
+        materialize(state, root, tmp_path / str(number))
+        assert await runs_at(tmp_path / str(number) / "data") == {"a": b"".join(FIRST)}
+
+
+async def test_runs_are_no_part_of_a_backup_nor_of_what_is_verified(tmp_path) -> None:
+    data = tmp_path / "data"
+    await filled(data)
+    (data / "default/0/runs/a").write_bytes(b"damaged")
+    assert [(one.namespace, one.position) for one in verify(str(data))] == [("default", 2)]
+    backup(str(data), str(tmp_path / "backup"))
+    restore(str(tmp_path / "backup"), str(tmp_path / "restored"))
+    assert not list(tmp_path.glob("backup/**/runs"))
+    assert await look(tmp_path / "restored") == await look(data)
+    assert await runs_at(tmp_path / "restored") == {}
+
+
+async def test_an_older_copy_that_is_accepted_has_no_runs_of_what_it_lost(tmp_path) -> None:
+    """They would say of ids that they were written, and the ledger knows nothing of them."""
+    data = tmp_path / "data"
+    await filled(data)
+    shutil.copytree(data, tmp_path / "older")
+    await fill(data, [produce(2)])
+    shutil.rmtree(data)
+    (tmp_path / "older").rename(data)
+    accept(str(data))
+    assert await runs_at(data) == {}
+    assert len((await look(data)).entries) == 2
+
+
+async def test_files_that_are_no_runs_are_not_listed(tmp_path) -> None:
+    data = tmp_path / "data"
+    await filled(data)
+    for name in ("b.1-1.tmp", "Notes", ".hidden", "ä"):
+        (data / "default/0/runs" / name).write_bytes(b"?")
+    assert await runs_at(data) == {"a": b"".join(FIRST)}
+    assert sorted(names(data, "runs")) == [".hidden", "Notes", "a", "ä"], "only what was cut short is removed"
+
+
+async def test_a_data_folder_that_was_moved_is_not_written_to(tmp_path) -> None:
+    data = tmp_path / "data"
+    await filled(data)
+    async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        data.rename(tmp_path / "moved")
+        for call in (opened.runs.names, lambda: opened.runs.write("b", OTHER), lambda: opened.runs.remove("a")):
+            with pytest.raises(LedgerFenced, match="no longer the folder"):
+                call()
+    assert not data.exists()
+    (tmp_path / "moved").rename(data)
+    assert await runs_at(data) == {"a": b"".join(FIRST)}
