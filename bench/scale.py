@@ -1,0 +1,110 @@
+"""`make scale`: the engine with its log ledger, in one process, from nothing to 100 million ids and more.
+
+Requests of 10,000 ids, 90 % new, 8 % recent, 2 % old, each claimed and completed, durable; some requests under way at a
+time, as a gateway has them. Every verdict is checked. Then a gateway is started on what was left, and its first answer
+awaited. The figure for a billion is extrapolated from what was measured: `--ids 300_000_000`. Writes out/scale/.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import uvloop
+from rich.console import Console
+from rich.progress import Progress
+
+from bench import report
+from bench.scale_load import Load
+from bench.scale_report import Window, draw, figures, reached
+from bench.server import gateway
+from oncegate.clock import SystemClock
+from oncegate.engine.gateway import open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.index.claims import warm_up
+from oncegate.ledgers import open_ledgers
+
+OUT = Path("out/scale")
+IDS, BATCH = 100_000_000, 10_000
+WINDOWS = 100
+# Requests under way: enough that one is decided while another is synced.
+FLIGHT = 8
+
+
+class Quiet:
+    """An observer that keeps the names of what happened, for the picture."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[float, str]] = []
+
+    def event(self, name: str, /, **fields: object) -> None:
+        self.events.append((time.perf_counter(), name))
+
+
+async def grow(folder: Path, options: argparse.Namespace, bar: Progress) -> list[Window]:
+    """Ids from none to the number asked for; what each window of them cost."""
+    limits = Limits() if options.hot_ids is None else replace(Limits(), hot_ids=options.hot_ids)
+    task = bar.add_task("ids", total=options.ids)
+    async with (
+        open_ledgers(f"log:{folder / 'data'}", create=True) as ledgers,
+        open_gateway(ledgers, SystemClock(), Quiet(), limits) as opened,
+    ):
+        await opened.create("default")
+        load = Load(opened, folder, options.batch, options.seed)
+        windows = [load.window(0.0)]
+        step = max(options.batch, options.ids // WINDOWS)
+        while load.asked < options.ids:
+            windows.append(await load.run(min(step, options.ids - load.asked), FLIGHT))
+            bar.update(task, completed=load.asked)
+        return windows
+
+
+def restart(folder: Path) -> float:
+    """Seconds from the start of a gateway's process until it answers, every id known."""
+    begin = time.perf_counter()
+    with gateway(folder, core=None):
+        return time.perf_counter() - begin
+
+
+def measure(folder: Path, options: argparse.Namespace, console: Console) -> tuple[list[Window], float]:
+    """The windows, and the restart."""
+    warm_up()
+    with Progress(console=console) as bar, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        windows = runner.run(grow(folder, options, bar))
+    console.print("starting again")
+    return windows, restart(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench.scale", description=__doc__)
+    parser.add_argument("--ids", type=int, default=IDS, help="how many are asked for in all  [default: 100_000_000]")
+    parser.add_argument("--batch", type=int, default=BATCH, help="ids a request")
+    parser.add_argument("--hot-ids", type=int, default=None, help="how many stay in memory  [default: the setting's]")
+    parser.add_argument("--folder", type=Path, default=None, help="where the ledger is kept meanwhile")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    began_s, console = time.monotonic(), Console(stderr=True)
+    folder = Path(tempfile.mkdtemp(prefix="oncegate-scale-", dir=options.folder))
+    try:
+        windows, restart_s = measure(folder, options, console)
+    finally:
+        shutil.rmtree(folder)
+    found = [reached(figure) for figure in figures(windows, restart_s)]
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "windows.json").write_text(json.dumps([window.plain() for window in windows], indent=1) + "\n")
+    (OUT / "result.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")
+    command = "make scale" + (f' ARGS="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else "")
+    (OUT / "result.md").write_text(report.markdown(found, command, time.monotonic() - began_s))
+    draw(windows, OUT / "result.png")
+    report.show(found, Console(width=None if sys.stdout.isatty() else 170))
+    print(report.last_line(found, OUT).replace("bench:", "scale:"))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""What `bench.scale` says: figures from its windows, the line to a billion ids, the picture. Measures nothing."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figure, Reach, extrapolated, judged
+
+BILLION = 1_000_000_000
+# The windows before this part of the run are not in the line: caches, files and the table are still small.
+LINE_FROM = 0.3
+# From fewer ids a line to a billion says nothing.
+LINE_IDS = 50_000_000
+
+REACHES = (
+    Reach("mixed load: rate", None, 2e6),
+    Reach("memory of an id in memory", None, 32),
+    Reach("memory of an id that left it", None, 3),
+    Reach("disk", None, 36),
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of the run. `asked`: ids in all requests so far; `ids`: different ones; `hot_ids` in memory.
+
+    `memory_bytes`: anonymous memory of the process; `longest_ms`, `p99_ms`, `p50_ms`: of one call, durable.
+    """
+
+    asked: int
+    ids: int
+    hot_ids: int
+    cold_ids: int
+    window_ids: int
+    seconds: float
+    cpu_s: float
+    longest_ms: float
+    p99_ms: float
+    p50_ms: float
+    memory_bytes: int
+    disk_bytes: int
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def reached(figure: Figure) -> Figure:
+    """The figure with what was asked of it."""
+    return judged(figure, REACHES)
+
+
+def figures(windows: Sequence[Window], restart_s: float) -> list[Figure]:
+    """What was measured, then what it says of a billion ids."""
+    start, end, run = windows[0], windows[-1], windows[1:]
+    seconds, cpu_s = sum(window.seconds for window in run), sum(window.cpu_s for window in run)
+    hot = hot_bytes(windows)
+    cold = cold_bytes(windows, hot)
+    found = [
+        Figure("mixed load: rate", end.asked / seconds, "ids/s"),
+        Figure("mixed load: rate, processor time", end.asked / cpu_s, "ids/s"),
+        Figure("mixed load: longest call", max(window.longest_ms for window in run), "ms"),
+        Figure("mixed load: p99 of the worst window", max(window.p99_ms for window in run), "ms"),
+        Figure("memory of an id in memory", hot, "bytes/id"),
+        Figure("disk", (end.disk_bytes - start.disk_bytes) / end.ids, "bytes/id"),
+        Figure("start-up", restart_s, "s"),
+        Figure("start-up, rate", end.ids / restart_s, "ids/s"),
+    ]
+    if cold is not None:
+        found.append(Figure("memory of an id that left it", cold, "bytes/id"))
+    return found + (billion(windows, restart_s, hot, cold) if end.ids >= LINE_IDS else [])
+
+
+def hot_bytes(windows: Sequence[Window]) -> float:
+    """Memory of an id in memory, from the last window in which all were there, else from the fullest one."""
+    all_hot = [window for window in windows[1:] if not window.cold_ids]
+    fullest = all_hot[-1] if all_hot else max(windows[1:], key=lambda window: window.hot_ids)
+    return (fullest.memory_bytes - windows[0].memory_bytes) / max(1, fullest.hot_ids)
+
+
+def cold_bytes(windows: Sequence[Window], hot: float) -> float | None:
+    """Memory of an id that left it: what memory rose by while ids left, beyond what those in memory take.
+
+    None when none has left. The table keeps the slots that it once had, so the fullest one is what counts.
+    """
+    end = windows[-1]
+    if not end.cold_ids:
+        return None
+    slots = max(window.hot_ids for window in windows)
+    return max(0.0, end.memory_bytes - windows[0].memory_bytes - hot * slots) / end.cold_ids
+
+
+def billion(windows: Sequence[Window], restart_s: float, hot: float, cold: float | None) -> list[Figure]:
+    """A billion ids, along straight lines through the later windows; memory and disk by what an id takes."""
+    start, end = windows[0], windows[-1]
+    later = [window for window in windows[1:] if window.asked >= LINE_FROM * end.asked]
+    costs_ns = [1e9 * window.seconds / window.window_ids for window in later]
+    cost_ns = extrapolated([window.ids for window in later], costs_ns, BILLION)
+    in_memory = max(window.hot_ids for window in windows)
+    memory = start.memory_bytes + hot * in_memory + (hot if cold is None else cold) * (BILLION - in_memory)
+    name = f"a billion ids, extrapolated from {end.ids:,}"
+    return [
+        Figure(f"{name}: rate", 1e9 / cost_ns if cost_ns > 0 else 0.0, "ids/s"),
+        Figure(f"{name}: memory", memory / 2**30, "GiB"),
+        Figure(f"{name}: disk", (end.disk_bytes - start.disk_bytes) / end.ids * BILLION / 2**30, "GiB"),
+        Figure(f"{name}: start-up", restart_s * BILLION / end.ids, "s"),
+    ]
+
+
+def draw(windows: Sequence[Window], path: Path) -> None:
+    """Rate, memory and pauses over ids."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    canvas, (rate, memory, pause) = plt.subplots(3, 1, figsize=(8, 9), sharex=True)
+    run, millions = windows[1:], [window.ids / 1e6 for window in windows[1:]]
+    rate.plot(millions, [window.window_ids / window.seconds / 1e6 for window in run])
+    rate.set(ylabel="million ids a second", ylim=(0, None), title="90 % new, 8 % recent, 2 % old; durable")
+    memory.plot(millions, [window.memory_bytes / 2**30 for window in run], label="memory")
+    memory.plot(millions, [window.disk_bytes / 2**30 for window in run], label="disk")
+    memory.set(ylabel="GiB", ylim=(0, None))
+    memory.legend()
+    pause.semilogy(millions, [window.longest_ms for window in run], label="longest call")
+    pause.semilogy(millions, [window.p99_ms for window in run], label="p99")
+    pause.semilogy(millions, [window.p50_ms for window in run], label="p50")
+    pause.set(ylabel="ms", xlabel="million different ids")
+    pause.legend()
+    for axes in (rate, memory, pause):
+        axes.grid(alpha=0.3)
+    canvas.savefig(path, dpi=120, bbox_inches="tight")
+    plt.close(canvas)
