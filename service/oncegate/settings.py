@@ -104,6 +104,9 @@ class ProcessSettings(_Half):
     trims_per_step: int = _DEFAULT.trims_per_step
     collect_bytes: int = _DEFAULT.collect_bytes
     fetch_rows: int = _DEFAULT.fetch_rows
+    producers: int = _DEFAULT.producers
+    drivers: int = _DEFAULT.drivers
+    intervals: int = _DEFAULT.intervals
 
 
 class Settings:
