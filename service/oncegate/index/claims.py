@@ -10,15 +10,19 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from oncegate.core.decisions import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, ClaimState, IdState, actions
-from oncegate.core.entries import Claimed, Retired
+from oncegate.core.entries import Claimed, Entry, Retired, Sealed
 from oncegate.core.errors import TokenReused
 from oncegate.core.verdicts import Flag, Verdict
+from oncegate.index import cold
 from oncegate.index.answers import Asked, ClaimView, Explained
-from oncegate.index.arrays import NO_COLD, SAME_INDEX, TAKEN, U64, Answers, Question, Rules
+from oncegate.index.arrays import I32, NO_COLD, SAME_INDEX, TAKEN, U64, Answers, Question, Rules
+from oncegate.index.cold import ColdSet
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
-from oncegate.index.grants import NO_TOPIC
+from oncegate.index.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.rows import DONE, LIVE, OPEN, words
 from oncegate.index.saving import load, save
+from oncegate.index.sealed import SealedIndex
+from oncegate.index.sealing import drop, standing_row
 
 __all__ = ["SAME_INDEX", "Asked", "ClaimIndex", "ClaimView", "Explained", "Undo", "Widths", "warm_up"]
 
@@ -39,16 +43,46 @@ def _rules(table: dict[tuple[IdState, Asker], Cell]) -> Rules:
 
 
 class ClaimIndex(ClaimFold):
-    """What is asked of the claims; `widths` and `compiled` are for tests."""
+    """What is asked of the claims; `widths` and `compiled` are for tests.
+
+    `sealed`: archives of ids that left the table; `cold`: the runs that they are looked up in.
+    """
 
     def __init__(self, widths: Widths | None = None, compiled: bool = True) -> None:
         super().__init__(widths, compiled)
         self._rules = {"claim": _rules(CLAIM), "produce": _rules(PRODUCE), "take": _rules(TAKE)}
+        self.sealed = SealedIndex()
+        self.cold = ColdSet(self.sealed)
+        # By kind, and last what `GONE` is: no row.
+        self._standing: I32 = np.full(1, -1, np.int32)
+
+    def apply(self, position: int, entry: Entry, now_ms: int) -> Undo | None:
+        """As the fold does, archives included."""
+        undo = super().apply(position, entry, now_ms)
+        if isinstance(entry, Sealed | Retired):
+            undo = undo or Undo(self._counters(), NO_CLAIM)
+            undo.sealed = self.sealed.apply(position, entry), lambda: self.sealed.settle(entry)
+            self.wall_ms = max(self.wall_ms, entry.wall_ms)
+        return undo
+
+    def undo(self, undo: Undo) -> None:
+        """Take an entry back that the ledger refused; the newest first. The table may have moved since."""
+        if undo.sealed is not None:
+            undo.sealed[0]()
+            undo.sealed = None
+        super().undo(undo)
+
+    def settle_undo(self, undo: Undo) -> None:
+        """The entry is durable: it is never taken back."""
+        if undo.sealed is not None:
+            undo.sealed[1]()
+        super().settle_undo(undo)
 
     def ask(self, token: bytes, call: int, digest: bytes, ids: U64, now_ms: int, verb: str = "claim") -> Asked:
         """What each of `ids`, shape (n, 2), is answered now; `verb`: claim or produce. No effect.
 
-        Raises TokenReused: this (token, call) is remembered with another digest.
+        Raises TokenReused: this (token, call) is remembered with another digest; Recovering: a run of old ids is
+        damaged, and one of these may be in it.
         """
         found = self._known.find(token, call, now_ms)
         if found is not None and found[1].digest != digest:
@@ -56,7 +90,7 @@ class ClaimIndex(ClaimFold):
         return self._decide(verb, token, call, found[0] if found is not None else None, ids, now_ms)
 
     def ask_take(self, owner: bytes, ids: U64, now_ms: int) -> Asked:
-        """What each of `ids`, shape (n, 2), is answered when this owner takes it. No effect."""
+        """What each of `ids`, shape (n, 2), is answered when this owner takes it. No effect. Raises Recovering."""
         return self._decide("take", owner, 0, None, ids, now_ms)
 
     def _decide(self, verb: str, token: bytes, call: int, claim: bytes | None, ids: U64, now_ms: int) -> Asked:
@@ -66,7 +100,7 @@ class ClaimIndex(ClaimFold):
         answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
         seen = np.full(1 << (2 * n).bit_length(), -1, np.int32)
         rests_on, again = self._kernels.decide(
-            self._table.slots, self._rows.holders, self._rules[verb], question, ids, seen, answers, NO_COLD
+            self._table.slots, self._rows.holders, self._rules[verb], question, ids, seen, answers, self._cold_rows(ids)
         )
         return Asked(
             *answers,
@@ -76,6 +110,34 @@ class ClaimIndex(ClaimFold):
             claim=claim,
             rests_on=int(rests_on),
         )
+
+    def _cold_rows(self, ids: U64) -> I32:
+        """The rows that stand for ids in live archives, -1 for others; an archive's ids are all alike."""
+        if not self.cold.runs:
+            return NO_COLD
+        kinds = self.sealed.kinds_of(self.cold.find(self._cut(ids)))
+        for kind in list(self.sealed.kinds)[len(self._standing) - 1 :]:
+            row = standing_row(self, kind)
+            self._standing = np.append(self._standing[:-1], np.array([row, -1], np.int32))
+        return self._standing[kinds]
+
+    def _cut(self, ids: U64) -> U64:
+        """The ids with tags as narrow as the table's."""
+        mask = self._table.tag_mask
+        if mask == np.uint64(0xFFFF_FFFF_FFFF_FFFF):
+            return ids
+        return np.stack([ids[:, 0] & mask, ids[:, 1]], axis=1)
+
+    def drop_sealed(self, archive: int, ids: U64) -> int:
+        """Let the table go of these ids of an archive, uint64 (n, 2), which lie in a run by now; how many it had."""
+        dropped = drop(self, ids)
+        self.sealed.archives[archive].dropped += dropped
+        return dropped
+
+    @property
+    def known_ids(self) -> int:
+        """How many are held, done or taken, those that left the table included."""
+        return self.ids + self.sealed.ids
 
     def renew(self, claim: bytes, now_ms: int) -> None:
         """A full lease from now, also after it ran out; KeyError when nothing is known of the claim."""
@@ -102,14 +164,15 @@ class ClaimIndex(ClaimFold):
         )
 
     def explain(self, fingerprint: bytes, now_ms: int) -> Explained:
-        """What is known about one id."""
+        """What is known about one id; of one that left the table: until when its like was done, but no claim.
+
+        Raises Recovering: a run of old ids is damaged, and this one may be in it.
+        """
         row = self._table.row_of(words(fingerprint))
-        if row is None:
-            return Explained(IdState.ABSENT)
         rows, holders = self._rows, self._rows.holders
+        if row is None or holders.state[row] not in LIVE:
+            return self._explain_cold(fingerprint, 0 if row is None else int(holders.position[row]))
         state, position = holders.state[row], int(holders.position[row])
-        if state not in LIVE:
-            return Explained(IdState.ABSENT, position=position)
         left_ms = self._lease_left_ms(row, now_ms)
         held = IdState.CLAIMED_LIVE if left_ms else IdState.CLAIMED_OVER
         wall_ms, takeover, holder = int(rows.wall_ms[row]), bool(holders.takeover[row]), holders.token[row].tobytes()
@@ -127,6 +190,17 @@ class ClaimIndex(ClaimFold):
             place=self._place(row),
         )
 
+    def _explain_cold(self, fingerprint: bytes, position: int) -> Explained:
+        """`position`: of what let the slot go; an absent id may rest on an archive's retirement too."""
+        position = max(position, self.sealed.position)
+        found = int(self.cold.find(self._cut(words(fingerprint).reshape(1, 2)))[0])
+        if found < 0:
+            return Explained(IdState.ABSENT, position=position)
+        archive = self.sealed.archives[found]
+        owner = archive.owner if archive.owner != NO_CLAIM else None
+        state, takeover = IdState.DONE if owner is None else IdState.TAKEN, bool(archive.takeover)
+        return Explained(state, position=position, wall_ms=archive.newest_wall_ms, takeover=takeover, owner=owner)
+
     def _place(self, row: int) -> tuple[str, int, int] | None:
         rows, topic = self._rows, int(self._rows.topic[row])
         if topic == NO_TOPIC:
@@ -136,7 +210,8 @@ class ClaimIndex(ClaimFold):
     @property
     def oldest_wall_ms(self) -> int | None:
         """When the ids were done or taken that would retire first; None when there are none."""
-        return self._settled.oldest_wall_ms()
+        found = (self._settled.oldest_wall_ms(), self.sealed.oldest_wall_ms)
+        return min((wall_ms for wall_ms in found if wall_ms is not None), default=None)
 
     def _lease_left_ms(self, row: int, now_ms: int) -> int:
         holders = self._rows.holders
@@ -183,4 +258,6 @@ def warm_up() -> None:
     table, holders, wanted = index._table.slots, index._rows.holders, np.zeros(index._rows.made, np.uint8)
     index._kernels.gather_of(table, 0, holders, wanted, ids)
     index._kernels.drop_of(table, 0, holders, wanted, 0, np.zeros(1, np.uint32))
+    drop(index, ids)
+    cold.warm_up()
     ClaimIndex().load(dict(index.save()))

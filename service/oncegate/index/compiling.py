@@ -20,6 +20,7 @@ SOURCES = (
     "oncegate.core.verdicts",
     "oncegate.index.arrays",
     "oncegate.index.compiling",
+    "oncegate.index.dropping",
     "oncegate.index.kernels",
     "oncegate.index.moving",
     "oncegate.index.probing",

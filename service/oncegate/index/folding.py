@@ -75,6 +75,7 @@ class ClaimFold:
         self.open_claims = 0
         self.ids = 0
         self.sealed_away = 0
+        # What slots name whose ids left: it holds nothing. Made when it is first needed.
         self.gone_row: int | None = None
         self.wall_ms = 0
 

@@ -110,6 +110,12 @@ class KnownClaims:
             else:
                 self._forget(claim, self._known(rows))
 
+    def forget(self, claim: bytes) -> None:
+        """Drop one that is settled, whatever its time."""
+        known = self.at_any_age(claim)
+        if known is not None:
+            self._forget(claim, known)
+
     def forget_unnamed(self, wanted: int) -> None:
         """Drop claims that no slot names until `wanted` rows are free: settled ones first, the oldest first.
 

@@ -1,0 +1,144 @@
+"""The cold tier: ids that left the table, in sorted runs, each behind a Bloom filter (MillWheel's shape, VLDB 2013).
+
+A filter only ever skips a look-up. One that is not sound (full, of another version, or none) is passed over: then every
+id is looked up. What a run answers is an archive; what its ids are now, the ledger's entries say (`index.sealed`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.errors import Recovering
+from oncegate.index.arrays import I64, U64
+from oncegate.index.filters import Filter, make
+from oncegate.index.runs import Run, RunDamaged, encode, merge
+from oncegate.index.sealed import GONE, Archive, SealedIndex
+
+# More of them cost every new id as many looks, and share out one rate of false positives.
+RUNS_MAX = 4
+
+
+@dataclass
+class ColdRun:
+    """`archives`: numbers of those whose ids it holds. `damaged`: why it answers nothing any more."""
+
+    name: str
+    run: Run
+    filter: Filter | None
+    archives: tuple[int, ...]
+    damaged: str | None = None
+
+    def candidates(self, ids: U64) -> NDArray[np.intp]:
+        """Which of the ids, shape (n, 2), must be looked up: all but those that are not here for sure."""
+        if self.filter is None or not self.filter.sound:
+            return np.arange(len(ids))
+        return np.flatnonzero(self.filter.might_hold(ids))
+
+    def find(self, ids: U64) -> I64:
+        """The archive of each id, int64 (n,), or -1. Raises Recovering: the run is damaged, and made again."""
+        if self.damaged is None:
+            try:
+                return self.run.find(ids)
+            except RunDamaged as error:
+                self.damaged = str(error)
+        raise Recovering(f"a run of old ids is damaged and is made again from the ledger; nothing was written ({self})")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.damaged}" if self.damaged else self.name
+
+
+@dataclass
+class Looks:
+    """`asked`: ids asked about, each once. `looked_up`: look-ups in runs, several an id perhaps. `found`, `in_vain`:
+    how they ended. What was passed over because of filters is asked × runs − looked_up."""
+
+    asked: int = 0
+    looked_up: int = 0
+    in_vain: int = 0
+
+    @property
+    def false_positive_rate(self) -> float:
+        """Look-ups in vain an id that is in no run, measured, summed over the runs; 0 before any was asked."""
+        absent = self.asked - (self.looked_up - self.in_vain)
+        return self.in_vain / absent if absent > 0 else 0.0
+
+
+@dataclass
+class ColdSet:
+    """`runs`: the oldest and largest first."""
+
+    sealed: SealedIndex
+    runs: list[ColdRun] = field(default_factory=list)
+    looks: Looks = field(default_factory=Looks)
+
+    def find(self, ids: U64) -> I64:
+        """The live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place.
+
+        Raises Recovering: what one of them is cannot be known now.
+        """
+        found = np.full(len(ids), -1, np.int64)
+        self.looks.asked += len(ids)
+        for run in self.runs:
+            at = run.candidates(ids)
+            if not len(at):
+                continue
+            archives = run.find(ids[at])
+            here = archives >= 0
+            self.looks.looked_up += len(at)
+            self.looks.in_vain += len(at) - int(np.count_nonzero(here))
+            live = here & (self.sealed.kinds_of(archives) != GONE)
+            found[at[live]] = archives[live]
+        return found
+
+    def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:
+        """At once: `by` stands where the first of `gone` stood, or last."""
+        kept = [run for run in self.runs if run not in gone]
+        at = min((place for place, run in enumerate(self.runs) if run in gone), default=len(kept))
+        kept[at:at] = by
+        self.runs = kept
+
+    def missing(self) -> list[Archive]:
+        """Live archives that are in no sound run: nothing is dropped for them, or it must be made again."""
+        held = {number for run in self.runs if run.damaged is None for number in run.archives}
+        return [archive for archive in self.sealed.live if archive.number not in held]
+
+    def damaged(self) -> list[ColdRun]:
+        return [run for run in self.runs if run.damaged is not None]
+
+    def idle(self) -> list[ColdRun]:
+        """Runs of which nothing is known any more."""
+        return [run for run in self.runs if not any(number in self.sealed.archives for number in run.archives)]
+
+    def live_ids(self, run: ColdRun) -> int:
+        """How many of a run's ids are known still."""
+        known = (self.sealed.archives.get(number) for number in run.archives)
+        return sum(archive.ids for archive in known if archive is not None)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of filters and fences."""
+        filters = sum(run.filter.size_bytes for run in self.runs if run.filter is not None)
+        return filters + sum(run.run.size_bytes for run in self.runs)
+
+    @property
+    def file_bytes(self) -> int:
+        """What the runs' records take on disk."""
+        return sum(16 * run.run.size for run in self.runs)
+
+
+def fpr_of(place: int, cold_fpr: float) -> float:
+    """The rate of the filter of the run at this place, 0 the oldest and largest: halves, so that their sum is no more
+    than `cold_fpr` whichever runs there are, and the most ids have the cheapest filter."""
+    halvings: int = min(place + 1, RUNS_MAX - 1)
+    return cold_fpr / (1 << halvings)
+
+
+def warm_up() -> None:
+    """Compile what looks into runs, or load it from numba's cache, so that no request waits for it."""
+    ids, sieve = np.ones((1, 2), np.uint64), make("blocked", 1, 0.01)
+    sieve.add(ids)
+    run = Run(memoryview(b"".join(encode([ids], {}))))
+    ColdSet(SealedIndex(), [ColdRun("warm", run, sieve, ())]).find(ids)
+    assert len(list(merge([run], np.ones(1, np.uint8)))) == 1
