@@ -23,6 +23,7 @@ from oncegate.clock import SystemClock
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.index.claims import warm_up
 from oncegate.ledgers import open_ledgers
+from oncegate.memory import collect_seldom, keep_freed_memory
 from oncegate.settings import ProcessSettings, Settings, SettingsError
 from oncegate.telemetry.observer import LogObserver
 from oncegate.transports.http import ids
@@ -108,8 +109,10 @@ async def serve(settings: Settings, log: Log) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped)
     remove_port_file(settings.process)
+    keep_freed_memory()
     async with running(settings, log) as program:
         started.append(program)
+        collect_seldom()
         announce(program, settings.process, log)
         await stop.wait()
         log.info("stopping: answering what is in flight, then closing the ledgers")

@@ -9,14 +9,30 @@ from oncegate.core.verdicts import Flag
 from oncegate.index.answers import Asked
 from oncegate.index.claims import SAME_INDEX
 
+_COUNTER = {
+    int(Action.GRANT): "granted",
+    int(Action.TAKE_OVER): "granted",
+    int(Action.GRANT_AGAIN): "granted_again",
+    int(Action.DUPLICATE): "duplicates",
+    int(Action.BUSY): "busy",
+    int(Action.SAME): "same",
+    SAME_INDEX: "same",
+}
+
+# Up to so many answers a list costs less than an array's functions do.
+_FEW = 32
+_OWN = int(Flag.OWN)
+
 
 def count_verdicts(counts: Counter[str], asked: Asked) -> None:
     """Add one request's answers."""
+    if len(asked.actions) <= _FEW:
+        for action, verdict in zip(asked.actions.tolist(), asked.verdicts.tolist(), strict=True):
+            counts["own_duplicates" if verdict & _OWN else _COUNTER[action]] += 1
+        return
     by_action = np.bincount(asked.actions, minlength=256)
     own = int(np.count_nonzero(asked.verdicts & Flag.OWN))
-    counts["granted"] += int(by_action[Action.GRANT]) + int(by_action[Action.TAKE_OVER])
-    counts["granted_again"] += int(by_action[Action.GRANT_AGAIN])
-    counts["duplicates"] += int(by_action[Action.DUPLICATE]) - own
+    for action, name in _COUNTER.items():
+        counts[name] += int(by_action[action])
+    counts["duplicates"] -= own
     counts["own_duplicates"] += own
-    counts["busy"] += int(by_action[Action.BUSY])
-    counts["same"] += int(by_action[Action.SAME]) + int(by_action[SAME_INDEX])

@@ -6,7 +6,7 @@ own CMAC, one object each, where that is cheaper; which way was taken cannot be 
 """
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -66,9 +66,12 @@ class Cmac:
         encrypt: Encrypt = Cipher(self._aes, modes.ECB()).encryptor().update_into  # noqa: S305 - as above
         return encrypt
 
+    def of_few(self, messages: Iterable[bytes]) -> Words:
+        """As `of_octets`, an object for each message; writeable, as the kernels want it."""
+        return np.frombuffer(bytearray().join(map(self.of_one, messages)), np.uint64).reshape(-1, 2)
+
     def _one_by_one(self, octets: Octets) -> Words:
-        macs = b"".join(map(self.of_one, octets.messages()))
-        return np.frombuffer(bytearray(macs), np.uint64).reshape(-1, 2)
+        return self.of_few(octets.messages())
 
     def _equal_lengths(self, octets: Octets, length: int) -> Words:
         encrypt = self._encryptor()

@@ -24,6 +24,7 @@ _ENCODER = msgspec.json.Encoder()
 
 _WITH_NUMBER = np.zeros(256, np.bool_)
 _WITH_NUMBER[[byte for byte, row in BY_BYTE.items() if row.number is not None]] = True
+_WITHOUT_NUMBER = bytes(byte for byte, row in BY_BYTE.items() if row.number is None)
 # Verdicts without a number are the same object each time.
 _FIXED = {
     byte: messages.VerdictMessage(**messages.verdict_members(row))
@@ -52,12 +53,15 @@ def claim_json(answer: ClaimAnswer) -> bytes:
 
 
 def claim_packed(answer: ClaimAnswer) -> bytes:
+    head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
+    verdicts = answer.verdicts.astype(np.uint8, copy=False).tobytes()
+    if not verdicts.translate(None, _WITHOUT_NUMBER):
+        return head + verdicts
     places = np.flatnonzero(_WITH_NUMBER[answer.verdicts])
     pairs = np.empty((len(places), 2), "<u4")
     pairs[:, 0] = places
     pairs[:, 1] = answer.numbers[places]
-    head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
-    return b"".join((head, answer.verdicts.astype(np.uint8, copy=False).tobytes(), pairs.tobytes()))
+    return b"".join((head, verdicts, pairs.tobytes()))
 
 
 def claim_arrow(answer: ClaimAnswer) -> bytes:

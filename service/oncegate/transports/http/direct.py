@@ -4,16 +4,18 @@ Only the way is shorter. The routes are those that FastAPI serves, with their or
 the same problem; a path that is not plainly one of theirs goes the framework's way.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fastapi import Request, Response
 from starlette.datastructures import Headers
 from starlette.types import Scope
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from oncegate.transports.http import problems, routes_claims, routes_topics
+from oncegate.transports.http.outbound import Answer
 from oncegate.transports.http.tracing import trace_id_of
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -53,7 +55,7 @@ class Fields(Headers):
     """Header fields found by their name's hash; the first where there are several, as in the framework's."""
 
     def __init__(self, fields: list[tuple[bytes, bytes]]) -> None:
-        super().__init__(raw=fields)
+        self._list = fields
         self._first = dict(reversed(fields))
 
     def get(self, name: str, default: Any = None, /) -> Any:
@@ -77,17 +79,29 @@ class Call(Request):
         self._exchange = exchange
 
     @property
-    def is_whole(self) -> bool:
-        """All of the body is here: reading it waits for nobody."""
-        return not self._exchange.more_body and not self._exchange.disconnected
+    def whole_body(self) -> bytes | None:
+        """The body, once, if all of it is here: nobody is waited for. Otherwise it is received."""
+        return self._exchange.take_body()
 
 
 class Exchange(RequestResponseCycle):
     """One request of a hot route and its answer; for uvicorn's protocol a cycle like any other."""
 
-    def __init__(self, route: Route, **members: Any) -> None:
-        super().__init__(**members)
+    def __init__(self, wire: HttpToolsProtocol, route: Route) -> None:
+        """What the protocol and `receive` use of a cycle, and no more."""
+        self.scope, self.transport, self.flow = wire.scope, wire.transport, wire.flow
+        self.message_event = asyncio.Event()
+        self.keep_alive = wire.parser.should_keep_alive()
+        self.body, self.more_body = bytearray(), True
+        self.disconnected = self.response_complete = self.waiting_for_100_continue = False
+        self._wire = wire
         self._route = route
+
+    def take_body(self) -> bytes | None:
+        if self.more_body or self.disconnected:
+            return None
+        body, self.body = bytes(self.body), bytearray()
+        return body
 
     async def run_asgi(self, app: Any) -> None:
         """Answer, unless the caller has gone away."""
@@ -109,13 +123,26 @@ class Exchange(RequestResponseCycle):
             self._write(answer)
 
     def _write(self, answer: Response) -> None:
-        self.response_started = self.response_complete = True
-        parts: list[bytes | memoryview] = [STATUS_LINE[answer.status_code]]
-        for name, value in (*self.default_headers, *answer.raw_headers):
-            parts += (name, b": ", value, b"\r\n")
-        parts += (b"\r\n", answer.body) if self.keep_alive else (b"connection: close\r\n\r\n", answer.body)
-        self.transport.write(b"".join(parts))
+        lines = answer.lines if isinstance(answer, Answer) else _lines(answer.raw_headers)
+        close = b"" if self.keep_alive else b"connection: close\r\n"
+        common = _common_lines(self._wire.server_state.default_headers)
+        self.response_complete = True
+        self.transport.write(b"".join((STATUS_LINE[answer.status_code], common, lines, close, b"\r\n", answer.body)))
         self.message_event.set()
         if not self.keep_alive:
             self.transport.close()
-        self.on_response()
+        self._wire.on_response_complete()
+
+
+def _lines(fields: Sequence[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(b"%b: %b\r\n" % field for field in fields)
+
+
+_COMMON: list[Any] = [None, b""]
+
+
+def _common_lines(fields: list[tuple[bytes, bytes]]) -> bytes:
+    """The lines of the fields that every answer has; uvicorn makes a new list when the second changes."""
+    if _COMMON[0] is not fields:
+        _COMMON[:] = fields, _lines(fields)
+    return cast(bytes, _COMMON[1])

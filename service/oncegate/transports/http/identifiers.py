@@ -3,6 +3,7 @@
 import base64
 import binascii
 import re
+from functools import lru_cache
 
 from oncegate.core.errors import BadRequest
 from oncegate.ports import Mark
@@ -46,7 +47,9 @@ def claim_bytes(text: str) -> bytes:
     return number.to_bytes(16)
 
 
+@lru_cache(maxsize=16)
 def mark_text(mark: Mark) -> str:
+    """As `marks` reads it; many answers in a row bring the same one."""
     return f"{mark.ledger.hex()}:{mark.position}:{mark.chain.hex()}"
 
 

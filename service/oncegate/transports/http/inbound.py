@@ -27,7 +27,7 @@ from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.shard import Shard
 from oncegate.transports.http import identifiers
-from oncegate.transports.http.negotiation import accepted, content_type
+from oncegate.transports.http.negotiation import negotiated
 
 # Reading a body above this takes longer than handing it to a thread does.
 ASIDE_BYTES = 256 << 10
@@ -40,11 +40,17 @@ BODY_TIMEOUT_S = 30.0
 
 @dataclass(slots=True)
 class Inbound:
-    """One admitted request: its shard, what is left of its time, its whole body."""
+    """One admitted request: its shard, what is left of its time, its whole body.
+
+    media: the body's type, "" where there is none. wanted: the answer's.
+    """
 
     request: Request
+    gateway: Gateway
     shard: Shard
     deadline: Deadline
+    media: str
+    wanted: str
     body: bytes
 
     def header(self, name: str) -> str:
@@ -56,7 +62,7 @@ class Inbound:
 
     @property
     def limits(self) -> Limits:
-        return gateway_of(self.request).limits
+        return self.gateway.limits
 
     @property
     def token(self) -> bytes:
@@ -80,8 +86,13 @@ def shard_of(request: Request) -> Shard:
 
     Raises NotFound, Recovering, LedgerBehind.
     """
-    shard = gateway_of(request).shard(request.path_params["namespace"])
-    for mark in identifiers.marks(request.headers.get("Oncegate-Ledger", "")):
+    return _shard_of(request, gateway_of(request))
+
+
+def _shard_of(request: Request, gateway: Gateway) -> Shard:
+    shard = gateway.shard(request.path_params["namespace"])
+    given = request.headers.get("Oncegate-Ledger")
+    for mark in identifiers.marks(given) if given else ():
         shard.require(mark)
     return shard
 
@@ -101,23 +112,21 @@ class admitted:
 
     async def __aenter__(self) -> Inbound:
         request = self._request
-        if self._reads:
-            content_type(request, self._reads)
-        accepted(request, self._writes)
+        media, wanted = negotiated(request, self._reads, self._writes)
         gateway = gateway_of(request)
-        deadline = deadline_of(request)
-        size_bytes = body_length(request, bool(self._reads))
+        deadline = _deadline_of(request, gateway)
+        self._size_bytes = size_bytes = body_length(request, bool(self._reads))
         if size_bytes > gateway.limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")
-        shard = shard_of(request)
-        self._size_bytes, self._admission = size_bytes, gateway.admission
-        gateway.admission.take(size_bytes)
+        shard = _shard_of(request, gateway)
+        self._admission = gateway.admission
+        self._admission.take(size_bytes)
         try:
             body = await read_body(request, size_bytes, deadline)
         except BaseException:
-            gateway.admission.give(size_bytes)
+            self._admission.give(size_bytes)
             raise
-        return Inbound(request, shard, deadline, body)
+        return Inbound(request, gateway, shard, deadline, media, wanted, body)
 
     async def __aexit__(self, *_: object) -> None:
         self._admission.give(self._size_bytes)
@@ -125,8 +134,12 @@ class admitted:
 
 def deadline_of(request: Request) -> Deadline:
     """The time this request has, from the moment it is here."""
+    return _deadline_of(request, gateway_of(request))
+
+
+def _deadline_of(request: Request, gateway: Gateway) -> Deadline:
     given = request.headers.get("Oncegate-Timeout-Ms")
-    return Deadline(gateway_of(request).clock, None if given is None else whole_number(given, "Oncegate-Timeout-Ms"))
+    return Deadline(gateway.clock, None if given is None else whole_number(given, "Oncegate-Timeout-Ms"))
 
 
 def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
@@ -148,32 +161,32 @@ async def read_body(request: Request, size_bytes: int, deadline: Deadline) -> by
     """Exactly `size_bytes`; BadRequest when the caller goes away before, DeadlinePassed when it takes too long."""
     if size_bytes == 0:
         return b""
-    parts: list[bytes] = []
-    if getattr(request, "is_whole", False):
-        await _read_parts(request, size_bytes, parts)  # waits for nobody, so a timer is not set either
-    else:
-        left_ms = deadline.left_ms
-        timeout_s = BODY_TIMEOUT_S if left_ms is None else min(BODY_TIMEOUT_S, max(left_ms, 0) / 1000)
-        try:
-            async with asyncio.timeout(timeout_s):
-                await _read_parts(request, size_bytes, parts)
-        except TimeoutError:
-            raise DeadlinePassed(
-                f"{_size(parts)} of {size_bytes} bytes of the body came in {timeout_s:g} s; nothing was written"
-            ) from None
+    whole: bytes | None = getattr(request, "whole_body", None)
+    parts = [whole] if whole is not None else await _received(request, size_bytes, deadline)
     if _size(parts) != size_bytes:
         raise BadRequest(f"the body has {_size(parts)} bytes, Content-Length said {size_bytes}; nothing was written")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _read_parts(request: Request, size_bytes: int, parts: list[bytes]) -> None:
-    more = True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise BadRequest(f"the body ended after {_size(parts)} of {size_bytes} bytes; nothing was written")
-        parts.append(message.get("body", b""))
-        more = message.get("more_body", False)
+async def _received(request: Request, size_bytes: int, deadline: Deadline) -> list[bytes]:
+    """The body's parts as they come."""
+    left_ms = deadline.left_ms
+    timeout_s = BODY_TIMEOUT_S if left_ms is None else min(BODY_TIMEOUT_S, max(left_ms, 0) / 1000)
+    parts: list[bytes] = []
+    try:
+        async with asyncio.timeout(timeout_s):
+            more = True
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise BadRequest(f"the body ended after {_size(parts)} of {size_bytes} bytes; nothing was written")
+                parts.append(message.get("body", b""))
+                more = message.get("more_body", False)
+    except TimeoutError:
+        raise DeadlinePassed(
+            f"{_size(parts)} of {size_bytes} bytes of the body came in {timeout_s:g} s; nothing was written"
+        ) from None
+    return parts
 
 
 async def aside(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:

@@ -15,6 +15,15 @@ ARROW = "application/vnd.apache.arrow.stream"
 _REMEMBERED = 64
 
 
+def negotiated(request: Request, reads: Sequence[str], writes: Sequence[str]) -> tuple[str, str]:
+    """The body's media type and that of the answer; `reads` empty: no body, "". In this order: 415, 406.
+
+    A caller without a wish is answered in what it sent, if that is among `writes`, else in the first of them.
+    """
+    media = content_type(request, reads) if reads else ""
+    return media, accepted(request, preferring(media, writes) if len(writes) > 1 else writes)
+
+
 def content_type(request: Request, reads: Sequence[str]) -> str:
     """The body's media type, if it is one of `reads`; compressed bodies are not read."""
     given = request.headers.get("Content-Type", "")

@@ -13,24 +13,23 @@ from oncegate.engine.requests import ClaimAsk, TakeAsk
 from oncegate.index.answers import Explained
 from oncegate.transports.http import codecs, identifiers, ids, messages, operations
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of, whole_number
-from oncegate.transports.http.negotiation import JSON, PACKED, accepted, content_type, preferring
+from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
 
 _CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
+_ANSWERS = (JSON,)
 _TAKE = msgspec.json.Decoder(messages.TakeRequest)
 
 
 @router.post("/ids:claim", openapi_extra=operations.CLAIM)
 async def claim(request: Request) -> Response:
     """May I write these? One verdict per id, in order; a duplicate is a success."""
-    media = content_type(request, DOORS)
-    writes = preferring(media, DOORS)
-    async with admitted(request, [media], writes) as inbound:
-        ask = _ask_json(inbound) if media == JSON else _ask_raw(inbound, media)
+    async with admitted(request, DOORS, DOORS) as inbound:
+        ask = _ask_json(inbound) if inbound.media == JSON else _ask_raw(inbound)
         answer = await inbound.shard.claim(ask, inbound.deadline)
-        return verdicts_reply(answer, accepted(request, writes), inbound.shard)
+        return verdicts_reply(answer, inbound.wanted, inbound.shard)
 
 
 def _ask_json(inbound: Inbound) -> ClaimAsk:
@@ -40,35 +39,32 @@ def _ask_json(inbound: Inbound) -> ClaimAsk:
     return ClaimAsk(token, message.call, fingerprints, message.lease_ms)
 
 
-def _ask_raw(inbound: Inbound, media: str) -> ClaimAsk:
+def _ask_raw(inbound: Inbound) -> ClaimAsk:
     lease = inbound.request.headers.get("Oncegate-Lease-Ms")
     lease_ms = None if lease is None else whole_number(lease, "Oncegate-Lease-Ms")
     token, call = inbound.token, inbound.call
-    return ClaimAsk(token, call, _raw_ids(inbound, media), lease_ms)
+    return ClaimAsk(token, call, _raw_ids(inbound), lease_ms)
 
 
-def _raw_ids(inbound: Inbound, media: str) -> ids.Fingerprints:
-    read = ids.of_packed if media == PACKED else ids.of_arrow
+def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
+    read = ids.of_packed if inbound.media == PACKED else ids.of_arrow
     return read(inbound.body, inbound.shard.fingerprints, inbound.limits)
 
 
 @router.post("/ids:take", openapi_extra=operations.TAKE)
 async def take(request: Request) -> Response:
     """Which of these are this owner's? An id belongs to the first owner that asks; repeating is harmless."""
-    media = content_type(request, DOORS)
-    writes = preferring(media, DOORS)
-    async with admitted(request, [media], writes) as inbound:
-        if media == JSON:
+    async with admitted(request, DOORS, DOORS) as inbound:
+        if inbound.media == JSON:
             message = decoded(inbound.body, _TAKE)
             owner, taken = message.owner, ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
         else:
-            owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound, media)
+            owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound)
         answer = await inbound.shard.take(TakeAsk(_owner(owner, inbound), taken), inbound.deadline)
-        wanted = accepted(request, writes)
-        if wanted == JSON:
+        if inbound.wanted == JSON:
             verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
             return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
-        return verdicts_reply(answer, wanted, inbound.shard)
+        return verdicts_reply(answer, inbound.wanted, inbound.shard)
 
 
 def _owner(name: str, inbound: Inbound) -> bytes:
@@ -97,7 +93,7 @@ async def release(request: Request) -> Response:
 
 
 async def _settle(request: Request, verb: Verb) -> Response:
-    async with admitted(request, [], [JSON]) as inbound:
+    async with admitted(request, (), _ANSWERS) as inbound:
         claim_id = identifiers.claim_bytes(request.path_params["claim"])
         answer = await inbound.shard.settle(verb, claim_id, inbound.deadline)
         return reply(codecs.settle_json(answer), JSON, inbound.shard)

@@ -20,7 +20,7 @@ from oncegate.transports.http.inbound import (
     shard_of,
     whole_number,
 )
-from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type, preferring
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
@@ -35,10 +35,9 @@ _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 @router.post("/{topic}/records:produce", openapi_extra=operations.PRODUCE)
 async def produce(request: Request) -> Response:
     """Write rows at once. With ids each takes effect once; without (`plain`) a repeat is written again."""
-    media = content_type(request, [ARROW, JSON])
-    async with admitted(request, [media], preferring(media, DOORS)) as inbound:
+    async with admitted(request, (ARROW, JSON), DOORS) as inbound:
         topic = identifiers.topic_name(request.path_params["topic"])
-        if media == JSON:
+        if inbound.media == JSON:
             ask = await _ask_json(inbound, topic)
         else:
             ask = await aside(len(inbound.body), _ask_arrow, inbound, topic)

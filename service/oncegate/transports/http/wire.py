@@ -20,7 +20,18 @@ KEEP_ALIVE_S = 75
 
 
 class Protocol(HttpToolsProtocol):
-    """Hot routes go straight to their function. What is no HTTP at all is answered by a problem too."""
+    """Hot routes go straight to their function. What is no HTTP at all is answered by a problem too.
+
+    A connection on which no request is being answered is closed after a while, whether none was begun or its head
+    comes a byte at a time.
+    """
+
+    _idle_since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._is_ours = isinstance(self.app, FastAPI)
+        self._rest()
 
     def on_headers_complete(self) -> None:
         """Begin the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
@@ -37,7 +48,7 @@ class Protocol(HttpToolsProtocol):
 
     def _exchange(self) -> direct.Exchange | None:
         parser = self.parser
-        if parser.get_method() != b"POST" or parser.get_http_version() != "1.1":
+        if not self._is_ours or parser.get_method() != b"POST" or parser.get_http_version() != "1.1":
             return None
         raw_path, _, query = self.url.partition(b"?")
         path = raw_path.decode("latin-1")
@@ -46,20 +57,46 @@ class Protocol(HttpToolsProtocol):
             return None
         scope = self.scope
         scope["method"], scope["path"], scope["raw_path"], scope["query_string"] = "POST", path, raw_path, query
-        return direct.Exchange(
-            route,
-            scope=scope,
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=False,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            expect_100_continue=False,
-            keep_alive=parser.should_keep_alive(),
-            on_response=self.on_response_complete,
-        )
+        return direct.Exchange(self, route)
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's; but the timer of an idle connection is set once and moved on, not set anew each time."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
+        """From now on the connection is idle."""
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_again(self.timeout_keep_alive)
+
+    def _look_again(self, delay_s: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(delay_s, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Close the connection if it has been idle for long enough, else look again then; not while it is busy."""
+        self.timeout_keep_alive_task = None
+        if self.cycle is None or self.cycle.response_complete:
+            left_s = self._idle_since + self.timeout_keep_alive - self.loop.time()
+            if left_s > 0:
+                self._look_again(left_s)
+            elif not self.transport.is_closing():
+                self.transport.close()
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Called when bytes come: they do not end idleness, a whole head does; and the timer looks for itself."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+        super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what cannot be read; behind a whole request that is being answered, only close after its answer.
