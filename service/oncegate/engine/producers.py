@@ -9,6 +9,7 @@ from oncegate.core.decisions import SETTLE, Effect, Verb
 from oncegate.core.entries import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.errors import BadRequest, NotFound, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.core.sequences import PRODUCER, REGISTER_PRODUCER, Action, Entrance, Registration
+from oncegate.core.verdicts import Flag
 from oncegate.engine import producer_refusals as refusals
 from oncegate.engine.claims import STATE_AFTER
 from oncegate.engine.deadline import Deadline
@@ -165,7 +166,9 @@ class Producers:
         counts, by_action = self._journal.counts, np.bincount(asked.actions, minlength=len(Action))
         counts["granted"] += int(by_action[Action.GRANT]) + int(by_action[Action.TAKE_OVER])
         counts["granted_again"] += int(by_action[Action.GRANT_AGAIN])
-        counts["duplicates"] += int(by_action[Action.DUPLICATE])
+        own = int(np.count_nonzero(asked.verdicts & np.uint8(Flag.OWN)))
+        counts["duplicates"] += int(by_action[Action.DUPLICATE]) - own
+        counts["own_duplicates"] += own
         counts["stale"] += int(by_action[Action.STALE])
         counts["busy"] += int(by_action[Action.BUSY])
         counts["same"] += int(by_action[Action.SAME])

@@ -156,6 +156,7 @@ _COUNTERS = (
     "own_duplicates",
     "busy",
     "same",
+    "stale",
     "completed",
     "released",
     "produced_rows",
