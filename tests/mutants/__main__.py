@@ -20,6 +20,7 @@ from rich.progress import Progress
 
 from tests.mutants.planted import PLANTED, Mutant
 from tests.mutants.surface import SURFACE
+from tests.mutants.tiers import TIERS
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts")
@@ -81,7 +82,7 @@ def check_unchanged(mutants: list[Mutant]) -> str | None:
 
 
 def main() -> int:
-    wanted = [mutant for mutant in (*PLANTED, *SURFACE) if not sys.argv[1:] or mutant.name in sys.argv[1:]]
+    wanted = [mutant for mutant in (*PLANTED, *SURFACE, *TIERS) if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)
     results = []
