@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format generate demo bench mutants soak image clean
+.PHONY: help setup test check format generate demo bench scale mutants soak image clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path.
@@ -37,8 +37,11 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 demo: setup ## real data, real Spark, six faults, the same job four ways: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)
 
-bench: setup ## claims and staged rows per second: out/bench/result.json and .png
+bench: setup ## speed beside Redis and others, 20 minutes, ARGS=--short 2: out/bench/result.json, .md and .png
 	@$(RUN) $(PY) -m bench $(ARGS)
+
+scale: setup ## 100 million ids in one process, ARGS="--ids 300_000_000" for the line to a billion: out/scale/
+	@$(RUN) $(PY) -m bench.scale $(ARGS)
 
 mutants: setup ## planted bugs, each turned red by a named test: out/mutants/result.json
 	@$(RUN) $(PY) -m tests.mutants $(ARGS)

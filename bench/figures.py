@@ -77,10 +77,13 @@ def judged(figure: Figure, reaches: Sequence[Reach]) -> Figure:
 
 
 def read(found: Mapping[str, Any]) -> Figure:
-    """A figure as another part of the bench wrote it down; unknown members are left out."""
+    """A figure as another part of the bench wrote it down; unknown members are left out, the ratio is made anew."""
     known = {name: value for name, value in found.items() if name in Figure.__dataclass_fields__}
     known["runs"] = tuple(known.get("runs", ()))
-    return Figure(**known)
+    figure = Figure(**known)
+    if figure.peer is None or figure.peer_value is None:
+        return figure
+    return figure.against(figure.peer, figure.peer_value)
 
 
 def ratio(value: float, peer_value: float, unit: str) -> float | None:

@@ -1,0 +1,92 @@
+"""What the bench writes for people, and the lines that `make scale` draws to a billion."""
+
+from dataclasses import replace
+
+import pytest
+
+from bench import report
+from bench.__main__ import sections
+from bench.claims import PEAK_CLIENTS, PEAK_IDS
+from bench.figures import Figure, Reach, judged
+from bench.plan import LONG, SHORT, Plan
+from bench.plot import points
+from bench.scale_report import BILLION, Window, billion, cold_bytes, figures, hot_bytes
+
+BASE = 100 << 20
+
+
+def window(asked: int, hot: int, cold: int, memory: int) -> Window:
+    """A window of a million ids that took half a second."""
+    return Window(asked, hot + cold, hot, cold, 1_000_000, 0.5, 0.4, 9.0, 5.0, 2.0, memory, 34 * (hot + cold))
+
+
+@pytest.fixture
+def run() -> list[Window]:
+    """Thirty million ids in memory, then seventy million more of which as many leave it; 28 and 2 bytes each."""
+    windows = [replace(window(0, 0, 0, BASE), window_ids=0, seconds=0.0, cpu_s=0.0)]
+    for millions in range(1, 101):
+        ids = millions * 1_000_000
+        hot = min(ids, 30_000_000)
+        windows.append(window(ids, hot, ids - hot, BASE + 28 * hot + 2 * (ids - hot)))
+    return windows
+
+
+def test_memory_is_told_apart_by_where_an_id_is(run: list[Window]) -> None:
+    hot = hot_bytes(run)
+    assert hot == pytest.approx(28)
+    assert cold_bytes(run, hot) == pytest.approx(2)
+    assert cold_bytes(run[:20], hot) is None
+
+
+def test_the_run_s_figures_are_its_sums(run: list[Window]) -> None:
+    found = {figure.name: figure.value for figure in figures(run, restart_s=4.0)}
+    assert found["mixed load: rate"] == pytest.approx(2e6)
+    assert found["mixed load: rate, processor time"] == pytest.approx(2.5e6)
+    assert found["disk"] == pytest.approx(34)
+    assert found["memory of an id that left it"] == pytest.approx(2)
+
+
+def test_a_billion_is_on_the_line_of_the_later_windows(run: list[Window]) -> None:
+    slower = [replace(one, seconds=one.seconds * (1 + one.ids / 1e9)) for one in run]
+    found = billion(slower, 5.0, hot=28.0, cold=2.0)
+    rate, memory, disk, start = (figure.value for figure in found)
+    assert rate == pytest.approx(1e6)
+    assert memory * 2**30 == pytest.approx(BASE + 28 * 30_000_000 + 2 * (BILLION - 30_000_000))
+    assert disk * 2**30 == pytest.approx(34 * BILLION)
+    assert start == pytest.approx(50)
+
+
+def test_a_short_run_says_nothing_of_a_billion(run: list[Window]) -> None:
+    assert not [figure for figure in figures(run[:20], 1.0) if "billion" in figure.name]
+
+
+def test_a_reach_that_was_missed_is_named_in_the_table_and_counted() -> None:
+    found = [judged(Figure("claim", value, "ids/s"), [Reach("claim", None, 4e6)]) for value in (3e6, 5e6)]
+    assert "| claim | 3 M | ids/s |  |  |  |  | 4 M | missed |" in report.markdown(found, "make bench", 60.0)
+    assert report.last_line(found, report.Path("out")).startswith("bench: 1 of 2 reaches met")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(4_130_000.0, "4.13 M"), (999.0, "999"), (2_500.0, "2.5 k"), (0.05, "0.05")]
+)
+def test_numbers_are_shown_with_three_digits(value: float, text: str) -> None:
+    assert report.number(value) == text
+
+
+def test_the_picture_has_a_line_for_each_door_and_each_peer() -> None:
+    name = "claim, packed, 10,000 ids, 16 clients"
+    own = Figure(name, 5e6, "ids/s", ceiling=4e7)
+    other_clients = Figure("claim, packed, 10,000 ids, 1 clients", 1e6, "ids/s")
+    lines = points([own, own.against("Lua", 5e5), other_clients, Figure("growth", 1.0, "ms")])
+    assert lines == {
+        "oncegate, packed": [(10_000, 5e6)],
+        "the same server, remembering nothing": [(10_000, 4e7)],
+        "Lua": [(10_000, 5e5)],
+    }
+
+
+@pytest.mark.parametrize("plan", [LONG, SHORT], ids=["long", "short"])
+def test_both_forms_measure_the_point_that_the_open_loop_needs(plan: Plan) -> None:
+    assert (PEAK_IDS, PEAK_CLIENTS) in plan.points
+    assert (PEAK_IDS, PEAK_CLIENTS) in plan.text_points
+    assert list(sections(plan)) == list(sections(LONG))
