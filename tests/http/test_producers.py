@@ -286,3 +286,101 @@ async def test_more_sequences_than_a_request_may_have_are_refused() -> None:
         (await writer.ask(sequences=[1, 2, 3, 4])).problem(413, "TOO_LARGE")
         (await writer.ask(first=1, last=4)).problem(413, "TOO_LARGE")
         assert (await writer.ask(first=1, last=3)).status == 200
+
+
+ROWS = pa.record_batch({"at": pa.array([4, 5, 9], pa.int64()), "n": [1, 2, 3]})
+
+
+def produce(writer: Writer, topic: str, **more: object) -> str:
+    query = {"producer": "events-3", "epoch": writer.epoch, "sequence_col": "at", **more}
+    return f"{NS}/topics/{topic}/records:produce?" + "&".join(f"{name}={value}" for name, value in query.items())
+
+
+def raw(writer: Writer, call: int) -> dict[str, str]:
+    return {"Oncegate-Token": writer.token, "Oncegate-Call": str(call), "Accept": JSON}
+
+
+async def test_rows_with_sequences_are_written_once_and_done_at_once() -> None:
+    async with open_door() as door:
+        writer = Writer(door)
+        await writer.register()
+        first = await door.post_raw(produce(writer, "t"), ARROW, stream(ROWS), raw(writer, 0))
+        assert first.json["rows"] == 3
+        more = pa.record_batch({"at": pa.array([9, 10], pa.int64()), "n": [3, 4]})
+        again = await door.post_raw(produce(writer, "t", prev_sequence=5), ARROW, stream(more), raw(writer, 1))
+        assert again.json == {
+            "rows": 1,
+            "offsets": [{"partition": 0, "first_offset": 3, "rows": 1}],
+            "verdicts": [{"verdict": "DUPLICATE", "own": True}, {"verdict": "GRANTED"}],
+        }
+        body = writer.named(call=2, records=[{"at": 10, "n": 4}, {"at": 12, "n": 5}])
+        body |= {"producer": "events-3", "sequence_col": "at", "prev_sequence": 9}
+        told = await door.post_json(f"{NS}/topics/t/records:produce", body)
+        assert [one["verdict"] for one in told.json["verdicts"]] == ["DUPLICATE", "GRANTED"]
+        assert (await door.get(LANE)).json["done"] == [[4, 5], [9, 10], [12, 12]]
+        assert "plain_write" not in door.log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"sequence_col": "nowhere"}, "the rows have at, n"),
+        ({"sequence_col": ""}, "the rows have at, n"),
+        ({"id_col": "n"}, "not by both"),
+        ({"prev_sequence": 2**64}, "prev_sequence"),
+        ({"epoch": -1}, "epoch"),
+    ],
+)
+async def test_rows_whose_place_is_not_told_are_refused(more: dict[str, object], told: str) -> None:
+    async with open_door() as door:
+        writer = Writer(door)
+        await writer.register()
+        before = door.position
+        reply = await door.post_raw(produce(writer, "t", **more), ARROW, stream(ROWS), raw(writer, 0))
+        assert told in reply.problem(400, "BAD_REQUEST")["detail"]
+        half = f"{NS}/topics/t/records:produce?producer=events-3"
+        reply = await door.post_raw(half, ARROW, stream(ROWS), raw(writer, 0))
+        assert "go together" in reply.problem(400, "BAD_REQUEST")["detail"]
+        assert door.position == before
+
+
+async def test_ids_of_a_batch_are_stale_once_it_is_acked_through_every_door() -> None:
+    async with open_door() as door:
+        owner = token()
+        epoch = (await driver(door, owner))["epoch"]
+        asked = {"token": token(), "call": 0, "ids": ["a"], "driver": "load", "batch": 4}
+        claimed = (await door.post_json(f"{NS}/ids:claim", asked)).json["claim"]
+        (await ack(door, {}, owner, epoch, batch=4)).problem(409, "NOT_DONE")
+        await door.call("POST", f"{NS}/claims/{claimed}:complete")
+        assert (await ack(door, {}, owner, epoch, batch=4)).json["batch"] == 4
+        scope = {"Oncegate-Driver": "load", "Oncegate-Batch": "4", "Accept": JSON}
+        rows = pa.record_batch({"id": ["a"]})
+        for reply in (
+            await door.post_json(f"{NS}/ids:claim", {**asked, "token": token()}),
+            await door.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), scope),
+            await door.post_json(f"{NS}/ids:take", {"owner": "o", "ids": ["a"], "driver": "load", "batch": 3}),
+            await door.post_raw(f"{NS}/ids:take", ARROW, stream(rows), {**scope, "Oncegate-Owner": "o"}),
+            await door.post_raw(f"{NS}/topics/t/records:produce?id_col=id", ARROW, stream(rows), scope),
+        ):
+            assert reply.json["verdicts"] == [{"verdict": "STALE"}]
+        later = await door.post_json(f"{NS}/ids:claim", {**asked, "token": token(), "batch": 5})
+        assert later.json["verdicts"] == [{"verdict": "GRANTED"}]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"driver": "load"}, "go together"),
+        ({"batch": 1}, "go together"),
+        ({"driver": LONG, "batch": 1}, "512 bytes"),
+        ({"driver": "load", "batch": -1}, "batch"),
+    ],
+)
+async def test_half_a_batch_is_refused(more: dict[str, object], told: str) -> None:
+    async with open_door() as door:
+        body = {"token": token(), "call": 0, "ids": ["a"], **more}
+        reply = await door.post_json(f"{NS}/ids:claim", body)
+        assert told in reply.problem(400, "BAD_REQUEST")["detail"]
+        headers = {f"Oncegate-{name.title()}": str(value) for name, value in more.items()}
+        reply = await door.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), headers)
+        assert told.title() in reply.problem(400, "BAD_REQUEST")["detail"].title()

@@ -54,6 +54,15 @@ def raw(name: str, description: str, example: object) -> Json:
     return _parameter(name, "header", f"for packed and Arrow bodies: {description}", example, schema=_U64)
 
 
+SCOPE_RAW = [
+    _parameter(
+        "Oncegate-Driver",
+        "header",
+        "for packed and Arrow bodies: whose batch the ids belong to, percent-encoded; none: the namespace",
+        "b2c1f0de-0000-4000-8000-1234567890ab",
+    ),
+    raw("Oncegate-Batch", "the number of that batch", 18),
+]
 TIMEOUT = _parameter(
     "Oncegate-Timeout-Ms",
     "header",

@@ -63,6 +63,9 @@ PRODUCE_REQUEST = {
     "records": [{"invoice": "2026-0001", "cents": 1200}, {"invoice": "2026-0002", "cents": 350}],
     "id_col": ["invoice"],
 }
+# By id: a request that names a producer has no id_col.
+_NO_PRODUCER = dict.fromkeys(("producer", "epoch", "sequence_col", "prev_sequence"))
+PRODUCE_QUERY: dict[str, Any] = {"id_col": "invoice", "key_col": "", **_NO_PRODUCER}
 PRODUCE_REPLY = {
     "rows": 1,
     "offsets": [{"partition": 0, "first_offset": 0, "rows": 1}],

@@ -25,6 +25,11 @@ Named = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
 Topic = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TOPIC.pattern}$"})]
 U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+SEQUENCE_MAX = 2**64 - 2
+# `maximum` is for the document only: the engine checks it, since bounds here end at 2^63.
+Sequence = Annotated[
+    int, Meta(ge=0, description="a place in the source, in its order", extra_json_schema={"maximum": SEQUENCE_MAX})
+]
 Id = str | list[str | None] | None
 Ids = Annotated[
     list[Id],
@@ -41,6 +46,8 @@ class ClaimRequest(Read):
     call: U32
     ids: Ids
     lease_ms: U32 | None = None
+    driver: Named | None = None
+    batch: Offset | None = None
 
 
 def verdict_members(row: VerdictRow) -> dict[str, object]:
@@ -87,6 +94,8 @@ class SettleReply(Struct, frozen=True):
 class TakeRequest(Read):
     owner: Named
     ids: Ids
+    driver: Named | None = None
+    batch: Offset | None = None
 
 
 class PartitionOffset(Struct, frozen=True):
@@ -101,6 +110,12 @@ class ProduceRequest(Read):
     records: list[dict[str, Any]]
     id_col: list[str] | None = None
     key_col: list[str] | None = None
+    driver: Named | None = None
+    batch: Offset | None = None
+    producer: Named | None = None
+    epoch: Offset | None = None
+    sequence_col: Named | None = None
+    prev_sequence: Sequence | None = None
 
 
 class ProduceQuery(Read):
@@ -108,6 +123,10 @@ class ProduceQuery(Read):
 
     id_col: Annotated[str, Meta(description="columns that are a row's id, comma separated; none: `plain`")] = ""
     key_col: Annotated[str, Meta(description="columns that choose the partition, comma separated")] = ""
+    producer: Named | None = None
+    epoch: Offset | None = None
+    sequence_col: Named | None = None
+    prev_sequence: Sequence | None = None
 
 
 class ProduceReply(Struct, frozen=True):

@@ -9,19 +9,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from oncegate.transports.http.messages import U32, Named, Read, Token, VerdictMessage
+from oncegate.transports.http.messages import U32, Named, Read, Sequence, Token, VerdictMessage
 
-SEQUENCE_MAX = 2**64 - 2
-
-
-def _u64(description: str, largest: int) -> Meta:
-    """`maximum` is for the document only: `routes_producers` checks it, since bounds here end at 2^63."""
-    return Meta(ge=0, description=description, extra_json_schema={"maximum": largest})
-
-
-Epoch = Annotated[int, _u64("as registering answered", 2**64 - 1)]
-Sequence = Annotated[int, _u64("a place in the source, in its order", SEQUENCE_MAX)]
-Batch = Annotated[int, _u64("n-th batch of the driver", SEQUENCE_MAX)]
+Epoch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="as registering answered")]
+Batch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="n-th batch of the driver")]
 
 
 class DriverRequest(Read):

@@ -19,7 +19,7 @@ CLAIM = operation(
         )
     },
     (*docs.BODIES, e.NullId, e.TokenReused),
-    [*writes(NS), docs.TOKEN_RAW, docs.CALL_RAW, docs.LEASE_RAW],
+    [*writes(NS), docs.TOKEN_RAW, docs.CALL_RAW, docs.LEASE_RAW, *docs.SCOPE_RAW],
     docs.body(
         json=message(messages.ClaimRequest, examples.CLAIM_REQUEST), packed=docs.PACKED_IDS, arrow=docs.ARROW_ROWS
     ),
@@ -35,7 +35,7 @@ TAKE = operation(
         )
     },
     (*docs.BODIES, e.NullId),
-    [*writes(NS), docs.OWNER_RAW],
+    [*writes(NS), docs.OWNER_RAW, *docs.SCOPE_RAW],
     docs.body(json=message(messages.TakeRequest, examples.TAKE_REQUEST), packed=docs.PACKED_IDS, arrow=docs.ARROW_ROWS),
 )
 
@@ -79,12 +79,13 @@ PRODUCE = operation(
             },
         }
     },
-    (*docs.BODIES, e.SchemaMismatch, e.NullId, e.TokenReused),
+    (*docs.BODIES, e.SchemaMismatch, e.NullId, e.TokenReused, e.UnknownProducer, e.Fenced, e.Gap, e.OutOfOrder),
     [
         *writes(NS, "topic"),
-        *docs.query(messages.ProduceQuery, id_col="invoice", key_col=""),
+        *docs.query(messages.ProduceQuery, **examples.PRODUCE_QUERY),
         docs.TOKEN_RAW,
         docs.CALL_RAW,
+        *docs.SCOPE_RAW,
     ],
     docs.body(arrow=docs.ARROW_ROWS, json=message(messages.ProduceRequest, examples.PRODUCE_REQUEST)),
 )

@@ -11,7 +11,7 @@ from oncegate.core.decisions import IdState, Verb
 from oncegate.core.errors import BadRequest
 from oncegate.engine.requests import ClaimAsk, TakeAsk
 from oncegate.index.answers import Explained
-from oncegate.transports.http import codecs, identifiers, ids, messages, operations
+from oncegate.transports.http import codecs, identifiers, ids, messages, operations, scopes
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of, whole_number
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
@@ -36,14 +36,16 @@ def _ask_json(inbound: Inbound) -> ClaimAsk:
     message = decoded(inbound.body, _CLAIM)
     token = identifiers.hex_bytes(message.token, 16, "token")
     fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
-    return ClaimAsk(token, message.call, fingerprints, message.lease_ms)
+    scope = scopes.of_members(message.driver, message.batch, inbound.limits)
+    return ClaimAsk(token, message.call, fingerprints, message.lease_ms, scope)
 
 
 def _ask_raw(inbound: Inbound) -> ClaimAsk:
     lease = inbound.request.headers.get("Oncegate-Lease-Ms")
     lease_ms = None if lease is None else whole_number(lease, "Oncegate-Lease-Ms")
     token, call = inbound.token, inbound.call
-    return ClaimAsk(token, call, _raw_ids(inbound), lease_ms)
+    scope = scopes.of_headers(inbound.request, inbound.limits)
+    return ClaimAsk(token, call, _raw_ids(inbound), lease_ms, scope)
 
 
 def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
@@ -58,9 +60,11 @@ async def take(request: Request) -> Response:
         if inbound.media == JSON:
             message = decoded(inbound.body, _TAKE)
             owner, taken = message.owner, ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+            scope = scopes.of_members(message.driver, message.batch, inbound.limits)
         else:
             owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound)
-        answer = await inbound.shard.take(TakeAsk(_owner(owner, inbound), taken), inbound.deadline)
+            scope = scopes.of_headers(request, inbound.limits)
+        answer = await inbound.shard.take(TakeAsk(_owner(owner, inbound), taken, scope), inbound.deadline)
         if inbound.wanted == JSON:
             verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
             return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)

@@ -6,9 +6,8 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from oncegate.core.decisions import Verb
-from oncegate.core.errors import BadRequest
 from oncegate.engine.producer_requests import AckAsk, DriverAsk, ProducerAsk, ProducerView, SequenceAsk
-from oncegate.transports.http import codecs, identifiers, messages_producers, operations_producers, sequences
+from oncegate.transports.http import codecs, identifiers, messages, messages_producers, operations_producers, sequences
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of, whole_number
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted, content_type, preferring
 from oncegate.transports.http.outbound import DOORS, json_reply, verdicts_reply
@@ -22,7 +21,7 @@ _PRODUCER = msgspec.json.Decoder(messages_producers.ProducerRequest)
 _CLAIM = msgspec.json.Decoder(messages_producers.SequencesRequest)
 _SETTLE = msgspec.json.Decoder(messages_producers.SettleSequencesRequest)
 _CLOSE = msgspec.json.Decoder(messages_producers.CloseRequest)
-_EPOCH_MAX = 2**64 - 1
+_EPOCH_MAX = 2**63 - 1
 
 
 @router.post("/drivers/{driver:path}:register", openapi_extra=operations_producers.REGISTER_DRIVER)
@@ -44,7 +43,7 @@ async def ack(request: Request) -> Response:
         upto = [(one.producer, one.sequence) for one in message.upto]
         sequences.of_numbers([sequence for _, sequence in upto], "sequence")
         token = identifiers.hex_bytes(message.token, 16, "token")
-        ask = AckAsk(driver, _epoch(message.epoch), token, tuple(upto), _batch(message.batch))
+        ask = AckAsk(driver, message.epoch, token, tuple(upto), message.batch)
         answer = await inbound.shard.ack(ask, inbound.deadline)
         moved = [messages_producers.WatermarkMessage(*pair) for pair in answer.watermarks]
         return json_reply(messages_producers.AckReply(driver, moved, answer.batch), shard=inbound.shard)
@@ -96,7 +95,7 @@ def _ask_json(inbound: Inbound) -> SequenceAsk:
         sequences.of_numbers([message.prev_sequence], "prev_sequence")
     return SequenceAsk(
         inbound.request.path_params["producer"],
-        _epoch(message.epoch),
+        message.epoch,
         token,
         message.call,
         found,
@@ -109,7 +108,7 @@ def _ask_raw(inbound: Inbound, media: str) -> SequenceAsk:
     token, call = inbound.token, inbound.call
     epoch = whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
     previous, lease = inbound.request.headers.get("Oncegate-Prev-Sequence"), _lease(inbound)
-    name, largest = "Oncegate-Prev-Sequence", messages_producers.SEQUENCE_MAX
+    name, largest = "Oncegate-Prev-Sequence", messages.SEQUENCE_MAX
     prev = None if previous is None else whole_number(previous, name, largest)
     found = sequences.of_packed(inbound.body) if media == PACKED else sequences.of_arrow(inbound.body, inbound.limits)
     return SequenceAsk(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease)
@@ -141,7 +140,7 @@ async def release(request: Request) -> Response:
 async def _settle(request: Request, verb: Verb) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = decoded(inbound.body, _SETTLE), inbound.request.path_params["producer"]
-        token, epoch = identifiers.hex_bytes(message.token, 16, "token"), _epoch(message.epoch)
+        token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
         shard = inbound.shard
         answer = await shard.settle_sequences(verb, producer, epoch, token, message.call, inbound.deadline)
         state: Any = answer.state.name
@@ -154,7 +153,7 @@ async def close(request: Request) -> Response:
     """My lease ends now: whoever registers next need not wait. What is open may be taken over."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = decoded(inbound.body, _CLOSE), inbound.request.path_params["producer"]
-        token, epoch = identifiers.hex_bytes(message.token, 16, "token"), _epoch(message.epoch)
+        token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
         await inbound.shard.close_producer(producer, epoch, token)
         return json_reply(messages_producers.CloseReply(producer, epoch), shard=inbound.shard)
 
@@ -183,17 +182,3 @@ def _explained(known: ProducerView) -> messages_producers.ProducerExplained:
         done=known.done.tolist(),
         open=known.open.tolist(),
     )
-
-
-def _epoch(number: int) -> int:
-    return _below(number, _EPOCH_MAX, "epoch")
-
-
-def _batch(number: int | None) -> int | None:
-    return None if number is None else _below(number, messages_producers.SEQUENCE_MAX, "batch")
-
-
-def _below(number: int, largest: int, what: str) -> int:
-    if number > largest:
-        raise BadRequest(f"{what}: a whole number from 0 to {largest} is wanted, not {number}")
-    return number

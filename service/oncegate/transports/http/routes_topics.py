@@ -1,5 +1,6 @@
 """Topics: made, produced to, read back by offset."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -9,7 +10,18 @@ from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, ProduceAsk, Rows, Schema, TopicAsk, TopicView
-from oncegate.transports.http import arrow, codecs, identifiers, ids, jsonrows, messages, operations, records
+from oncegate.transports.http import (
+    arrow,
+    codecs,
+    identifiers,
+    ids,
+    jsonrows,
+    messages,
+    operations,
+    records,
+    scopes,
+    sequences,
+)
 from oncegate.transports.http.inbound import (
     Inbound,
     admitted,
@@ -41,9 +53,10 @@ async def produce(request: Request) -> Response:
             ask = await _ask_json(inbound, topic)
         else:
             ask = await aside(len(inbound.body), _ask_arrow, inbound, topic)
-        wanted = accepted(request, [JSON] if ask.ids is None else [JSON, PACKED, ARROW])
+        is_plain = ask.ids is None and ask.sequenced is None
+        wanted = accepted(request, [JSON] if is_plain else [JSON, PACKED, ARROW])
         answer = await inbound.shard.produce(ask, inbound.deadline)
-        if ask.ids is None:
+        if is_plain:
             note_plain(request, topic)
         return _produced(answer, wanted, inbound)
 
@@ -56,7 +69,9 @@ def names(text: str) -> list[str]:
 def _ask_arrow(inbound: Inbound, topic: str) -> ProduceAsk:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow.read_rows(inbound.body, inbound.limits)
-    return _ask(inbound, topic, token, call, rows, names(asked.id_col), names(asked.key_col))
+    ask = _ask(inbound, topic, token, call, rows, names(asked.id_col), names(asked.key_col))
+    scope = scopes.of_headers(inbound.request, inbound.limits)
+    return replace(ask, scope=scope, sequenced=sequences.of_rows(rows, asked, token, call))
 
 
 async def _ask_json(inbound: Inbound, topic: str) -> ProduceAsk:
@@ -73,7 +88,9 @@ def _ask_records(
     inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
 ) -> ProduceAsk:
     rows = jsonrows.rows_of(message.records, schema, inbound.limits)
-    return _ask(inbound, topic, token, message.call, rows, message.id_col or [], message.key_col or [])
+    ask = _ask(inbound, topic, token, message.call, rows, message.id_col or [], message.key_col or [])
+    scope = scopes.of_members(message.driver, message.batch, inbound.limits)
+    return replace(ask, scope=scope, sequenced=sequences.of_rows(rows, message, token, message.call))
 
 
 def _ask(

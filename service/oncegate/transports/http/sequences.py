@@ -9,8 +9,11 @@ from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
+from oncegate.engine.producer_requests import SequenceAsk
+from oncegate.engine.requests import Rows
 from oncegate.transports.http.arrow import read_stream
-from oncegate.transports.http.messages_producers import SEQUENCE_MAX, SequencesRequest
+from oncegate.transports.http.messages import SEQUENCE_MAX, ProduceQuery, ProduceRequest
+from oncegate.transports.http.messages_producers import SequencesRequest
 
 Sequences = NDArray[np.uint64]
 _BYTES = 8
@@ -43,6 +46,23 @@ def of_arrow(body: bytes, limits: Limits) -> Sequences:
     if len(schema) != 1:
         raise BadRequest(f"sequences are one column; the stream has {', '.join(schema.names) or 'none'}")
     return of_column(pa.Table.from_batches(batches, schema).column(0), schema.names[0])
+
+
+def of_rows(rows: Rows, asked: ProduceRequest | ProduceQuery, token: bytes, call: int) -> SequenceAsk | None:
+    """What the rows' own column claims of its producer; None where no producer is named. Raises BadRequest."""
+    producer, epoch, name = asked.producer, asked.epoch, asked.sequence_col
+    if (producer, epoch, name, asked.prev_sequence) == (None, None, None, None):
+        return None
+    if producer is None or epoch is None or name is None:
+        raise BadRequest("producer, epoch and sequence_col go together")
+    if asked.id_col:
+        raise BadRequest("a row is known by id_col, or by producer and sequence_col, not by both")
+    if name not in rows.schema.names:
+        raise BadRequest(f"sequence_col names {name!r}, and the rows have {', '.join(rows.schema.names)}")
+    found = of_column(pa.Table.from_batches(rows.batches, rows.schema).column(name), name)
+    if asked.prev_sequence is not None:
+        of_numbers([asked.prev_sequence], "prev_sequence")
+    return SequenceAsk(producer, epoch, token, call, found, asked.prev_sequence)
 
 
 def of_column(column: pa.ChunkedArray, name: str) -> Sequences:

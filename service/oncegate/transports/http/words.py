@@ -67,11 +67,22 @@ _SHARED = {
     "retention_ms": "rows older than this are dropped in time; 0: kept for ever",
     "retention_bytes": "of one partition, the oldest rows beyond are dropped in time; 0: no bound",
 }
+_SCOPE = {
+    "driver": "with `batch`: whose batch these ids belong to; none: they are the namespace's",
+    "batch": "they are forgotten when this batch is acked, and STALE from then on",
+}
+_SEQUENCED = {
+    "producer": "with `epoch` and `sequence_col`, instead of an id: the lane that these rows are of",
+    "epoch": "as registering the producer answered",
+    "sequence_col": "the column that holds each row's sequence",
+    "prev_sequence": "the lane holds nothing between it and the first row's",
+}
 _LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
 _MEMBERS: dict[str, dict[str, str]] = {
     "ClaimRequest": {
         "call": "n-th request of this attempt, from 0; a repeat keeps its number, other ids take the next",
         "lease_ms": "between lease_ms_min and lease_ms_max of /v1/limits; without it, lease_ms of /v1/limits",
+        **_SCOPE,
     },
     "ClaimReply": {
         "claim": "names what was granted, for complete, release and renew; null when nothing was",
@@ -104,13 +115,19 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "topic": "that it was written to, where the gateway wrote it",
         "partition": "of the topic",
     },
-    "TakeRequest": {"owner": "whose the ids are from now on: GRANTED to the same owner again, DUPLICATE to others"},
+    "TakeRequest": {
+        "owner": "whose the ids are from now on: GRANTED to the same owner again, DUPLICATE to others",
+        **_SCOPE,
+    },
     "ProduceRequest": {
         "call": "n-th request of this attempt, from 0, claims and produces together",
         "records": "one object a row; its members are the columns, one that is left out is null",
         "id_col": "columns that are a row's id; none: `plain`, a repeat is written again",
         "key_col": _SHARED["key_col"],
+        **_SCOPE,
+        **_SEQUENCED,
     },
+    "ProduceQuery": _SEQUENCED,
     "ProduceReply": {
         "rows": "written by this request",
         "offsets": "where they are; none for a repeat of what was written before",
