@@ -7,6 +7,7 @@ is imported when it is used.
 from typing import Any
 
 from oncegate_spark import shipping
+from oncegate_spark.acks import acknowledger
 from oncegate_spark.aio import AsyncAttempt, AsyncGateway
 from oncegate_spark.aio_producers import AsyncDriver, AsyncProducer
 from oncegate_spark.answers import Acked, Claimed, ClaimedSequences, Produced, Registered, Taken, Topic, Written
@@ -17,6 +18,7 @@ from oncegate_spark.dedup import dedup
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.foreach_batch import foreach_batch
 from oncegate_spark.producers import Driver, Producer
+from oncegate_spark.sequencing import assign_sequences
 
 __version__ = "0.1.0"
 
@@ -52,7 +54,9 @@ __all__ = [
     "Taken",
     "Topic",
     "Written",
+    "acknowledger",
     "assign_ids",
+    "assign_sequences",
     "dedup",
     "foreach_batch",
     "register",

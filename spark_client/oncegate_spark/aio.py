@@ -101,8 +101,8 @@ class AsyncGateway:
     def mark(self) -> str | None:
         return self.calls.tries.marks.mark
 
-    def attempt(self, token: str | None = None) -> "AsyncAttempt":
-        return AsyncAttempt(self, token)
+    def attempt(self, token: str | None = None, scope: tuple[str, int] | None = None) -> "AsyncAttempt":
+        return AsyncAttempt(self, token, scope)
 
     def producer(
         self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None
@@ -113,20 +113,32 @@ class AsyncGateway:
         return AsyncDriver(self, name, token)
 
     async def claim(
-        self, token: str, call: int, columns: Sequence[pa.Array], lease_ms: int | None = None
+        self,
+        token: str,
+        call: int,
+        columns: Sequence[pa.Array],
+        lease_ms: int | None = None,
+        scope: tuple[str, int] | None = None,
     ) -> tuple[Verdicts, int]:
-        return await self.run(self.calls.claim(token, call, columns, lease_ms))
+        return await self.run(self.calls.claim(token, call, columns, lease_ms, scope))
 
     async def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
         return await self.run(self.calls.settle(claim, verb, timeout_ms))
 
-    async def take(self, owner: str, ids: Ids) -> Taken:
-        return await self.run(self.calls.take(owner, ids))
+    async def take(self, owner: str, ids: Ids, scope: tuple[str, int] | None = None) -> Taken:
+        return await self.run(self.calls.take(owner, ids, scope))
 
     async def produce(
-        self, topic: str, token: str, call: int, body: bytes, id_col: Columns = (), key_col: Columns = ()
+        self,
+        topic: str,
+        token: str,
+        call: int,
+        body: bytes,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        scope: tuple[str, int] | None = None,
     ) -> Produced:
-        return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col))
+        return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope))
 
     async def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
         return await self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
@@ -202,9 +214,9 @@ class AsyncAttempt:
     and a claim whose `complete` was cancelled counts as open.
     """
 
-    def __init__(self, gateway: AsyncGateway, token: str | None = None) -> None:
+    def __init__(self, gateway: AsyncGateway, token: str | None = None, scope: tuple[str, int] | None = None) -> None:
         self.gateway = gateway
-        self._calls = AttemptCalls(gateway.calls, token)
+        self._calls = AttemptCalls(gateway.calls, token, scope)
 
     @property
     def token(self) -> str:

@@ -116,6 +116,10 @@ class AsyncProducer:
         async with keeping(self.gateway, self._calls.held(claimed)):
             yield
 
+    def held(self, claimed: ClaimedSequences) -> Held | None:
+        """What `holding` renews; None where nothing was granted."""
+        return self._calls.held(claimed)
+
     async def complete(self, claimed: ClaimedSequences) -> None:
         await self.gateway.run(self._calls.complete(claimed))
 
@@ -136,8 +140,8 @@ class AsyncProducer:
     ) -> Produced:
         return await self.gateway.run(self._calls.produce(topic, body, sequence_col, prev_sequence, key_col))
 
-    async def close(self) -> None:
-        await self.gateway.run(self._calls.close())
+    async def close(self, timeout_ms: int | None = None) -> None:
+        await self.gateway.run(self._calls.close(timeout_ms))
 
     async def explain(self) -> dict[str, Any]:
         return await self.gateway.run(self._calls.explain())

@@ -26,9 +26,9 @@ class Attempt:
     its user knows what was written.
     """
 
-    def __init__(self, gateway: "Gateway", token: str | None = None) -> None:
+    def __init__(self, gateway: "Gateway", token: str | None = None, scope: tuple[str, int] | None = None) -> None:
         self.gateway = gateway
-        self._calls = AttemptCalls(gateway.calls, token)
+        self._calls = AttemptCalls(gateway.calls, token, scope)
 
     @property
     def token(self) -> str:

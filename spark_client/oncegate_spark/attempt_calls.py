@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from oncegate_spark import codecs
 from oncegate_spark.answers import Claimed, Written
-from oncegate_spark.calls import Calls, Columns, column_names
+from oncegate_spark.calls import Calls, Columns, Scope, column_names
 from oncegate_spark.codecs import Verdicts
-from oncegate_spark.errors import BadId, BadOption, NotCompleted, OncegateError, Outcome, StillBusy
+from oncegate_spark.errors import BadId, BadOption, BatchOver, NotCompleted, OncegateError, Outcome, StillBusy
 from oncegate_spark.ids import Ids, id_columns, listed
 from oncegate_spark.protocol import LEASE_MS, Watch, new_token
 from oncegate_spark.steps import Pause, Steps
@@ -20,8 +20,9 @@ NOTHING = f"; {Outcome.NOT_WRITTEN.value}"  # how an error's text ends
 class AttemptCalls:
     """A token, the number of the next call, and the claims that are neither completed nor released."""
 
-    def __init__(self, calls: Calls, token: str | None = None) -> None:
+    def __init__(self, calls: Calls, token: str | None = None, scope: Scope | None = None) -> None:
         self.token = token or new_token()
+        self._scope = scope
         self._calls = calls
         self._next = 0
         self._open: dict[str, Claimed] = {}
@@ -36,7 +37,8 @@ class AttemptCalls:
 
     def claim_columns(self, columns: list[pa.Array], lease_ms: int | None = None, ids: Any = None) -> Steps[Claimed]:
         call = self.next_call()
-        verdicts, began_ms = yield from self._calls.claim(self.token, call, columns, lease_ms)
+        verdicts, began_ms = yield from self._calls.claim(self.token, call, columns, lease_ms, self._scope)
+        self._check_batch(verdicts)
         claimed = Claimed(ids, verdicts, call, began_ms, columns=columns)
         if verdicts.claim is not None:
             self._open[verdicts.claim] = claimed
@@ -95,9 +97,11 @@ class AttemptCalls:
         """Produce rows until each of them is done; what another attempt holds is asked for in a new call."""
         watch: Watch | None = None
         while rows.num_rows:
-            done = yield from self._calls.produce(topic, self.token, self.next_call(), body, **columns)
-            written.add(done)
+            call = self.next_call()
+            done = yield from self._calls.produce(topic, self.token, call, body, **columns, scope=self._scope)
             verdicts = done.verdicts
+            self._check_batch(verdicts)
+            written.add(done)
             if verdicts is None or not verdicts.unsettled:
                 return
             if verdicts.granted:
@@ -107,6 +111,15 @@ class AttemptCalls:
                 yield Pause(pause_ms(watch, self._calls.tries.now_ms(), verdicts))
             rows = rows.filter(verdicts.open)
             body = codecs.stream(rows.to_batches()) if rows.num_rows else b""
+
+    def _check_batch(self, verdicts: Verdicts | None) -> None:
+        """Raises BatchOver: whether these very rows are among those that were written is not known any more."""
+        if verdicts is not None and verdicts.stale:
+            raise BatchOver(
+                f"the batch of this request, {self._scope}, was acked: either its task has outlived it, or the query's "
+                "checkpoint was set back, and then these rows may be others than the batch had. A query that begins "
+                "anew needs a checkpoint of its own, or ids without scope=retry; nothing of this request was written"
+            )
 
 
 def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:

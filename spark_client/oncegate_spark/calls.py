@@ -18,6 +18,7 @@ from oncegate_spark.protocol import Reply, Request
 from oncegate_spark.steps import Steps, Tries
 
 Columns = str | Sequence[str]  # names of columns; in a str they are separated by commas, as in Spark's options
+Scope = tuple[str, int]  # a driver, and the number of its batch: ids are forgotten when that is acked
 T = TypeVar("T")
 
 FETCH_ROWS = 100_000  # as the gateway's default; fewer come where they are wide
@@ -34,9 +35,14 @@ class Calls:
         self._root = f"/v1/namespaces/{quote(namespace, safe='')}"
 
     def claim(
-        self, token: str, call: int, columns: Sequence[pa.Array], lease_ms: int | None = None
+        self,
+        token: str,
+        call: int,
+        columns: Sequence[pa.Array],
+        lease_ms: int | None = None,
+        scope: Scope | None = None,
     ) -> Steps[tuple[Verdicts, int]]:
-        headers = {**_ids_headers(), **_attempt(token, call)}
+        headers = {**_ids_headers(), **_attempt(token, call), **_scope(scope)}
         if lease_ms is not None:
             headers["Oncegate-Lease-Ms"] = str(lease_ms)
         body, what = codecs.ids_body(columns), f"claim {call} of {token[:8]}"
@@ -53,7 +59,7 @@ class Calls:
 
         return self.asked(request, read, timeout_ms)
 
-    def take(self, owner: str, ids: Ids) -> Steps[Taken]:
+    def take(self, owner: str, ids: Ids, scope: Scope | None = None) -> Steps[Taken]:
         if not isinstance(owner, str) or not owner:
             raise BadOption(
                 f"owner is {owner!r}; it is a text that names the job and its input, the same at every run: "
@@ -61,20 +67,27 @@ class Calls:
             )
         given = listed(ids)
         columns = id_columns(given)
-        headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe="")}
+        headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
         body, what = codecs.ids_body(columns), f"take by {owner}"
         request = self.post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
         return self.asked(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
 
     def produce(
-        self, topic: str, token: str, call: int, body: bytes, id_col: Columns = (), key_col: Columns = ()
+        self,
+        topic: str,
+        token: str,
+        call: int,
+        body: bytes,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        scope: Scope | None = None,
     ) -> Steps[Produced]:
         ids = column_names(id_col)
         query = _query("?", id_col=_joined(id_col), key_col=_joined(key_col))
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
         path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"
-        request = self.post(path, what, unknown, {**headers, **_attempt(token, call)}, body)
+        request = self.post(path, what, unknown, {**headers, **_attempt(token, call), **_scope(scope)}, body)
         return self.asked(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None))
 
     def stage(
@@ -230,6 +243,13 @@ def _json(said: Mapping[str, object]) -> bytes:
 
 def _attempt(token: str, call: int) -> dict[str, str]:
     return {"Oncegate-Token": token, "Oncegate-Call": str(call)}
+
+
+def _scope(scope: Scope | None) -> dict[str, str]:
+    if scope is None:
+        return {}
+    driver, batch = scope
+    return {"Oncegate-Driver": quote(driver, safe=""), "Oncegate-Batch": str(batch)}
 
 
 def _ids_headers() -> dict[str, str]:

@@ -79,9 +79,13 @@ class Gateway:
         """The newest place of the ledger that an answer rested on."""
         return self.calls.tries.marks.mark
 
-    def attempt(self, token: str | None = None) -> Attempt:
-        """One try of some piece of work, under a fresh token unless one is given."""
-        return Attempt(self, token)
+    def attempt(self, token: str | None = None, scope: tuple[str, int] | None = None) -> Attempt:
+        """One try of some piece of work, under a fresh token unless one is given.
+
+        `scope`: a driver and the number of its batch: what is claimed and produced is forgotten once that driver acks
+        the batch, not by the horizon, and BatchOver is raised for what comes later.
+        """
+        return Attempt(self, token, scope)
 
     def producer(self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None) -> Producer:
         """One lane of a source, for one attempt; `driver` names who owns its retries. Registered by `with`."""
@@ -92,25 +96,37 @@ class Gateway:
         return Driver(self, name, token)
 
     def claim(
-        self, token: str, call: int, columns: Sequence[pa.Array], lease_ms: int | None = None
+        self,
+        token: str,
+        call: int,
+        columns: Sequence[pa.Array],
+        lease_ms: int | None = None,
+        scope: tuple[str, int] | None = None,
     ) -> tuple[Verdicts, int]:
         """Ask for ids (columns of equal length); the verdicts and when the answered try began, in ms."""
-        return self.run(self.calls.claim(token, call, columns, lease_ms))
+        return self.run(self.calls.claim(token, call, columns, lease_ms, scope))
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
         """`verb` is renew, complete or release."""
         return self.run(self.calls.settle(claim, verb, timeout_ms))
 
-    def take(self, owner: str, ids: Ids) -> Taken:
+    def take(self, owner: str, ids: Ids, scope: tuple[str, int] | None = None) -> Taken:
         """Have ids for good, without lease or completion. Asked again, the same owner is granted them again.
 
         Granted: this owner's. Dropped: done, or another owner's, or earlier among these ids. Busy: claimed by an
         attempt that lives; ask again later. After an error it is unknown what is taken, and asking again is harmless.
         """
-        return self.run(self.calls.take(owner, ids))
+        return self.run(self.calls.take(owner, ids, scope))
 
     def produce(
-        self, topic: str, token: str, call: int, body: bytes, id_col: Columns = (), key_col: Columns = ()
+        self,
+        topic: str,
+        token: str,
+        call: int,
+        body: bytes,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        scope: tuple[str, int] | None = None,
     ) -> Produced:
         """Append rows (an Arrow stream) to a topic: all in one, or nothing; `Attempt.produce` does it for tables.
 
@@ -119,7 +135,7 @@ class Gateway:
                  answered DUPLICATE `own`. Without: at least once, a repeat is written again.
         key_col  rows of equal values there go to one partition. Without: all go to the next one.
         """
-        return self.run(self.calls.produce(topic, token, call, body, id_col, key_col))
+        return self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope))
 
     def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from oncegate_spark import identity, logs
+from oncegate_spark import acks, identity, logs
 from oncegate_spark.checkpoint import local_folder, read_input
 from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.options import Options
@@ -75,6 +75,9 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         read = read_input(options.checkpoint)
         if read is None and local_folder(options.checkpoint) is not None:
             raise BadOption(f"{options.checkpoint} holds no offsets, as it does when a batch begins. {NO_CONTINUOUS}")
+        if options.has_driver:
+            logs.be_heard()
+            acks.send(options.checkpoint)
         return StreamWriter(way_of(options, read))
 
 

@@ -8,7 +8,7 @@ Several writes of one batch to one topic need a `writeId` each, from the second 
 from collections.abc import Callable
 from typing import Any
 
-from oncegate_spark import marks
+from oncegate_spark import acks, marks
 from oncegate_spark.checkpoint import DriverNotes, local_folder, read_input
 from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.identity import NOTES
@@ -34,6 +34,7 @@ def foreach_batch(fn: Batch, *, checkpoint: str) -> Batch:
     def noted(df: Any, batch_id: int) -> None:
         if is_connect(df.sparkSession):
             raise BadOption(NO_CONNECT)
+        acks.send(checkpoint)
         conf = df.sparkSession.conf
         conf.set(NOTES, _notes(df.sparkSession, checkpoint, batch_id).to_json())
         try:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from oncegate_spark.answers import Claimed
+from oncegate_spark.answers import Claimed, ClaimedSequences
 from oncegate_spark.calls import Calls
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.steps import End, Pause, Steps
@@ -72,7 +72,7 @@ class Holder:
         self._clock = gateway.clock
         self._thread: threading.Thread | None = None
 
-    def fresh(self, claimed: Claimed) -> bool:
+    def fresh(self, claimed: Claimed | ClaimedSequences) -> bool:
         """There is lease enough left to begin a write."""
         lease_ms = claimed.verdicts.lease_ms
         return self._clock.monotonic_ms() - claimed.began_ms < lease_ms - lease_ms // START_MARGIN

@@ -12,14 +12,17 @@ WRITES = ("staged", "ids", "claim", "plain")
 READ = "read"
 BY_ID = ("ids", "claim")
 LATER = ("direct",)
+SCOPES = ("namespace", "retry")
+ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 # Each option, and the ways to write that do something with it; READ for reading.
 WAYS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("url", "namespace", "topic", "timeoutMs", "checkpointLocation"), (*WRITES, READ)),
     "write": WRITES,
-    "idCol": BY_ID,
+    **dict.fromkeys(("idCol", "producerCol", "sequenceCol", "scope"), BY_ID),
     "keyCol": ("staged", "ids", "plain"),
     **dict.fromkeys(("sink", "sinkPath", "leaseMs"), ("claim",)),
-    **dict.fromkeys(("txnAppId", "txnVersion", "writeId", "onReplayMismatch"), ("staged",)),
+    "txnAppId": ("staged", *BY_ID),
+    **dict.fromkeys(("txnVersion", "writeId", "onReplayMismatch"), ("staged",)),
     **dict.fromkeys(("startingOffsets", "endingOffsets", "maxRowsPerBatch"), (READ,)),
     **dict.fromkeys(("failOnDataLoss", "columns", "includeOffsets"), (READ,)),
 }
@@ -29,13 +32,19 @@ SPARKS_OWN = {"path", "paths", "queryname"}
 
 @dataclass(frozen=True)
 class Options:
-    """`raw` is everything the user gave, names in lower case: a sink finds its own options there."""
+    """`raw` is everything the user gave, names in lower case: a sink finds its own options there.
+
+    `lane_names`: the columns that are a row's producer and sequence, which take the place of an id. `is_scoped`: ids
+    belong to the query's batch, and are forgotten when it is acked.
+    """
 
     url: str
     namespace: str
     topic: str
     write: str
     id_names: tuple[str, ...]
+    lane_names: tuple[str, str] | None
+    is_scoped: bool
     key_names: tuple[str, ...]
     sink: str
     lease_ms: int | None
@@ -59,6 +68,8 @@ class Options:
             topic=topic_of(raw),
             write=write,
             id_names=names_in(raw.get("idcol", "")),
+            lane_names=lane_in(raw),
+            is_scoped=one_of("scope", raw.get("scope", "namespace"), SCOPES) == "retry",
             key_names=names_in(raw.get("keycol", "")),
             sink=raw.get("sink", ""),
             lease_ms=number(raw, "leaseMs", 1_000, 900_000),
@@ -79,14 +90,38 @@ class Options:
             raise BadOption(
                 'txnVersion names nothing without txnAppId; add .option("txnAppId", "<a name for this job>")'
             )
-        if self.write in BY_ID and not self.id_names:
-            raise BadOption(
-                f'write={self.write} needs to know a row again; add .option("idCol", "<column>[,<column>]")'
-            )
+        if self.write in BY_ID:
+            self._check_ids()
         if self.write == "claim":
             self._check_claim()
         elif not self.topic:
             raise BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
+
+    def _check_ids(self) -> None:
+        if not self.id_names and self.lane_names is None:
+            raise BadOption(
+                f'write={self.write} needs to know a row again; add .option("idCol", "<column>[,<column>]"), or, for '
+                "rows of a source that numbers them (assign_sequences), producerCol and sequenceCol"
+            )
+        if self.id_names and self.lane_names is not None:
+            raise BadOption("a row is known by idCol, or by producerCol and sequenceCol; leave one of them out")
+        if self.lane_names is not None and self.is_scoped:
+            raise BadOption("scope=retry is for idCol: sequences are forgotten when they are acked; leave scope out")
+        if self.app is not None and not self.has_driver:
+            raise BadOption(
+                f"txnAppId does nothing with write={self.write}; it names the driver where there is a producerCol or "
+                'scope=retry, and the batch with .option("write", "staged"): leave it out'
+            )
+        if self.has_driver and self.raw.get(ASYNC_PROGRESS, "").lower() == "true":
+            raise BadOption(
+                "asyncProgressTrackingEnabled writes the commit log late, so nobody knows when a batch will not be run "
+                "again and may be acked: leave it out, or write without producerCol and scope"
+            )
+
+    @property
+    def has_driver(self) -> bool:
+        """Somebody has to say that rows are not retried any more: the driver acks."""
+        return self.lane_names is not None or self.is_scoped
 
     def _check_claim(self) -> None:
         if not self.sink:
@@ -160,6 +195,15 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
         later = " (not in this version)" if name == "write" and value in LATER else ""
         raise BadOption(f"{name} is {value!r}{later}; it is one of {', '.join(allowed)}")
     return value
+
+
+def lane_in(raw: Mapping[str, str]) -> tuple[str, str] | None:
+    """The columns of a row's producer and sequence; both or none."""
+    producer, sequence = raw.get("producercol", "").strip(), raw.get("sequencecol", "").strip()
+    if bool(producer) != bool(sequence):
+        missing = "sequenceCol" if producer else "producerCol"
+        raise BadOption(f'producerCol and sequenceCol go together; add .option("{missing}", "<column>")')
+    return (producer, sequence) if producer else None
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -148,11 +148,11 @@ class ProducerCalls:
 
         return Held(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
 
-    def close(self) -> Steps[None]:
+    def close(self, timeout_ms: int | None = None) -> Steps[None]:
         """The lease ends now: what is open may be taken over at once. No effect before registering."""
         if self.epoch is not None:
             said = {"token": self.token, "epoch": self.epoch}
-            yield from self._post("close", said, lambda reply: None, "whether the lease has ended")
+            yield from self._post("close", said, lambda reply: None, "whether the lease has ended", timeout_ms)
 
     def produce(
         self, topic: str, body: bytes, sequence_col: str, prev_sequence: int | None = None, key_col: Columns = ()
@@ -238,4 +238,4 @@ def _acked(reply: Reply) -> Acked:
 
 def _settled(reply: Reply) -> Settled:
     said = json.loads(reply.body)
-    return Settled(said["state"], said["settled"], said["taken_over"], said["lease_ms"], reply.began_ms)
+    return Settled(said["state"], said["settled"], 0, said["lease_ms"], reply.began_ms)  # all of it, or Fenced

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from oncegate_spark.answers import Acked, ClaimedSequences, DriverEpoch, Produced, Registered, Settled
 from oncegate_spark.calls import Columns
 from oncegate_spark.errors import OncegateError
-from oncegate_spark.holding import Holder
+from oncegate_spark.holding import Held, Holder
 from oncegate_spark.producer_calls import DriverCalls, ProducerCalls
 from oncegate_spark.sequences import Sequences
 
@@ -132,6 +132,10 @@ class Producer:
         finally:
             holder.close()
 
+    def held(self, claimed: ClaimedSequences) -> Held | None:
+        """What `holding` renews; None where nothing was granted."""
+        return self._calls.held(claimed)
+
     def complete(self, claimed: ClaimedSequences) -> None:
         """Say that everything granted is written. Raises Fenced when a newer attempt has the producer."""
         self.gateway.run(self._calls.complete(claimed))
@@ -156,9 +160,9 @@ class Producer:
         """Append rows (an Arrow stream) to a topic; what is GRANTED of their sequences is written and done at once."""
         return self.gateway.run(self._calls.produce(topic, body, sequence_col, prev_sequence, key_col))
 
-    def close(self) -> None:
+    def close(self, timeout_ms: int | None = None) -> None:
         """End the lease: the next attempt may register at once."""
-        self.gateway.run(self._calls.close())
+        self.gateway.run(self._calls.close(timeout_ms))
 
     def explain(self) -> dict[str, Any]:
         """What is known of the producer: epoch, holder, lease, watermark, what is claimed and done."""

@@ -63,6 +63,11 @@ class Settler:
         self._lease_ms = lease_ms
         self._holder = Holder(attempt.gateway)
 
+    @property
+    def upto(self) -> dict[str, int]:
+        """Ids have no order to be acked by."""
+        return {}
+
     def close(self) -> None:
         self._holder.close()
 

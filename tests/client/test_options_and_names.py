@@ -11,6 +11,7 @@ from oncegate_spark.readers import ReadOptions
 
 LEAST = {"url": "http://127.0.0.1:8080", "path": "t"}
 CLAIM = {"url": "http://x", "write": "claim", "idCol": "id", "sink": "a:b"}
+LANES = {"url": "http://x", "write": "claim", "producerCol": "p", "sequenceCol": "s", "sink": "a:b"}
 READ = Input(4, "aa", "bb")
 
 
@@ -27,6 +28,24 @@ def test_the_defaults_are_safe() -> None:
 def test_names_are_read_in_any_case_as_spark_gives_them() -> None:
     read = Options.read({**LEAST, "TXNAPPID": "a", "onreplaymismatch": "first_wins", "WriteId": "w"})
     assert (read.app, read.first_wins, read.write_id) == ("a", True, "w")
+
+
+@pytest.mark.parametrize("given", [LANES, {**CLAIM, "scope": "retry"}])
+def test_a_driver_may_be_named_where_there_is_one(given: dict[str, str]) -> None:
+    assert Options.read({**given, "txnAppId": "load"}).app == "load"
+
+
+def test_a_row_is_known_by_its_producer_and_sequence_in_the_place_of_an_id() -> None:
+    read = Options.read({**LANES, "producerCol": " lane ", "sequenceCol": "at"})
+    assert (read.lane_names, read.id_names, read.is_scoped, read.has_driver) == (("lane", "at"), (), False, True)
+
+
+def test_ids_belong_to_the_namespace_unless_their_scope_is_the_retry() -> None:
+    assert [Options.read({**CLAIM, **more}).is_scoped for more in ({}, {"scope": "namespace"}, {"scope": "retry"})] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_an_id_may_have_several_columns() -> None:
@@ -64,6 +83,13 @@ def test_a_key_may_have_several_columns_in_every_way_that_writes_to_a_topic(writ
             r'write=ids; add .option\("write", "claim"\) or leave sink out',
         ),
         ({**LEAST, "keyCols": "a"}, r'did you mean .option\("keyCol"'),
+        ({**LANES, "sequenceCol": ""}, r'option\("sequenceCol"'),
+        ({**LANES, "producerCol": " "}, r'option\("producerCol"'),
+        ({**LANES, "idCol": "id"}, "leave one of them out"),
+        ({**LANES, "scope": "retry"}, "scope=retry is for idCol"),
+        ({**CLAIM, "scope": "batch"}, "namespace, retry"),
+        ({**LANES, "asyncProgressTrackingEnabled": "true"}, "commit log late"),
+        ({**CLAIM, "scope": "retry", "asyncProgressTrackingEnabled": "TRUE"}, "commit log late"),
     ],
 )
 def test_a_wrong_option_is_answered_with_the_line_to_write(given: dict[str, str], told: str) -> None:
@@ -88,6 +114,7 @@ BELONGS = {
     "idCol": {"ids", "claim"},
     "keyCol": {"staged", "ids", "plain"},
     **{name: {"claim"} for name in ("sink", "sinkPath", "leaseMs")},
+    **{name: {"ids", "claim"} for name in ("producerCol", "sequenceCol", "scope")},
     **{name: {"staged"} for name in ("txnAppId", "txnVersion", "writeId", "onReplayMismatch")},
     **{name: {"read"} for name in READING},
 }

@@ -101,7 +101,8 @@ def test_what_was_acked_is_dropped_and_counted_as_suppressed(connect: Connect) -
         producer = gateway.producer("p", driver="d")
         producer.register()
         claimed = producer.claim([1, 2, 3])
-    assert (claimed.dropped, claimed.granted, claimed.verdicts.stale, claimed.verdicts.suppressed) == ([1, 2], [3], 2, 2)
+    assert (claimed.dropped, claimed.granted) == ([1, 2], [3])
+    assert (claimed.verdicts.stale, claimed.verdicts.suppressed) == (2, 2)
 
 
 def test_a_lease_of_another_attempt_is_waited_for_and_then_the_producer_is_ours(connect: Connect) -> None:

@@ -45,10 +45,27 @@ def check_schema(options: Options, schema: Any) -> None:
     """
     if options.write in BY_ID:
         check_ids(options.id_names, schema, "idCol")
+        check_lanes(options.lane_names, schema)
     names = [field.name for field in schema.fields]
     for name in options.key_names:
         if name not in names:
             raise BadOption(f"keyCol names {name}, and the rows have {', '.join(names)}; nothing was written")
+
+
+def check_lanes(lane_names: tuple[str, str] | None, schema: Any) -> None:
+    """Raises BadId where the columns of producer and sequence are missing or of another type."""
+    if lane_names is None:
+        return
+    types = {field.name: field.dataType.typeName() for field in schema.fields}
+    wanted = (("producerCol", {"string"}, "string"), ("sequenceCol", {"byte", "short", "integer", "long"}, "bigint"))
+    for name, (option, kinds, cast) in zip(lane_names, wanted, strict=True):
+        if name not in types:
+            raise BadId(f"{option} names {name}, and the rows have {', '.join(types)}; nothing was written")
+        if types[name] not in kinds:
+            raise BadId(
+                f'{option} names {name}, which is of type {types[name]}; write df.withColumn("{name}", '
+                f'F.col("{name}").cast("{cast}")); nothing was written'
+            )
 
 
 def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:

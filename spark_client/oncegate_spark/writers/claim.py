@@ -5,18 +5,21 @@ At least once; a duplicate needs an attempt that wrote and did not live to say s
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
 
 from oncegate_spark import sinks
+from oncegate_spark.acks import Ours, check_batch, driver_of, note, ours, scope_of
 from oncegate_spark.checkpoint import Input
+from oncegate_spark.client import Gateway
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.identity import Task
+from oncegate_spark.lanes import Lanes, LaneSettler
 from oncegate_spark.options import Options
-from oncegate_spark.settling import Progress, Settler
+from oncegate_spark.settling import Progress, Settler, Write
 from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
 
 log = logging.getLogger("oncegate_spark")
@@ -38,12 +41,15 @@ class Claimed:
     suppressed: int
     takeovers: int
     kept: Kept
+    ours: Ours | None = None
+    read: int | None = None
 
 
 class ClaimWay:
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
         self.mark = known_mark(options)
+        self.read = read.number if read else None
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Claimed:
         options, done = self.options, Progress()
@@ -51,19 +57,39 @@ class ClaimWay:
         with (
             telling(options, task, lambda error: done.said("this task")),
             task_gateway(options, self.mark, task) as gateway,
-            gateway.attempt(token) as attempt,
             closing(sinks.load(options.sink)()) as sink,
-            closing(Settler(attempt, options.id_names, _named(sink.write), done, options.lease_ms)) as settler,
+            self._settling(gateway, token, task, _named(sink.write), done) as settler,
         ):
             _named(sink.open)(context)
             for batch in batches:
                 settler.settle(batch)
-            return Claimed(done.asked, done.written, done.suppressed, done.takeovers, kept_by(options, task, gateway))
+            counts = (done.asked, done.written, done.suppressed, done.takeovers)
+            return Claimed(*counts, kept_by(options, task, gateway), ours(options, task, settler.upto), self.read)
+
+    @contextmanager
+    def _settling(
+        self, gateway: Gateway, token: str, task: Task, write: Write, done: Progress
+    ) -> Iterator[Settler | LaneSettler]:
+        """By ids under one attempt, or by sequences under a lane for each producer."""
+        options = self.options
+        if options.lane_names is not None:
+            lanes = Lanes(gateway, options.lane_names, driver_of(options, task), token, options.lease_ms)
+            with closing(LaneSettler(gateway, lanes, write, done)) as settler:
+                yield settler
+            return
+        with (
+            gateway.attempt(token, scope_of(options, task)) as attempt,
+            closing(Settler(attempt, options.id_names, write, done, options.lease_ms)) as by_id,
+        ):
+            yield by_id
 
     def commit(self, messages: Sequence[Claimed], batch_id: int | None) -> None:
+        for message in messages:
+            check_batch(message.read, batch_id)
         kept = [message.kept for message in messages]
         for one in kept:
             keep_mark(self.options, kept, one.mark)
+        note(self.options, [message.ours for message in messages], batch_id)
         log.info(
             "%s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
             "df.write" if batch_id is None else f"batch {batch_id}",

@@ -6,15 +6,19 @@ when the batch ends: a write that fails leaves those it has written, and the nex
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from oncegate_spark import codecs
+from oncegate_spark.acks import Ours, check_batch, driver_of, note, ours, scope_of
 from oncegate_spark.answers import Written
 from oncegate_spark.checkpoint import Input
+from oncegate_spark.client import Gateway
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.identity import Task
+from oncegate_spark.lanes import Lanes, produced
 from oncegate_spark.options import Options
 from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
 
@@ -32,31 +36,58 @@ class Identified:
     suppressed: int
     takeovers: int
     kept: Kept
+    ours: Ours | None = None
+    read: int | None = None
 
 
 class IdsWay:
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
         self.mark = known_mark(options)
+        self.read = read.number if read else None
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Identified:
-        options, asked, done = self.options, 0, Written()
+        options, done = self.options, Written()
         with (
             telling(options, task, lambda error: _said(error, done)),
             task_gateway(options, self.mark, task) as gateway,
-            gateway.attempt(token) as attempt,
         ):
+            write = self._by_id if options.lane_names is None else self._by_lane
+            asked, upto = write(gateway, batches, token, task, done)
+            counts = (asked, done.rows, done.own, done.suppressed, done.takeovers)
+            return Identified(*counts, kept_by(options, task, gateway), ours(options, task, upto), self.read)
+
+    def _by_id(
+        self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
+    ) -> tuple[int, dict[str, int]]:
+        options, asked = self.options, 0
+        with gateway.attempt(token, scope_of(options, task)) as attempt:
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
                 asked += rows.num_rows
                 done.count(attempt.produce(options.topic, rows, id_col=options.id_names, key_col=options.key_names))
-            counts = (asked, done.rows, done.own, done.suppressed, done.takeovers)
-            return Identified(*counts, kept_by(options, task, gateway))
+        return asked, {}
+
+    def _by_lane(
+        self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
+    ) -> tuple[int, dict[str, int]]:
+        options, asked = self.options, 0
+        assert options.lane_names is not None
+        with closing(Lanes(gateway, options.lane_names, driver_of(options, task), token)) as lanes:
+            for rows in codecs.gathered(batches, codecs.IDS_MAX):
+                asked += rows.num_rows
+                for lane, part, _ in lanes.parts(rows):
+                    for one in produced(lane, options.topic, part, options.lane_names[1], options.key_names):
+                        done.add(one)
+            return asked, lanes.upto
 
     def commit(self, messages: Sequence[Identified], batch_id: int | None) -> None:
         """Nothing is left to do but to say it: every row was done when its task was."""
+        for message in messages:
+            check_batch(message.read, batch_id)
         kept = [message.kept for message in messages]
         for one in kept:
             keep_mark(self.options, kept, one.mark)
+        note(self.options, [message.ours for message in messages], batch_id)
         log.info(
             "%s by id to topic %s: rows=%d written=%d suppressed=%d own=%d takeovers=%d",
             "df.write" if batch_id is None else f"batch {batch_id}",
