@@ -42,7 +42,16 @@ def filled(kernels: Kernels, *rows: int) -> tuple[Slots, Holders]:
     slots = Slots(np.zeros((512, 2), np.uint64), np.arange(2) * 256, np.full(2, 64), np.zeros(2, np.int64))
     holders = some_holders()
     for row in rows:
-        kernels.upsert(slots, holders, ids_of(row), MASK, row, np.zeros(3, np.uint32))
+        kernels.upsert(
+            slots,
+            holders,
+            ids_of(row),
+            MASK,
+            row,
+            np.zeros(3, np.uint32),
+            np.empty((0, 2), np.uint64),
+            np.empty(0, np.int64),
+        )
     return slots, holders
 
 
@@ -51,9 +60,9 @@ def take(kernels: Kernels, slots: Slots, holders: Holders, ids: np.ndarray, who:
     rules = Rules(np.array(list(actions(TAKE)), np.uint8), np.zeros(len(Action), np.uint8))
     n = len(ids)
     answers = Answers(np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint32))
-    seen = np.full(1 << (2 * n).bit_length(), -1, np.int32)
+    granted = np.zeros((n, 2), np.uint64), np.zeros(n, np.int64)
     question = Question(*who, 0, False, 0, MASK)
-    rests_on, _ = kernels.decide(slots, holders, rules, question, ids, seen, answers, cold)
+    rests_on, *_ = kernels.decide(slots, holders, rules, question, ids, answers, cold, *granted)
     return [Action(action) for action in answers.actions.tolist()], int(rests_on)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oncegate.core.decisions import Action, Asker, ClaimState, IdState
-from oncegate.index.arrays import NO_COLD, TAKEN, Answers, Holders, Question, Rules, Slots
+from oncegate.index.arrays import NO_COLD, SAME_INDEX, TAKEN, Answers, Holders, Question, Rules, Slots
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.probing import find, row_at
 from oncegate.index.rows import LIVE
@@ -15,6 +15,8 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 ROWS = 12
 # The row that dropped slots are given to: it holds nothing.
 GONE = ROWS - 1
+# Nothing is known of where ids are.
+UNTOLD = np.empty((0, 2), np.uint64), np.empty(0, np.int64)
 
 
 def random_holders(rng: np.random.Generator) -> Holders:
@@ -73,7 +75,7 @@ def one_run(kernels: Kernels, seed: int) -> list[object]:
     for _ in range(12):
         ids = np.unique(random_ids(rng, int(rng.integers(0, 12))), axis=0)
         row, previous = int(rng.integers(ROWS)), np.zeros(len(ids), np.uint32)
-        out.append(tuple(map(int, kernels.upsert(slots, holders, ids, mask, row, previous))))
+        out.append(tuple(map(int, kernels.upsert(slots, holders, ids, mask, row, previous, *UNTOLD))))
         undone.append((ids, row, previous))
         if rng.random() < 0.3:
             ids, row, previous = undone.pop()
@@ -120,12 +122,12 @@ def one_question(
     question = Question(token[0], token[1], int(rng.integers(0, 3)), known, now_ms, mask)
     answers = Answers(np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint32))
     before = [array.copy() for array in (*slots, *holders)]
-    seen = np.full(1 << (2 * n).bit_length(), -1, np.int32)
     cold = rng.integers(-1, ROWS, n, dtype=np.int32) if rng.random() < 0.5 else NO_COLD
-    rests_on, again = kernels.decide(slots, holders, rules, question, ids, seen, answers, cold)
+    granted, places = np.zeros((n, 2), np.uint64), np.zeros(n, np.int64)
+    found = kernels.decide(slots, holders, rules, question, ids, answers, cold, granted, places)
     for array, old in zip((*slots, *holders), before, strict=True):
         np.testing.assert_array_equal(array, old, "deciding changes nothing")
-    return [int(rests_on), bool(again), *(array.tolist() for array in answers)]
+    return [*map(int, found), *(array.tolist() for array in (*answers, granted, places))]
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -133,6 +135,16 @@ def test_compiled_and_plain_kernels_do_the_same(part: int) -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED + 12 * part, SEED + 12 * (part + 1)):
         assert one_run(COMPILED, seed) == one_run(PLAIN, seed), f"seed {seed}"
+
+
+def what_was_found(slots: Slots, ids: np.ndarray, mask: np.uint64) -> np.ndarray:
+    """What `decide` tells of where ids are, or would be."""
+    found = []
+    for tag, place in ids:
+        segment = int(tag) & 1
+        base, capacity = slots.base[segment], slots.capacity[segment]
+        found.append(find(slots.words, base, capacity, tag & mask, place & np.uint64(0xFFFF_FFFF)))
+    return np.array(found, np.int64)
 
 
 both_kernels = pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compiled", "plain"])
@@ -143,10 +155,10 @@ def test_taking_back_gives_every_slot_to_the_row_it_named(kernels: Kernels) -> N
     rng = np.random.default_rng(SEED)
     mask, slots, holders = np.uint64(0xFFFF), empty_slots(64), random_holders(rng)
     first, second = np.unique(random_ids(rng, 20), axis=0), np.unique(random_ids(rng, 20), axis=0)
-    kernels.upsert(slots, holders, first, mask, 1, np.zeros(len(first), np.uint32))
+    kernels.upsert(slots, holders, first, mask, 1, np.zeros(len(first), np.uint32), *UNTOLD)
     before, counted = rows_by_id(slots), holders.slots.copy()
     previous = np.zeros(len(second), np.uint32)
-    new, _ = kernels.upsert(slots, holders, second, mask, 2, previous)
+    new, _ = kernels.upsert(slots, holders, second, mask, 2, previous, *UNTOLD)
     assert kernels.restore(slots, holders, second, mask, 2, previous) == new
     after = rows_by_id(slots)
     assert {key: after[key] for key in before} == before
@@ -163,7 +175,7 @@ def test_moving_leaves_out_the_dead_but_for_those_that_may_come_back(kernels: Ke
     holders.state[2], holders.kept[:4] = ClaimState.DONE, (0, 0, 0, 1)
     for row in range(4):
         ids = np.array([[2 * row, 60 + row], [2 * row + 10, 60 + row]], np.uint64)
-        kernels.upsert(slots, holders, ids, np.uint64(0xFFFF), row, np.zeros(2, np.uint32))
+        kernels.upsert(slots, holders, ids, np.uint64(0xFFFF), row, np.zeros(2, np.uint32), *UNTOLD)
     assert kernels.staying(slots, 0, holders) == 4
     assert move(kernels, slots, 0, 64, holders, sweeping=False) == [0, 0]
     assert move(kernels, slots, 0, 64, holders, sweeping=True) == [1, 4, 0], "row 3 can still be asked for"
@@ -184,7 +196,8 @@ def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kerne
         ids[rng.random(len(ids)) < 0.5, 1] |= np.uint64(rng.choice([0, 0xFFFF_0000, 0xFFFF_FF00]))
         for id_ in ids:
             row = int(rng.integers(ROWS))
-            kernels.upsert(slots, holders, id_.reshape(1, 2), np.uint64(1 << 32), row, np.zeros(1, np.uint32))
+            one, previous = id_.reshape(1, 2), np.zeros(1, np.uint32)
+            kernels.upsert(slots, holders, one, np.uint64(1 << 32), row, previous, *UNTOLD)
         expected = rows_by_id(slots)
         if sweeping:
             goes = ~np.isin(holders.state, LIVE) & (holders.pins == 0)
@@ -196,3 +209,44 @@ def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kerne
             slot = find(slots.words, 0, slots.capacity[0], np.uint64(tag), np.uint64(place))
             assert slot >= 0
             assert row_at(slots.words, slot) == expected[tag, place]
+
+
+@both_kernels
+def test_what_was_told_of_the_slots_changes_nothing_but_the_time_it_takes(kernels: Kernels) -> None:
+    """Ids that were told of end in one empty slot, or were put since, or are others than those asked for."""
+    print(f"ONCEGATE_SEED={SEED}")
+    rng, mask = np.random.default_rng(SEED), np.uint64(0xFFFF)
+    for _ in range(100):
+        twins = [(empty_slots(64), random_holders(np.random.default_rng(7))) for _ in range(2)]
+        for row in range(3):
+            ids = np.unique(random_ids(rng, int(rng.integers(1, 12))), axis=0)
+            asked = ids if rng.random() < 0.7 else np.roll(ids, 1, axis=0)
+            said = asked, what_was_found(twins[0][0], asked, mask)
+            results = []
+            for (slots, holders), told in zip(twins, (said, UNTOLD), strict=True):
+                previous = np.zeros(len(ids), np.uint32)
+                counts = kernels.upsert(slots, holders, ids, mask, row, previous, *told)
+                results.append([*map(int, counts), previous.tolist(), rows_by_id(slots)])
+                results[-1] += [array.tolist() for array in (slots.used, *holders)]
+            assert results[0] == results[1]
+
+
+@both_kernels
+@pytest.mark.parametrize("count", [0, 1, 2, 40, 300])
+def test_repeats_are_found_wherever_they_stand(kernels: Kernels, count: int) -> None:
+    """Ids of few places, so that many share a bit; ids at random; one id over and over."""
+    print(f"ONCEGATE_SEED={SEED}")
+    rng = np.random.default_rng(SEED)
+    anywhere = rng.integers(0, 1 << 64, (count, 2), dtype=np.uint64)
+    rules = Rules(np.zeros(len(IdState) * len(Asker), np.uint8), np.zeros(len(Action), np.uint8))
+    for ids in (random_ids(rng, count), anywhere, np.ones((count, 2), np.uint64)):
+        ids[count // 2 :] = ids[: count - count // 2].copy()
+        answers = Answers(np.full(count, 77, np.uint8), np.zeros(count, np.uint8), np.zeros(count, np.uint32))
+        question = Question(np.uint64(1), np.uint64(2), 0, False, 0, np.uint64((1 << 64) - 1))
+        granted, places = np.zeros((count, 2), np.uint64), np.zeros(count, np.int64)
+        kernels.decide(empty_slots(8), random_holders(rng), rules, question, ids, answers, NO_COLD, granted, places)
+        first: dict[tuple[int, int], int] = {}
+        for i, (tag, place) in enumerate(ids.tolist()):
+            j = first.setdefault((tag, place & 0xFFFF_FFFF), i)
+            assert (answers.actions[i] == SAME_INDEX) == (j < i)
+            assert j == i or answers.numbers[i] == j

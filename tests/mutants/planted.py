@@ -48,9 +48,9 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "first completer",
         f"{INDEX}/kernels.py",
-        "        words[slot, 1] = place << HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
-        "        if previous[i] == NO_ROW or holders.state[previous[i]] != STATE_OPEN:\n"
-        "            words[slot, 1] = place << HALF | np.uint64(row + 1)\n    holders.slots[row] +=",
+        "        words[slot, 1] = place << HALF | np.uint64(row + 1)\n    counts[row] +=",
+        "        if previous[i] == NO_ROW or states[previous[i]] != STATE_OPEN:\n"
+        "            words[slot, 1] = place << HALF | np.uint64(row + 1)\n    counts[row] +=",
         _CELLS,
         "tests/index/test_claims.py",
     ),

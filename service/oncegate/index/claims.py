@@ -26,7 +26,6 @@ from oncegate.index.sealing import drop, standing_row
 
 __all__ = ["SAME_INDEX", "Asked", "ClaimIndex", "ClaimView", "Explained", "Undo", "Widths", "warm_up"]
 
-_GRANT, _TAKE_OVER = int(Action.GRANT), int(Action.TAKE_OVER)
 _VERDICTS = {
     Action.GRANT: Verdict.GRANTED,
     Action.GRANT_AGAIN: Verdict.GRANTED,
@@ -98,17 +97,14 @@ class ClaimIndex(ClaimFold):
         first, second = words(token)
         question = Question(first, second, call, claim is not None, now_ms, self._table.tag_mask)
         answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
-        seen = np.full(1 << (2 * n).bit_length(), -1, np.int32)
-        rests_on, again = self._kernels.decide(
-            self._table.slots, self._rows.holders, self._rules[verb], question, ids, seen, answers, self._cold_rows(ids)
+        granted, places = np.empty((n, 2), np.uint64), np.empty(n, np.int64)
+        held = self._cold_rows(ids)
+        rests_on, again, fresh, taken = self._kernels.decide(
+            self._table.slots, self._rows.holders, self._rules[verb], question, ids, answers, held, granted, places
         )
+        self._table.tell(granted[:fresh], places[:fresh])
         return Asked(
-            *answers,
-            fresh=ids[answers.actions == _GRANT],
-            taken=ids[answers.actions == _TAKE_OVER],
-            again=bool(again),
-            claim=claim,
-            rests_on=int(rests_on),
+            *answers, granted[:fresh], granted[n - taken :], again=bool(again), claim=claim, rests_on=int(rests_on)
         )
 
     def _cold_rows(self, ids: U64) -> I32:

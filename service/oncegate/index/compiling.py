@@ -23,7 +23,9 @@ SOURCES = (
     "oncegate.index.dropping",
     "oncegate.index.kernels",
     "oncegate.index.moving",
+    "oncegate.index.prefetching",
     "oncegate.index.probing",
+    "oncegate.index.repeats",
 )
 
 

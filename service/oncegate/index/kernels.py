@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oncegate.core.decisions import Action, Asker, IdState
 from oncegate.core.verdicts import Flag, Verdict
@@ -18,6 +17,7 @@ from oncegate.index.arrays import (
     I64,
     NO_ROW,
     SAME_INDEX,
+    U8,
     U32,
     U64,
     Answers,
@@ -28,8 +28,10 @@ from oncegate.index.arrays import (
 )
 from oncegate.index.compiling import compiled, helper
 from oncegate.index.moving import drop_of, fill, gather, gather_of, move, retire, staying, unpin
+from oncegate.index.prefetching import AHEAD, touch, touch_chain
 from oncegate.index.probing import (
     HALF,
+    LOW,
     STATE_DONE,
     STATE_OPEN,
     STATE_TAKEN,
@@ -40,48 +42,50 @@ from oncegate.index.probing import (
     row_at,
     segment_of,
 )
+from oncegate.index.repeats import mark_repeats
 
 # numba takes plain integers as constants.
 _ASKERS = len(Asker)
 _ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN = (int(state) for state in IdState)
 _SAME_CLAIM, _REPEAT, _SAME_TOKEN, _OTHER = (int(asker) for asker in Asker)
+_GRANT, _TAKE_OVER = int(Action.GRANT), int(Action.TAKE_OVER)
 _AGAIN, _SAME, _BUSY, _DUPLICATE = int(Action.GRANT_AGAIN), int(Action.SAME), int(Action.BUSY), int(Action.DUPLICATE)
 _TAKEOVER, _OWN, _SAME_VERDICT = int(Flag.TAKEOVER), int(Flag.OWN), int(Verdict.SAME)
 
 
 @helper
-def _state_of(holders: Holders, row: Any, now_ms: int) -> int:
-    state = holders.state[row]
+def _state_of(state: Any, lease_until_ms: Any, now_ms: int) -> int:
+    """The state of an id whose row is in this one, with a lease until then."""
     if state == STATE_DONE:
         return _IS_DONE
     if state == STATE_TAKEN:
         return _IS_TAKEN
     if state != STATE_OPEN:
         return _ABSENT
-    return _LIVE if now_ms < holders.lease_until_ms[row] else _OVER
+    return _LIVE if now_ms < lease_until_ms else _OVER
 
 
 @helper
-def _asker_of(holders: Holders, row: Any, question: Question) -> int:
-    own = holders.token[row, 0] == question.token_0 and holders.token[row, 1] == question.token_1
-    if question.known:
-        return _SAME_CLAIM if own and holders.call[row] == question.call else _REPEAT
+def _asker_of(own: bool, same_call: bool, known: bool) -> int:
+    if known:
+        return _SAME_CLAIM if own and same_call else _REPEAT
     return _SAME_TOKEN if own else _OTHER
 
 
 @helper
-def _first_of(ids: U64, i: int, tag_mask: np.uint64, seen: NDArray[np.int32]) -> Any:
-    """Where the id of `ids[i]` stands first in this request; enters it into `seen` when that is `i` itself."""
-    mask = seen.size - 1
-    tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
-    at = np.int64(place) & mask
-    while seen[at] >= 0:
-        j = seen[at]
-        if place_of(ids, j) == place and ids[j, 0] & tag_mask == tag:
-            return j
-        at = (at + 1) & mask
-    seen[at] = i
-    return i
+def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: np.uint64) -> Any:
+    """What `find` says of `ids[i]`."""
+    tag = ids[i, 0] & tag_mask
+    segment = segment_of(tag, base.size)
+    return find(words, base[segment], capacity[segment], tag, place_of(ids, i))
+
+
+@helper
+def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
+    """The row that holds an id, which this one may be or its cold one; and a row that held it in vain; -1 for none."""
+    if cold.size > 0 and cold[i] >= 0 and (row < 0 or not holds(states[row])):
+        return np.int64(cold[i]), row
+    return row, np.int64(-1)
 
 
 def decide(
@@ -90,65 +94,92 @@ def decide(
     rules: Rules,
     question: Question,
     ids: U64,
-    seen: NDArray[np.int32],
     answers: Answers,
     cold: I32,
-) -> tuple[int, bool]:
-    """Fill `answers`; the highest position that a verdict other than BUSY rests on, and whether one is granted again.
+    granted: U64,
+    places: I64,
+) -> tuple[Any, bool, int, int]:
+    """Fill `answers`; the highest position that a verdict other than BUSY rests on, whether one is granted again, and
+    how many are granted and taken over.
 
-    `seen`: scratch of a power of two greater than the number of ids, all -1. Nothing else is written. `cold`: the row
-    that holds each id where no slot's row does, -1 for none; no elements: no id has one.
+    `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
+    many as the ids: those granted from the first on, those taken over from the last back; `places`: what `find` said
+    of the former. Nothing else is written.
     """
-    words, base, capacity = slots.words, slots.base, slots.capacity
-    rests_on: Any = 0
-    again = False
+    words, base, capacity, (actions, verdicts) = slots.words, slots.base, slots.capacity, rules
+    # Taken out of their tuples once: numba counts references to an array wherever it leaves one.
+    tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
+    token_0, token_1, call, known, now_ms, tag_mask = question[:6]
+    rests_on, again, fresh, taken = np.int64(0), False, 0, 0
+    mark_repeats(ids, tag_mask, answers, _SAME_VERDICT)
     for i in range(ids.shape[0]):
-        first = _first_of(ids, i, question.tag_mask, seen)
-        if first != i:
-            answers.actions[i], answers.verdicts[i], answers.numbers[i] = SAME_INDEX, _SAME_VERDICT, first
+        touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
+        if answers.actions[i] == SAME_INDEX:
             continue
-        tag = ids[i, 0] & question.tag_mask
-        segment = segment_of(tag, base.size)
-        slot = find(words, base[segment], capacity[segment], tag, place_of(ids, i))
-        row = row_at(words, slot) if slot >= 0 else np.int64(-1)
-        dead: Any = np.int64(-1)
-        if cold.size > 0 and cold[i] >= 0 and (row < 0 or not holds(holders.state[row])):
-            dead, row = row, np.int64(cold[i])
-        state, asker = _ABSENT, _REPEAT if question.known else _OTHER
+        slot = _slot_of(words, base, capacity, ids, i, tag_mask)
+        row, dead = _holder_of(row_at(words, slot) if slot >= 0 else np.int64(-1), states, cold, i)
+        state, asker, own = _ABSENT, _REPEAT if known else _OTHER, False
         if row >= 0:
-            state, asker = _state_of(holders, row, question.now_ms), _asker_of(holders, row, question)
-        action = rules.actions[state * _ASKERS + asker]
-        verdict: Any = rules.verdicts[action]
+            own = tokens[row, 0] == token_0 and tokens[row, 1] == token_1
+            state = _state_of(states[row], leases_ms[row], now_ms)
+            asker = _asker_of(own, calls[row] == call, known)
+        action = actions[state * _ASKERS + asker]
+        verdict: Any = verdicts[action]
         number: Any = np.int64(0)
         if row >= 0 and action != _BUSY:
-            rests_on = max(rests_on, holders.position[row])
-            if dead >= 0:
-                rests_on = max(rests_on, holders.position[dead])
-        if action == _AGAIN:
+            rests_on = max(rests_on, positions[row] if dead < 0 else max(positions[row], positions[dead]))
+        if action == _GRANT:
+            granted[fresh, 0], granted[fresh, 1], places[fresh] = ids[i, 0], ids[i, 1], slot
+            fresh += 1
+        elif action == _TAKE_OVER:
+            taken += 1
+            granted[-taken, 0], granted[-taken, 1] = ids[i, 0], ids[i, 1]
+        elif action == _AGAIN:
             again = True
-            verdict = verdict | _TAKEOVER if row >= 0 and holders.takeover[row] else verdict
+            verdict = verdict | _TAKEOVER if row >= 0 and takeovers[row] else verdict
         elif action == _SAME and row >= 0:
-            number = np.int64(holders.call[row])
+            number = np.int64(calls[row])
         elif action == _BUSY and state == _LIVE:
-            number = min(holders.lease_until_ms[row] - question.now_ms, U32_MAX)
-        elif action == _DUPLICATE and row >= 0:
-            own = holders.token[row, 0] == question.token_0 and holders.token[row, 1] == question.token_1
+            number = min(leases_ms[row] - now_ms, U32_MAX)
+        elif action == _DUPLICATE:
             verdict = verdict | _OWN if own else verdict
         answers.actions[i], answers.verdicts[i], answers.numbers[i] = action, verdict, number
-    return rests_on, again
+    return rests_on, again, fresh, taken
 
 
-def upsert(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32) -> tuple[int, int]:
+@helper
+def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64, said: Any) -> Any:
+    """As `find`, which `said` this when no slot had another place: only what was empty then may be another id's now."""
+    slot = said if said >= 0 else -1 - said
+    if words[slot, 1] & LOW == 0:
+        return -1 - slot
+    if words[slot, 1] >> HALF == place and words[slot, 0] == tag:
+        return slot
+    return find(words, base, capacity, tag, place)
+
+
+def upsert(
+    slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, asked: U64, places: I64
+) -> tuple[int, int]:
     """Let each id's slot name `row`; `previous` gets what it named before. How many slots are new, how many were dead.
 
-    There must be room: an empty slot is always left in every segment. Only its own id takes a dead slot over.
+    There must be room: an empty slot is always left in every segment. Only its own id takes a dead slot over. Where
+    `asked` has the same ids, `places` is what `find` said of them since the last move; both may have no elements.
     """
     words, base, capacity, used = slots.words, slots.base, slots.capacity, slots.used
+    states, named, counts = holders.state, holders.named, holders.slots
     new = revived = 0
+    told = places.size == ids.shape[0]
     for i in range(ids.shape[0]):
         tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
         segment = segment_of(tag, base.size)
-        slot = find(words, base[segment], capacity[segment], tag, place)
+        if told and asked[i, 0] == ids[i, 0] and asked[i, 1] == ids[i, 1]:
+            ahead = places[min(i + AHEAD, ids.shape[0] - 1)]
+            touch(words, ahead if ahead >= 0 else -1 - ahead)
+            slot = _find_at(words, base[segment], capacity[segment], tag, place, places[i])
+        else:
+            touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
+            slot = find(words, base[segment], capacity[segment], tag, place)
         if slot < 0:
             slot, new = -1 - slot, new + 1
             words[slot, 0], previous[i] = tag, NO_ROW
@@ -156,14 +187,14 @@ def upsert(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: i
         else:
             before = row_at(words, slot)
             previous[i] = before
-            holders.slots[before] -= 1
-            if holds(holders.state[before]):
-                holders.named[before] -= 1
+            counts[before] -= 1
+            if holds(states[before]):
+                named[before] -= 1
             else:
                 revived += 1
         words[slot, 1] = place << HALF | np.uint64(row + 1)
-    holders.slots[row] += ids.shape[0]
-    holders.named[row] += ids.shape[0]
+    counts[row] += ids.shape[0]
+    named[row] += ids.shape[0]
     return new, revived
 
 
@@ -199,7 +230,7 @@ def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
 class Kernels(NamedTuple):
     """Both sets have the same calls, so that every test can run on either."""
 
-    decide: Callable[..., tuple[int, bool]]
+    decide: Callable[..., tuple[int, bool, int, int]]
     upsert: Callable[..., tuple[int, int]]
     restore: Callable[..., int]
     demand: Callable[..., None]

@@ -34,9 +34,15 @@ def segment_of(tag: np.uint64, segments: int) -> Any:
 
 
 @helper
+def begin_of(place: Any, capacity: Any) -> Any:
+    """Where in its segment the chain of an id begins."""
+    return np.int64(place) * capacity >> 32
+
+
+@helper
 def find(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64) -> Any:
     """The slot of this id in its segment, or `-1 - s` where s is the empty slot that ends its chain."""
-    at = np.int64(place) * capacity >> 32
+    at = begin_of(place, capacity)
     while True:
         held = words[base + at, 1]
         if held & LOW == 0:

@@ -29,6 +29,8 @@ LOAD_AFTER_MOVE = 0.6
 GROWTH = 1.5
 # 32 GiB of address space: more ids than a shard's 2^28 rows, one a claim at least, are worth.
 SLOTS_MAX = 1 << 31
+_NO_IDS: U64 = np.empty((0, 2), np.uint64)
+_NO_PLACES: I64 = np.empty(0, np.int64)
 
 
 class Table:
@@ -50,6 +52,8 @@ class Table:
         self.moves = 0
         # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
         self._sure = 0
+        # What was asked for last, where its slots were found, and how many moves there had been.
+        self._told: tuple[U64, I64, int] = (_NO_IDS, _NO_PLACES, 0)
 
     @property
     def capacity(self) -> int:
@@ -91,13 +95,22 @@ class Table:
             for segment, capacity in enumerate(self.slots.capacity.tolist()):
                 self._move(segment, capacity)
 
+    def tell(self, ids: U64, places: I64) -> None:
+        """Where `find` ended for each of these ids: if they are put next, it need not be found again."""
+        self._told = ids, places, self.moves
+
     def put(self, ids: U64, row: int) -> tuple[U32, int]:
         """Let the slots of `ids`, shape (n, 2), name `row`; what each named before, and how many ids were absent.
 
         Room is made before, by `make_room_for`.
         """
         previous = np.empty(len(ids), np.uint32)
-        new, revived = self._kernels.upsert(self.slots, self._rows.holders, ids, self.tag_mask, row, previous)
+        asked, places, moves = self._told
+        if moves != self.moves:
+            asked, places = _NO_IDS, _NO_PLACES
+        new, revived = self._kernels.upsert(
+            self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places
+        )
         self.dead -= int(revived)
         return previous, int(new) + int(revived)
 
