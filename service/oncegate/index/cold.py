@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oncegate.core.errors import Recovering
 from oncegate.index.arrays import I64, U64
 from oncegate.index.filters import Filter, make
-from oncegate.index.runs import Run, RunDamaged, encode, merge
+from oncegate.index.runs import Run, RunDamaged, encode, merge, sorted_records
 from oncegate.index.sealed import GONE, Archive, SealedIndex
 
 # More of them cost every new id as many looks, and share out one rate of false positives.
@@ -139,6 +139,6 @@ def warm_up() -> None:
     """Compile what looks into runs, or load it from numba's cache, so that no request waits for it."""
     ids, sieve = np.ones((1, 2), np.uint64), make("blocked", 1, 0.01)
     sieve.add(ids)
-    run = Run(memoryview(b"".join(encode([ids], {}))))
+    run = Run(memoryview(b"".join(encode([sorted_records(ids)], {}))))
     ColdSet(SealedIndex(), [ColdRun("warm", run, sieve, ())]).find(ids)
     assert len(list(merge([run], np.ones(1, np.uint8)))) == 1
