@@ -104,6 +104,12 @@ class ProcessSettings(_Half):
     trims_per_step: int = _DEFAULT.trims_per_step
     collect_bytes: int = _DEFAULT.collect_bytes
     fetch_rows: int = _DEFAULT.fetch_rows
+    hot_ids: int = _DEFAULT.hot_ids
+    seal_bytes: int = _DEFAULT.seal_bytes
+    cold_fpr: float = _DEFAULT.cold_fpr
+    cold_filter: Literal["blocked", "pybloom"] = "blocked"
+    merge_bytes_per_second: int = _DEFAULT.merge_bytes_per_second
+    run_ids: int = _DEFAULT.run_ids
     producers: int = _DEFAULT.producers
     drivers: int = _DEFAULT.drivers
     intervals: int = _DEFAULT.intervals

@@ -15,7 +15,7 @@ from oncegate.index.claims import ClaimIndex, Undo, Widths
 from oncegate.index.cold import ColdRun
 from oncegate.index.rebuild import rebuild
 from oncegate.index.runs import Run, encode, merge, sorted_records
-from oncegate.index.sealing import gather, let_be, numbered, pick, sorted_parts
+from oncegate.index.sealing import gather, let_be, numbered, parts_of, pick
 from tests.index.driver import fingerprints, name
 from tests.index.walks import IDS, TOKENS, Walk
 
@@ -163,7 +163,7 @@ class TwinWalk(Walk):
         for segment in range(len(index._table.slots.base)):
             gathered.append(gather(index, picked, segment))
             yield "gathered"
-        numbers = self._append(sorted_parts(picked, gathered))
+        numbers = self._append(parts_of(picked, gathered))
         entry = self.pending[-1]
         yield "appended"
         while any(waiting is entry for waiting in self.pending):

@@ -56,5 +56,17 @@ class Limits:
     trims_per_step: int = 64
     # Below this a ledger is read in a second at most; it is not worth writing its index down.
     collect_bytes: int = 64 * MIB
+    # A GiB of memory at 32 bytes an id; more leave it for the disk, the oldest first, and are looked up there.
+    hot_ids: int = 32 * MIB
+    # Of ids that leave memory, at once: an append that comes meanwhile waits for it.
+    seal_bytes: int = 4 * MIB
+    # One new id in a hundred is looked for on the disk in vain, over all runs; half as many cost a tenth more memory.
+    cold_fpr: float = 0.01
+    # Ours, in one word of memory an id; or pybloom-live's, for whoever trusts a known library more.
+    cold_filter: str = "blocked"
+    # Half of what a middling disk writes; each id is written anew some eight times until its run is the largest.
+    merge_bytes_per_second: int = 256 * MIB
+    # Sorted in memory at once where runs are made again: some 800 MiB for a while.
+    run_ids: int = 16 * MIB
     # One answer of the read route: what a reader can hold at once.
     fetch_rows: int = 1_000_000

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from oncegate.core.encoding import encode
 from oncegate.core.entries import Opened
 from oncegate.core.errors import OncegateError, Stop
+from oncegate.engine.cold_files import ColdFiles
+from oncegate.engine.cold_start import Dropping, open_runs
 from oncegate.engine.limits import Limits
 from oncegate.engine.marks import Marks
 from oncegate.engine.shard import Shard
@@ -99,15 +101,21 @@ class Owner:
             finally:
                 self.shard = None
                 upkeep.cancel()
+                await shard.sealing.close()
             if shard.committer.dead is not None:
                 raise shard.committer.dead
 
     async def _rebuild(self, opened: OpenLedger) -> Shard:
-        """1. Fold the ledger into an index. 2. Append the entry of this epoch. Only then is anything answered."""
+        """1. Fold the ledger into an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of
+        this epoch. Only then is anything answered."""
         world, ledger = self._world, opened.ledger
         index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.collected)
         check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
-        size_bytes = await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms)
+        again = Dropping(index.claims, ledger)
+        size_bytes = await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms, again)
+        filters = world.limits.cold_filter, world.limits.cold_fpr
+        files = await asyncio.to_thread(ColdFiles, opened.runs, ledger.mark.ledger, *filters)
+        await open_runs(index.claims, ledger, files, world.limits, world.observer, self.namespace)
         entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
         marks.add(await ledger.append([encode(entry)], []))
         index.claims.reset_leases(world.clock.monotonic_ms())
@@ -122,6 +130,7 @@ class Owner:
             world.observer,
             world.limits,
             world.ledgers.free_bytes,
+            files,
         )
         shard.journal.size_bytes = size_bytes
         return shard

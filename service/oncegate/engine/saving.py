@@ -12,6 +12,7 @@ from oncegate.index.producer_saving import load as load_producers
 from oncegate.index.producer_saving import save as save_producers
 from oncegate.index.producers import ProducerIndex
 from oncegate.index.scopes import SavedScopes
+from oncegate.index.sealed import SavedSealed
 from oncegate.index.topics import SavedTopics, TopicIndex
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
@@ -19,7 +20,7 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SavedSettings = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "settings", "end"
-_PRODUCERS, _SCOPES = "producers", "scopes"
+_PRODUCERS, _SCOPES, _SEALED = "producers", "scopes", "sealed"
 
 
 def save(
@@ -37,6 +38,7 @@ def save(
     yield from _pieces(_TOPICS, msgspec.msgpack.encode(topics.save()))
     yield from _pieces(_PRODUCERS, msgspec.msgpack.encode(save_producers(producers)))
     yield from _pieces(_SCOPES, msgspec.msgpack.encode(claims.scopes.save()))
+    yield from _pieces(_SEALED, msgspec.msgpack.encode(claims.sealed.save()))
     yield from _pieces(_SETTINGS, msgspec.msgpack.encode((settings, buckets)))
     yield Saved(_END, 0, b"")
 
@@ -82,6 +84,8 @@ class Loading:
                 load_producers(self._producers, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=SavedProducers))
             scopes = msgspec.msgpack.decode(self._whole.get(_SCOPES, _NONE), type=SavedScopes)
             settings: SavedSettings = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SavedSettings)
+            if _SEALED in self._whole:
+                self._claims.sealed.load(msgspec.msgpack.decode(self._whole[_SEALED], type=SavedSealed))
         except (KeyError, msgspec.MsgspecError) as error:
             raise ValueError(f"the saved index cannot be read: {error}") from error
         self._claims.load(claims)

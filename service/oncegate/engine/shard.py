@@ -10,6 +10,7 @@ from typing import ParamSpec, TypeVar
 from oncegate.core.entries import NamespaceSet
 from oncegate.core.errors import BadRequest, MissingStage, Rejected, Stop
 from oncegate.engine.claims import Claims
+from oncegate.engine.cold_files import ColdFiles
 from oncegate.engine.committer import Committer
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.drivers import Drivers
@@ -18,6 +19,7 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.marks import Marks
 from oncegate.engine.producers import Producers
 from oncegate.engine.producing import Producing
+from oncegate.engine.sealing import Sealing
 from oncegate.engine.stages import Stages
 from oncegate.engine.staging import Staging
 from oncegate.engine.state import ShardIndex
@@ -45,6 +47,7 @@ class Shard:
         observer: Observer,
         limits: Limits,
         free_bytes: Callable[[], tuple[int, int]],
+        files: ColdFiles,
     ) -> None:
         self.namespace = namespace
         self.fingerprints = Fingerprinter(key)
@@ -54,7 +57,8 @@ class Shard:
         claims, topics = Claims(self.journal), Topics(self.journal, ledger)
         producing, staging = Producing(self.journal, topics), Staging(self.journal, topics, self.stages)
         self.rowprints = RowFingerprinter(key)
-        self.upkeep = Upkeep(self.journal, self.stages)
+        self.sealing = Sealing(self.journal, ledger, files)
+        self.upkeep = Upkeep(self.journal, self.stages, self.sealing)
         said = self._refusing_when_durable
         self.claim, self.settle, self.explain = said(claims.claim), said(claims.settle), claims.explain
         self.take, self.produce = said(claims.take), said(producing.produce)
@@ -143,7 +147,8 @@ class Shard:
             **{name: self.journal.counts[name] for name in _COUNTERS},
             "takeovers": claims.takeovers + self.journal.index.producers.takeovers,
             "open_claims": claims.open_claims,
-            "ids": claims.ids,
+            "ids": claims.known_ids,
+            **claims.cold.counters(),
             "stage_bytes": batches.stage_bytes,
             "suppressed_rows": batches.suppressed_rows,
         }

@@ -97,17 +97,24 @@ class ShardIndex:
         return undo
 
 
-def rebuild(index: ShardIndex, ledger: Ledger, marks: Marks, key_check: bytes, now_ms: int) -> int:
+def rebuild(
+    index: ShardIndex,
+    ledger: Ledger,
+    marks: Marks,
+    key_check: bytes,
+    now_ms: int,
+    *others: Callable[[int, Entry], None],
+) -> int:
     """Fold the whole ledger into `index` and `marks`; every open claim then has a full lease from `now_ms`.
 
-    Returns the bytes of entries since the ledger was last collected.
+    Returns the bytes of entries since the ledger was last collected. `others` see what is no claim's alone, too.
 
     Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
     or contradicts those before it. Nothing is written.
     """
     entries = Entries(ledger, marks, key_check)
     try:
-        fold(entries, index.claims, now_ms, index.replayed)
+        fold(entries, index.claims, now_ms, index.replayed, *others)
         index.producers.reset_leases(now_ms)
     except (ValueError, KeyError, AssertionError) as error:
         raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error

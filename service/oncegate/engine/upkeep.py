@@ -2,7 +2,9 @@
 
 from oncegate.core.encoding import encode
 from oncegate.core.entries import Retired, Trimmed
+from oncegate.engine import archives
 from oncegate.engine.journal import Journal
+from oncegate.engine.sealing import Sealing
 from oncegate.engine.stages import Stages
 from oncegate.engine.state import bucket_ms, buckets_kept
 from oncegate.index.topics import Partition, Topic
@@ -15,9 +17,10 @@ COLLECT_AGAIN_MS = 60_000
 class Upkeep:
     """Steps of bounded work, each one append at most; called again and again by the shard's owner."""
 
-    def __init__(self, journal: Journal, stages: Stages) -> None:
+    def __init__(self, journal: Journal, stages: Stages, sealing: Sealing) -> None:
         self._journal = journal
         self._stages = stages
+        self._sealing = sealing
         self._retired_ms = journal.clock.monotonic_ms()
         self._something_went = True
         self._saved_bytes = 0
@@ -31,6 +34,7 @@ class Upkeep:
             self.retire()
             self.trim()
             self.collect()
+        self._sealing.step()
 
     def retire(self) -> None:
         """One bucket later: forget what was done or taken before the entry that said so a horizon of buckets ago.
@@ -40,12 +44,15 @@ class Upkeep:
         """
         journal, index, now_ms = self._journal, self._journal.index, self._journal.clock.monotonic_ms()
         horizon_ms = index.settings.horizon_ms
+        # Ids on their way out of memory must not be let go of and claimed anew meanwhile.
+        if self._sealing.busy:
+            return
         if not horizon_ms or now_ms - self._retired_ms < bucket_ms(horizon_ms) or index.claims.oldest_wall_ms is None:
             return
         self._retired_ms = now_ms
         before_ms = index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0
         # Later than all before it, though the wall clock may stand behind the ledger's.
-        journal.record([Retired(before_ms, journal.wall_ms() + 1)])
+        journal.record([Retired(before_ms, journal.wall_ms() + 1)], archives.trim(journal, before_ms))
         if before_ms:
             self._something_went = True
             journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
@@ -71,6 +78,10 @@ class Upkeep:
         """
         journal, now_ms = self._journal, self._journal.clock.monotonic_ms()
         wanted = max(journal.limits.collect_bytes, 2 * self._saved_bytes)
+        if self._sealing.busy:
+            return
+        if self._sealing.sealed_some:
+            self._something_went, self._sealing.sealed_some = True, False
         if not self._something_went or journal.size_bytes < wanted or journal.committer.collecting:
             return
         if now_ms >= self._collect_from_ms:

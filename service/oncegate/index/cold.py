@@ -4,7 +4,7 @@ A filter only ever skips a look-up. One that is not sound (full, of another vers
 id is looked up. What a run answers is an archive; what its ids are now, the ledger's entries say (`index.sealed`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,11 +67,12 @@ class Looks:
 
 @dataclass
 class ColdSet:
-    """`runs`: the oldest and largest first."""
+    """`runs`: the oldest and largest first. `when_damaged` is called whenever one could not answer."""
 
     sealed: SealedIndex
     runs: list[ColdRun] = field(default_factory=list)
     looks: Looks = field(default_factory=Looks)
+    when_damaged: Callable[[], None] = lambda: None
 
     def find(self, ids: U64) -> I64:
         """The live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place.
@@ -84,7 +85,11 @@ class ColdSet:
             at = run.candidates(ids)
             if not len(at):
                 continue
-            archives = run.find(ids[at])
+            try:
+                archives = run.find(ids[at])
+            except Recovering:
+                self.when_damaged()
+                raise
             here = archives >= 0
             self.looks.looked_up += len(at)
             self.looks.in_vain += len(at) - int(np.count_nonzero(here))
@@ -115,6 +120,19 @@ class ColdSet:
         """How many of a run's ids are known still."""
         known = (self.sealed.archives.get(number) for number in run.archives)
         return sum(archive.ids for archive in known if archive is not None)
+
+    def counters(self) -> dict[str, int]:
+        """For people: what left memory, what was asked since the process started, and the filters' live rate."""
+        looks = self.looks
+        return {
+            "cold_ids": self.sealed.ids,
+            "cold_asked": looks.asked,
+            "cold_looked_up": looks.looked_up,
+            "cold_in_vain": looks.in_vain,
+            "cold_fpr_ppm": round(1_000_000 * looks.false_positive_rate),
+            "cold_runs": len(self.runs),
+            "cold_bytes": self.size_bytes,
+        }
 
     @property
     def size_bytes(self) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oncegate.core.entries import Retired, Sealed
-from oncegate.index.arrays import I32, I64, U8
+from oncegate.index.arrays import I32, I64, U8, U64
 
 Undo = Callable[[], None]
 # What an archive's ids are now: nothing, or one of the `kinds`.
@@ -179,7 +179,7 @@ class SealedIndex:
             self._add(archive)
 
 
-def records_of(archive: Archive, data: bytes) -> "np.ndarray[tuple[int, int], np.dtype[np.uint64]]":
+def records_of(archive: Archive, data: memoryview) -> U64:
     """An archive's part of the range that holds it, as a run takes it, uint64 (ids, 2). ValueError: another's bytes."""
     records = np.frombuffer(data, np.uint64).reshape(-1, 2)
     if len(records) != archive.ids or bool((records[:, 1] >> np.uint64(32) != archive.number).any()):

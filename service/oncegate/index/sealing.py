@@ -21,7 +21,6 @@ from oncegate.index.folding import ClaimFold, own
 from oncegate.index.grants import NO_CLAIM, Grant
 from oncegate.index.kernels import COMPILED
 from oncegate.index.rows import DONE, UNKNOWN
-from oncegate.index.runs import sorted_records
 
 # The token of ids that are done: no attempt's, for who did them is known for two leases only.
 NOBODY = b"\xff" * 16
@@ -104,18 +103,21 @@ def gather(index: ClaimFold, picked: Picked, segment: int) -> Gathered:
     return Gathered(ids, rows.wall_ms[of])
 
 
-def sorted_parts(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archived, U64]]:
-    """What was gathered, as archives: each its description and its ids, uint64 (n, 2), sorted, a 0 for its number."""
+def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archived, U64]]:
+    """What was gathered, as archives: each its description and its ids, uint64 (n, 2), a 0 where its number will be.
+
+    They stay in the order of the table, which `drop` then goes through from one end to the other.
+    """
     ids = np.concatenate([np.empty((0, 2), np.uint64), *(one.ids for one in gathered)])
     wall_ms = np.concatenate([np.empty(0, np.int64), *(one.wall_ms for one in gathered)])
-    number, made = ids[:, 1] >> _HALF, []
-    for part in np.unique(number).tolist():
+    number, made = (ids[:, 1] >> _HALF).astype(np.int64), []
+    for part in np.flatnonzero(np.bincount(number)).tolist():
         mine = number == part
         records = ids[mine]
         records[:, 1] &= _LOW
         owner, takeover = picked.parts[part]
         times = int(wall_ms[mine].min()), int(wall_ms[mine].max())
-        made.append((Archived(owner, takeover, *times, len(records)), sorted_records(records)))
+        made.append((Archived(owner, takeover, *times, len(records)), records))
     return made
 
 

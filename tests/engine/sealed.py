@@ -1,0 +1,66 @@
+"""A gateway that seals early, its clock, and what is asked of it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate.core.decisions import IdState, Verb
+from oncegate.engine.requests import ProduceAsk, TakeAsk
+from tests.engine.held import HeldLedgers, Served, id16, rows_of, said, serving, until
+
+HOT = 8
+LEASE_MS = 30_000
+FORGOTTEN_MS = 3 * LEASE_MS
+HOUR_MS = 3_600_000
+
+
+@asynccontextmanager
+async def sealing(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Served]:
+    """`HOT` ids stay in memory; an append of sealed ids has some 4 ids at most."""
+    async with serving(ledgers, **{"hot_ids": HOT, "seal_bytes": 64} | limits) as served:
+        yield served
+
+
+async def done(served: Served, *ids: str, token: int = 1) -> None:
+    answer = await served.claim(*ids, token=token)
+    await served.settle(Verb.COMPLETE, answer.claim)
+
+
+async def take(served: Served, owner: int, *ids: str) -> list[str]:
+    prints = served.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+    return said(await served.shard.take(TakeAsk(id16(owner), prints), served.deadline()))
+
+
+async def produce(served: Served, *ids: str, token: int = 1, call: int = 9) -> list[str]:
+    prints = served.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+    ask = ProduceAsk("topic", id16(token), call, rows_of(*range(len(ids))), prints)
+    return said(await served.shard.produce(ask, served.deadline()))  # type: ignore[arg-type]
+
+
+async def state(served: Served, name: str) -> IdState:
+    prints = served.shard.fingerprints.of_array(pa.array([name], pa.string()))
+    return (await served.shard.explain(prints[0].tobytes())).state
+
+
+async def seal(served: Served) -> None:
+    """Claims are forgotten, then the upkeep looks, and whatever begins then ends."""
+    served.clock.advance(FORGOTTEN_MS)
+    served.shard.sealing.step()
+    await settled(served)
+
+
+async def settled(served: Served) -> None:
+    sealing = served.shard.sealing
+    await until(lambda: sealing._task is None or sealing._task.done())
+
+
+def names(first: int, last: int) -> Sequence[str]:
+    return [f"id {number}" for number in range(first, last)]
+
+
+def counters(served: Served) -> tuple[int, int, int]:
+    """Ids known, ids in memory, ids that left it."""
+    found = served.shard.counters()
+    return found["ids"], served.shard.journal.index.claims.ids, found["cold_ids"]
