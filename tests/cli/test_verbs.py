@@ -12,7 +12,7 @@ import oncegate
 from oncegate.cli import app
 from oncegate.testing.local import LocalGateway
 
-VERBS = ("serve", "config", "explain", "demo", "init", "ledger", "backup", "restore", "verify")
+VERBS = ("serve", "config", "explain", "demo", "init", "ledger", "backup", "restore", "verify", "size")
 
 
 def run(*arguments: str) -> tuple[int, str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import oncegate
-from oncegate.cli import backup, config, demo, explain, ledger, restore, serve, verify
+from oncegate.cli import backup, config, demo, explain, ledger, restore, serve, size, verify
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
@@ -21,6 +21,7 @@ app.command("init")(ledger.init)
 app.command("backup")(backup.backup)
 app.command("restore")(restore.restore)
 app.command("verify")(verify.verify)
+app.command("size")(size.size)
 app.add_typer(ledger.app, name="ledger")
 
 

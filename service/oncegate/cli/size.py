@@ -1,0 +1,107 @@
+"""`oncegate size`."""
+
+import re
+import sys
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from oncegate.cli.refusals import refusing
+from oncegate.engine.limits import GIB, KIB, MIB
+from oncegate.engine.sizing import Sizes, Work, sizes
+from oncegate.settings import SettingsError
+
+COLD_FPR = 0.01
+_UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
+_HORIZON = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdy])")
+
+Rate = Annotated[float, typer.Option(help="New ids a second, on the average over a day.")]
+Horizon = Annotated[str, typer.Option(help="How long an id is to be known: 12h, 30d, 1y.")]
+Fpr = Annotated[float, typer.Option(help="Summed false-positive rate of the filters.")]
+Batch = Annotated[int, typer.Option(min=1, help="Ids a request.")]
+Clients = Annotated[int, typer.Option(min=1, help="Clients at work at the same time.")]
+HotIds = Annotated[int, typer.Option(min=1, help="Ids that stay in memory, the setting hot_ids.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and seconds.")]
+
+
+def size(
+    rate: Rate,
+    horizon: Horizon,
+    fpr: Fpr = COLD_FPR,
+    batch: Batch = 10_000,
+    clients: Clients = 1,
+    hot_ids: HotIds = Work.hot_ids_max,
+    as_json: AsJson = False,
+) -> None:
+    """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.
+
+    Example: oncegate size --rate 20000 --horizon 30d --fpr 0.01
+    """
+    with refusing():
+        found = _sizes(Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids))
+        if as_json:
+            sys.stdout.write(msgspec.json.encode(members(found)).decode() + "\n")
+        else:
+            Console().print(_table(found))
+
+
+def _sizes(work: Work) -> Sizes:
+    try:
+        return sizes(work)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
+
+
+def seconds(text: str) -> float:
+    """A horizon as seconds; SettingsError when it is none."""
+    match = _HORIZON.fullmatch(text.strip())
+    if match is None or not float(match[1]):
+        raise SettingsError(f"horizon {text!r}: a number and s, m, h, d or y are wanted, as in 30d")
+    return float(match[1]) * _UNIT_S[match[2]]
+
+
+def _filter_bytes(fpr: float) -> float:
+    """Of one id, in the filter of the largest run."""
+    # The compiler takes a second to import; no other verb needs it.
+    from oncegate.index.cold import fpr_of
+    from oncegate.index.filter_blocked import WORD_BITS, design
+
+    if not 0 < fpr < 1:
+        raise SettingsError(f"a false-positive rate lies between 0 and 1, both left out: {fpr}")
+    return WORD_BITS / 8 / design(fpr_of(0, fpr)).load
+
+
+def members(found: Sizes) -> dict[str, Any]:
+    """The JSON object: every part and every total."""
+    return {
+        "ids": found.ids,
+        "hot_ids": found.hot_ids,
+        "cold_ids": found.cold_ids,
+        "memory_bytes": {**found.memory, "total": found.memory_bytes},
+        "disk_bytes": {**found.disk, "total": found.disk_bytes},
+        "start_s": {**found.start_s, "total": found.total_start_s},
+    }
+
+
+def _table(found: Sizes) -> Table:
+    table = Table("what", "part", "at most", title=f"{found.ids:,} ids known at once")
+    table.add_row("ids", "in memory", f"{found.hot_ids:,}")
+    table.add_row("", "on disk, behind filters", f"{found.cold_ids:,}", end_section=True)
+    for what, parts, total in (("memory", found.memory, found.memory_bytes), ("disk", found.disk, found.disk_bytes)):
+        for place, (part, size_bytes) in enumerate(parts.items()):
+            table.add_row("" if place else what, part, _bytes(size_bytes))
+        table.add_row("", "total", f"[bold]{_bytes(total)}[/bold]", end_section=True)
+    for place, (part, spent_s) in enumerate(found.start_s.items()):
+        table.add_row("" if place else "start-up", part, f"{spent_s:.1f} s")
+    table.add_row("", "total", f"[bold]{found.total_start_s:.1f} s[/bold]")
+    return table
+
+
+def _bytes(count: int) -> str:
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"

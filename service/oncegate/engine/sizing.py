@@ -1,0 +1,132 @@
+"""What a namespace will need, before it is there: memory, disk and start-up from rate and horizon. Pure arithmetic.
+
+Each number has its reason; a test holds memory and disk against what is measured, the bench the times. What is told is
+what is needed at most once a whole horizon is full: everything stays below it, start-up and disk of a younger one far.
+"""
+
+import math
+from dataclasses import dataclass
+
+from oncegate.engine.limits import MIB, Limits
+
+# An idle gateway: Python, numpy, pyarrow, the compiled kernels, one namespace (anonymous memory; files come on top).
+PROCESS_BYTES = 200 * MIB
+# A slot of the table, and how full it is on the average between two steps of a segment's ladder.
+SLOT_BYTES, TABLE_LOAD = 16, 0.57
+# A claim's row in all arrays, and what Python's dictionaries hold of a claim that can still be named.
+ROW_BYTES, NAMED_BYTES = 140, 300
+# How long a settled claim can be named, in leases.
+NAMED_LEASES = 2
+# A run's fences: one word for a block of 255 records.
+FENCE_BYTES = 8 / 255
+# Entries: what surrounds the ids of a claim, a completion, the header of a frame.
+CLAIM_BYTES, COMPLETION_BYTES, FRAME_BYTES = 86, 26, 80
+ID_BYTES = 16
+BLOCK_BYTES = 4_096
+# A block of a run is 255 records and its checksum.
+RUN_BYTES = BLOCK_BYTES / 255
+# An id is forgotten up to a twelfth of the horizon late: a bucket, and the time until the upkeep looks.
+LATE = 1 / 12
+# Entries are collected when they are twice what was saved before; until the new state replaces it, the old one stays.
+ENTRIES_PER_SAVED, SAVED_AT_ONCE = 2, 2
+# Start-up on one core, as `make bench` measures it: the process, a saved id, an entry's id, a byte of a filter.
+START_S = 3.0
+SAVED_IDS_PER_S, ENTRY_IDS_PER_S, FILTER_BYTES_PER_S = 15e6, 10e6, 1e9
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is expected. `rate`: new ids a second, all day; `fpr`: the summed false-positive rate of the filters.
+
+    `clients` work side by side, each with one request of `batch` ids under way. `filter_bytes`: of one id in a filter.
+    """
+
+    rate: float
+    horizon_s: float
+    filter_bytes: float
+    batch: int = 10_000
+    clients: int = 1
+    hot_ids_max: int = 1 << 25
+    lease_s: float = Limits.lease_ms / 1_000
+    collect_bytes: int = Limits.collect_bytes
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Ids, bytes and seconds. `ids` are `hot_ids` in memory and `cold_ids` behind filters; each total is a sum."""
+
+    ids: int
+    hot_ids: int
+    cold_ids: int
+    memory: dict[str, int]
+    disk: dict[str, int]
+    start_s: dict[str, float]
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(self.memory.values())
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(self.disk.values())
+
+    @property
+    def total_start_s(self) -> float:
+        return sum(self.start_s.values())
+
+
+def sizes(work: Work) -> Sizes:
+    """What `work` needs at most. ValueError: a number that is not above zero."""
+    if min(work.rate, work.horizon_s, work.batch, work.clients, work.hot_ids_max) <= 0:
+        raise ValueError("rate, horizon, batch, clients and the ids in memory are above zero")
+    ids = math.ceil(work.rate * work.horizon_s * (1 + LATE))
+    hot = min(ids, work.hot_ids_max)
+    cold, named = ids - hot, named_claims(work)
+    memory = {
+        "process": PROCESS_BYTES,
+        "table": table_bytes(hot),
+        "claims": math.ceil(named * (ROW_BYTES + NAMED_BYTES)),
+        "filters": math.ceil(cold * (work.filter_bytes + FENCE_BYTES)),
+    }
+    saved = saved_bytes(hot, named)
+    entries = max(work.collect_bytes, ENTRIES_PER_SAVED * saved)
+    disk = {
+        "entries": math.ceil(min(entries, entry_bytes(work.batch, work.clients) * ids)),
+        "saved index": SAVED_AT_ONCE * saved,
+        "archives": cold * ID_BYTES,
+        "runs": math.ceil(cold * (RUN_BYTES + FENCE_BYTES + work.filter_bytes)),
+    }
+    waiting = disk["entries"] / entry_bytes(work.batch, work.clients)
+    start_s = {
+        "process": START_S,
+        "saved index": hot / SAVED_IDS_PER_S,
+        "entries": waiting / ENTRY_IDS_PER_S,
+        "filters": cold * work.filter_bytes / FILTER_BYTES_PER_S,
+    }
+    return Sizes(ids, hot, cold, memory, disk, start_s)
+
+
+def table_bytes(ids: int) -> int:
+    """Memory of so many ids in the table."""
+    return math.ceil(ids * SLOT_BYTES / TABLE_LOAD)
+
+
+def named_claims(work: Work) -> float:
+    """Claims that can be named at once: those under way, and those settled less than two leases ago."""
+    held = min(NAMED_LEASES * work.lease_s, work.horizon_s)
+    return work.clients + work.rate / work.batch * held
+
+
+def entry_bytes(batch: int, clients: int) -> float:
+    """Disk of an id's claim and completion: entries that come together share a frame, and frames are whole blocks.
+
+    With several clients an append holds what all of them sent meanwhile: a claim and its completion are in two.
+    """
+    asked = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + ID_BYTES * batch)) / BLOCK_BYTES)
+    done = math.ceil((FRAME_BYTES + clients * COMPLETION_BYTES) / BLOCK_BYTES)
+    return BLOCK_BYTES * (asked + done) / (clients * batch)
+
+
+def saved_bytes(ids: int, claims: float) -> int:
+    """Disk of a saved index."""
+    return math.ceil(ids * SLOT_BYTES + claims * ROW_BYTES)

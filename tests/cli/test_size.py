@@ -1,0 +1,63 @@
+"""`oncegate size`: what it prints, what it refuses."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from oncegate.cli import app
+from oncegate.cli.size import seconds
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["size", *arguments], prog_name="oncegate", env={"COLUMNS": "120"})
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_it_tells_memory_disk_and_start_up_part_by_part_and_in_all() -> None:
+    status, out, _ = run("--rate", "1000", "--horizon", "30d", "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["ids"] == found["hot_ids"] + found["cold_ids"] == 1_000 * 30 * 86_400 * 13 // 12
+    for of in ("memory_bytes", "disk_bytes", "start_s"):
+        total = found[of].pop("total")
+        assert total == pytest.approx(sum(found[of].values()))
+        assert all(part >= 0 for part in found[of].values())
+
+
+def test_a_lower_false_positive_rate_costs_memory_of_old_ids_alone() -> None:
+    loose, tight = (
+        json.loads(run("--rate", "1000", "--horizon", "30d", "--fpr", fpr, "--json")[1]) for fpr in ("0.1", "0.001")
+    )
+    assert tight["memory_bytes"]["filters"] > loose["memory_bytes"]["filters"]
+    assert tight["memory_bytes"]["table"] == loose["memory_bytes"]["table"]
+
+
+def test_a_person_gets_a_table() -> None:
+    status, out, _ = run("--rate", "20000", "--horizon", "1h")
+    assert status == 0
+    for text in ("78,000,000 ids known at once", "behind filters", "start-up", "GiB"):
+        assert text in out
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("90s", 90), ("12h", 43_200), ("1.5d", 129_600), ("1y", 31_536_000)])
+def test_a_horizon_is_a_number_and_a_unit(text: str, wanted: float) -> None:
+    assert seconds(text) == wanted
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--rate", "1", "--horizon", "30"),
+        ("--rate", "1", "--horizon", "0d"),
+        ("--rate", "1", "--horizon", "d"),
+        ("--rate", "0", "--horizon", "1d"),
+        ("--rate", "1", "--horizon", "1d", "--fpr", "0"),
+        ("--rate", "1", "--horizon", "1d", "--fpr", "1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(wrong: tuple[str, ...]) -> None:
+    status, out, err = run(*wrong)
+    assert (status, out) == (1, "")
+    assert err.startswith("oncegate: ")
+    assert err.count("\n") == 1

@@ -1,0 +1,130 @@
+"""What `oncegate size` says is held against what is measured: 20 % either way, memory and disk."""
+
+import asyncio
+import tracemalloc
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oncegate.clock import SystemClock
+from oncegate.core.decisions import Verb
+from oncegate.core.entries import Claimed, Completed
+from oncegate.engine import sizing
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.requests import ClaimAsk
+from oncegate.index.claims import ClaimIndex
+from oncegate.index.cold import fpr_of
+from oncegate.index.filters import make
+from oncegate.index.runs import encode
+from oncegate.index.saving import save
+from oncegate.ledgers import open_ledgers
+
+WITHIN = 0.2
+
+
+class Silent:
+    def event(self, name: str, /, **fields: object) -> None:
+        pass
+
+
+def grow(index: ClaimIndex, ids: int, batch: int, first: int = 0) -> ClaimIndex:
+    """The index, in which so many ids more were claimed and completed."""
+    rng = np.random.default_rng(first)
+    for call in range(first, first + ids // batch):
+        index.make_room(batch, call)
+        claim, raw = rng.bytes(16), rng.bytes(16 * batch)
+        claimed = Claimed(claim, claim, call, claim, 30_000, call, raw, b"")
+        index.settle_undo(index.apply(2 * call + 1, claimed, call))
+        index.settle_undo(index.apply(2 * call + 2, Completed(claim, call), call))
+    return index
+
+
+def test_the_table_is_as_large_as_said_wherever_its_segments_stand() -> None:
+    index, batch = ClaimIndex(), 10_000
+    for claims in range(5, 70, 5):
+        grow(index, 5 * batch, batch, first=claims - 5)
+        said = sizing.table_bytes(claims * batch) + claims * sizing.ROW_BYTES
+        assert index.size_bytes == pytest.approx(said, rel=WITHIN), claims
+
+
+def test_a_claim_that_can_be_named_takes_what_is_said() -> None:
+    claims = 6_000
+    grow(ClaimIndex(), 100, 1)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    index = grow(ClaimIndex(), claims, 1)
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    rows = index.size_bytes - index._table.size_bytes
+    assert rows / claims == pytest.approx(sizing.ROW_BYTES, rel=WITHIN)
+    assert held / claims == pytest.approx(sizing.NAMED_BYTES, rel=WITHIN)
+
+
+@pytest.mark.parametrize("batch", [100, 10_000])
+def test_a_saved_index_is_as_large_as_said(batch: int) -> None:
+    ids = 200_000
+    size_bytes = sum(len(data) for _, data in save(grow(ClaimIndex(), ids, batch)))
+    assert size_bytes == pytest.approx(sizing.saved_bytes(ids, ids / batch), rel=WITHIN)
+
+
+async def settled(gateway: Gateway, batch: int, tokens: "count[int]", times: int) -> None:
+    """One client: claims of new ids, each completed."""
+    shard, deadline = gateway.shard("default"), Deadline(gateway.clock, None)
+    for token in (next(tokens) for _ in range(times)):
+        ids = np.random.default_rng(token).integers(0, 1 << 63, (batch, 2), dtype=np.uint64)
+        answer = await shard.claim(ClaimAsk(token.to_bytes(16), 0, ids), deadline)
+        assert answer.claim is not None
+        await shard.settle(Verb.COMPLETE, answer.claim, deadline)
+
+
+@pytest.mark.parametrize(("batch", "clients"), [(1, 1), (1, 16), (100, 1), (100, 16), (1_000, 4), (10_000, 1)])
+async def test_entries_take_as_much_disk_as_said(tmp_path: Path, batch: int, clients: int) -> None:
+    async with (
+        open_ledgers(f"log:{tmp_path / 'data'}", create=True) as ledgers,
+        open_gateway(ledgers, SystemClock(), Silent()) as gateway,
+    ):
+        await gateway.create("default")
+        segments = tmp_path / "data" / "default"
+        before, tokens, times = used(segments), count(1), 20
+        await asyncio.gather(*(settled(gateway, batch, tokens, times) for _ in range(clients)))
+        measured = (used(segments) - before) / (batch * clients * times)
+    assert measured == pytest.approx(sizing.entry_bytes(batch, clients), rel=WITHIN)
+
+
+def used(folder: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*.seg"))
+
+
+@pytest.mark.parametrize("fpr", [0.1, 0.01, 0.001])
+def test_a_filter_takes_what_the_verb_says(fpr: float) -> None:
+    from oncegate.cli.size import _filter_bytes
+
+    ids = 100_000
+    assert make("blocked", ids, fpr_of(0, fpr)).size_bytes / ids == pytest.approx(_filter_bytes(fpr), rel=WITHIN)
+
+
+def test_a_run_takes_what_is_said() -> None:
+    records = np.zeros((100_000, 2), np.uint64)
+    records[:, 0] = np.arange(len(records))
+    size_bytes = sum(map(len, encode([records], {})))
+    assert size_bytes / len(records) == pytest.approx(sizing.RUN_BYTES + sizing.FENCE_BYTES, rel=WITHIN)
+
+
+def test_ids_beyond_those_that_fit_in_memory_cost_a_filter_and_disk() -> None:
+    work = sizing.Work(rate=1_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=1_000_000)
+    found = sizing.sizes(work)
+    assert (found.hot_ids, found.cold_ids) == (1_000_000, found.ids - 1_000_000)
+    more = sizing.sizes(sizing.Work(rate=2_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=1_000_000))
+    rise = more.cold_ids - found.cold_ids
+    assert (more.memory["filters"] - found.memory["filters"]) / rise == pytest.approx(2.03, rel=0.01)
+    assert (more.disk_bytes - found.disk_bytes) / rise == pytest.approx(34.1, rel=0.01)
+
+
+@pytest.mark.parametrize("zero", ["rate", "horizon_s", "batch", "clients", "hot_ids_max"])
+def test_what_is_not_above_zero_is_refused(zero: str) -> None:
+    given = {"rate": 1.0, "horizon_s": 1.0, "filter_bytes": 1.0, zero: 0}
+    with pytest.raises(ValueError, match="above zero"):
+        sizing.sizes(sizing.Work(**given))  # type: ignore[arg-type]
