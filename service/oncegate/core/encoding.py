@@ -12,7 +12,9 @@ Golden files in tests/golden hold one encoding of each kind; a changed byte is a
 """
 
 import struct
+from collections.abc import Callable
 from dataclasses import astuple, fields
+from functools import partial
 from typing import Any, get_type_hints
 
 from oncegate.core.entries import KINDS, Archived, Entry, Name, Part, Span
@@ -41,33 +43,52 @@ _LAYOUTS = {kind: _layout(cls) for kind, cls in KINDS.items()}
 
 def encode(entry: Entry) -> bytes:
     """The entry's bytes; ValueError or struct.error when a field does not fit its type."""
-    parts = [bytes((entry.KIND, VERSION))]
-    for name, kind in _LAYOUTS[entry.KIND]:
-        parts.append(_put(kind, getattr(entry, name)))
-    return b"".join(parts)
+    head, plan = _PLANS[entry.KIND]
+    return b"".join((head, *[put(getattr(entry, name)) for name, put in plan]))
 
 
-def _put(kind: str, value: Any) -> bytes:
-    if kind in _INT:
-        packed: bytes = _INT[kind].pack(value)
-        return packed
-    if kind == "b16":
-        if len(value) != 16:
-            raise ValueError(f"16 bytes expected, got {len(value)}")
-        return bytes(value)
-    if kind == "text":
-        raw: bytes = value.encode()
-        return _U16.pack(len(raw)) + raw
-    if kind == "name":
-        return b"".join(_put("text", getattr(value, part)) for part in _NAME_PARTS)
-    if kind in _LISTED:
-        layout = _LISTED[kind].LAYOUT
-        return _U32.pack(len(value)) + b"".join(_packed(layout, astuple(item)) for item in value)
-    if kind == "opt":
-        return b"\0" if value is None else b"\1" + _put("blob", value)
-    if kind == "blobs":
-        return _U32.pack(len(value)) + b"".join(_put("blob", item) for item in value)
-    return _U32.pack(len(value)) + bytes(value)
+def _put_b16(value: bytes) -> bytes:
+    if len(value) != 16:
+        raise ValueError(f"16 bytes expected, got {len(value)}")
+    return bytes(value)
+
+
+def _put_text(value: str) -> bytes:
+    raw = value.encode()
+    return _U16.pack(len(raw)) + raw
+
+
+def _put_name(value: Name) -> bytes:
+    return b"".join(_put_text(getattr(value, part)) for part in _NAME_PARTS)
+
+
+def _put_blob(value: bytes) -> bytes:
+    return _U32.pack(len(value)) + value
+
+
+def _put_opt(value: bytes | None) -> bytes:
+    return b"\0" if value is None else b"\1" + _put_blob(value)
+
+
+def _put_blobs(value: tuple[bytes, ...]) -> bytes:
+    return _U32.pack(len(value)) + b"".join(map(_put_blob, value))
+
+
+def _put_listed(layout: struct.Struct, value: tuple[Any, ...]) -> bytes:
+    return _U32.pack(len(value)) + b"".join(_packed(layout, astuple(item)) for item in value)
+
+
+_PUT: dict[str, Callable[[Any], bytes]] = {
+    **{kind: layout.pack for kind, layout in _INT.items()},
+    **{kind: partial(_put_listed, cls.LAYOUT) for kind, cls in _LISTED.items()},
+    "b16": _put_b16,
+    "text": _put_text,
+    "name": _put_name,
+    "opt": _put_opt,
+    "blob": _put_blob,
+    "blobs": _put_blobs,
+}
+_PLANS = {kind: (bytes((kind, VERSION)), [(name, _PUT[of]) for name, of in plan]) for kind, plan in _LAYOUTS.items()}
 
 
 def _packed(layout: struct.Struct, values: tuple[Any, ...]) -> bytes:

@@ -11,7 +11,7 @@ A group is closed when the append before it has returned. Three ends of an appen
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from oncegate.core.encoding import encode
 from oncegate.core.entries import Probe
@@ -25,19 +25,19 @@ PROBE_MS = 1_000
 GROUP_BYTES_MAX = 64 << 20
 
 
-@dataclass
+@dataclass(slots=True)
 class Change:
     """What one decision wrote: its entries, its outputs, and how to take it back or settle it in the index."""
 
-    entries: list[bytes]
-    outputs: list[OutputChange]
+    entries: Sequence[bytes]
+    outputs: Sequence[OutputChange]
     undo: Callable[[], None]
     settle: Callable[[], None]
-    size_bytes: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        outputs = sum(len(getattr(change, "data", b"")) for change in self.outputs)
-        self.size_bytes = sum(map(len, self.entries)) + outputs
+    @property
+    def size_bytes(self) -> int:
+        outputs = sum(len(getattr(change, "data", b"")) for change in self.outputs) if self.outputs else 0
+        return sum(map(len, self.entries)) + outputs
 
 
 class Committer:
@@ -82,8 +82,11 @@ class Committer:
         undo: Callable[[], None],
         settle: Callable[[], None],
     ) -> int:
-        """Queue entries that the index has already taken in, at `next_position` and on; their last position."""
-        self._pending.append(Change(list(entries), list(outputs), undo, settle))
+        """Queue entries that the index has already taken in, at `next_position` and on; their last position.
+
+        Neither list may be changed afterwards.
+        """
+        self._pending.append(Change(entries, outputs, undo, settle))
         self.next_position += len(entries)
         self._wake.set()
         return self.next_position - 1

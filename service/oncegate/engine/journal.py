@@ -56,6 +56,12 @@ class Journal:
         bodies = [encode(entry) for entry in entries]
         self.size_bytes += sum(map(len, bodies))
         position, now_ms = self.committer.next_position, self.clock.monotonic_ms()
+        if len(entries) == 1:
+            return self.committer.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
+        return self.committer.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
+
+    def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
+        """Apply all of them or none; what takes them back, and what settles them."""
         changes: list[tuple[Undo, Undo]] = []
 
         def undo() -> None:
@@ -73,4 +79,4 @@ class Journal:
             for _, done in changes:
                 done()
 
-        return self.committer.submit(bodies, outputs, undo, settle)
+        return undo, settle

@@ -1,9 +1,10 @@
 """One shard's index: claims, batches and topics fed by one fold, live and in replay."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from oncegate.core.encoding import decode
-from oncegate.core.entries import Entry, NamespaceSet, Opened, Retired, Saved
+from oncegate.core.entries import Claimed, Completed, Entry, NamespaceSet, Opened, Released, Retired, Saved, Taken
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.marks import Marks
 from oncegate.engine.saving import Loading, save
@@ -32,6 +33,10 @@ def buckets_kept(horizon_ms: int) -> int:
     return max(BUCKETS_PER_HORIZON, -(-horizon_ms // bucket_ms(horizon_ms)))
 
 
+# Entries that mean nothing to any part but the claims: most of them all.
+_OF_CLAIMS = (Claimed, Completed, Released, Taken)
+
+
 class ShardIndex:
     """Everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
 
@@ -51,6 +56,8 @@ class ShardIndex:
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Take one entry in; what takes it back, and what settles it once it is durable."""
         claims = self.claims.apply(position, entry, now_ms)
+        if claims is not None and isinstance(entry, _OF_CLAIMS):
+            return partial(self.claims.undo, claims), partial(self.claims.settle_undo, claims)
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
         undos.append(self.producers.apply(position, entry, now_ms))
 
