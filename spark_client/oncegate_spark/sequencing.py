@@ -12,6 +12,7 @@ from oncegate_spark.errors import BadOption, Refused
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+SOURCE = "kafka"  # the format's name, as the plan of a stream shows it
 KAFKA = {"topic": "string", "partition": "int", "offset": "bigint"}
 # What leaves rows in their task and in their order, and gives one row for one at most.
 NARROW = {
@@ -76,7 +77,7 @@ def _is_coalesce(plan: Any, name: str) -> bool:
 
 def _check_source(leaf: Any) -> None:
     name = str(leaf.nodeName())
-    if not name.startswith("StreamingRelationV2") or str(leaf.sourceName()).lower() != "kafka":
+    if not name.startswith("StreamingRelationV2") or str(leaf.sourceName()).lower() != SOURCE:
         raise Refused(
             f"no Kafka stream is to be seen here, only {name}: what made these rows is unknown (so it is inside "
             "foreachBatch, after a checkpoint, and on a batch read), or a lane may be split over tasks, as files are. "

@@ -1,0 +1,188 @@
+"""Sequences of a source on a real Spark: each row once by its place, acked after the commit log; refused plans."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oncegate_spark import Gateway, acknowledger, assign_sequences, sequencing
+from oncegate_spark.errors import BadOption, Refused
+from tests.spark.faults import FaultySource
+from tests.spark.jobs import Job
+from tests.spark.stub_kafka import NAME, StubKafka, hold, numbers
+
+pytestmark = pytest.mark.spark
+LANES = {"producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence"}
+Events = Callable[..., Any]
+
+
+@pytest.fixture
+def log(job: Job) -> Path:
+    return job.folder / "log.json"
+
+
+@pytest.fixture
+def events(job: Job, log: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
+    """The stream as the Kafka source gives it."""
+    monkeypatch.setattr(sequencing, "SOURCE", NAME)
+    job.spark.dataSource.register(StubKafka)
+    job.spark.dataSource.register(FaultySource)
+
+    def read(**options: str) -> Any:
+        hold(log, p0=0)
+        return job.spark.readStream.format(NAME).option("log", str(log)).options(**options).load()
+
+    return read
+
+
+def by_place(job: Job, write: str, **more: str) -> dict[str, str]:
+    given = {"write": "claim", "idCol": "", "sink": "oncegate_spark.sinks:files", "sinkPath": str(job.out)}
+    options = job.options(**LANES, **({**given, "leaseMs": "2000"} if write == "claim" else {"write": write}), **more)
+    return {name: value for name, value in options.items() if value}
+
+
+def there(job: Job, write: str) -> Any:
+    return job.written() if write == "claim" else job.published()
+
+
+def once(numbers: list[int]) -> dict[int, int]:
+    return dict.fromkeys(numbers, 1)
+
+
+def standing(gateway: Gateway, partition: int) -> tuple[int | None, int | None]:
+    """Watermark and highest claimed sequence of a partition."""
+    known = gateway.producer(f"events-{partition}", driver="any").explain()
+    return known["watermark"], known["claimed_to"]
+
+
+@pytest.mark.parametrize("write", ["claim", "ids"])
+def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_one_behind_it_is_acked(
+    job: Job, events: Events, log: Path, write: str
+) -> None:
+    """The driver dies after the sink and before Spark's commit log; then again with the commit log written."""
+    stream = assign_sequences(events().where("n % 5 <> 0").coalesce(2))
+    kept = [n for n in numbers(p0=40, p1=25, p2=9) if n % 5]
+    hold(log, p0=40, p1=25, p2=9)
+    job.run(stream, **by_place(job, write))
+    job.forget_last_commit()
+    assert standing(job.gateway, 0) == (None, 39)
+    job.run(stream, **by_place(job, write))
+    assert there(job, write) == once(kept)
+    assert f"rows={len(kept)} written=0 suppressed={len(kept)}" in job.log()
+    hold(log, p0=60, p1=25, p2=20)
+    job.run(stream, **by_place(job, write))
+    assert standing(job.gateway, 0) == (39, 59)
+    assert standing(job.gateway, 1) == (24, 24)
+    assert there(job, write) == once([n for n in numbers(p0=60, p1=25, p2=20) if n % 5])
+    assert job.counters()["takeovers"] == 0
+
+
+@pytest.mark.parametrize("fault", ["kill_after_write", "twin", "fail_after_commit"])
+def test_an_attempt_that_dies_its_twin_and_a_failed_driver_leave_each_row_once(
+    job: Job, events: Events, log: Path, fault: str
+) -> None:
+    stream = assign_sequences(events())
+    hold(log, p0=40, p1=25)
+    options = by_place(job, "claim", fault=fault, faultFolder=str(job.folder))
+    if fault == "fail_after_commit":
+        with pytest.raises(Exception, match="told to fail after its commit"):
+            job.run(stream, "oncegate_faulty", **options)
+        assert job.batches() == []
+    job.run(stream, "oncegate_faulty", **options)
+    assert job.written() == once(numbers(p0=40, p1=25))
+    assert job.counters()["takeovers"] == 0
+
+
+def test_the_last_batch_is_acked_when_its_progress_is_told(job: Job, events: Events, log: Path) -> None:
+    stream = assign_sequences(events())
+    hold(log, p0=20)
+    listener = acknowledger(str(job.checkpoint))
+    job.spark.streams.addListener(listener)
+    try:
+        job.run(stream, **by_place(job, "ids"))
+        acked = job.checkpoint / "oncegate" / "acks"
+        until(lambda: not list(acked.glob("*.json")))
+    finally:
+        job.spark.streams.removeListener(listener)
+    assert standing(job.gateway, 0) == (19, 19)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for what another thread does; AssertionError when it does not."""
+    import threading
+
+    pause = threading.Event()
+    for _ in range(3_000):
+        if is_so():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it never came")
+
+
+def test_a_lane_that_was_shuffled_behind_the_look_at_the_plan_fails_and_is_not_green(
+    job: Job, events: Events, log: Path
+) -> None:
+    stream = assign_sequences(events()).repartition(3)
+    hold(log, p0=60)
+    with pytest.raises(Exception, match=r"(?s)(OUT_OF_ORDER|contiguous range|PRODUCER_BUSY)"):
+        job.run(stream, **by_place(job, "claim"))
+    assert job.batches() == []
+
+
+def test_ids_of_a_batch_are_forgotten_once_the_next_begins(job: Job) -> None:
+    options = job.options(write="ids", idCol="id", scope="retry")
+    job.add_file(1, 2)
+    job.run(job.stream(), **options)
+    job.forget_last_commit()
+    job.run(job.stream(), **options)
+    assert job.published() == once([1, 2])
+    assert job.gateway.explain("id-1")["state"] == "DONE"
+    job.add_file(3)
+    job.run(job.stream(), **options)
+    assert job.gateway.explain("id-1")["state"] == "ABSENT"
+    assert job.gateway.explain("id-3")["state"] == "DONE"
+    assert job.published() == once([1, 2, 3])
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "repartition": (lambda df: df.repartition(3), "Repartition stands between"),
+    "by a column": (lambda df: df.repartition("partition"), "RepartitionByExpression stands between"),
+    "sort within tasks": (lambda df: df.sortWithinPartitions("n"), "Sort stands between"),
+    "aggregate": (lambda df: df.dropDuplicates(["topic", "partition", "offset"]), "Deduplicate stands between"),
+    "join": (lambda df: df.join(df.sparkSession.range(3).toDF("n"), "n"), "Join stands between"),
+    "union": (lambda df: df.union(df), "Union stands between"),
+    "explode": (lambda df: df.selectExpr("*", "explode(array(1, 2)) e"), "Generate stands between"),
+    "limit": (lambda df: df.limit(3), "Limit stands between"),
+    "any function": (lambda df: df.mapInArrow(iter, df.schema), "MapInArrow stands between"),
+    "no offset": (lambda df: df.drop("offset"), "columns topic, partition and offset"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_plan_that_may_split_or_shuffle_a_lane_is_refused_with_the_way_that_works(events: Events, case: str) -> None:
+    change, told = REFUSED[case]
+    with pytest.raises(Refused, match=rf'(?s){told}.*option\("idCol", "topic,partition,offset"\).*staged'):
+        assign_sequences(change(events()))
+
+
+@pytest.mark.parametrize("option", ["minPartitions", "maxRecordsPerPartition", "MINPARTITIONS"])
+def test_a_source_that_reads_one_partition_in_several_tasks_is_refused(events: Events, option: str) -> None:
+    with pytest.raises(Refused, match=rf"(?i)with {option} the Kafka source reads one partition in several tasks"):
+        assign_sequences(events(**{option: "8"}))
+
+
+def test_rows_of_another_source_are_refused_whatever_their_columns(job: Job) -> None:
+    files = "cast(id as string) topic, cast(n as int) partition, n offset"
+    for df in (job.stream().selectExpr(*files.split(", ")), job.rows(1).selectExpr(*files.split(", "))):
+        with pytest.raises(Refused, match="no Kafka stream is to be seen here"):
+            assign_sequences(df)
+
+
+def test_what_leaves_rows_in_their_task_and_order_is_taken(events: Events) -> None:
+    df = events().where("n > 3").selectExpr("*", "n + 1 as m", "timestamp_seconds(n) as ts").coalesce(2)
+    df = df.withWatermark("ts", "1 minute")
+    assigned = assign_sequences(df, producer="lane", sequence="at")
+    assert assigned.columns[-2:] == ["lane", "at"]
+    with pytest.raises(BadOption, match="a column LANE already"):
+        assign_sequences(assigned, producer="LANE")
