@@ -17,6 +17,9 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.requests import ClaimAsk
 
+# Writers that are done within milliseconds. A claim stays in memory for two leases: at the default of 30 s and two
+# million ids a second that would be more ids than the setting lets stay there.
+LEASE_MS = 1_000
 # Which part of what was asked for is old while nothing has left memory yet: the first quarter.
 _OLD_PART = 4
 
@@ -50,7 +53,7 @@ class Load:
         request = self._mixed.request(self._settled.below, self._old_below())
         end = self._mixed.made
         start = time.perf_counter()
-        answer = await shard.claim(ClaimAsk(self._tokens.bytes(16), 0, request.ids), self._deadline)
+        answer = await shard.claim(ClaimAsk(self._tokens.bytes(16), 0, request.ids, LEASE_MS), self._deadline)
         assert answer.claim is not None, "every request has new ids"
         claimed = time.perf_counter()
         _check(answer.verdicts, request)
@@ -62,7 +65,7 @@ class Load:
 
     def _old_below(self) -> int:
         """Ids that left memory; where none has, the first quarter of those that are done."""
-        cold = self._gateway.shard("default").counters().get("cold_ids", 0)
+        cold = self._gateway.shard("default").counters()["cold_ids"]
         return min(self._settled.below, cold or self._settled.below // _OLD_PART)
 
     def window(self, seconds: float, cpu_s: float = 0.0, ids: int = 0) -> Window:
@@ -70,11 +73,11 @@ class Load:
         counters = self._gateway.shard("default").counters()
         pauses_ms = np.array(self._pauses_s or [0.0]) * 1_000
         self._pauses_s = []
-        cold = counters.get("cold_ids", 0)
+        cold = counters["cold_ids"]
         return Window(
             asked=self.asked,
             ids=self._mixed.made,
-            hot_ids=counters["ids"] - cold if counters["ids"] > cold else counters["ids"],
+            hot_ids=max(0, counters["ids"] - cold),
             cold_ids=cold,
             window_ids=ids,
             seconds=seconds,
@@ -84,6 +87,7 @@ class Load:
             p50_ms=float(np.percentile(pauses_ms, 50)),
             memory_bytes=anonymous_bytes(),
             disk_bytes=disk_bytes(self._folder),
+            filter_bytes=counters["cold_bytes"],
         )
 
 

@@ -25,7 +25,8 @@ REACHES = (
 class Window:
     """A stretch of the run. `asked`: ids in all requests so far; `ids`: different ones; `hot_ids` in memory.
 
-    `memory_bytes`: anonymous memory of the process; `longest_ms`, `p99_ms`, `p50_ms`: of one call, durable.
+    `memory_bytes`: anonymous memory of the process, of it `filter_bytes` for filters and fences.
+    `longest_ms`, `p99_ms`, `p50_ms`: of one call, durable.
     """
 
     asked: int
@@ -40,6 +41,7 @@ class Window:
     p50_ms: float
     memory_bytes: int
     disk_bytes: int
+    filter_bytes: int
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -68,6 +70,8 @@ def figures(windows: Sequence[Window], restart_s: float) -> list[Figure]:
     ]
     if cold is not None:
         found.append(Figure("memory of an id that left it", cold, "bytes/id"))
+        of_filters = end.filter_bytes / end.cold_ids
+        found.append(Figure("memory of an id that left it, filter and fences", of_filters, "bytes/id"))
     return found + (billion(windows, restart_s, hot, cold) if end.ids >= LINE_IDS else [])
 
 

@@ -17,7 +17,7 @@ BASE = 100 << 20
 
 def window(asked: int, hot: int, cold: int, memory: int) -> Window:
     """A window of a million ids that took half a second."""
-    return Window(asked, hot + cold, hot, cold, 1_000_000, 0.5, 0.4, 9.0, 5.0, 2.0, memory, 34 * (hot + cold))
+    return Window(asked, hot + cold, hot, cold, 1_000_000, 0.5, 0.4, 9.0, 5.0, 2.0, memory, 34 * (hot + cold), 2 * cold)
 
 
 @pytest.fixture

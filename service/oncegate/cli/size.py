@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from oncegate.cli.refusals import refusing
-from oncegate.engine.limits import GIB, KIB, MIB
+from oncegate.engine.limits import GIB, KIB, MIB, Limits
 from oncegate.engine.sizing import Sizes, Work, sizes
 from oncegate.settings import SettingsError
 
-COLD_FPR = 0.01
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
 _HORIZON = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdy])")
 
@@ -30,10 +29,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and
 def size(
     rate: Rate,
     horizon: Horizon,
-    fpr: Fpr = COLD_FPR,
+    fpr: Fpr = Limits.cold_fpr,
     batch: Batch = 10_000,
     clients: Clients = 1,
-    hot_ids: HotIds = Work.hot_ids_max,
+    hot_ids: HotIds = Limits.hot_ids,
     as_json: AsJson = False,
 ) -> None:
     """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.

@@ -46,7 +46,7 @@ class Work:
     filter_bytes: float
     batch: int = 10_000
     clients: int = 1
-    hot_ids_max: int = 1 << 25
+    hot_ids_max: int = Limits.hot_ids
     lease_s: float = Limits.lease_ms / 1_000
     collect_bytes: int = Limits.collect_bytes
 
@@ -80,7 +80,7 @@ def sizes(work: Work) -> Sizes:
     if min(work.rate, work.horizon_s, work.batch, work.clients, work.hot_ids_max) <= 0:
         raise ValueError("rate, horizon, batch, clients and the ids in memory are above zero")
     ids = math.ceil(work.rate * work.horizon_s * (1 + LATE))
-    hot = min(ids, work.hot_ids_max)
+    hot = min(ids, max(work.hot_ids_max, math.ceil(work.rate * held_s(work))))
     cold, named = ids - hot, named_claims(work)
     memory = {
         "process": PROCESS_BYTES,
@@ -113,8 +113,12 @@ def table_bytes(ids: int) -> int:
 
 def named_claims(work: Work) -> float:
     """Claims that can be named at once: those under way, and those settled less than two leases ago."""
-    held = min(NAMED_LEASES * work.lease_s, work.horizon_s)
-    return work.clients + work.rate / work.batch * held
+    return work.clients + work.rate / work.batch * held_s(work)
+
+
+def held_s(work: Work) -> float:
+    """How long a claim's ids stay in memory at least: as long as it can be named."""
+    return min(NAMED_LEASES * work.lease_s, work.horizon_s)
 
 
 def entry_bytes(batch: int, clients: int) -> float:
