@@ -154,6 +154,14 @@ async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:
         require(opened.runs.names() == [], "show no run whose owner has left")
 
 
+async def several_runs_are_written_at_once(place: Place) -> None:
+    async with opened_at(place) as opened:
+        writes = (asyncio.to_thread(opened.runs.write, f"run{n}", [b"%d " % n * 9_000] * 5) for n in range(8))
+        await asyncio.wait_for(asyncio.gather(*writes), timeout=60)
+        for n in range(8):
+            require(bytes(opened.runs.open(f"run{n}")) == b"%d " % n * 45_000, "keep apart runs written at once")
+
+
 async def runs_of_namespaces_are_apart(place: Place) -> None:
     async with place.ledgers() as ledgers:
         await ledgers.create("other")
@@ -170,5 +178,6 @@ RUNS_CHECKS = (
     bad_names_of_runs_are_refused,
     runs_end_with_their_owner,
     an_owner_that_leaves_ends_its_writes,
+    several_runs_are_written_at_once,
     runs_of_namespaces_are_apart,
 )

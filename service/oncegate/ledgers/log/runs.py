@@ -52,8 +52,9 @@ class LogRuns:
         require_run_name(name)
         temporary = self._folder / f"{name}.{self._epoch}-{next(self._counter)}{TEMPORARY}"
         try:
-            self._own()
-            make_folders(self._disk, self._folder)
+            with self._changing:
+                self._own()
+                make_folders(self._disk, self._folder)
             self._write(temporary, pieces)
             with self._changing:
                 self._own()
