@@ -1,12 +1,14 @@
 """A gateway that seals early, its clock, and what is asked of it."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
 from oncegate.core.decisions import IdState, Verb
+from oncegate.core.errors import LedgerFull
 from oncegate.engine.requests import ProduceAsk, TakeAsk
 from tests.engine.held import HeldLedgers, Served, id16, rows_of, said, serving, until
 
@@ -14,6 +16,7 @@ HOT = 8
 LEASE_MS = 30_000
 FORGOTTEN_MS = 3 * LEASE_MS
 HOUR_MS = 3_600_000
+_TOKENS = count(1_000)
 
 
 @asynccontextmanager
@@ -64,3 +67,51 @@ def counters(served: Served) -> tuple[int, int, int]:
     """Ids known, ids in memory, ids that left it."""
     found = served.shard.counters()
     return found["ids"], served.shard.journal.index.claims.ids, found["cold_ids"]
+
+
+def files(ledgers: HeldLedgers) -> dict[str, bytes]:
+    """Runs and filters beside the ledger, by name; what is changed here is changed there."""
+    return ledgers._stores["default"].runs
+
+
+def runs_of(served: Served) -> list[str]:
+    return [run.name for run in served.shard.journal.index.claims.cold.runs]
+
+
+async def filled(served: Served, ids: int = 20) -> None:
+    """Done ids and an owner's, most of them sealed."""
+    await done(served, *names(0, ids))
+    await take(served, 7, "taken")
+    await seal(served)
+
+
+async def answers_as_before(served: Served, ids: int = 20) -> None:
+    """What `filled` did is known still, and nothing else is."""
+    number = next(_TOKENS)
+    asked = said(await served.claim(*names(0, ids), "taken", f"new {number}", token=number))
+    assert asked == ["DUPLICATE"] * (ids + 1) + ["GRANTED"]
+    assert await take(served, 7, "taken", "id 0") == ["GRANTED", "DUPLICATE"]
+
+
+@contextmanager
+def without_room(served: Served) -> Iterator[None]:
+    """No file fits beside the ledger."""
+    runs = served.shard.sealing._files._runs
+
+    def write(name: str, pieces: Iterable[bytes]) -> None:
+        raise LedgerFull(f"no room for {name}")
+
+    kept, runs.write = runs.write, write  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        runs.write = kept  # type: ignore[method-assign]
+
+
+async def pass_hours(served: Served, hours: int) -> None:
+    """The upkeep looks often enough that each bucket is seen to be over."""
+    for _ in range(hours):
+        served.clock.advance(HOUR_MS)
+        served.shard.upkeep.retire()
+        await served.shard.committer.all_durable()
+        await settled(served)

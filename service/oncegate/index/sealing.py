@@ -50,9 +50,9 @@ class Gathered:
 def pick(index: ClaimFold, ids: int, bounds: Sequence[int]) -> Picked | None:
     """The oldest done and taken rows that together hold `ids` ids, or what there is; pinned until `let_be`.
 
-    Left out is what a claim can still be named of, what an ack may let go of, and what may yet be taken back.
-    `bounds`, ascending: ids that will retire apart, since one of these lies between the times when they were settled,
-    get into different parts.
+    Left out is what a claim can still be named of, what an ack may let go of, what has digests of payloads, which an
+    archive does not hold, and what may yet be taken back. `bounds`, ascending: ids that will retire apart, since one of
+    these lies between the times when they were settled, get into different parts.
     """
     rows, holders, scoped = index._rows, index._rows.holders, np.unique(index.scopes.rows())
     found: list[U32] = []
@@ -61,7 +61,7 @@ def pick(index: ClaimFold, ids: int, bounds: Sequence[int]) -> Picked | None:
         listed = np.setdiff1d(listed, scoped)
         is_done = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
         free = (holders.kept[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
-        listed = listed[is_done & free]
+        listed = listed[is_done & free & (rows.digests[listed] == 0)]
         upto = int(np.searchsorted(np.cumsum(holders.named[listed]), ids - count)) + 1
         found.append(listed[:upto])
         count += int(holders.named[listed[:upto]].sum())
