@@ -119,3 +119,11 @@ def test_other_digests_beside_sha_256_are_ignored() -> None:
 def test_a_digest_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="Content-Digest"):
         identifiers.sha256_of(text)
+
+
+@pytest.mark.parametrize("with_number", [False, True])
+def test_many_verdicts_are_the_same_json_as_each_alone(with_number: bool) -> None:
+    bytes_of = [byte for byte, row in BY_BYTE.items() if with_number or row.number is None]
+    many = [(bytes_of[n * n % len(bytes_of)], n) for n in range(1_000)]
+    alone = [msgspec.json.decode(codecs.claim_json(answer(one)))["verdicts"][0] for one in many]
+    assert msgspec.json.decode(codecs.claim_json(answer(*many)))["verdicts"] == alone
