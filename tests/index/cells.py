@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from oncegate.core.decisions import Asker, IdState
 from oncegate.index.claims import Asked, Widths
 from tests.index.driver import LEASE_MS, Answer, name
@@ -16,6 +18,9 @@ LONG_AFTER_MS = 1_000_000
 GRANTED, TAKEOVER, SAME = ("GRANTED", 0), ("GRANTED+TAKEOVER", 0), ("SAME+OF_CALL", 1)
 BUSY, BUSY_LIVE = ("BUSY", 0), ("BUSY", LEFT_MS)
 DUPLICATE, OWN = ("DUPLICATE", 0), ("DUPLICATE+OWN", 0)
+CONFLICT = ("CONFLICT", 0)
+# What ID was done with, and what it is asked with where that is another.
+WITH, OTHER = np.array([0x5EED], np.uint32), np.array([0xD1FF], np.uint32)
 
 # In the order of Asker: same claim, repeat, same token, other.
 EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
@@ -25,6 +30,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.CLAIMED_OVER: (GRANTED, BUSY, TAKEOVER, TAKEOVER),
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.DONE_OTHER: (CONFLICT, CONFLICT, CONFLICT, CONFLICT),
     },
     "produce": {
         IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
@@ -32,6 +38,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.CLAIMED_OVER: (TAKEOVER, TAKEOVER, TAKEOVER, TAKEOVER),
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.DONE_OTHER: (CONFLICT, CONFLICT, CONFLICT, CONFLICT),
     },
     "take": {
         IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
@@ -39,6 +46,7 @@ EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
         IdState.CLAIMED_OVER: (TAKEOVER, TAKEOVER, TAKEOVER, TAKEOVER),
         IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
         IdState.TAKEN: (GRANTED, DUPLICATE, GRANTED, DUPLICATE),
+        IdState.DONE_OTHER: (OWN, DUPLICATE, OWN, DUPLICATE),
     },
 }
 # Granted without an entry: what is already the asker's. Every other GRANTED is new, in `fresh` or `taken`.
@@ -64,18 +72,27 @@ def reach(
     if state is IdState.ABSENT and asker in (Asker.REPEAT, Asker.OTHER):
         driver.index.sweep(driver.now_ms)
     driver.now_ms += LEASE_MS if state is IdState.CLAIMED_OVER else LEASE_MS - LEFT_MS
-    # Nobody who takes repeats a call: these two columns are asked of the kernel itself.
-    if verb == "take" and asker in (Asker.SAME_CLAIM, Asker.REPEAT):
-        token, call = ("holder", holder_call) if asker is Asker.SAME_CLAIM else ("repeat", 1)
-        ids = driver.fingerprints([ID])
-        return driver, lambda: driver.index._decide("take", name(token), call, name("claim"), ids, driver.now_ms)
+    # Nobody who takes repeats a call, or brings a payload: this is asked of the kernel itself.
+    if verb == "take" and (state is IdState.DONE_OTHER or asker in (Asker.SAME_CLAIM, Asker.REPEAT)):
+        return driver, lambda: _take(driver, cell, holder_call)
     of_holder = [ID] if holder_call else [MORE]
+    payload = OTHER if state is IdState.DONE_OTHER else WITH
     return driver, {
-        Asker.SAME_CLAIM: lambda: driver.asks(verb, "holder", holder_call, of_holder, only=[ID]),
-        Asker.REPEAT: lambda: driver.asks(verb, "repeat", 1, [ID, ELSE], only=[ID]),
-        Asker.SAME_TOKEN: lambda: driver.asks(verb, "holder", 2, [ID]),
-        Asker.OTHER: lambda: driver.asks(verb, "stranger", 1, [ID]),
+        Asker.SAME_CLAIM: lambda: driver.asks(verb, "holder", holder_call, of_holder, [ID], payload),
+        Asker.REPEAT: lambda: driver.asks(verb, "repeat", 1, [ID, ELSE], [ID], payload),
+        Asker.SAME_TOKEN: lambda: driver.asks(verb, "holder", 2, [ID], None, payload),
+        Asker.OTHER: lambda: driver.asks(verb, "stranger", 1, [ID], None, payload),
     }[asker]
+
+
+def _take(driver: VerbDriver, cell: tuple[IdState, Asker], holder_call: int) -> Asked:
+    """The kernel's answer to a take that comes with calls and a payload."""
+    state, asker = cell
+    holds, known = asker in (Asker.SAME_CLAIM, Asker.SAME_TOKEN), asker in (Asker.SAME_CLAIM, Asker.REPEAT)
+    token, call = ("holder", holder_call) if holds else ("repeat", 1)
+    claim, payload = name("claim") if known else None, OTHER if state is IdState.DONE_OTHER else WITH
+    ids = driver.fingerprints([ID])
+    return driver.index._decide("take", name(token), call, claim, ids, driver.now_ms, payload)
 
 
 def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
@@ -85,15 +102,15 @@ def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
         driver.does("claim" if verb == "take" else verb, "holder", 0, [MORE])
         driver.does("take", "holder", 0, [ID])
         return 0
-    if verb == "produce" and state in (IdState.ABSENT, IdState.DONE):
-        driver.does("produce", "holder", 1, [ID])
+    if verb == "produce" and state in (IdState.ABSENT, IdState.DONE, IdState.DONE_OTHER):
+        driver.does("produce", "holder", 1, [ID], digests=WITH)
         if state is IdState.ABSENT:
             driver.retire(LONG_AFTER_MS)
         return 1
-    answer = driver.claim("holder", 1, [ID])
+    answer = driver.claim("holder", 1, [ID], digests=WITH)
     if state is IdState.ABSENT:
         driver.release(answer.claim)
-    elif state is IdState.DONE:
+    elif state in (IdState.DONE, IdState.DONE_OTHER):
         driver.complete(answer.claim)
     return 1
 

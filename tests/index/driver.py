@@ -7,6 +7,7 @@ import numpy as np
 
 from oncegate.core.entries import Claimed, Completed, Released
 from oncegate.core.verdicts import BY_BYTE
+from oncegate.index.arrays import NO_DIGESTS
 from oncegate.index.claims import Asked, ClaimIndex, Undo, Widths
 
 NARROW = Widths(tag_bits=16, row_bits=8, capacity=8, segments=4)
@@ -56,16 +57,30 @@ class Driver:
         self.now_ms = 0
         self.entries: list[tuple[int, Claimed | Completed | Released]] = []
 
-    def ask(self, token: str, call: int, ids: Sequence[int], asks: Sequence[int] | None = None) -> Asked:
+    def ask(
+        self,
+        token: str,
+        call: int,
+        ids: Sequence[int],
+        asks: Sequence[int] | None = None,
+        digests: np.ndarray = NO_DIGESTS,
+    ) -> Asked:
         """As `claim` asks; `asks`: the ids looked at where the request (and its digest) named others too."""
         digest = bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
         seen = self.fingerprints(ids if asks is None else asks)
-        return self.index.ask(name(token), call, digest, seen, self.now_ms)
+        return self.index.ask(name(token), call, digest, seen, self.now_ms, digests=digests)
 
     def claim(
-        self, token: str, call: int, ids: Sequence[int], lease_ms: int = LEASE_MS, settled: bool = True
+        self,
+        token: str,
+        call: int,
+        ids: Sequence[int],
+        lease_ms: int = LEASE_MS,
+        settled: bool = True,
+        digests: np.ndarray = NO_DIGESTS,
     ) -> Answer:
-        asked = self.ask(token, call, ids)
+        """`digests`: of a payload for each id."""
+        asked = self.ask(token, call, ids, digests=digests)
         if asked.again and asked.claim is not None:
             self.index.renew(asked.claim, self.now_ms)
         if not len(asked.fresh) and not len(asked.taken):
@@ -73,8 +88,8 @@ class Driver:
         claim = name(f"{token}{call}/{self.position}")
         digest = bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
         fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
-        entry = Claimed(claim, name(token), call, digest, lease_ms, 7_000 + self.now_ms, fresh, taken)
-        self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms)
+        entry = Claimed(claim, name(token), call, digest, lease_ms, 7_000 + self.now_ms, fresh, taken, asked.digests)
+        self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms, digests=bool(asked.digests))
         return Answer(asked, claim, self.apply(entry, settled))
 
     def complete(self, claim: bytes | None, settled: bool = True) -> Undo:

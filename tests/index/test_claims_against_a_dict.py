@@ -4,8 +4,10 @@ The reference knows ids, claims and leases; which action follows it asks the tab
 """
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from oncegate.core.decisions import CLAIM, Action, Asker, ClaimState, IdState
 from oncegate.core.entries import Claimed, Completed, Released
 from oncegate.core.errors import TokenReused
+from oncegate.index.arrays import NO_DIGESTS
 from oncegate.index.claims import SAME_INDEX, ClaimIndex, Undo, Widths
 from tests.index.driver import NARROW, fingerprints, name
 
@@ -44,6 +47,7 @@ class Claim:
 class Reference:
     claims: dict[bytes, Claim] = field(default_factory=dict)
     holder: dict[int, bytes] = field(default_factory=dict)
+    digests: dict[int, int] = field(default_factory=dict)
     calls: dict[tuple[bytes, int], bytes] = field(default_factory=dict)
     takeovers: int = 0
 
@@ -51,23 +55,25 @@ class Reference:
         claim = self.calls.get((token, call))
         return claim if claim is not None and self.claims[claim].remembered(now_ms) else None
 
-    def cell(self, token: bytes, call: int, i: int, now_ms: int) -> tuple[IdState, Asker]:
+    def cell(self, token: bytes, call: int, i: int, now_ms: int, digest: int = 0) -> tuple[IdState, Asker]:
         known = self.known(token, call, now_ms) is not None
         if i not in self.holder:
             return IdState.ABSENT, Asker.REPEAT if known else Asker.OTHER
         claim = self.claims[self.holder[i]]
         live = IdState.CLAIMED_LIVE if now_ms < claim.until_ms else IdState.CLAIMED_OVER
-        state = IdState.DONE if claim.state is ClaimState.DONE else live
+        done = IdState.DONE_OTHER if 0 not in (digest, self.digests[i]) and digest != self.digests[i] else IdState.DONE
+        state = done if claim.state is ClaimState.DONE else live
         if known:
             return state, Asker.SAME_CLAIM if (claim.token, claim.call) == (token, call) else Asker.REPEAT
         return state, Asker.SAME_TOKEN if claim.token == token else Asker.OTHER
 
-    def grant(self, claim: bytes, record: Claim, taken: set[int]) -> None:
+    def grant(self, claim: bytes, record: Claim, taken: set[int], digests: dict[int, int]) -> None:
         for i in record.ids & set(self.holder):
             self.claims[self.holder[i]].ids.discard(i)
         self.claims[claim] = record
         self.calls[record.token, record.call] = claim
         self.holder.update(dict.fromkeys(record.ids, claim))
+        self.digests.update({i: digests.get(i, 0) for i in record.ids})
         self.takeovers += len(taken)
 
     def settle(self, claim: bytes, state: ClaimState, now_ms: int) -> None:
@@ -96,21 +102,27 @@ class IndexAndReference(RuleBasedStateMachine):
         ids=st.lists(st.integers(0, 7), min_size=1, max_size=6),
         lease_ms=st.sampled_from(LEASES_MS),
         refused=st.booleans(),
+        payloads=st.just(()) | st.lists(st.integers(0, 2), min_size=6, max_size=6),
     )
-    def claim(self, token: bytes, call: int, ids: list[int], lease_ms: int, refused: bool) -> None:
-        digest = bytes(ids).ljust(16, b"!")
+    def claim(
+        self, token: bytes, call: int, ids: list[int], lease_ms: int, refused: bool, payloads: Sequence[int]
+    ) -> None:
+        came = [*payloads, *[0] * 6][: len(ids)]
+        digests = np.array(came, np.uint32) if payloads else NO_DIGESTS
+        digest = bytes([*ids, *came]).ljust(16, b"!")
         known = self.reference.known(token, call, self.now_ms)
         if known is not None and self.reference.claims[known].digest != digest:
             with pytest.raises(TokenReused):
-                self.index.ask(token, call, digest, fingerprints(ids), self.now_ms)
+                self.index.ask(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
             return
-        asked = self.index.ask(token, call, digest, fingerprints(ids), self.now_ms)
+        asked = self.index.ask(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
         assert asked.claim == known
         actions = []
         for place, i in enumerate(ids):
             first = ids.index(i)
-            cell = self.reference.cell(token, call, i, self.now_ms)
-            actions.append(CLAIM[cell].action if first == place else SAME_INDEX)
+            cell = self.reference.cell(token, call, i, self.now_ms, came[place])
+            again = Action.CONFLICT if 0 != came[first] != came[place] != 0 else SAME_INDEX
+            actions.append(CLAIM[cell].action if first == place else again)
             assert asked.actions[place] == actions[-1]
             self.check_number(actions[-1], int(asked.numbers[place]), i, first)
         if Action.GRANT_AGAIN in actions:
@@ -123,9 +135,11 @@ class IndexAndReference(RuleBasedStateMachine):
         assert sorted(map(bytes, asked.taken)) == sorted(map(bytes, fingerprints(taken)))
         if fresh or taken:
             claim = name(f"claim {len(self.reference.claims)}")
-            entry = Claimed(claim, token, call, digest, lease_ms, 0, asked.fresh.tobytes(), asked.taken.tobytes())
+            granted = (asked.fresh.tobytes(), asked.taken.tobytes(), asked.digests)
+            entry = Claimed(claim, token, call, digest, lease_ms, 0, *granted)
             record = Claim(token, call, digest, lease_ms, self.now_ms + lease_ms, len(fresh | taken), fresh | taken)
-            self.write(entry, refused, lambda: self.reference.grant(claim, record, taken))
+            of = {i: came[ids.index(i)] for i in ids}
+            self.write(entry, refused, lambda: self.reference.grant(claim, record, taken, of))
 
     def check_number(self, action: int, number: int, i: int, first: int) -> None:
         if action == SAME_INDEX:
@@ -216,6 +230,8 @@ class IndexAndReference(RuleBasedStateMachine):
             explained = self.index.explain(print_.tobytes(), self.now_ms)
             assert explained.state is self.reference.cell(b"", 0, i, self.now_ms)[0]
             assert explained.claim == self.reference.holder.get(i)
+            held = i in self.reference.holder
+            assert explained.digest_kept == (held and self.reference.digests[i] != 0)
 
 
 class Narrow(IndexAndReference):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oncegate.core.decisions import TAKE, Action, ClaimState, actions
-from oncegate.index.arrays import NO_COLD, TAKEN, Answers, Holders, Question, Rules, Slots
+from oncegate.index.arrays import NO_COLD, NO_DIGESTS, TAKEN, Answers, Holders, Question, Rules, Slots
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 
 MASK, ROWS = np.uint64((1 << 64) - 1), 8
@@ -51,6 +51,7 @@ def filled(kernels: Kernels, *rows: int) -> tuple[Slots, Holders]:
             np.zeros(3, np.uint32),
             np.empty((0, 2), np.uint64),
             np.empty(0, np.int64),
+            NO_DIGESTS,
         )
     return slots, holders
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oncegate.core.decisions import Action, Asker, ClaimState, IdState
-from oncegate.index.arrays import NO_COLD, SAME_INDEX, TAKEN, Answers, Holders, Question, Rules, Slots
+from oncegate.index.arrays import NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, Answers, Holders, Question, Rules, Slots
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.probing import find, row_at
 from oncegate.index.rows import LIVE
@@ -41,28 +41,39 @@ def random_ids(rng: np.random.Generator, count: int) -> np.ndarray:
     return np.ascontiguousarray(np.stack([tags, places], axis=1))
 
 
-def empty_slots(capacity: int, segments: int = 2) -> Slots:
-    """Segments of `capacity` slots each, with room to grow to 256."""
-    base, used = np.arange(segments) * 256, np.zeros(segments, np.int64)
-    return Slots(np.zeros((256 * segments, 2), np.uint64), base, np.full(segments, capacity), used)
+def empty_slots(capacity: int, segments: int = 2, keeping: bool = False) -> Slots:
+    """Segments of `capacity` slots each, with room to grow to 256; `keeping`: digests of payloads."""
+    base, used, digests = np.arange(segments) * 256, np.zeros(segments, np.int64), np.zeros(256 * segments, np.uint32)
+    words, capacities = np.zeros((256 * segments, 2), np.uint64), np.full(segments, capacity)
+    return Slots(words, base, capacities, used, digests if keeping else NO_DIGESTS)
+
+
+def some_digests(rng: np.random.Generator, slots: Slots, count: int) -> np.ndarray:
+    """Few different ones, and none; no elements where none are kept."""
+    return rng.integers(0, 4, count, dtype=np.uint32) if len(slots.digests) else NO_DIGESTS
 
 
 def move(kernels: Kernels, slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool) -> list[int]:
     """Rows freed and slots left out, in numbers; then the rows."""
     used = int(slots.used[segment])
-    hand, freed = np.zeros((used + 1, 2), np.uint64), np.zeros(used + 1, np.uint32)
-    free, dropped = kernels.move(slots, segment, capacity, holders, sweeping, hand, freed)
+    hand, freed, digests = np.zeros((used + 1, 2), np.uint64), *np.zeros((2, used + 1), np.uint32)
+    free, dropped = kernels.move(slots, segment, capacity, holders, sweeping, hand, digests, freed)
     return [int(free), int(dropped), *freed[:free].tolist()]
 
 
 def rows_by_id(slots: Slots) -> dict[tuple[int, int], int]:
     """What the slots say, wherever they stand."""
+    return {id_: row for id_, (row, _) in told_by_id(slots).items()}
+
+
+def told_by_id(slots: Slots) -> dict[tuple[int, int], tuple[int, int]]:
+    """The row of each id, and the digest of its payload."""
     found = {}
     for base, capacity in zip(slots.base, slots.capacity, strict=True):
-        for tag, held in slots.words[base : base + capacity].tolist():
+        for at, (tag, held) in enumerate(slots.words[base : base + capacity].tolist(), base):
             if held & 0xFFFF_FFFF:
                 assert (tag, held >> 32) not in found, "an id has one slot"
-                found[tag, held >> 32] = (held & 0xFFFF_FFFF) - 1
+                found[tag, held >> 32] = (held & 0xFFFF_FFFF) - 1, int(slots.digests[at]) if len(slots.digests) else 0
     return found
 
 
@@ -70,16 +81,17 @@ def one_run(kernels: Kernels, seed: int) -> list[object]:
     """Insert, ask, take back, move, all at random; everything that came out of it."""
     rng = np.random.default_rng(seed)
     mask = np.uint64(0xFFFF if rng.random() < 0.5 else 0xFFFF_FFFF_FFFF_FFFF)
-    slots, holders, out = empty_slots(64), random_holders(rng), []
-    undone: list[tuple[np.ndarray, int, np.ndarray]] = []
+    slots, holders, out = empty_slots(64, keeping=bool(seed % 2)), random_holders(rng), []
+    undone: list[tuple[np.ndarray, int, np.ndarray, np.ndarray]] = []
     for _ in range(12):
         ids = np.unique(random_ids(rng, int(rng.integers(0, 12))), axis=0)
         row, previous = int(rng.integers(ROWS)), np.zeros(len(ids), np.uint32)
-        out.append(tuple(map(int, kernels.upsert(slots, holders, ids, mask, row, previous, *UNTOLD))))
-        undone.append((ids, row, previous))
+        digests = some_digests(rng, slots, len(ids))
+        out.append(tuple(map(int, kernels.upsert(slots, holders, ids, mask, row, previous, *UNTOLD, digests))))
+        undone.append((ids, row, previous, digests))
         if rng.random() < 0.3:
-            ids, row, previous = undone.pop()
-            out.append(int(kernels.restore(slots, holders, ids, mask, row, previous)))
+            ids, row, previous, digests = undone.pop()
+            out.append(int(kernels.restore(slots, holders, ids, mask, row, previous, digests)))
         if rng.random() < 0.2:
             segment = int(rng.integers(2))
             out.append(int(kernels.staying(slots, segment, holders)))
@@ -88,19 +100,20 @@ def one_run(kernels: Kernels, seed: int) -> list[object]:
             undone = []
         out.append(one_question(kernels, rng, slots, holders, mask))
     out += retired_and_saved(kernels, rng, slots, holders)
-    return [*out, rows_by_id(slots), *(array.tolist() for array in (*slots, *holders))]
+    return [*out, told_by_id(slots), *(array.tolist() for array in (*slots, *holders))]
 
 
 def retired_and_saved(kernels: Kernels, rng: np.random.Generator, slots: Slots, holders: Holders) -> list[object]:
     """The loops over rows and whole segments."""
     numbers, given = rng.permutation(ROWS).astype(np.uint32), np.zeros((200, 2), np.uint64)
-    counts = [int(kernels.gather(slots, segment, holders, numbers, given)) for segment in range(2)]
+    digests = np.zeros(200, np.uint32)
+    counts = [int(kernels.gather(slots, segment, holders, numbers, given, digests)) for segment in range(2)]
     wall_ms, rows = rng.integers(0, 10, ROWS), rng.integers(0, ROWS, 20, dtype=np.uint32)
     due, states, positions = np.zeros(20, np.uint32), np.zeros(20, np.uint8), np.zeros(20, np.int64)
     found = [int(n) for n in kernels.retire(holders, wall_ms, rows, 5, 77, due, states, positions)]
     freed = np.zeros(20, np.uint32)
     found.append(int(kernels.unpin(holders, due[: found[0]], freed)))
-    out = [counts, found, *(array.tolist() for array in (given, due, states, positions, freed))]
+    out = [counts, found, *(array.tolist() for array in (given, digests, due, states, positions, freed))]
     wanted, copied = rng.integers(0, 2, ROWS, dtype=np.uint8), np.zeros((200, 2), np.uint64)
     for segment in range(2):
         out.append(int(kernels.gather_of(slots, segment, holders, wanted, copied)))
@@ -117,9 +130,10 @@ def one_question(
         rng.integers(0, len(Action), len(IdState) * len(Asker), dtype=np.uint8),
         rng.integers(1, 5, len(Action), dtype=np.uint8),
     )
+    digests = rng.integers(0, 4, n, dtype=np.uint32) if rng.random() < 0.5 else NO_DIGESTS
     token = rng.integers(0, 3, 2, dtype=np.uint64)
     known, now_ms = bool(rng.integers(2)), int(rng.integers(0, 10))
-    question = Question(token[0], token[1], int(rng.integers(0, 3)), known, now_ms, mask)
+    question = Question(token[0], token[1], int(rng.integers(0, 3)), known, now_ms, mask, digests)
     answers = Answers(np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint32))
     before = [array.copy() for array in (*slots, *holders)]
     cold = rng.integers(-1, ROWS, n, dtype=np.int32) if rng.random() < 0.5 else NO_COLD
@@ -153,16 +167,18 @@ both_kernels = pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compi
 @both_kernels
 def test_taking_back_gives_every_slot_to_the_row_it_named(kernels: Kernels) -> None:
     rng = np.random.default_rng(SEED)
-    mask, slots, holders = np.uint64(0xFFFF), empty_slots(64), random_holders(rng)
+    mask, slots, holders = np.uint64(0xFFFF), empty_slots(64, keeping=True), random_holders(rng)
     first, second = np.unique(random_ids(rng, 20), axis=0), np.unique(random_ids(rng, 20), axis=0)
-    kernels.upsert(slots, holders, first, mask, 1, np.zeros(len(first), np.uint32), *UNTOLD)
-    before, counted = rows_by_id(slots), holders.slots.copy()
-    previous = np.zeros(len(second), np.uint32)
-    new, _ = kernels.upsert(slots, holders, second, mask, 2, previous, *UNTOLD)
-    assert kernels.restore(slots, holders, second, mask, 2, previous) == new
-    after = rows_by_id(slots)
+    digests = some_digests(rng, slots, len(first))
+    kernels.upsert(slots, holders, first, mask, 1, np.zeros(len(first), np.uint32), *UNTOLD, digests)
+    before, counted = told_by_id(slots), holders.slots.copy()
+    previous, digests = np.zeros(len(second), np.uint32), some_digests(rng, slots, len(second))
+    new, _ = kernels.upsert(slots, holders, second, mask, 2, previous, *UNTOLD, digests)
+    assert told_by_id(slots) != before
+    assert kernels.restore(slots, holders, second, mask, 2, previous, digests) == new
+    after = told_by_id(slots)
     assert {key: after[key] for key in before} == before
-    assert {row for key, row in after.items() if key not in before} <= {2}
+    assert {row for key, (row, _) in after.items() if key not in before} <= {2}
     assert holders.slots[2] == new
     np.testing.assert_array_equal(holders.slots[[0, 1, 3]], counted[[0, 1, 3]])
 
@@ -175,7 +191,7 @@ def test_moving_leaves_out_the_dead_but_for_those_that_may_come_back(kernels: Ke
     holders.state[2], holders.kept[:4] = ClaimState.DONE, (0, 0, 0, 1)
     for row in range(4):
         ids = np.array([[2 * row, 60 + row], [2 * row + 10, 60 + row]], np.uint64)
-        kernels.upsert(slots, holders, ids, np.uint64(0xFFFF), row, np.zeros(2, np.uint32), *UNTOLD)
+        kernels.upsert(slots, holders, ids, np.uint64(0xFFFF), row, np.zeros(2, np.uint32), *UNTOLD, NO_DIGESTS)
     assert kernels.staying(slots, 0, holders) == 4
     assert move(kernels, slots, 0, 64, holders, sweeping=False) == [0, 0]
     assert move(kernels, slots, 0, 64, holders, sweeping=True) == [1, 4, 0], "row 3 can still be asked for"
@@ -191,24 +207,25 @@ def test_a_segment_that_moved_has_every_id_where_it_is_looked_for(kernels: Kerne
     rng = np.random.default_rng(SEED)
     for _ in range(200):
         capacity = int(rng.integers(2, 24))
-        slots, holders = empty_slots(capacity, segments=1), random_holders(rng)
+        slots, holders = empty_slots(capacity, segments=1, keeping=bool(rng.integers(2))), random_holders(rng)
         ids = rng.integers(0, 1 << 32, (int(rng.integers(1, capacity)), 2), dtype=np.uint64)
         ids[rng.random(len(ids)) < 0.5, 1] |= np.uint64(rng.choice([0, 0xFFFF_0000, 0xFFFF_FF00]))
         for id_ in ids:
             row = int(rng.integers(ROWS))
+            digests = some_digests(rng, slots, 1)
             one, previous = id_.reshape(1, 2), np.zeros(1, np.uint32)
-            kernels.upsert(slots, holders, one, np.uint64(1 << 32), row, previous, *UNTOLD)
-        expected = rows_by_id(slots)
+            kernels.upsert(slots, holders, one, np.uint64(1 << 32), row, previous, *UNTOLD, digests)
+        expected = told_by_id(slots)
         if sweeping:
             goes = ~np.isin(holders.state, LIVE) & (holders.pins == 0)
-            expected = {key: row for key, row in expected.items() if not goes[row]}
+            expected = {key: told for key, told in expected.items() if not goes[told[0]]}
         move(kernels, slots, 0, int(capacity + rng.integers(0, 30)), holders, sweeping)
-        assert rows_by_id(slots) == expected
+        assert told_by_id(slots) == expected
         assert slots.used[0] == len(expected)
         for tag, place in expected:
             slot = find(slots.words, 0, slots.capacity[0], np.uint64(tag), np.uint64(place))
             assert slot >= 0
-            assert row_at(slots.words, slot) == expected[tag, place]
+            assert row_at(slots.words, slot) == expected[tag, place][0]
 
 
 @both_kernels
@@ -225,7 +242,7 @@ def test_what_was_told_of_the_slots_changes_nothing_but_the_time_it_takes(kernel
             results = []
             for (slots, holders), told in zip(twins, (said, UNTOLD), strict=True):
                 previous = np.zeros(len(ids), np.uint32)
-                counts = kernels.upsert(slots, holders, ids, mask, row, previous, *told)
+                counts = kernels.upsert(slots, holders, ids, mask, row, previous, *told, NO_DIGESTS)
                 results.append([*map(int, counts), previous.tolist(), rows_by_id(slots)])
                 results[-1] += [array.tolist() for array in (slots.used, *holders)]
             assert results[0] == results[1]

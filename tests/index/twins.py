@@ -11,6 +11,7 @@ from oncegate.core.decisions import ClaimState, IdState
 from oncegate.core.entries import Archived, Entry, Sealed
 from oncegate.core.verdicts import Flag
 from oncegate.index.answers import Asked, ClaimView, Explained
+from oncegate.index.arrays import NO_DIGESTS
 from oncegate.index.claims import ClaimIndex, Undo, Widths
 from oncegate.index.cold import ColdRun
 from oncegate.index.rebuild import rebuild
@@ -51,9 +52,9 @@ class Twins:
     def __init__(self, sealing: ClaimIndex, plain: ClaimIndex) -> None:
         self.sealing, self.plain = sealing, plain
 
-    def ask(self, *args: Any) -> Asked:
-        answer = self.sealing.ask(*args)
-        assert told(answer) == told(self.plain.ask(*args))
+    def ask(self, *args: Any, **more: Any) -> Asked:
+        answer = self.sealing.ask(*args, **more)
+        assert told(answer) == told(self.plain.ask(*args, **more))
         return answer
 
     def ask_take(self, *args: Any) -> Asked:
@@ -94,9 +95,9 @@ class Twins:
         for index in (self.sealing, self.plain):
             index.sweep(now_ms)
 
-    def make_room(self, ids: int, now_ms: int) -> None:
+    def make_room(self, ids: int, now_ms: int, **more: bool) -> None:
         for index in (self.sealing, self.plain):
-            index.make_room(ids, now_ms)
+            index.make_room(ids, now_ms, **more)
 
     @property
     def oldest_wall_ms(self) -> int | None:
@@ -125,7 +126,7 @@ class TwinWalk(Walk):
     """A walk of both, with sealing, merges, damage to memory (a restart from entries or from a saved state)."""
 
     def __init__(self, rng: random.Random, compiled: bool = True, widths: Widths = SMALL) -> None:
-        super().__init__(widths, rng, compiled)
+        super().__init__(widths, rng, compiled, payloads=rng.random() < 0.3)
         self.widths, self.compiled, self.store = widths, compiled, Store()
         self.index: Any = Twins(ClaimIndex(widths, compiled), ClaimIndex(widths, compiled))
         self.sealed_ids = self.merges = 0
@@ -256,7 +257,8 @@ class TwinWalk(Walk):
         """Everything that can be asked, of both."""
         for token in (*TOKENS, "x"):
             for verb in ("claim", "produce"):
-                self.index.ask(name(token), 99_999, b"?" * 16, fingerprints(IDS), self.now_ms, verb)
+                for digests in (NO_DIGESTS, np.full(len(IDS), 3, np.uint32)):
+                    self.index.ask(name(token), 99_999, b"?" * 16, fingerprints(IDS), self.now_ms, verb, digests)
             self.index.ask_take(name(token), fingerprints(IDS), self.now_ms)
         for token, call, ids in self.calls:
             self.asks("claim", token, call, ids)

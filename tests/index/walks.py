@@ -3,8 +3,11 @@
 import random
 from collections.abc import Sequence
 
+import numpy as np
+
 from oncegate.core.decisions import ClaimState, IdState
 from oncegate.core.errors import Overloaded
+from oncegate.index.arrays import NO_DIGESTS
 from oncegate.index.claims import ClaimIndex, Undo, Widths
 from tests.index.driver import LEASE_MS, fingerprints, name
 from tests.index.verbs import VerbDriver, digest_of
@@ -16,9 +19,10 @@ TOKENS = "abc"
 class Walk(VerbDriver):
     """Claims, rows written, ids taken, settling, retirement, sweeps and time; changes may stay pending."""
 
-    def __init__(self, widths: Widths, rng: random.Random, compiled: bool = True) -> None:
+    def __init__(self, widths: Widths, rng: random.Random, compiled: bool = True, payloads: bool = False) -> None:
         super().__init__(widths, compiled)
         self.rng = rng
+        self.payloads = payloads
         self.calls: list[tuple[str, int, list[int]]] = []
         self.claims: list[bytes] = []
         self.pending: list[Undo] = []
@@ -45,12 +49,18 @@ class Walk(VerbDriver):
     def _grants(self) -> Undo | None:
         verb, token, call = self.rng.choice(("claim", "produce", "take")), self.rng.choice(TOKENS), len(self.calls)
         ids = self.rng.sample(IDS, 4)
-        answer = self.does(verb, token, call, ids, settled=False)
+        answer = self.does(verb, token, call, ids, settled=False, digests=self._digests())
         if verb != "take":
             self.calls.append((token, call, ids))
         if answer.claim is not None:
             self.claims.append(answer.claim)
         return answer.undo
+
+    def _digests(self) -> np.ndarray:
+        """Of four payloads, of which few are different; none where there are none."""
+        if not self.payloads or self.rng.random() < 0.3:
+            return NO_DIGESTS
+        return np.array([self.rng.randrange(4) for _ in range(4)], np.uint32)
 
     def _settles(self) -> Undo | None:
         is_open = [c for c in self.claims if self.index.view(c, self.now_ms).state is ClaimState.OPEN]
@@ -76,10 +86,13 @@ def answers(
 ) -> list[object]:
     """Each call again, a new call of each token, a stranger, an owner; each claim; each id; all counters."""
     found: list[object] = []
+    prints = fingerprints(IDS)
     for token, call, ids in [*calls, *((token, 99_999, list(IDS)) for token in (*TOKENS, "x"))]:
         for verb in ("claim", "produce"):
-            asked = index.ask(name(token), call, digest_of(ids), fingerprints(IDS), now_ms, verb)
+            asked = index.ask(name(token), call, digest_of(ids), prints, now_ms, verb)
             found.append((asked.verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again))
+            digests = np.full(len(IDS), 3, np.uint32)
+            found.append(index.ask(name(token), call, digest_of(ids), prints, now_ms, verb, digests).actions.tolist())
     for token in (*TOKENS, "x"):
         asked = index.ask_take(name(token), fingerprints(IDS), now_ms)
         found.append((asked.verdicts.tolist(), asked.numbers.tolist()))

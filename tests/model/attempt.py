@@ -13,7 +13,10 @@ from tests.model.gateway import ClaimReply, SettleReply
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked about `ids` (verb None: by `way`, claim, produce or take), or a settling of `claim`."""
+    """What is asked about `ids` (verb None: by `way`, claim, produce or take), or a settling of `claim`.
+
+    payloads: the digest of what comes with each id; none: they come alone.
+    """
 
     name: str
     token: bytes
@@ -23,6 +26,7 @@ class Request:
     lease_ms: int = 0
     claim: bytes = b""
     way: str = "claim"
+    payloads: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         if self.verb is None:
@@ -33,7 +37,8 @@ class Request:
 @dataclass
 class Attempt:
     """`granted`: id -> claim. `failed`: it will not turn green, but cleans up first. `refusing`: how often
-    its sink refuses a row before anything of it is written."""
+    its sink refuses a row before anything of it is written. `payloads`: by id, the digest of what it comes with, none:
+    alone. `dropping`: what is told CONFLICT it drops; else it fails."""
 
     name: str
     token: bytes
@@ -46,6 +51,8 @@ class Attempt:
     wrote: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)
     alive: bool = True
+    payloads: dict[int, int] = field(default_factory=dict)
+    dropping: bool = False
     failed: bool = False
     green: bool = False
 
@@ -84,7 +91,8 @@ class Attempt:
 
     def _ask(self, needed: tuple[int, ...], rng: random.Random) -> Request:
         self.call += 1
-        return Request(self.name, self.token, None, self.call, needed, self.lease_ms)
+        came = tuple(self.payloads[i] for i in needed) if self.payloads else ()
+        return Request(self.name, self.token, None, self.call, needed, self.lease_ms, payloads=came)
 
     def _ids_of(self, claim: bytes) -> set[int]:
         return {i for i, holder in self.granted.items() if holder == claim}
@@ -132,7 +140,14 @@ class Attempt:
         for i, row in reply.verdicts.items():
             if row.verdict is Verdict.DUPLICATE:
                 self.done.add(i)
+            elif row.verdict is Verdict.CONFLICT:
+                self._take_conflict(i)
             elif row.may_write:
                 assert reply.claim is not None
                 self.granted[i] = reply.claim
                 self.wrote.discard(i)
+
+    def _take_conflict(self, i: int) -> None:
+        """It is written, with another payload."""
+        self.failed = self.failed or not self.dropping
+        self.done.add(i)

@@ -12,13 +12,17 @@ from enum import IntEnum
 
 
 class IdState(IntEnum):
-    """What is known about one id. Released and retired ids are absent, swept or not. TAKEN: an owner's, for good."""
+    """What is known about one id. Released and retired ids are absent, swept or not. TAKEN: an owner's, for good.
+
+    DONE_OTHER: done with another payload than the one it is asked with. Where either has no digest it is just DONE.
+    """
 
     ABSENT = 0
     CLAIMED_LIVE = 1
     CLAIMED_OVER = 2
     DONE = 3
     TAKEN = 4
+    DONE_OTHER = 5
 
 
 class Asker(IntEnum):
@@ -42,6 +46,7 @@ class Action(IntEnum):
     SAME = 3
     BUSY = 4
     DUPLICATE = 5
+    CONFLICT = 6
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,11 @@ _BELONGS = Cell(
     "an id that an owner took is that owner's for good",
     "the owner's job writes it; anybody else would write it twice (P1)",
 )
+_CONFLICT = Cell(
+    Action.CONFLICT,
+    "an id that was done with another payload is no duplicate",
+    "dropping it would lose the second payload, writing it would make two of one id: whoever asks is told (LOSS, P1)",
+)
 
 CLAIM: dict[tuple[IdState, Asker], Cell] = {
     (IdState.ABSENT, Asker.SAME_CLAIM): _REPEAT_BUSY,
@@ -103,6 +113,10 @@ CLAIM: dict[tuple[IdState, Asker], Cell] = {
     (IdState.TAKEN, Asker.REPEAT): _BELONGS,
     (IdState.TAKEN, Asker.SAME_TOKEN): _BELONGS,
     (IdState.TAKEN, Asker.OTHER): _BELONGS,
+    (IdState.DONE_OTHER, Asker.SAME_CLAIM): _CONFLICT,
+    (IdState.DONE_OTHER, Asker.REPEAT): _CONFLICT,
+    (IdState.DONE_OTHER, Asker.SAME_TOKEN): _CONFLICT,
+    (IdState.DONE_OTHER, Asker.OTHER): _CONFLICT,
 }
 
 _WRITES = Cell(
@@ -122,6 +136,8 @@ _OWN_CLAIM = Cell(
     "the attempt said that it writes the id itself; both would be two copies (P5)",
 )
 
+_ENDED = (IdState.DONE, IdState.TAKEN, IdState.DONE_OTHER)
+
 # Produce by ids: claim, done and output in one entry. GRANT and TAKE_OVER mean: written by this request.
 PRODUCE: dict[tuple[IdState, Asker], Cell] = {
     (IdState.ABSENT, Asker.SAME_CLAIM): _WRITES,
@@ -136,7 +152,7 @@ PRODUCE: dict[tuple[IdState, Asker], Cell] = {
     (IdState.CLAIMED_OVER, Asker.REPEAT): _TAKES_AND_WRITES,
     (IdState.CLAIMED_OVER, Asker.SAME_TOKEN): _TAKES_AND_WRITES,
     (IdState.CLAIMED_OVER, Asker.OTHER): _TAKES_AND_WRITES,
-    **{(state, asker): CLAIM[state, asker] for state in (IdState.DONE, IdState.TAKEN) for asker in Asker},
+    **{(state, asker): CLAIM[state, asker] for state in _ENDED for asker in Asker},
 }
 
 _TAKES = Cell(Action.GRANT, "nobody holds it", "from now on it is this owner's, without lease or settling")
@@ -157,6 +173,8 @@ TAKE: dict[tuple[IdState, Asker], Cell] = {
     (IdState.TAKEN, Asker.REPEAT): _BELONGS,
     (IdState.TAKEN, Asker.SAME_TOKEN): _KEEPS,
     (IdState.TAKEN, Asker.OTHER): _BELONGS,
+    # Who takes brings no payload, so what another verb was told is not asked here.
+    **{(IdState.DONE_OTHER, asker): _DUPLICATE for asker in Asker},
 }
 
 

@@ -14,6 +14,7 @@ from oncegate.engine.journal import Journal
 from oncegate.engine.requests import ClaimAnswer, ClaimAsk, SettleAnswer, TakeAsk
 from oncegate.engine.scopes import is_over, scoped, stale
 from oncegate.index.answers import Asked, Explained
+from oncegate.index.arrays import NO_DIGESTS
 from oncegate.index.grants import NO_CLAIM
 
 STATE_AFTER = {
@@ -41,8 +42,9 @@ class Claims:
         if ask.scope is not None and await is_over(self._journal, ask.scope):
             return ClaimAnswer(None, lease_ms, *stale(self._journal, len(ask.ids)))
         now_ms = self._journal.clock.monotonic_ms()
-        digest = hashlib.blake2b(ask.ids.tobytes(), digest_size=16).digest()
-        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms)
+        digests = NO_DIGESTS if ask.digests is None else ask.digests
+        digest = hashlib.blake2b(ask.ids.tobytes() + digests.tobytes(), digest_size=16).digest()
+        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)
         claim, rests_on = None, asked.rests_on
         if asked.again and asked.claim is not None:
             claim = asked.claim
@@ -68,10 +70,11 @@ class Claims:
         journal.committer.check()
         if self._index.open_claims >= journal.limits.open_claims:
             raise Overloaded(f"{journal.limits.open_claims} claims are open; nothing was written")
-        self._index.make_room(len(asked.fresh) + len(asked.taken), journal.clock.monotonic_ms())
+        ids, now_ms = len(asked.fresh) + len(asked.taken), journal.clock.monotonic_ms()
+        self._index.make_room(ids, now_ms, digests=bool(asked.digests))
         claim, wall_ms = journal.random(16), journal.wall_ms()
         fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
-        entry = Claimed(claim, ask.token, ask.call, digest, lease_ms, wall_ms, fresh, taken)
+        entry = Claimed(claim, ask.token, ask.call, digest, lease_ms, wall_ms, fresh, taken, asked.digests)
         return claim, journal.record([entry, *scoped(ask.scope, claim)])
 
     async def take(self, ask: TakeAsk, deadline: Deadline) -> ClaimAnswer:

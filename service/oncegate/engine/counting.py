@@ -14,6 +14,7 @@ _COUNTER = {
     int(Action.TAKE_OVER): "granted",
     int(Action.GRANT_AGAIN): "granted_again",
     int(Action.DUPLICATE): "duplicates",
+    int(Action.CONFLICT): "conflicts",
     int(Action.BUSY): "busy",
     int(Action.SAME): "same",
     SAME_INDEX: "same",

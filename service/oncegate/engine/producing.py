@@ -19,6 +19,7 @@ from oncegate.engine.scopes import is_over, scoped, stale
 from oncegate.engine.sharing import Share, partition_of, shares, shares_aside
 from oncegate.engine.topics import Topics
 from oncegate.index.answers import Asked
+from oncegate.index.arrays import NO_DIGESTS
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
 
 _NO_DIGEST = bytes(16)
@@ -34,7 +35,7 @@ class Producing:
         self._producers = Producers(journal)
 
     async def produce(self, ask: ProduceAsk, deadline: Deadline) -> ProduceAnswer:
-        """Append rows to a topic. With ids claim, done and output are one; what is DUPLICATE, SAME or BUSY is left out.
+        """Append rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
 
         A repeat of rows with ids writes what nobody wrote meanwhile, and is told DUPLICATE (own) of the rest; a repeat
         of rows without ids is written again.
@@ -50,7 +51,8 @@ class Producing:
             return ProduceAnswer(0, (), *stale(self._journal, len(ask.ids)))
         entries, digest = self._topics.creation(ask.topic, ask.rows.schema), _digest(ask)
         now_ms = self._journal.clock.monotonic_ms()
-        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce")
+        digests = NO_DIGESTS if ask.digests is None else ask.digests
+        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce", digests)
         rests_on = asked.rests_on
         spans: tuple[Span, ...] = ()
         if len(asked.fresh) or len(asked.taken):
@@ -110,7 +112,7 @@ class Producing:
         wanted = (asked.actions == Action.GRANT) | (asked.actions == Action.TAKE_OVER)
         written = shares(ask.rows, wanted, self._partitions(ask))
         ids = len(asked.fresh) + len(asked.taken)
-        self._index.claims.make_room(ids, journal.clock.monotonic_ms(), entries=len(written))
+        self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(asked.digests))
         return self._record(ask, written, entries, asked, digest)
 
     def _record(
@@ -130,9 +132,8 @@ class Producing:
         for share in written:
             first_offset = self._index.topics.high_offset(ask.topic, share.partition)
             span = Span(share.partition, first_offset, len(share.places), len(share.data))
-            fresh, taken = _ids(ask, asked, share)
             place = (ask.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
-            entries.append(Produced(*place, claim, ask.token, ask.call, digest, wall_ms, fresh, taken))
+            entries.append(Produced(*place, claim, ask.token, ask.call, digest, wall_ms, *_ids(ask, asked, share)))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{ask.topic}:{span.partition}", span.rows, share.data))
             outputs.append(PublishRanges(ask.topic, span.partition, first_offset, (range_id,)))
@@ -141,15 +142,22 @@ class Producing:
         return journal.record(entries, outputs), tuple(spans)
 
 
-def _ids(ask: ProduceAsk, asked: Asked | None, share: Share) -> tuple[bytes, bytes]:
-    """The fingerprints of a share's rows: those that were free, and those whose lease had run out."""
+def _ids(ask: ProduceAsk, asked: Asked | None, share: Share) -> tuple[bytes, bytes, bytes]:
+    """The fingerprints of a share's rows: those that were free, and those whose lease had run out; the digests of both
+    one's payloads, where they came with any."""
     if asked is None or ask.ids is None:
-        return b"", b""
+        return b"", b"", b""
     ids, acts = ask.ids[share.places], asked.actions[share.places]
-    return ids[acts == Action.GRANT].tobytes(), ids[acts == Action.TAKE_OVER].tobytes()
+    fresh, taken = acts == Action.GRANT, acts == Action.TAKE_OVER
+    digests = b""
+    if ask.digests is not None:
+        came = ask.digests[share.places]
+        digests = came[fresh].tobytes() + came[taken].tobytes()
+    return ids[fresh].tobytes(), ids[taken].tobytes(), digests
 
 
 def _digest(ask: ProduceAsk) -> bytes:
     """Another than a claim's of the same ids: one call is one request."""
     assert ask.ids is not None
-    return hashlib.blake2b(ask.ids.tobytes(), digest_size=16, person=b"produce").digest()
+    digests = b"" if ask.digests is None else ask.digests.tobytes()
+    return hashlib.blake2b(ask.ids.tobytes() + digests, digest_size=16, person=b"produce").digest()

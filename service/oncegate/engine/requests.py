@@ -26,13 +26,17 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class ClaimAsk:
-    """`ids`: fingerprints, (n, 2) uint64. `lease_ms` None: the default. `scope` None: ids count for ever."""
+    """`ids`: fingerprints, (n, 2) uint64. `lease_ms` None: the default. `scope` None: ids count for ever.
+
+    digests: uint32[n], of the payload that comes with each id; None: they come alone.
+    """
 
     token: bytes
     call: int
     ids: NDArray[np.uint64]
     lease_ms: int | None = None
     scope: Scope | None = None
+    digests: NDArray[np.uint32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +82,8 @@ class TakeAsk:
 @dataclass(frozen=True, eq=False)
 class ProduceAsk:
     """`ids`: fingerprints, (n, 2) uint64, a row each; None: rows without ids. `keys`: uint64[n], a hash of each row's
-    key, which chooses its partition; None: the request goes whole to the next partition. `sequenced`: instead of ids,
-    a sequence each; its token and call are the request's."""
+    key, which chooses its partition; None: the request goes whole to the next partition. `digests` as of ClaimAsk.
+    `sequenced`: instead of ids, a sequence each; its token and call are the request's."""
 
     topic: str
     token: bytes
@@ -89,6 +93,7 @@ class ProduceAsk:
     keys: NDArray[np.uint64] | None = None
     scope: Scope | None = None
     sequenced: SequenceAsk | None = None
+    digests: NDArray[np.uint32] | None = None
 
 
 @dataclass(frozen=True, eq=False)

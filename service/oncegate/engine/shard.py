@@ -26,6 +26,7 @@ from oncegate.engine.state import ShardIndex
 from oncegate.engine.topics import Topics
 from oncegate.engine.upkeep import Upkeep
 from oncegate.index.fingerprints import Fingerprinter
+from oncegate.index.payloads import PayloadDigester
 from oncegate.index.rowprints import RowFingerprinter
 from oncegate.ports import Clock, Ledger, Mark, Observer
 
@@ -56,7 +57,7 @@ class Shard:
         self.stages = Stages(self.journal, free_bytes)
         claims, topics = Claims(self.journal), Topics(self.journal, ledger)
         producing, staging = Producing(self.journal, topics), Staging(self.journal, topics, self.stages)
-        self.rowprints = RowFingerprinter(key)
+        self.rowprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         self.sealing = Sealing(self.journal, ledger, files)
         self.upkeep = Upkeep(self.journal, self.stages, self.sealing)
         said = self._refusing_when_durable
@@ -159,6 +160,7 @@ _COUNTERS = (
     "granted_again",
     "duplicates",
     "own_duplicates",
+    "conflicts",
     "busy",
     "same",
     "stale",

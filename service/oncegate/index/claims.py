@@ -15,7 +15,7 @@ from oncegate.core.errors import TokenReused
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index import cold
 from oncegate.index.answers import Asked, ClaimView, Explained
-from oncegate.index.arrays import I32, NO_COLD, SAME_INDEX, TAKEN, U64, Answers, Question, Rules
+from oncegate.index.arrays import I32, NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, U32, U64, Answers, Question, Rules
 from oncegate.index.cold import ColdSet
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
 from oncegate.index.grants import NO_CLAIM, NO_TOPIC
@@ -33,12 +33,20 @@ _VERDICTS = {
     Action.SAME: Verdict.SAME | Flag.OF_CALL,
     Action.BUSY: Verdict.BUSY,
     Action.DUPLICATE: Verdict.DUPLICATE,
+    Action.CONFLICT: Verdict.CONFLICT,
 }
 
 
 def _rules(table: dict[tuple[IdState, Asker], Cell]) -> Rules:
     verdicts = [_VERDICTS[action] for action in Action]
     return Rules(np.array(list(actions(table)), np.uint8), np.array(verdicts, np.uint8))
+
+
+def _in_order(digests: U32, answers: Answers) -> bytes:
+    """Of the payloads of what is granted, then of what is taken over, from the last one back: as kernels have it."""
+    granted: bytes = digests[answers.actions == Action.GRANT].tobytes()
+    taken: bytes = digests[answers.actions == Action.TAKE_OVER][::-1].tobytes()
+    return granted + taken
 
 
 class ClaimIndex(ClaimFold):
@@ -77,25 +85,44 @@ class ClaimIndex(ClaimFold):
             undo.sealed[1]()
         super().settle_undo(undo)
 
-    def ask(self, token: bytes, call: int, digest: bytes, ids: U64, now_ms: int, verb: str = "claim") -> Asked:
+    def ask(
+        self,
+        token: bytes,
+        call: int,
+        digest: bytes,
+        ids: U64,
+        now_ms: int,
+        verb: str = "claim",
+        digests: U32 = NO_DIGESTS,
+    ) -> Asked:
         """What each of `ids`, shape (n, 2), is answered now; `verb`: claim or produce. No effect.
 
+        `digest`: of the whole request. `digests`: of the payload of each id, 0 for none; no elements: none has one.
         Raises TokenReused: this (token, call) is remembered with another digest; Recovering: a run of old ids is
         damaged, and one of these may be in it.
         """
         found = self._known.find(token, call, now_ms)
         if found is not None and found[1].digest != digest:
             raise TokenReused("this token and call were used with other ids: a new request needs a new call")
-        return self._decide(verb, token, call, found[0] if found is not None else None, ids, now_ms)
+        return self._decide(verb, token, call, found[0] if found is not None else None, ids, now_ms, digests)
 
     def ask_take(self, owner: bytes, ids: U64, now_ms: int) -> Asked:
         """What each of `ids`, shape (n, 2), is answered when this owner takes it. No effect. Raises Recovering."""
         return self._decide("take", owner, 0, None, ids, now_ms)
 
-    def _decide(self, verb: str, token: bytes, call: int, claim: bytes | None, ids: U64, now_ms: int) -> Asked:
+    def _decide(
+        self,
+        verb: str,
+        token: bytes,
+        call: int,
+        claim: bytes | None,
+        ids: U64,
+        now_ms: int,
+        digests: U32 = NO_DIGESTS,
+    ) -> Asked:
         ids, n = own(ids), len(ids)
         first, second = words(token)
-        question = Question(first, second, call, claim is not None, now_ms, self._table.tag_mask)
+        question = Question(first, second, call, claim is not None, now_ms, self._table.tag_mask, digests)
         answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
         granted, places = np.empty((n, 2), np.uint64), np.empty(n, np.int64)
         held = self._cold_rows(ids)
@@ -104,7 +131,13 @@ class ClaimIndex(ClaimFold):
         )
         self._table.tell(granted[:fresh], places[:fresh])
         return Asked(
-            *answers, granted[:fresh], granted[n - taken :], again=bool(again), claim=claim, rests_on=int(rests_on)
+            *answers,
+            granted[:fresh],
+            granted[n - taken :],
+            again=bool(again),
+            claim=claim,
+            rests_on=int(rests_on),
+            digests=_in_order(digests, answers) if len(digests) else b"",
         )
 
     def _cold_rows(self, ids: U64) -> I32:
@@ -184,6 +217,7 @@ class ClaimIndex(ClaimFold):
             wall_ms,
             takeover,
             place=self._place(row),
+            digest_kept=self._table.digest_of(words(fingerprint)) != 0,
         )
 
     def _explain_cold(self, fingerprint: bytes, position: int) -> Explained:
@@ -228,16 +262,18 @@ class ClaimIndex(ClaimFold):
         """
         load(self, pieces)
 
-    def snapshot(self) -> dict[bytes, tuple[int, bytes, bool]]:
-        """For tests: every id held, by tag and place: the row's state, its claim or owner, takeover; leases aside."""
+    def snapshot(self) -> dict[bytes, tuple[int, bytes, bool, int]]:
+        """For tests: every id held, by tag and place: the row's state, its claim or owner, takeover, its payload's
+        digest; leases aside."""
         slots, holders = self._table.slots, self._rows.holders
-        found: dict[bytes, tuple[int, bytes, bool]] = {}
+        found: dict[bytes, tuple[int, bytes, bool, int]] = {}
         for base, capacity in zip(slots.base.tolist(), slots.capacity.tolist(), strict=True):
-            for tag, held in slots.words[base : base + capacity].tolist():
+            for at, (tag, held) in enumerate(slots.words[base : base + capacity].tolist(), base):
                 row, key = (held & 0xFFFF_FFFF) - 1, tag.to_bytes(8, "little") + (held >> 32).to_bytes(4, "little")
                 if row >= 0 and (state := int(holders.state[row])) in LIVE:
                     holder = holders.token[row] if state == TAKEN else self._rows.claim[row]
-                    found[key] = (state, holder.tobytes(), bool(holders.takeover[row]))
+                    digest = int(slots.digests[at]) if len(slots.digests) else 0
+                    found[key] = (state, holder.tobytes(), bool(holders.takeover[row]), digest)
         return found
 
 

@@ -46,7 +46,7 @@ class Undo:
     counters: tuple[int, int, int]
     claim: bytes
     known: tuple[Known | None, bytes | None] | None = None
-    puts: list[tuple[int, U64, U32, int]] = field(default_factory=list)
+    puts: list[tuple[int, U64, U32, int, U32]] = field(default_factory=list)
     settled: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     retired: tuple[U32, U8, I64] | None = None
     scoped: Callable[[], None] | None = None
@@ -79,12 +79,14 @@ class ClaimFold:
         self.gone_row: int | None = None
         self.wall_ms = 0
 
-    def make_room(self, ids: int, now_ms: int, entries: int = 1) -> None:
-        """Make it sure that entries of `ids` ids in all can be applied. No answer changes by it, but for one
-        case: when rows run out, settled claims are forgotten before their time.
+    def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:
+        """Make it sure that entries of `ids` ids in all can be applied, with `digests` of payloads or without. No
+        answer changes by it, but for one case: when rows run out, settled claims are forgotten before their time.
 
         Raises Overloaded: no row is free, and every one is needed; or the slots are as many as they get.
         """
+        if digests:
+            self._table.keep_digests()
         rows, wanted = self._rows, ROWS_PER_CLAIM * entries
         self._known.forget_due(now_ms)
         if ids:
@@ -120,16 +122,16 @@ class ClaimFold:
         return self._topics.index(name)
 
     def _grant(self, position: int, grant: Grant, now_ms: int) -> Undo:
-        given = [(own(ids), takeover) for ids, takeover in ((grant.fresh, False), (grant.taken, True)) if len(ids)]
-        self.make_room(0, now_ms)
-        self._table.make_room_for([ids for ids, _ in given])
+        given = [part for part in _parts(grant) if len(part[0])]
+        self.make_room(0, now_ms, digests=len(grant.digests) > 0)
+        self._table.make_room_for([ids for ids, *_ in given])
         undo = Undo(self._counters(), grant.claim)
         old = self._known.at_any_age(grant.claim) if grant.known else None
         was_open = old is not None and self._rows.open_total(old.rows) > 0
-        for ids, takeover in given:
+        for ids, digests, takeover in given:
             row = self._rows.take(position, grant, takeover, len(ids), now_ms)
-            previous, was_absent = self._table.put(ids, row)
-            undo.puts.append((row, ids, previous, was_absent))
+            previous, was_absent, kept = self._table.put(ids, row, digests)
+            undo.puts.append((row, ids, previous, was_absent, kept))
             self.ids += was_absent
             if grant.state != OPEN:
                 self._settled.add(row)
@@ -183,7 +185,7 @@ class ClaimFold:
     def _losers(self, undo: Undo) -> list[int]:
         """The rows that the slots named before, each once; own rows, pinned already, left out."""
         losers: set[int] = set()
-        for _, _, previous, _ in undo.puts:
+        for _, _, previous, *_ in undo.puts:
             held = previous[previous != NO_ROW]
             if len(held):
                 losers.update(np.unique(held).tolist())
@@ -250,9 +252,9 @@ class ClaimFold:
                 self._settled.add_all(due)
         if undo.scoped is not None:
             undo.scoped()
-        for row, ids, previous, was_absent in reversed(undo.puts):
+        for row, ids, previous, was_absent, kept in reversed(undo.puts):
             rows.void(row)
-            self._table.put_back(ids, row, previous, was_absent)
+            self._table.put_back(ids, row, previous, was_absent, kept)
         if undo.known is not None:
             self._known.put_back(undo.claim, undo.known)
         self.takeovers, self.open_claims, known = undo.counters
@@ -285,6 +287,12 @@ class ClaimFold:
 
     def _counters(self) -> tuple[int, int, int]:
         return self.takeovers, self.open_claims, self.ids + self.sealed_away
+
+
+def _parts(grant: Grant) -> tuple[tuple[U64, U32, bool], ...]:
+    """The fresh and the taken ids, each with the digests of their payloads and whether they are taken over."""
+    fresh, digests = len(grant.fresh), grant.digests
+    return (own(grant.fresh), digests[:fresh], False), (own(grant.taken), digests[fresh:], True)
 
 
 def own(ids: NDArray[np.uint64]) -> U64:

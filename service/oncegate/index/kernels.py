@@ -46,11 +46,12 @@ from oncegate.index.repeats import mark_repeats
 
 # numba takes plain integers as constants.
 _ASKERS = len(Asker)
-_ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN = (int(state) for state in IdState)
+_ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN, _IS_OTHER = (int(state) for state in IdState)
 _SAME_CLAIM, _REPEAT, _SAME_TOKEN, _OTHER = (int(asker) for asker in Asker)
 _GRANT, _TAKE_OVER = int(Action.GRANT), int(Action.TAKE_OVER)
 _AGAIN, _SAME, _BUSY, _DUPLICATE = int(Action.GRANT_AGAIN), int(Action.SAME), int(Action.BUSY), int(Action.DUPLICATE)
 _TAKEOVER, _OWN, _SAME_VERDICT = int(Flag.TAKEOVER), int(Flag.OWN), int(Verdict.SAME)
+_CONFLICT = int(Action.CONFLICT)
 
 
 @helper
@@ -88,6 +89,12 @@ def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
     return row, np.int64(-1)
 
 
+@helper
+def _differ(first: Any, second: Any) -> bool:
+    """Whether two payloads' digests say that the payloads do; what has none says nothing."""
+    return bool(first != 0 and second != 0 and first != second)
+
+
 def decide(
     slots: Slots,
     holders: Holders,
@@ -110,11 +117,14 @@ def decide(
     # Taken out of their tuples once: numba counts references to an array wherever it leaves one.
     tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
     token_0, token_1, call, known, now_ms, tag_mask = question[:6]
+    held, given = slots.digests, question.digests
     rests_on, again, fresh, taken = np.int64(0), False, 0, 0
     mark_repeats(ids, tag_mask, answers, _SAME_VERDICT)
     for i in range(ids.shape[0]):
         touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
         if answers.actions[i] == SAME_INDEX:
+            if given.size > 0 and _differ(given[answers.numbers[i]], given[i]):
+                answers.actions[i], answers.verdicts[i], answers.numbers[i] = _CONFLICT, verdicts[_CONFLICT], 0
             continue
         slot = _slot_of(words, base, capacity, ids, i, tag_mask)
         row, dead = _holder_of(row_at(words, slot) if slot >= 0 else np.int64(-1), states, cold, i)
@@ -123,6 +133,9 @@ def decide(
             own = tokens[row, 0] == token_0 and tokens[row, 1] == token_1
             state = _state_of(states[row], leases_ms[row], now_ms)
             asker = _asker_of(own, calls[row] == call, known)
+            # An id's cold row says nothing of payloads: what came with one stays in its slot.
+            if state == _IS_DONE and given.size > 0 and held.size > 0 and slot >= 0 and row == row_at(words, slot):
+                state = _IS_OTHER if _differ(held[slot], given[i]) else state
         action = actions[state * _ASKERS + asker]
         verdict: Any = verdicts[action]
         number: Any = np.int64(0)
@@ -158,16 +171,35 @@ def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uin
     return find(words, base, capacity, tag, place)
 
 
+@helper
+def _exchange(kept: U32, slot: Any, digests: U32, i: int) -> None:
+    """The digest that is kept of a slot for the one in `digests[i]`, where any are kept; none given is 0."""
+    if kept.size > 0:
+        before = kept[slot]
+        kept[slot] = digests[i] if digests.size > 0 else np.uint32(0)
+        if digests.size > 0:
+            digests[i] = before
+
+
 def upsert(
-    slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, asked: U64, places: I64
+    slots: Slots,
+    holders: Holders,
+    ids: U64,
+    tag_mask: np.uint64,
+    row: int,
+    previous: U32,
+    asked: U64,
+    places: I64,
+    digests: U32,
 ) -> tuple[int, int]:
     """Let each id's slot name `row`; `previous` gets what it named before. How many slots are new, how many were dead.
 
     There must be room: an empty slot is always left in every segment. Only its own id takes a dead slot over. Where
     `asked` has the same ids, `places` is what `find` said of them since the last move; both may have no elements.
+    digests: of the ids' payloads, exchanged for those that were kept before; no elements: there are none of either.
     """
     words, base, capacity, used = slots.words, slots.base, slots.capacity, slots.used
-    states, named, counts = holders.state, holders.named, holders.slots
+    states, named, counts, kept = holders.state, holders.named, holders.slots, slots.digests
     new = revived = 0
     told = places.size == ids.shape[0]
     for i in range(ids.shape[0]):
@@ -184,6 +216,8 @@ def upsert(
             slot, new = -1 - slot, new + 1
             words[slot, 0], previous[i] = tag, NO_ROW
             used[segment] += 1
+            if kept.size > 0:
+                kept[slot] = 0
         else:
             before = row_at(words, slot)
             previous[i] = before
@@ -193,12 +227,15 @@ def upsert(
             else:
                 revived += 1
         words[slot, 1] = place << HALF | np.uint64(row + 1)
+        _exchange(kept, slot, digests, i)
     counts[row] += ids.shape[0]
     named[row] += ids.shape[0]
     return new, revived
 
 
-def restore(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32) -> int:
+def restore(
+    slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, digests: U32
+) -> int:
     """Undo `upsert` of the same arguments, the table having moved or not; how many slots name `row` still.
 
     Those are the slots that were new: they cannot be emptied within a chain, and die with `row`.
@@ -209,6 +246,7 @@ def restore(slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: 
         segment = segment_of(tag, slots.base.size)
         slot = find(words, slots.base[segment], slots.capacity[segment], tag, place)
         assert slot >= 0
+        _exchange(slots.digests, slot, digests, i)
         before = np.int64(previous[i])
         if before == NO_ROW:
             left += 1

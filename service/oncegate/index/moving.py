@@ -39,14 +39,18 @@ def staying(slots: Slots, segment: int, holders: Holders) -> int:
     return count
 
 
-def move(slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, hand: U64, freed: U32) -> Any:
+def move(
+    slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, hand: U64, digests: U32, freed: U32
+) -> Any:
     """Spread a segment, where it stands, over `capacity` slots, no fewer than before; how many rows are `freed` by it,
     and how many slots were left out.
 
     Sweeping leaves out the dead slots of unpinned rows. Chains are taken up from the last to the first: an id never
     moves to the left of where its chain begins, so none lands among those that have yet to move; but for those that go
-    round the end, which are taken up once more with the chain they then belong to. `hand`: as many as are in use.
+    round the end, which are taken up once more with the chain they then belong to. `hand`: as many as are in use;
+    `digests` too, where they are kept.
     """
+    keeping = slots.digests.size > 0
     words, states, pins, kept, named_by = slots.words, holders.state, holders.pins, holders.kept, holders.slots
     base, free, dropped = slots.base[segment], 0, 0
     at = slots.capacity[segment] - 1
@@ -62,6 +66,8 @@ def move(slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: 
                     free += 1
             else:
                 hand[held, 0], hand[held, 1] = words[base + at, 0], words[base + at, 1]
+                if keeping:
+                    digests[held] = slots.digests[base + at]
                 held += 1
             words[base + at, 1] = 0
             at -= 1
@@ -72,6 +78,8 @@ def move(slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: 
                 if put == capacity:
                     put = np.int64(0)
             words[base + put, 0], words[base + put, 1] = hand[i, 0], hand[i, 1]
+            if keeping:
+                slots.digests[base + put] = digests[i]
         at -= 1
     slots.capacity[segment] = capacity
     slots.used[segment] -= dropped
@@ -108,14 +116,19 @@ def unpin(holders: Holders, rows: U32, freed: U32) -> int:
     return free
 
 
-def gather(slots: Slots, segment: int, holders: Holders, numbers: U32, out: U64) -> int:
-    """Copy the slots of a segment that hold their ids, their rows by other numbers; how many."""
+def gather(slots: Slots, segment: int, holders: Holders, numbers: U32, out: U64, digests: U32) -> int:
+    """Copy the slots of a segment that hold their ids, their rows by other numbers; how many.
+
+    `digests` gets what they keep of payloads, where anything does.
+    """
     words, states, base, count = slots.words, holders.state, slots.base[segment], 0
     for at in range(base, base + slots.capacity[segment]):
         row = row_at(words, at)
         if row >= 0 and holds(states[row]):
             out[count, 0] = words[at, 0]
             out[count, 1] = words[at, 1] & ~LOW | np.uint64(np.int64(numbers[row]) + 1)
+            if slots.digests.size > 0:
+                digests[count] = slots.digests[at]
             count += 1
     return count
 
@@ -153,8 +166,10 @@ def drop_of(slots: Slots, segment: int, holders: Holders, wanted: U8, gone: int,
     return free, count
 
 
-def fill(slots: Slots, holders: Holders, given: U64, tag_mask: np.uint64, rows: int) -> int:
+def fill(slots: Slots, holders: Holders, given: U64, digests: U32, tag_mask: np.uint64, rows: int) -> int:
     """Insert slots as `gather` gave them, into a table with room; how many, before the first that cannot be.
+
+    `digests`: as many, or none.
 
     That is a slot of a row that holds nothing or is none of the first `rows`, of too wide a tag, or of an id that is
     there already.
@@ -169,6 +184,8 @@ def fill(slots: Slots, holders: Holders, given: U64, tag_mask: np.uint64, rows: 
         if slot >= 0:
             return i
         words[-1 - slot, 0], words[-1 - slot, 1] = tag, given[i, 1]
+        if slots.digests.size > 0:
+            slots.digests[-1 - slot] = digests[i] if digests.size > 0 else np.uint32(0)
         slots.used[segment] += 1
         holders.slots[row] += 1
         holders.named[row] += 1

@@ -4,6 +4,7 @@
     topics      the names that rows refer to, as JSON
     rows/<n>    rows, column after column (`LASTING`): of the claims that can be named, claim by claim; then others
     slots/<n>   pairs of 64-bit words, little-endian: the tag; the place's 32 bits above the row's number + 1
+    digests/<n> of the payload of each of these slots' ids, 32 bits, 0 for none; only where any payload has one
     sums        the CRC-32 of each of these pieces, as JSON
 
 It does not depend on capacities or segments. What holds nothing and cannot be named is left out; leases are not kept.
@@ -14,12 +15,12 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.index.arrays import NO_ROW, TAKEN, U32
+from oncegate.index.arrays import NO_DIGESTS, NO_ROW, TAKEN, U32, U64
 from oncegate.index.folding import ClaimFold, own
 from oncegate.index.grants import NO_TOPIC
 from oncegate.index.known import Known
@@ -69,16 +70,29 @@ def _saved_rows(index: ClaimFold) -> U32:
 
 
 def _saved_slots(index: ClaimFold, numbers: U32) -> Iterator[tuple[str, bytes]]:
-    table, parts, count, piece = index._table, [], 0, 0
-    for segment, used in enumerate(table.slots.used.tolist()):
-        found = np.empty((used, 2), np.uint64)
-        held = int(index._kernels.gather(table.slots, segment, index._rows.holders, numbers, found))
-        parts.append(found[:held].tobytes())
+    slots, parts, count, piece = index._table.slots, _Parts([], []), 0, 0
+    for segment, used in enumerate(slots.used.tolist()):
+        found, digests = np.empty((used, 2), np.uint64), np.empty(used if len(slots.digests) else 0, np.uint32)
+        held = int(index._kernels.gather(slots, segment, index._rows.holders, numbers, found, digests))
+        parts.slots.append(found[:held].tobytes())
+        parts.digests.append(digests[:held].tobytes())
         count += held
         if count >= _SLOTS_PER_PIECE:
-            yield f"slots/{piece}", b"".join(parts)
-            parts, count, piece = [], 0, piece + 1
-    yield f"slots/{piece}", b"".join(parts)
+            yield from parts.pieces(piece)
+            parts, count, piece = _Parts([], []), 0, piece + 1
+    yield from parts.pieces(piece)
+
+
+class _Parts(NamedTuple):
+    """What one piece of slots, and one of digests, are put together from."""
+
+    slots: list[bytes]
+    digests: list[bytes]
+
+    def pieces(self, number: int) -> Iterator[tuple[str, bytes]]:
+        yield f"slots/{number}", b"".join(self.slots)
+        if digests := b"".join(self.digests):
+            yield f"digests/{number}", digests
 
 
 def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
@@ -150,15 +164,28 @@ def _load_slots(index: ClaimFold, rows: int, slots: int, pieces: dict[str, bytes
     expected = column("named").copy()
     column("named")[live] = 0
     table.make_room(slots)
-    done = 0
+    done, digests = 0, _numbered(pieces, "digests")
     for data in _numbered(pieces, "slots"):
         _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes is no piece of slots")
         given = own(np.frombuffer(data, np.uint64).reshape(-1, 2))
-        filled = table.fill(given, rows)
+        filled = table.fill(given, rows, _digests_of(index, given, next(digests, b"")))
         _check(filled == len(given), f"slot {done + filled} names no row that could hold it, or is there twice")
         done += filled
     _check(done == slots, f"{done} slots of {slots}")
     _check(bool((column("named") == expected).all()), "a row holds more or fewer ids than were saved with it")
+
+
+def _digests_of(index: ClaimFold, given: U64, data: bytes) -> U32:
+    """The digests beside a piece of slots; their rows are marked, as they were when the digests came."""
+    if not data:
+        return NO_DIGESTS
+    _check(4 * len(given) == len(data), f"{len(data)} bytes are no digests of {len(given)} slots")
+    index._table.keep_digests()
+    digests = np.frombuffer(data, np.uint32).copy()
+    rows = (given[digests != 0, 1] & np.uint64(0xFFFF_FFFF)).astype(np.int64) - 1
+    _check(not len(rows) or int(rows.max()) < index._rows.made, "a digest is of a slot that names no row")
+    index._rows.digests[rows] = 1
+    return digests
 
 
 def _load_known(index: ClaimFold) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oncegate.core.errors import Overloaded
-from oncegate.index.arrays import I64, U32, U64, Slots
+from oncegate.index.arrays import I64, NO_DIGESTS, U32, U64, Slots
 from oncegate.index.kernels import Kernels
 from oncegate.index.memory import reserve
 from oncegate.index.probing import find, row_at, segment_of
@@ -61,7 +61,18 @@ class Table:
 
     @property
     def size_bytes(self) -> int:
-        return 16 * self.capacity
+        return (20 if len(self.slots.digests) else 16) * self.capacity
+
+    def keep_digests(self) -> None:
+        """From now on a slot has 4 bytes more, for what tells its id's payload from another.
+
+        Raises Overloaded: there is no address space for them.
+        """
+        if not len(self.slots.digests):
+            digests = reserve({"digests": (np.uint32, 1)}, len(self.slots.words))["digests"]
+            if len(digests) < len(self.slots.words):
+                raise Overloaded("no address space is left to keep payloads' digests in; nothing was written")
+            self.slots = self.slots._replace(digests=digests)
 
     @property
     def used(self) -> int:
@@ -99,37 +110,52 @@ class Table:
         """Where `find` ended for each of these ids: if they are put next, it need not be found again."""
         self._told = ids, places, self.moves
 
-    def put(self, ids: U64, row: int) -> tuple[U32, int]:
-        """Let the slots of `ids`, shape (n, 2), name `row`; what each named before, and how many ids were absent.
+    def put(self, ids: U64, row: int, digests: U32 = NO_DIGESTS) -> tuple[U32, int, U32]:
+        """Let the slots of `ids`, shape (n, 2), name `row`; what each named before, how many ids were absent, and the
+        digests that were kept before, where any are: those of payloads that `digests` takes the place of.
 
-        Room is made before, by `make_room_for`.
+        Room is made before, by `make_room_for`, and for digests by `keep_digests`.
         """
-        previous = np.empty(len(ids), np.uint32)
+        previous, kept = np.empty(len(ids), np.uint32), self._kept(digests, len(ids))
         asked, places, moves = self._told
         if moves != self.moves:
             asked, places = _NO_IDS, _NO_PLACES
         new, revived = self._kernels.upsert(
-            self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places
+            self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places, kept
         )
         self.dead -= int(revived)
-        return previous, int(new) + int(revived)
+        return previous, int(new) + int(revived), kept
 
-    def fill(self, given: U64, rows: int) -> int:
+    def _kept(self, digests: U32, ids: int) -> U32:
+        """The digests to write; of payloads that have none, 0."""
+        if not len(self.slots.digests):
+            return NO_DIGESTS
+        return digests.copy() if len(digests) else np.zeros(ids, np.uint32)
+
+    def fill(self, given: U64, rows: int, digests: U32 = NO_DIGESTS) -> int:
         """Insert slots as they were saved, of the first `rows` rows; how many, before the first that cannot be."""
         self.make_room_for([given])
-        return int(self._kernels.fill(self.slots, self._rows.holders, given, self.tag_mask, rows))
+        return int(self._kernels.fill(self.slots, self._rows.holders, given, digests, self.tag_mask, rows))
 
-    def put_back(self, ids: U64, row: int, previous: U32, was_absent: int) -> None:
+    def put_back(self, ids: U64, row: int, previous: U32, was_absent: int, kept: U32) -> None:
         """Undo `put`. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
-        self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous)
+        self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous, kept)
         self.dead += was_absent
 
     def row_of(self, fingerprint: U64) -> int | None:
         """The row that the slot of one id names, dead or alive."""
+        slot = self._slot_of(fingerprint)
+        return int(row_at(self.slots.words, slot)) if slot >= 0 else None
+
+    def digest_of(self, fingerprint: U64) -> int:
+        """What is kept of one id's payload; 0: nothing."""
+        slot = self._slot_of(fingerprint) if len(self.slots.digests) else -1
+        return int(self.slots.digests[slot]) if slot >= 0 else 0
+
+    def _slot_of(self, fingerprint: U64) -> int:
         tag, place = fingerprint[0] & self.tag_mask, fingerprint[1] & np.uint64(0xFFFF_FFFF)
         segment, slots = segment_of(tag, len(self._steps)), self.slots
-        slot = find(slots.words, slots.base[segment], slots.capacity[segment], tag, place)
-        return int(row_at(slots.words, slot)) if slot >= 0 else None
+        return int(find(slots.words, slots.base[segment], slots.capacity[segment], tag, place))
 
     def _capacity_at(self, segment: int, step: int) -> int:
         slots: float = self._first * GROWTH ** (step + segment / len(self._steps))
@@ -160,8 +186,9 @@ class Table:
     def _move(self, segment: int, capacity: int) -> None:
         used, sweeping = int(self.slots.used[segment]), self.dead > 0
         hand, freed = np.empty((used + 1, 2), np.uint64), np.empty(used if sweeping else 0, np.uint32)
+        digests = np.empty(used + 1 if len(self.slots.digests) else 0, np.uint32)
         holders = self._rows.holders
-        free, dropped = self._kernels.move(self.slots, segment, capacity, holders, sweeping, hand, freed)
+        free, dropped = self._kernels.move(self.slots, segment, capacity, holders, sweeping, hand, digests, freed)
         self._rows.give_back(freed[:free])
         self.dead -= int(dropped)
         self.moves += 1

@@ -29,6 +29,8 @@ class Producer(Attempt):
             return
         told = (Verdict.DUPLICATE, Verdict.GRANTED)
         self.done |= {i for i, row in reply.verdicts.items() if row.verdict in told}
+        for i in [i for i, row in reply.verdicts.items() if row.verdict is Verdict.CONFLICT]:
+            self._take_conflict(i)
 
 
 @dataclass

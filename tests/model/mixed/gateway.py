@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 from oncegate.core.decisions import IdState
 from oncegate.core.encoding import decode, encode
 from oncegate.core.entries import NamespaceSet, Opened, TopicCreated
@@ -39,6 +41,19 @@ LIMITS = Limits()
 COUNTS = ("takeovers", "open_claims", "ids")
 
 
+class Payloads:
+    """What came with each id, by who sent it; 0 where it came alone."""
+
+    def __init__(self) -> None:
+        self._sent: dict[tuple[bytes, int], dict[int, int]] = {}
+
+    def note(self, request: Request) -> None:
+        self._sent[request.token, request.call] = dict(zip(request.ids, request.payloads, strict=False))
+
+    def of(self, token: bytes, call: int, i: int) -> int:
+        return self._sent[token, call].get(i, 0)
+
+
 class Gateway:
     """`published`: rows that readers can see, by id. `senders`: who sent them. `retired`: buckets that went."""
 
@@ -55,6 +70,7 @@ class Gateway:
         self._high_offsets: Counter[int] = Counter()
         self._ranges: dict[bytes, bytes] = {}
         self._calls: list[Call] = []
+        self.payloads = Payloads()
         self._twin = self._new_index()
 
     def begin(self, horizon_ms: int) -> None:
@@ -76,7 +92,8 @@ class Gateway:
         nothing: Any = None
         shard: Any = SimpleNamespace(committer=committer)
         claims, producing = Claims(journal), Producing(journal, Topics(journal, nothing))
-        self._upkeep = Upkeep(journal, nothing)
+        unsealed: Any = SimpleNamespace(busy=False)
+        self._upkeep = Upkeep(journal, nothing, unsealed)
         self._verbs = {
             name: Shard._refusing_when_durable(shard, use)
             for name, use in (("claim", claims.claim), ("take", claims.take), ("produce", producing.produce))
@@ -88,6 +105,8 @@ class Gateway:
 
     def call(self, request: Request) -> Call:
         """Begin what a request asks for."""
+        if request.verb is None:
+            self.payloads.note(request)
         deadline, ids = Deadline(self._clock), self.fingerprints[list(request.ids)]
         if request.verb is not None:
             call = Call(self._settle(request.verb, request.claim, deadline))
@@ -98,12 +117,23 @@ class Gateway:
         return call
 
     def _ask(self, request: Request, ids: Any) -> Any:
+        digests = np.array(request.payloads, np.uint32) if request.payloads else None
         if request.way == "claim":
-            return ClaimAsk(request.token, request.call, ids, request.lease_ms)
+            return ClaimAsk(request.token, request.call, ids, request.lease_ms, digests=digests)
         if request.way == "take":
             return TakeAsk(request.token, ids)
         rows, keys = rows_of(request.ids, request.name), keys_of(request.ids)
-        return ProduceAsk(TOPIC, request.token, request.call, rows, ids, keys)
+        return ProduceAsk(TOPIC, request.token, request.call, rows, ids, keys, digests=digests)
+
+    def conflicting(self, request: Request) -> set[int]:
+        """The ids that are done, as the index has it now, by a request that came with another payload than this."""
+        found = set()
+        for i, payload in zip(request.ids, request.payloads, strict=False):
+            explained = self.index.claims.explain(self.fingerprints[i].tobytes(), self._clock.monotonic_ms())
+            if explained.state is IdState.DONE and explained.token is not None:
+                by = self.payloads.of(explained.token, explained.call, i)
+                found |= {i} if by not in (0, payload) else set()
+        return found
 
     def upkeep(self) -> None:
         """What the owner's timer does."""

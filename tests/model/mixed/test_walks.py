@@ -43,6 +43,7 @@ def test_walks_meet_all_that_the_model_is_about() -> None:
         assert event in told, event
     for event in ("claim#", "produce#", "take#", "runs again", "late: ", "[delayed]", "sweep", "green", "dies"):
         assert event in told, event
+    assert "CONFLICT" in told
     for event in ("crash and replay", "collected", "the append is refused", "UnknownClaim"):
         assert event in told, event
 

@@ -22,6 +22,10 @@ NO_OWNER = CELLS
 OTHER_DIGEST = CELLS
 # Who takes has no calls that could be repeated, and is never a claim's holder.
 NO_CALLS = CELLS
+# Who takes brings no payload that could be another.
+NO_PAYLOAD = CELLS
+# An attempt brings the same payload of an id each time.
+ONE_PAYLOAD = CELLS
 # A repeat that is told to ask again asks again in a new call, which another cell decides.
 ASKS_ANEW = CELLS
 # Somebody is told of, or turns green on, what nobody wrote: whoever hears of it first.
@@ -37,6 +41,12 @@ WRONG_CLAIM: Wrong = {
     (IdState.TAKEN, Asker.OTHER, Action.GRANT): "P1",
     (IdState.TAKEN, Asker.OTHER, Action.TAKE_OVER): "P1",
     (IdState.TAKEN, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.DONE_OTHER, Asker.SAME_CLAIM, Action.DUPLICATE): OTHER_DIGEST,
+    (IdState.DONE_OTHER, Asker.REPEAT, Action.DUPLICATE): "CONFLICT",
+    (IdState.DONE_OTHER, Asker.SAME_TOKEN, Action.DUPLICATE): ONE_PAYLOAD,
+    (IdState.DONE_OTHER, Asker.OTHER, Action.DUPLICATE): "CONFLICT",
+    (IdState.DONE_OTHER, Asker.OTHER, Action.GRANT): "CONFLICT",
+    (IdState.DONE_OTHER, Asker.OTHER, Action.BUSY): "CONFLICT",
 }
 WRONG_PRODUCE: Wrong = {
     (IdState.ABSENT, Asker.SAME_CLAIM, Action.GRANT_AGAIN): "retired: COUNT",
@@ -76,6 +86,12 @@ WRONG_PRODUCE: Wrong = {
     (IdState.TAKEN, Asker.SAME_TOKEN, Action.GRANT): NO_OWNER,
     (IdState.TAKEN, Asker.OTHER, Action.GRANT): "P1",
     (IdState.TAKEN, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.DONE_OTHER, Asker.SAME_CLAIM, Action.DUPLICATE): OTHER_DIGEST,
+    (IdState.DONE_OTHER, Asker.REPEAT, Action.DUPLICATE): "CONFLICT",
+    (IdState.DONE_OTHER, Asker.SAME_TOKEN, Action.DUPLICATE): ONE_PAYLOAD,
+    (IdState.DONE_OTHER, Asker.OTHER, Action.DUPLICATE): "CONFLICT",
+    (IdState.DONE_OTHER, Asker.OTHER, Action.GRANT): "CONFLICT",
+    (IdState.DONE_OTHER, Asker.OTHER, Action.BUSY): "CONFLICT",
 }
 WRONG_TAKE: Wrong = {
     (IdState.ABSENT, Asker.SAME_CLAIM, Action.BUSY): NO_CALLS,
@@ -110,6 +126,10 @@ WRONG_TAKE: Wrong = {
     (IdState.TAKEN, Asker.OTHER, Action.GRANT): "P1",
     (IdState.TAKEN, Asker.OTHER, Action.GRANT_AGAIN): "P1",
     (IdState.TAKEN, Asker.OTHER, Action.BUSY): "P6",
+    (IdState.DONE_OTHER, Asker.SAME_CLAIM, Action.GRANT): NO_PAYLOAD,
+    (IdState.DONE_OTHER, Asker.REPEAT, Action.GRANT): NO_PAYLOAD,
+    (IdState.DONE_OTHER, Asker.SAME_TOKEN, Action.GRANT): NO_PAYLOAD,
+    (IdState.DONE_OTHER, Asker.OTHER, Action.CONFLICT): NO_PAYLOAD,
 }
 WRONG: dict[str, Wrong] = {"claim": WRONG_CLAIM, "produce": WRONG_PRODUCE, "take": WRONG_TAKE}
 TABLES = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE}
@@ -162,6 +182,8 @@ def test_without_a_cell_nothing_starts(verb: str, monkeypatch: pytest.MonkeyPatc
 def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one() -> None:
     assert {change[:2] for change in WRONG_PRODUCE} == set(PRODUCE)
     assert {change[:2] for change in WRONG_TAKE} == set(TAKE)
-    assert {change[:2] for change in WRONG_CLAIM} == {(IdState.TAKEN, asker) for asker in Asker}
+    assert {change[:2] for change in WRONG_CLAIM} == {
+        (state, asker) for state in (IdState.TAKEN, IdState.DONE_OTHER) for asker in Asker
+    }
     for verb, wrong in WRONG.items():
         assert all(TABLES[verb][state, asker].action != action for state, asker, action in wrong)

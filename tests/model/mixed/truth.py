@@ -4,6 +4,7 @@ P1    what was done or taken is granted to nobody else;  H1  the same, until it 
 P2    nobody is granted what a live claim holds
 P6    nobody is stopped without cause
 LOSS  nobody is told DUPLICATE of what nobody wrote; what an owner took is never refused to it
+CONFLICT  is said just of what was done with another payload than it comes with
 O1    what a produce was told is there is there;  COUNT  an answer tells how many ids it settled, and rows it wrote
 """
 
@@ -22,7 +23,10 @@ from tests.model.held import Call
 
 @dataclass
 class Said:
-    """A request, when it was decided, and what came of it. `alone`: nothing else was pending when it was decided."""
+    """A request, when it was decided, and what came of it. `alone`: nothing else was pending when it was decided.
+
+    conflicting: what was done with another payload then.
+    """
 
     seq: int
     began_ms: int
@@ -30,6 +34,7 @@ class Said:
     call: Call
     alone: bool
     reply: object = None
+    conflicting: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -77,6 +82,9 @@ class Truth:
 
     def _hear_verdicts(self, said: Said, reply: ClaimReply) -> None:
         request = said.request
+        told = {i for i, row in reply.verdicts.items() if row.verdict is Verdict.CONFLICT}
+        if told != said.conflicting:
+            raise Broken("CONFLICT", f"{request} with {request.payloads}: {told}, and it is {set(said.conflicting)}")
         for i, row in reply.verdicts.items():
             if row.may_write:
                 self._check_grant(said, i, reply.claim)

@@ -13,6 +13,7 @@ refuses, a gateway that dies, and clocks that are set. Beside what `truth.py` ch
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from oncegate.core.decisions import IdState, Verb
 from oncegate.core.errors import OncegateError, Retryable
@@ -28,6 +29,7 @@ from tests.model.mixed.gateway import Gateway
 from tests.model.mixed.truth import Said, Truth
 from tests.model.world import IDS, LEASES_MS, _fingerprints, _Steady
 
+AnyAttempt = TypeVar("AnyAttempt", bound=Attempt)
 PASSES_MS = (200, 1_000, 2_500, 8_000)
 # Longer than any lease and its repeats, and short enough to pass within a walk.
 HORIZON_MS = 24_000
@@ -40,7 +42,8 @@ class Setup:
     """`actors`: how many of all act in a walk. `stepping`: how often a wall clock is set. `crowd`: strangers come too.
 
     late, doubled: how often a request comes later than its client waits for, or a second time. refusing: how often a
-    claimer's sink refuses a row, so that it gives its claim back.
+    claimer's sink refuses a row, so that it gives its claim back. payloads: how often somebody's ids come with any;
+    other: how often one of those is not what it should be.
     """
 
     widths: Widths = field(default_factory=Widths)
@@ -52,6 +55,8 @@ class Setup:
     crowd: bool = False
     late: float = 0.10
     doubled: float = 0.10
+    payloads: float = 0.6
+    other: float = 0.25
     steps: int = 70
 
     def world(self, seed: int) -> "World":
@@ -61,6 +66,8 @@ class Setup:
 class World:
     def __init__(self, setup: Setup, seed: int) -> None:
         self.rng, self.setup, self.clock = random.Random(seed), setup, FakeClock()
+        # Apart, so that everything else goes as it would without payloads.
+        self._payload_rng = random.Random(seed)
         fingerprints = _fingerprints(self.rng)
         self.gateway = Gateway(self.clock, self.rng.randbytes, fingerprints, setup.widths, setup.compiled)
         self.gateway.begin(setup.horizon_ms)
@@ -89,12 +96,21 @@ class World:
         ]
 
     def _attempt(self, name: str, wanted: tuple[int, ...]) -> Attempt:
-        return Attempt(name, self.rng.randbytes(16), wanted, self.rng.choice(LEASES_MS), self.setup.refusing)
+        attempt = Attempt(name, self.rng.randbytes(16), wanted, self.rng.choice(LEASES_MS), self.setup.refusing)
+        return self._with_payloads(attempt)
 
     def _producer(self, name: str, wanted: tuple[int, ...], mixing: bool = False) -> Producer:
-        return Producer(
+        producer = Producer(
             name, self.rng.randbytes(16), wanted, self.rng.choice(LEASES_MS), self.setup.refusing, mixing=mixing
         )
+        return self._with_payloads(producer)
+
+    def _with_payloads(self, attempt: AnyAttempt) -> AnyAttempt:
+        rng, setup = self._payload_rng, self.setup
+        attempt.dropping = rng.random() < 0.5
+        if rng.random() < setup.payloads:
+            attempt.payloads = {i: 100 + i + 100 * (rng.random() < setup.other) for i in IDS}
+        return attempt
 
     @property
     def now_ms(self) -> int:
@@ -108,7 +124,8 @@ class World:
 
     def handle(self, request: Request) -> Said:
         alone, self._seq = not self.gateway.committer.pending, self._seq + 1
-        said = Said(self._seq, self.now_ms, request, self.gateway.call(request), alone)
+        conflicting = frozenset(self.gateway.conflicting(request))
+        said = Said(self._seq, self.now_ms, request, self.gateway.call(request), alone, conflicting=conflicting)
         self._unheard.append(said)
         self._hear()
         return said
@@ -301,7 +318,9 @@ class World:
         self._waiting = {}
         self._flush()
         trying = [actor for actor in self.actors.values() if actor.trying]
-        last = [self._attempt("D", (0, 1)), self._producer("E", (0, 1)), Job("L", self.rng.randbytes(16), (0, 1))]
+        claimer, producer = self._attempt("D", (0, 1)), self._producer("E", (0, 1))
+        claimer.dropping = producer.dropping = True
+        last: list[Actor] = [claimer, producer, Job("L", self.rng.randbytes(16), (0, 1))]
         self.rng.shuffle(last)
         for actor in [*trying[:1], *last[:2]]:
             self.actors[actor.name] = actor

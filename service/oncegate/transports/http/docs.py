@@ -44,6 +44,22 @@ CALL = _parameter("Oncegate-Call", "header", "n-th request of the attempt", 0, r
 TOKEN_RAW = {**TOKEN, "required": False, "description": "for packed and Arrow bodies: " + str(TOKEN["description"])}
 CALL_RAW = {**CALL, "required": False, "description": "for packed and Arrow bodies: " + str(CALL["description"])}
 LEASE_RAW = _parameter("Oncegate-Lease-Ms", "header", "for packed and Arrow bodies: the lease", 30_000, schema=_U32)
+PAYLOADS_RAW = [
+    _parameter(
+        "Oncegate-Payloads",
+        "header",
+        "for packed bodies: 1 where each id of 16 bytes is followed by its payload of 16 bytes",
+        "1",
+        schema={"type": "string", "enum": ["0", "1"]},
+    ),
+    _parameter(
+        "Oncegate-Digest-Cols",
+        "header",
+        "for Arrow bodies: the columns that are the ids' payloads, comma separated, each percent-encoded; the others "
+        "are the ids",
+        "cents",
+    ),
+]
 OWNER_RAW = _parameter(
     "Oncegate-Owner", "header", "for packed and Arrow bodies: the owner's name, percent-encoded", "daily-2026-11-20"
 )

@@ -65,7 +65,7 @@ PRODUCE_REQUEST = {
 }
 # By id: a request that names a producer has no id_col.
 _NO_PRODUCER = dict.fromkeys(("producer", "epoch", "sequence_col", "prev_sequence"))
-PRODUCE_QUERY: dict[str, Any] = {"id_col": "invoice", "key_col": "", **_NO_PRODUCER}
+PRODUCE_QUERY: dict[str, Any] = {"id_col": "invoice", "key_col": "", "digest_col": "cents", **_NO_PRODUCER}
 PRODUCE_REPLY = {
     "rows": 1,
     "offsets": [{"partition": 0, "first_offset": 0, "rows": 1}],

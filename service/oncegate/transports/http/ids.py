@@ -42,15 +42,19 @@ def of_packed(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Finge
 def of_arrow(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
     """One IPC stream; its columns, in their order, are the id."""
     schema, batches = read_stream(body, limits.body_bytes)
-    for field in schema:
-        if not _is_id(field.type):
+    return of_table(pa.Table.from_batches(batches, schema), fingerprints, limits)
+
+
+def of_table(table: pa.Table, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """All columns of a table, in their order."""
+    for field in table.schema:
+        if not is_id(field.type):
             raise BadRequest(
                 f"column {field.name!r} has the type {field.type}; ids are strings or binary: "
                 "send numbers as decimal strings"
             )
-    table = pa.Table.from_batches(batches, schema)
     columns = [column.combine_chunks() for column in table.columns]
-    return of_columns(columns, list(schema.names), fingerprints, limits)
+    return of_columns(columns, list(table.column_names), fingerprints, limits)
 
 
 def of_rows(rows: Rows, names: Sequence[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
@@ -62,7 +66,7 @@ def of_rows(rows: Rows, names: Sequence[str], fingerprints: Fingerprinter, limit
             raise BadRequest(f"id_col names {name!r}, and the rows have {', '.join(table.column_names)}")
         column = table[name].combine_chunks()
         column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
-        if not _is_id(column.type):
+        if not is_id(column.type):
             raise BadRequest(f"id column {name!r} has the type {column.type}; ids are strings, binary or whole numbers")
         columns.append(column)
     return of_columns(columns, list(names), fingerprints, limits)
@@ -126,7 +130,8 @@ def once(names: list[str], what: str) -> list[str]:
     return names
 
 
-def _is_id(kind: Any) -> bool:
+def is_id(kind: Any) -> bool:
+    """Whether a column of this type can be an id as it is."""
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(is_kind(kind) for is_kind in kinds) or bool(pa.types.is_fixed_size_binary(kind))
 

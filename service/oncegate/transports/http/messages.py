@@ -37,6 +37,13 @@ Ids = Annotated[
 ]
 
 
+Payload = str | list[str | None] | None
+Payloads = Annotated[
+    list[Payload],
+    Meta(description="what each id comes with, as many as ids: strings, lists of strings, or null"),
+]
+
+
 class Read(Struct, forbid_unknown_fields=True):
     """Base of what is read."""
 
@@ -48,6 +55,7 @@ class ClaimRequest(Read):
     lease_ms: U32 | None = None
     driver: Named | None = None
     batch: Offset | None = None
+    payloads: Payloads | None = None
 
 
 def verdict_members(row: VerdictRow) -> dict[str, object]:
@@ -116,6 +124,7 @@ class ProduceRequest(Read):
     epoch: Offset | None = None
     sequence_col: Named | None = None
     prev_sequence: Sequence | None = None
+    digest_col: list[str] | None = None
 
 
 class ProduceQuery(Read):
@@ -127,6 +136,7 @@ class ProduceQuery(Read):
     epoch: Offset | None = None
     sequence_col: Named | None = None
     prev_sequence: Sequence | None = None
+    digest_col: Annotated[str, Meta(description="columns that are the payload of a row's id, comma separated")] = ""
 
 
 class ProduceReply(Struct, frozen=True):
@@ -254,6 +264,7 @@ class ExplainReply(Struct, frozen=True, omit_defaults=True):
     topic: str | None = None
     partition: int | None = None
     first_offset: Annotated[int, Meta(description="of the rows it was written with")] | None = None
+    digest_kept: Annotated[bool, Meta(description="another payload would be told from its own")] = False
     kept_until_ms: Annotated[int, Meta(description="by the wall clock, at least; absent: for ever")] | None = None
 
 

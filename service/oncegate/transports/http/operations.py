@@ -19,7 +19,7 @@ CLAIM = operation(
         )
     },
     (*docs.BODIES, e.NullId, e.TokenReused),
-    [*writes(NS), docs.TOKEN_RAW, docs.CALL_RAW, docs.LEASE_RAW, *docs.SCOPE_RAW],
+    [*writes(NS), docs.TOKEN_RAW, docs.CALL_RAW, docs.LEASE_RAW, *docs.SCOPE_RAW, *docs.PAYLOADS_RAW],
     docs.body(
         json=message(messages.ClaimRequest, examples.CLAIM_REQUEST), packed=docs.PACKED_IDS, arrow=docs.ARROW_ROWS
     ),

@@ -11,7 +11,7 @@ from oncegate.core.decisions import IdState, Verb
 from oncegate.core.errors import BadRequest
 from oncegate.engine.requests import ClaimAsk, TakeAsk
 from oncegate.index.answers import Explained
-from oncegate.transports.http import codecs, identifiers, ids, messages, operations, scopes
+from oncegate.transports.http import codecs, identifiers, ids, messages, operations, payloads, scopes
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of, whole_number
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
@@ -37,7 +37,10 @@ def _ask_json(inbound: Inbound) -> ClaimAsk:
     token = identifiers.hex_bytes(message.token, 16, "token")
     fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
     scope = scopes.of_members(message.driver, message.batch, inbound.limits)
-    return ClaimAsk(token, message.call, fingerprints, message.lease_ms, scope)
+    digests = None
+    if message.payloads is not None:
+        digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
+    return ClaimAsk(token, message.call, fingerprints, message.lease_ms, scope, digests)
 
 
 def _ask_raw(inbound: Inbound) -> ClaimAsk:
@@ -45,7 +48,20 @@ def _ask_raw(inbound: Inbound) -> ClaimAsk:
     lease_ms = None if lease is None else whole_number(lease, "Oncegate-Lease-Ms")
     token, call = inbound.token, inbound.call
     scope = scopes.of_headers(inbound.request, inbound.limits)
-    return ClaimAsk(token, call, _raw_ids(inbound), lease_ms, scope)
+    found, digests = _raw_ids_and_payloads(inbound)
+    return ClaimAsk(token, call, found, lease_ms, scope, digests)
+
+
+def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.Digests | None]:
+    """Payloads stand in the body where a header says so."""
+    shard, limits, headers = inbound.shard, inbound.limits, inbound.request.headers
+    if inbound.media == PACKED:
+        if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
+            alone, beside = payloads.split_packed(inbound.body)
+            return ids.of_packed(alone, shard.fingerprints, limits), shard.payloads.of_packed(beside)
+    elif names := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
+        return payloads.of_arrow(inbound.body, names, shard.fingerprints, shard.payloads, limits)
+    return _raw_ids(inbound), None
 
 
 def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
@@ -135,5 +151,6 @@ def _explained(known: Explained, horizon_ms: int) -> messages.ExplainReply:
         topic=topic,
         partition=partition,
         first_offset=first_offset,
+        digest_kept=known.digest_kept,
         kept_until_ms=known.wall_ms + horizon_ms if retires else None,
     )

@@ -18,6 +18,7 @@ from oncegate.transports.http import (
     jsonrows,
     messages,
     operations,
+    payloads,
     records,
     scopes,
     sequences,
@@ -69,7 +70,8 @@ def names(text: str) -> list[str]:
 def _ask_arrow(inbound: Inbound, topic: str) -> ProduceAsk:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow.read_rows(inbound.body, inbound.limits)
-    ask = _ask(inbound, topic, token, call, rows, names(asked.id_col), names(asked.key_col))
+    columns = (names(asked.id_col), names(asked.key_col), names(asked.digest_col))
+    ask = _ask(inbound, topic, token, call, rows, columns)
     scope = scopes.of_headers(inbound.request, inbound.limits)
     return replace(ask, scope=scope, sequenced=sequences.of_rows(rows, asked, token, call))
 
@@ -88,17 +90,25 @@ def _ask_records(
     inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
 ) -> ProduceAsk:
     rows = jsonrows.rows_of(message.records, schema, inbound.limits)
-    ask = _ask(inbound, topic, token, message.call, rows, message.id_col or [], message.key_col or [])
+    columns = (message.id_col or [], message.key_col or [], message.digest_col or [])
+    ask = _ask(inbound, topic, token, message.call, rows, columns)
     scope = scopes.of_members(message.driver, message.batch, inbound.limits)
     return replace(ask, scope=scope, sequenced=sequences.of_rows(rows, message, token, message.call))
 
 
 def _ask(
-    inbound: Inbound, topic: str, token: bytes, call: int, rows: Rows, id_col: list[str], key_col: list[str]
+    inbound: Inbound, topic: str, token: bytes, call: int, rows: Rows, columns: tuple[list[str], list[str], list[str]]
 ) -> ProduceAsk:
+    """`columns`: the id's, the key's and the payload's."""
+    id_col, key_col, digest_col = columns
     named = ids.key_names(id_col, "id_col")
     found = ids.of_rows(rows, named, inbound.shard.fingerprints, inbound.limits) if named else None
-    return ProduceAsk(topic, token, call, rows, found, keys_of(inbound, rows, key_col))
+    keys, digests = keys_of(inbound, rows, key_col), None
+    if beside := ids.key_names(digest_col, "digest_col"):
+        if found is None:
+            raise BadRequest("digest_col tells payloads of one id apart, and without id_col no row has an id")
+        digests = payloads.of_rows(rows, beside, inbound.shard.payloads, inbound.limits)
+    return ProduceAsk(topic, token, call, rows, found, keys, digests=digests)
 
 
 def keys_of(inbound: Inbound, rows: Rows, key_col: list[str]) -> NDArray[np.uint64] | None:

@@ -26,6 +26,8 @@ effect once. A duplicate is a success. What cannot be answered is a problem docu
    knows, do neither: after the lease the ids are granted to whoever asks, as a takeover.
 5. Ask again for what was BUSY, and for all ids of a claim whose completion says `taken_over`, in a new call that
    names only those, until every id is GRANTED and completed, DUPLICATE or SAME.
+6. With a payload beside each id, an id that was written with another payload is CONFLICT and not DUPLICATE: two
+   different things carry one id, which is a bug of whoever made them. Neither write it nor count it as written.
 
 ## Repeating
 
@@ -126,6 +128,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "key_col": _SHARED["key_col"],
         **_SCOPE,
         **_SEQUENCED,
+        "digest_col": "columns that are the payload of a row's id: written again with another, it is CONFLICT",
     },
     "ProduceQuery": _SEQUENCED,
     "ProduceReply": {
