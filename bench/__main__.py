@@ -74,10 +74,11 @@ def _growth(setting: Setting) -> list[Figure]:
     return [read(one) for one in json.loads((OUT / "growth.json").read_text())]
 
 
-def run(plan: Plan, only: list[str], console: Console) -> list[Figure]:
-    """Every section, judged; one that fails is told and the others go on."""
+def run(plan: Plan, only: list[str], console: Console) -> tuple[list[Figure], list[str]]:
+    """Every section, judged, and the names of those that failed: they are told, and the others go on."""
     chosen = {name: work for name, work in sections(plan).items() if not only or name in only}
     found: list[Figure] = []
+    failed: list[str] = []
     with (
         tempfile.TemporaryDirectory(prefix="oncegate-bench-") as folder,
         worker() as load,
@@ -92,12 +93,15 @@ def run(plan: Plan, only: list[str], console: Console) -> list[Figure]:
             if {"claims", "singles"} & chosen.keys():
                 _fill_redis(setting)
             for name, work in chosen.items():
+                began_s = time.monotonic()
                 try:
                     found += work(setting)
                 except (RuntimeError, OSError) as error:
+                    failed.append(name)
                     console.print(f"[red]{name} could not be measured:[/red] {error}", highlight=False)
+                console.print(f"{name}: {time.monotonic() - began_s:.0f} s", highlight=False)
                 bar.advance(task)
-    return [judged(figure, REACHES) for figure in found]
+    return [judged(figure, REACHES) for figure in found], failed
 
 
 def _fill_redis(setting: Setting) -> None:
@@ -117,12 +121,12 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], choices=list(sections(LONG)), help="these sections alone")
     options = parser.parse_args()
     began_s, console = time.monotonic(), Console(stderr=True)
-    figures = run(SHORT if options.short else LONG, options.only, console)
+    figures, failed = run(SHORT if options.short else LONG, options.only, console)
     command = shlex.join(["make", "bench", *([f"ARGS={' '.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
     report.write(figures, OUT, command, time.monotonic() - began_s)
     report.show(figures, Console(width=None if sys.stdout.isatty() else 170))
     print(report.last_line(figures, OUT))
-    return 0 if figures else 1
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from numba import njit
 from bench.figures import Figure
 
 # As large as the table of ten million ids; far beyond any cache.
-TABLE_BYTES = 512 << 20
+TABLE_BYTES = 256 << 20
 WALK_STEPS = 2_000_000
 SYNCS = 100
 

@@ -98,7 +98,8 @@ def batches(setting: Setting, door: str, ids: int, clients: int) -> list[Figure]
         job = {"ids": ids, "clients": clients, "seconds": setting.plan.seconds, "live": live}
         works: Works = {"": partial(setting.load.run, servers.gateway, door, **job)}
         works["ceiling"] = partial(setting.load.run, servers.bare, "empty_text" if door == "json" else "empty", **job)
-        for peer, kind in _PEERS.items():
+        peers = {peer: kind for peer, kind in _PEERS.items() if not (setting.plan.short and peer == LUA_EACH)}
+        for peer, kind in peers.items():
             one = {**job, "sha": setting.shas.get(kind), "text": text}
             works[peer] = partial(setting.load.run, setting.redis, kind, **one)
         return beside(name, interleaved(setting.plan.rounds, works))

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from bench.figures import Figure, Reach, extrapolated, judged
+from bench.figures import Figure, Reach, extrapolated, judged, line
 
 BILLION = 1_000_000_000
 # The windows before this part of the run are not in the line: caches, files and the table are still small.
@@ -16,7 +17,7 @@ LINE_IDS = 50_000_000
 REACHES = (
     Reach("mixed load: rate", None, 2e6),
     Reach("memory of an id in memory", None, 32),
-    Reach("memory of an id that left it", None, 3),
+    Reach("memory of an id that left it*", None, 3),
     Reach("disk", None, 36),
 )
 
@@ -69,39 +70,50 @@ def figures(windows: Sequence[Window], restart_s: float) -> list[Figure]:
         Figure("start-up, rate", end.ids / restart_s, "ids/s"),
     ]
     if cold is not None:
-        found.append(Figure("memory of an id that left it", cold, "bytes/id"))
+        found.append(Figure("memory of an id that left it", cold[0], "bytes/id"))
+        found.append(Figure("memory while ids leave it, whatever their number", cold[1] / 2**20, "MiB"))
         of_filters = end.filter_bytes / end.cold_ids
         found.append(Figure("memory of an id that left it, filter and fences", of_filters, "bytes/id"))
     return found + (billion(windows, restart_s, hot, cold) if end.ids >= LINE_IDS else [])
 
 
 def hot_bytes(windows: Sequence[Window]) -> float:
-    """Memory of an id in memory, from the last window in which all were there, else from the fullest one."""
-    all_hot = [window for window in windows[1:] if not window.cold_ids]
-    fullest = all_hot[-1] if all_hot else max(windows[1:], key=lambda window: window.hot_ids)
-    return (fullest.memory_bytes - windows[0].memory_bytes) / max(1, fullest.hot_ids)
+    """Memory of an id in memory: the median over the later windows in which all ids were there.
 
-
-def cold_bytes(windows: Sequence[Window], hot: float) -> float | None:
-    """Memory of an id that left it: what memory rose by while ids left, beyond what those in memory take.
-
-    None when none has left. The table keeps the slots that it once had, so the fullest one is what counts.
+    The median, since memory is taken for a while where ids begin to leave, or the index is saved.
     """
-    end = windows[-1]
-    if not end.cold_ids:
+    all_hot = [window for window in windows[1:] if not window.cold_ids] or list(windows[1:2])
+    later = all_hot[len(all_hot) // 2 :]
+    return median((window.memory_bytes - windows[0].memory_bytes) / max(1, window.hot_ids) for window in later)
+
+
+def cold_bytes(windows: Sequence[Window], hot: float) -> tuple[float, float] | None:
+    """Memory of an id that left it, and what leaving takes whatever their number: a line through what is left of the
+    memory without the process, and without the slots, of which the table keeps as many as it once had.
+
+    None when none has left.
+    """
+    rest: list[tuple[int, float]] = []
+    slots = 0
+    for window in windows[1:]:
+        slots = max(slots, window.hot_ids)
+        if window.cold_ids:
+            rest.append((window.cold_ids, window.memory_bytes - windows[0].memory_bytes - hot * slots))
+    if not rest:
         return None
-    slots = max(window.hot_ids for window in windows)
-    return max(0.0, end.memory_bytes - windows[0].memory_bytes - hot * slots) / end.cold_ids
+    at_zero, rise = line([ids for ids, _ in rest], [memory for _, memory in rest])
+    return max(0.0, rise), at_zero
 
 
-def billion(windows: Sequence[Window], restart_s: float, hot: float, cold: float | None) -> list[Figure]:
+def billion(windows: Sequence[Window], restart_s: float, hot: float, cold: tuple[float, float] | None) -> list[Figure]:
     """A billion ids, along straight lines through the later windows; memory and disk by what an id takes."""
     start, end = windows[0], windows[-1]
     later = [window for window in windows[1:] if window.asked >= LINE_FROM * end.asked]
     costs_ns = [1e9 * window.seconds / window.window_ids for window in later]
     cost_ns = extrapolated([window.ids for window in later], costs_ns, BILLION)
     in_memory = max(window.hot_ids for window in windows)
-    memory = start.memory_bytes + hot * in_memory + (hot if cold is None else cold) * (BILLION - in_memory)
+    of_old, leaving = (hot, 0.0) if cold is None else cold
+    memory = start.memory_bytes + hot * in_memory + leaving + of_old * (BILLION - in_memory)
     name = f"a billion ids, extrapolated from {end.ids:,}"
     return [
         Figure(f"{name}: rate", 1e9 / cost_ns if cost_ns > 0 else 0.0, "ids/s"),

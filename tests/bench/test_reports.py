@@ -34,8 +34,13 @@ def run() -> list[Window]:
 def test_memory_is_told_apart_by_where_an_id_is(run: list[Window]) -> None:
     hot = hot_bytes(run)
     assert hot == pytest.approx(28)
-    assert cold_bytes(run, hot) == pytest.approx(2)
+    assert cold_bytes(run, hot) == pytest.approx((2, 0))
     assert cold_bytes(run[:20], hot) is None
+
+
+def test_what_leaving_takes_whatever_their_number_is_no_id_s_memory(run: list[Window]) -> None:
+    busy = [replace(one, memory_bytes=one.memory_bytes + (300 << 20 if one.cold_ids else 0)) for one in run]
+    assert cold_bytes(busy, hot_bytes(busy)) == pytest.approx((2, 300 << 20))
 
 
 def test_the_run_s_figures_are_its_sums(run: list[Window]) -> None:
@@ -48,10 +53,10 @@ def test_the_run_s_figures_are_its_sums(run: list[Window]) -> None:
 
 def test_a_billion_is_on_the_line_of_the_later_windows(run: list[Window]) -> None:
     slower = [replace(one, seconds=one.seconds * (1 + one.ids / 1e9)) for one in run]
-    found = billion(slower, 5.0, hot=28.0, cold=2.0)
+    found = billion(slower, 5.0, hot=28.0, cold=(2.0, 300.0))
     rate, memory, disk, start = (figure.value for figure in found)
     assert rate == pytest.approx(1e6)
-    assert memory * 2**30 == pytest.approx(BASE + 28 * 30_000_000 + 2 * (BILLION - 30_000_000))
+    assert memory * 2**30 == pytest.approx(BASE + 300 + 28 * 30_000_000 + 2 * (BILLION - 30_000_000))
     assert disk * 2**30 == pytest.approx(34 * BILLION)
     assert start == pytest.approx(50)
 
