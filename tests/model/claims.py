@@ -1,6 +1,7 @@
-"""Random walks over all that can happen to a free id's messages: `python -m tests.model.claims SECONDS [SEED]`.
+"""Random walks over all that can happen to messages about ids: `python -m tests.model.claims SECONDS [SEED]`.
 
-First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement.
+First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement; then, in
+tests.model.sequences, drivers and lanes of a source.
 """
 
 import os
@@ -13,6 +14,7 @@ from typing import Protocol
 from oncegate.index.claims import Widths
 from tests.model.gateway import Broken
 from tests.model.mixed import walks as mixed
+from tests.model.sequences import walks as sequences
 from tests.model.world import Setup
 
 
@@ -100,7 +102,7 @@ def walk_for(setup: Walked, seconds: float, first_seed: int) -> Outcome:
 def main() -> int:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
     failed = False
-    setups: dict[str, Walked] = {**SETUPS, **mixed.SETUPS}
+    setups: dict[str, Walked] = {**SETUPS, **mixed.SETUPS, **sequences.SETUPS}
     for name, setup in setups.items():
         outcome = walk_for(setup, seconds / len(setups), seed)
         print(f"{name}, from seed {seed}: {outcome}", flush=True)

@@ -8,7 +8,9 @@ import numpy as np
 from oncegate.index.intervals import Intervals
 from oncegate.index.producer_fold import Call, Driver, Producer, ProducerFold
 
-_PLACES = [field.name for field in fields(Producer) if field.name not in ("calls", "held", "lease_until_ms")]
+# What lives in memory only, and what is saved in a form of its own.
+_APART = ("lease_until_ms", "quiet_call", "calls", "held", "past", "token")
+_PLACES = [field.name for field in fields(Producer) if field.name not in _APART]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def load(index: ProducerFold, saved: SavedProducers) -> None:
 
 
 def _saved(producer: Producer) -> SavedProducer:
-    values = {name: getattr(producer, name) for name in _PLACES if name not in ("past", "token")}
+    values = {name: getattr(producer, name) for name in _PLACES}
     held = producer.held
     columns = b"".join(column.astype("<u8").tobytes() for column in (held.first, held.last, held.label))
     calls = [(number, replace(call)) for number, call in producer.calls.items()]

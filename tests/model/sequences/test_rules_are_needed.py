@@ -1,0 +1,184 @@
+"""Rules left out, one at a time: the walks miss each of them, and here stands what breaks.
+
+R9   complete is not ack: only the driver acks, once the commit log has the batch
+R10  forgetting stands behind a watermark, which moves over nothing that is not done
+R11  a task succeeds when every row of it is done; busy and fenced are no success
+
+Cells of the tables that the walks cannot miss are seen by the tests of tests/index and tests/engine, as all others are.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from oncegate.core import sequences
+from oncegate.core.sequences import (
+    AckEffect,
+    Action,
+    Asker,
+    Entrance,
+    Registrant,
+    Registration,
+    SequenceState,
+    Standing,
+)
+from oncegate.engine.state import ShardIndex
+from oncegate.index.intervals import Intervals
+from tests.model.claims import Outcome, walk
+from tests.model.sequences.walks import SETUPS
+from tests.model.sequences.world import Setup
+
+WALKS_MAX = 400
+
+
+def breaks(setup: Setup) -> str:
+    """The property that the first bad walk breaks."""
+    outcome = Outcome()
+    for seed in range(1, WALKS_MAX):
+        if not walk(setup, seed, outcome):
+            print(outcome.explain())
+            return next(iter(outcome.broken))
+    pytest.fail(f"{WALKS_MAX} walks saw nothing")
+
+
+def cell(monkeypatch: pytest.MonkeyPatch, table: Any, key: Any, **changed: Any) -> None:
+    monkeypatch.setitem(table, key, replace(table[key], **changed, rule="wrong", reason="wrong"))
+
+
+IDS, LATE, EAGER = SETUPS["ids, scope = retry"], SETUPS["sequences, late"], SETUPS["sequences, acked while they run"]
+
+
+def test_without_r9_executors_ack_at_the_end_of_their_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batch is over for its other tasks, which are told to drop what nobody wrote."""
+    cell(monkeypatch, sequences.DRIVER, Standing.OTHER_TOKEN, effect=Entrance.GO_ON)
+    assert breaks(replace(IDS, wrong=frozenset({"executors ack"}))) == "LOSS"
+
+
+def test_an_executor_that_acks_does_no_harm_while_acks_are_the_drivers() -> None:
+    outcome = Outcome()
+    assert all(walk(replace(IDS, wrong=frozenset({"executors ack"})), seed, outcome) for seed in range(1, 15)), outcome
+
+
+def test_without_r9_the_driver_acks_before_the_commit_log() -> None:
+    assert breaks(replace(IDS, wrong=frozenset({"acks early"}))) == "LOSS"
+
+
+def test_without_r10_the_watermark_moves_over_what_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    for state in (SequenceState.CLAIMED, SequenceState.FREE):
+        cell(monkeypatch, sequences.ACK, state, effect=AckEffect.COVER)
+    assert breaks(EAGER) == "LOSS"
+
+
+def test_without_r10_the_watermark_moves_beyond_what_was_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell(monkeypatch, sequences.ACK, SequenceState.ABSENT, effect=AckEffect.PASS_OVER)
+    assert breaks(EAGER) == "LOSS"
+
+
+def forgets_without_a_watermark(index: ShardIndex) -> None:
+    """What an ack covers is as if it had never been."""
+    fold: Any = index.producers
+    ack = fold._ack
+
+    def forget(position: int, entry: Any) -> Any:
+        undo = ack(position, entry)
+        for producer in fold.producers.values():
+            if not len(producer.held):
+                producer.watermark, producer.claimed_to, producer.held = None, None, Intervals.empty()
+        return undo
+
+    fold._ack = forget
+
+
+def test_without_r10_what_was_acked_is_forgotten_without_a_watermark() -> None:
+    assert breaks(replace(EAGER, forgetful=forgets_without_a_watermark)) in ("STALE", "P1", "P5")
+
+
+def forgets_without_a_batch(index: ShardIndex) -> None:
+    """The ids of an acked batch are forgotten, and nobody remembers that it was acked."""
+    fold: Any = index.producers
+    ack = fold._ack
+
+    def forget(position: int, entry: Any) -> Any:
+        return ack(position, replace(entry, batches=0))
+
+    fold._ack = forget
+
+
+def test_without_r10_what_was_acked_with_its_batch_is_granted_again() -> None:
+    assert breaks(replace(SETUPS["ids, scope = retry, late"], forgetful=forgets_without_a_batch)) in (
+        "P5",
+        "ACK",
+    )
+
+
+@pytest.mark.parametrize("name", ["busy is success", "fenced is success"])
+def test_without_r11_a_task_that_gives_way_is_green(name: str) -> None:
+    assert breaks(replace(LATE, wrong=frozenset({name}))) == "LOSS"
+
+
+def test_without_r11_an_id_that_is_busy_counts_as_done() -> None:
+    """Either nobody wrote it, or somebody did who did not live to say so: then the batch cannot be acked."""
+    assert breaks(replace(IDS, wrong=frozenset({"busy is success"}))) in ("LOSS", "ACK")
+
+
+# (table, cell, what is wrong) -> what the first bad walk breaks.
+WRONG_CELLS: dict[tuple[str, Any, Any], str] = {
+    ("PRODUCER", Standing.BELOW, Entrance.GO_ON): "FENCE",
+    ("REGISTER_PRODUCER", Registrant.SAME, Registration.NEXT_EPOCH): "P2",
+    ("REGISTER_PRODUCER", Registrant.OTHER_LIVE, Registration.NEXT_EPOCH): "P2",
+    ("REGISTER_PRODUCER", Registrant.OTHER_OVER, Registration.REFUSE_BUSY): "P6",
+    ("REGISTER_PRODUCER", Registrant.OTHER_OVER, Registration.SAME_EPOCH): "EPOCH",
+    ("REGISTER_DRIVER", Registrant.OTHER_OVER, Registration.REFUSE_FENCED): "P6",
+    ("SEQUENCE", (SequenceState.STALE, Asker.NEWER), Action.DUPLICATE): "STALE",
+    ("SEQUENCE", (SequenceState.STALE, Asker.NEWER), Action.GRANT): "STALE",
+    ("SEQUENCE", (SequenceState.ABSENT, Asker.NEWER), Action.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.ABSENT, Asker.NEWER), Action.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.FREE, Asker.NEWER), Action.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.FREE, Asker.NEWER), Action.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.CLAIMED, Asker.SAME_CALL), Action.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.CLAIMED, Asker.NEWER), Action.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.CLAIMED, Asker.NEWER), Action.GRANT): "P5",
+    ("SEQUENCE", (SequenceState.CLAIMED, Asker.NEWER), Action.DUPLICATE): "LOSS",
+    ("SEQUENCE", (SequenceState.DONE, Asker.NEWER), Action.GRANT): "P1",
+    ("SEQUENCE", (SequenceState.DONE, Asker.NEWER), Action.BUSY): "P6",
+    ("ACK", SequenceState.STALE, AckEffect.COVER): "P6",
+}
+TABLES: dict[str, Any] = {
+    "PRODUCER": sequences.PRODUCER,
+    "DRIVER": sequences.DRIVER,
+    "REGISTER_PRODUCER": sequences.REGISTER_PRODUCER,
+    "REGISTER_DRIVER": sequences.REGISTER_DRIVER,
+    "SEQUENCE": sequences.SEQUENCE,
+    "ACK": sequences.ACK,
+}
+# What walks of honest clients have nothing to see of: whoever never registered or made an epoch up, late copies of what
+# was given up, lanes that are split. Their own tests see them, cell by cell.
+ONLY_BY_CELLS: dict[str, set[Any]] = {
+    "PRODUCER": {Standing.UNKNOWN, Standing.ABOVE, Standing.OTHER_TOKEN, Standing.OWN},
+    "DRIVER": {Standing.UNKNOWN, Standing.ABOVE, Standing.BELOW, Standing.OTHER_TOKEN, Standing.OWN},
+    "REGISTER_PRODUCER": {Registrant.FIRST, Registrant.PAST},
+    "REGISTER_DRIVER": {Registrant.FIRST, Registrant.SAME, Registrant.PAST},
+    "SEQUENCE": {
+        *((state, Asker.REPEAT) for state in SequenceState),
+        (SequenceState.SKIPPED, Asker.NEWER),
+        (SequenceState.CLAIMED, Asker.SAME_EPOCH),
+        (SequenceState.DONE, Asker.SAME_EPOCH),
+    },
+    # Left out above, each with its own test; what is done is all that is left of an ack.
+    "ACK": set(SequenceState) - {SequenceState.STALE},
+}
+
+
+@pytest.mark.parametrize("change", WRONG_CELLS, ids=lambda change: f"{change[0]} {change[1]} {change[2].name}")
+def test_walks_miss_a_cell_that_is_wrong(change: tuple[str, Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    name, key, wrong = change
+    cell(monkeypatch, TABLES[name], key, **{"action" if name == "SEQUENCE" else "effect": wrong})
+    assert breaks(EAGER) == WRONG_CELLS[change]
+
+
+def test_every_cell_is_on_one_of_the_lists() -> None:
+    for name, table in TABLES.items():
+        missed = {key for known, key, _ in WRONG_CELLS if known == name}
+        assert not missed & ONLY_BY_CELLS[name]
+        assert missed | ONLY_BY_CELLS[name] == set(table)

@@ -1,0 +1,383 @@
+"""One walk: a streaming query over two lanes, its drivers, their attempts, a network that loses, delays and doubles, a
+ledger that refuses, a gateway that dies. Beside what `truth.py` checks of every answer:
+
+    P3    replaying the ledger gives the index, after every append, refusal and start          (gateway.py)
+    P5    copies of a row beyond the first <= sequences and ids granted by takeover
+    LOSS  a batch that is in the commit log is written, every row of it; nobody is told to drop what nobody wrote
+    P6    a driver that keeps trying, alone, gets to the end;  ACK  what a driver may ack is acked
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from oncegate.core.errors import OncegateError, Retryable
+from oncegate.core.verdicts import BY_BYTE, Verdict
+from oncegate.engine.producer_requests import AckAsk
+from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.state import ShardIndex
+from oncegate.testing import FakeClock
+from tests.model.gateway import Broken
+from tests.model.held import Call
+from tests.model.sequences.actors import DRIVER, Attempt, OfIds, OfSequences, Request, Task
+from tests.model.sequences.drivers import Driver
+from tests.model.sequences.gateway import LEASE_MS, Gateway
+from tests.model.sequences.truth import Said, Truth
+from tests.model.world import _fingerprints
+
+LANES = ("l0", "l1")
+BATCHES = 3
+Actor = Driver | Attempt
+
+
+@dataclass(frozen=True)
+class Setup:
+    """way: claims of sequences, or of ids within their batch (scope = retry). eager: the driver acks while it runs, as
+    far as the gateway lets it. wrong: rules that the clients leave out; `forgetful` makes the gateway leave one out.
+    """
+
+    way: Literal["sequences", "ids"] = "sequences"
+    eager: bool = False
+    wrong: frozenset[str] = frozenset()
+    forgetful: Callable[[ShardIndex], None] | None = None
+    refusing: float = 0.08
+    late: float = 0.10
+    doubled: float = 0.10
+    dying: float = 0.02
+    steps: int = 350
+
+    def world(self, seed: int) -> "World":
+        return World(self, seed)
+
+
+class World:
+    def __init__(self, setup: Setup, seed: int) -> None:
+        self.rng, self.setup, self.clock = random.Random(seed), setup, FakeClock()
+        self.prints = _fingerprints(self.rng)
+        self.gateway = Gateway(self.clock, self.rng.randbytes, setup.forgetful)
+        self.written: Counter[tuple[str, int]] = Counter()
+        self.truth = Truth(LEASE_MS, lambda lane, row: self.written[lane, row])
+        self.offset_log, self.commit_log = self._plan(), 0
+        self.drivers: list[Driver] = []
+        self.trace: list[str] = []
+        self._waiting: dict[str, Said] = {}
+        self._unheard: list[Said] = []
+        self._delayed: list[Request] = []
+        self._seq = self._attempts = 0
+        self._new_driver()
+
+    def _plan(self) -> list[list[Task]]:
+        """Slices of each lane, batch by batch: offsets with holes, which hold no row; ids are numbers of all rows."""
+        at, ids, batches = dict.fromkeys(LANES, 0), iter(range(100)), []
+        for batch in range(BATCHES):
+            tasks = []
+            for lane in LANES:
+                rows = []
+                for _ in range(self.rng.randrange(1, 4)):
+                    at[lane] += self.rng.choice((1, 1, 2))
+                    rows.append(at[lane] if self.setup.way == "sequences" else next(ids))
+                tasks.append(Task(lane, batch, tuple(rows)))
+            batches.append(tasks)
+        return batches
+
+    def _ends(self) -> dict[int, dict[str, int]]:
+        """What each batch's tasks would name in their commit messages: the last sequence of each lane."""
+        if self.setup.way == "ids":
+            return {batch: {} for batch in range(BATCHES)}
+        return {batch: {task.lane: task.rows[-1] for task in tasks} for batch, tasks in enumerate(self.offset_log)}
+
+    def _new_driver(self) -> Driver:
+        driver = Driver(f"D{len(self.drivers)}", self.rng.randbytes(16), self.setup.wrong)
+        if self.commit_log:
+            driver.acks = [self.commit_log - 1]
+        self.drivers.append(driver)
+        return driver
+
+    def _new_attempt(self, driver: Driver, task: Task) -> Attempt:
+        self._attempts += 1
+        name, token, epoch = f"{driver.name}.{self._attempts}", self.rng.randbytes(16), driver.epoch or 0
+        common = (name, token, task, self.setup.refusing, epoch, self.setup.wrong)
+        made = OfSequences(*common) if self.setup.way == "sequences" else OfIds(*common, prints=self.prints)
+        driver.attempts.append(made)
+        self._note(f"{name} is to write {task.rows} of {task.lane}, batch {task.batch}")
+        return made
+
+    # Requests as the gateway meets them, and their answers in the order of the decisions.
+
+    def handle(self, request: Request) -> Said:
+        self._seq += 1
+        said = Said(self._seq, self.clock.monotonic_ms(), request, self.gateway.call(request.verb, *request.given))
+        self._unheard.append(said)
+        self._hear()
+        return said
+
+    def _hear(self) -> None:
+        ended = [said for said in self._unheard if said.call.ended]
+        self._unheard = [said for said in self._unheard if not said.call.ended]
+        for said in ended:
+            self.truth.hear(said)
+            if isinstance(said.call.reply, ClaimAnswer) and said.request.verb == "claim_ids":
+                self._hear_ids(said.request, said.call.reply)
+
+    def _hear_ids(self, request: Request, answer: ClaimAnswer) -> None:
+        """LOSS, of ids: their rows are told by the fingerprints that were asked for."""
+        places = {print_.tobytes(): row for row, print_ in enumerate(self.prints)}
+        for one, byte in zip(request.given[0].ids, answer.verdicts.tolist(), strict=True):
+            row, verdict = places[one.tobytes()], BY_BYTE[byte].verdict
+            if verdict in (Verdict.STALE, Verdict.DUPLICATE) and not self._copies_of_id(row):
+                raise Broken("LOSS", f"{request.sender} is told {verdict.name} of {row}, nobody wrote it")
+
+    def _copies_of_id(self, row: int) -> int:
+        return sum(self.written[lane, row] for lane in LANES)
+
+    # The network.
+
+    def _send(self, actor: Actor, request: Request) -> None:
+        chance, setup = self.rng.random(), self.setup
+        if chance < setup.late + setup.doubled:
+            self._delayed.append(request)
+        if chance < setup.late:
+            self._note(f"{request} [delayed]")
+            return
+        said = self.handle(request)
+        self._note(f"{request} -> {show(said.call)}")
+        if chance < 0.9:
+            self._waiting[actor.name] = said
+        if self.rng.random() < 0.7:
+            self._end_append()
+
+    def _note(self, line: str) -> None:
+        self.trace.append(line)
+
+    def _end_append(self) -> None:
+        if self.rng.random() < 0.06 and self.gateway.committer.pending:
+            self._note("the append is refused")
+            self.gateway.refuse()
+        else:
+            self.gateway.flush()
+        self._hear()
+
+    def _crash(self) -> None:
+        """What is pending is lost with the process; or it is durable and only its answers are lost, and the ledger may
+        have been collected."""
+        if self.rng.random() < 0.5:
+            self.gateway.flush()
+            self._hear()
+            if self.rng.random() < 0.5:
+                self.gateway.collect()
+                self._note("collected")
+        self._note("crash and replay")
+        self._waiting, self._unheard = {}, []
+        self.gateway.crash()
+        self._seq += 1
+        self.truth.restart(self._seq, self.clock.monotonic_ms())
+
+    # Steps.
+
+    def step(self) -> None:
+        chance, rng = self.rng.random(), self.rng
+        if chance < 0.80:
+            self._act(rng.choice(self._everybody()))
+        elif chance < 0.86:
+            self._pass(rng.choice((200, LEASE_MS // 2, LEASE_MS + 1)))
+        elif chance < 0.88:
+            self._crash()
+        elif chance < 0.94 and self._delayed:
+            request = self._delayed.pop(rng.randrange(len(self._delayed)))
+            self._note(f"late: {request} -> {show(self.handle(request).call)}")
+        elif chance < 0.98:
+            self._end_append()
+        elif chance < 0.99:
+            self._change_driver()
+        self._check()
+
+    def _everybody(self) -> list[Actor]:
+        trying: list[Actor] = [driver for driver in self.drivers if driver.trying]
+        trying += [attempt for driver in self.drivers for attempt in driver.attempts if attempt.trying]
+        return trying or [self._new_driver()]
+
+    def _pass(self, duration_ms: int) -> None:
+        self._note(f"{duration_ms} ms pass")
+        self.clock.advance(duration_ms)
+
+    def _change_driver(self) -> None:
+        """The driver is killed, with its attempts or without; or only believed dead, and goes on beside the next."""
+        old = self.drivers[-1]
+        fate = self.rng.choice(("killed", "killed, its attempts live on", "believed dead"))
+        self._note(f"{old.name} is {fate}")
+        old.alive = fate == "believed dead" and old.alive
+        for attempt in old.attempts if fate == "killed" else ():
+            attempt.alive = False
+        self._new_driver()
+
+    def _act(self, actor: Actor) -> None:
+        if self._reads(actor):
+            return
+        if isinstance(actor, Driver):
+            self._drive(actor)
+            return
+        if self.rng.random() < self.setup.dying:
+            actor.alive = False
+            self._note(f"{actor.name} dies")
+            return
+        self._attempt(actor)
+
+    def _attempt(self, attempt: Attempt) -> None:
+        request = attempt.next(self.rng, self._write)
+        if request is not None:
+            self._send(attempt, request)
+        elif attempt.finish():
+            self._note(f"{attempt.name} green")
+            if "executors ack" in self.setup.wrong:
+                ask = AckAsk(DRIVER, attempt.driver_epoch, attempt.token, (), attempt.task.batch)
+                self.handle(Request(attempt.name, "ack", (ask,)))
+                self._note(f"{attempt.name} acks batch {attempt.task.batch}")
+
+    def _reads(self, actor: Actor) -> bool:
+        """Whether it still waits; an answer that came is taken, one that it gives up is sent for again."""
+        said = self._waiting.get(actor.name)
+        if said is None:
+            return False
+        if not said.call.ended and self.rng.random() < 0.9:
+            return True
+        del self._waiting[actor.name]
+        if said.call.ended and said.request is actor.pending and not self._to_repeat(said.call.reply):
+            self._note(f"{actor.name} reads {show(said.call)}")
+            actor.take(said.call.reply)
+        return False
+
+    def _to_repeat(self, reply: object) -> bool:
+        """Nothing came of it; who is told that a lease is live makes up its mind anew."""
+        return isinstance(reply, Retryable) and "lease_left_ms" not in reply.extra
+
+    def _write(self, attempt: Attempt, row: int) -> None:
+        self.written[attempt.task.lane, row] += 1
+        self._note(f"{attempt.name} WRITES {row} of {attempt.task.lane}")
+
+    # What a driver does.
+
+    def _drive(self, driver: Driver) -> None:
+        eager = self.setup.eager and self.rng.random() < 0.3
+        request = driver.request(self._ends(), eager)
+        if request is not None:
+            self._send(driver, request)
+            if driver.epoch is None or self.rng.random() < 0.5:
+                return
+        if driver.epoch is not None and not driver.ended:
+            self._run(driver, twins=0.04)
+
+    def _run(self, driver: Driver, twins: float = 0.0) -> None:
+        """Begin the next batch, or see to the tasks of the one that runs; all green: write the commit log."""
+        if driver.batch is None or driver.batch >= BATCHES:
+            driver.batch = self.commit_log
+            self._note(f"{driver.name} begins batch {driver.batch}")
+        driver.ended = driver.batch >= BATCHES
+        if driver.ended:
+            driver.batch = None
+            return
+        tasks = self.offset_log[driver.batch]
+        waiting = [task for task in tasks if not driver.is_green(task)]
+        if "acks early" in self.setup.wrong and len(waiting) < len(tasks) and driver.pending is None:
+            driver.pending, driver.may_be_refused = driver.ack({}, driver.batch), True
+        if not waiting:
+            self._commit(driver, driver.batch)
+        for task in waiting:
+            running = [attempt for attempt in driver.of_batch() if attempt.task == task and attempt.trying]
+            if not running or (len(running) == 1 and self.rng.random() < twins):
+                self._new_attempt(driver, task)
+
+    def _commit(self, driver: Driver, batch: int) -> None:
+        """Write the commit log, unless another has: then this one is over. From then on the batch may be acked."""
+        if batch != self.commit_log:
+            driver.alive = False
+            self._note(f"{driver.name} finds batch {batch} in the commit log, and ends")
+            return
+        lost = [(t.lane, row) for t in self.offset_log[batch] for row in t.rows if not self.written[t.lane, row]]
+        if lost:
+            raise Broken("LOSS", f"batch {batch} is committed, {lost} were never written")
+        self.commit_log += 1
+        driver.acks.append(batch)
+        self._note(f"{driver.name} commits batch {batch}")
+        driver.batch = self.commit_log if self.commit_log < BATCHES else BATCHES
+
+    # The checks that follow every step, and the end.
+
+    def _check(self) -> None:
+        copies = sum(count - 1 for count in self.written.values())
+        if copies > self.gateway.takeovers:
+            raise Broken("P5", f"{copies} copies beyond the first, {self.gateway.takeovers} takeovers")
+
+    def finish(self) -> None:
+        """From here on a new driver acts alone, and nothing is lost: it gets to the end, and acks it."""
+        self._note("-- from here on one acts alone")
+        self._waiting = {}
+        self.gateway.flush()
+        self._hear()
+        for driver in self.drivers:
+            driver.alive = False
+        driver = self._new_driver()
+        for _ in range(400):
+            if not driver.trying:
+                break
+            self._drive_alone(driver)
+            self._check()
+        if driver.trying or self.commit_log < BATCHES:
+            raise Broken("P6", f"{driver.name} never gets there")
+        self._crash()
+
+    def _drive_alone(self, driver: Driver) -> None:
+        request = driver.request(self._ends(), eager=False)
+        if request is not None:
+            self._answer(driver, request)
+        elif not driver.ended:
+            self._run(driver)
+        for attempt in driver.of_batch():
+            request = attempt.next(_Steady(), self._write) if attempt.trying else None
+            if request is not None:
+                self._answer(attempt, request)
+            elif attempt.trying and attempt.finish():
+                self._note(f"{attempt.name} green")
+
+    def _answer(self, actor: Actor, request: Request) -> None:
+        said = self.handle(request)
+        self.gateway.flush()
+        self._hear()
+        self._note(f"{request} -> {show(said.call)}")
+        reply = said.call.reply
+        if not self._to_repeat(reply):
+            actor.take(reply)
+        if (isinstance(reply, OncegateError) and "lease_left_ms" in reply.extra) or _is_busy(reply):
+            self._pass(LEASE_MS + 1)
+
+    def run(self) -> None:
+        for _ in range(self.setup.steps):
+            self.step()
+        self.finish()
+
+
+class _Steady(random.Random):
+    """For one that acts alone: its sink takes everything, and it never dawdles."""
+
+    def random(self) -> float:
+        return 0.5
+
+    def randrange(self, *_: object, **__: object) -> int:
+        return 2
+
+
+def _is_busy(reply: object) -> bool:
+    verdicts = reply.verdicts.tolist() if isinstance(reply, ClaimAnswer) else []
+    return any(BY_BYTE[byte].verdict is Verdict.BUSY for byte in verdicts)
+
+
+def show(call: Call) -> str:
+    if not call.ended:
+        return "..."
+    reply = call.reply
+    if isinstance(reply, OncegateError):
+        return type(reply).__name__
+    if isinstance(reply, ClaimAnswer):
+        return ", ".join(BY_BYTE[byte].verdict.name for byte in reply.verdicts.tolist())
+    return type(reply).__name__ if reply is not None else "closed"
