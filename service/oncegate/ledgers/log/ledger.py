@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
@@ -78,8 +79,19 @@ class LogLedger:
         ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
         """
         plan = [_change(output) for output in outputs]
-        ranges = [output for output in outputs if isinstance(output, WriteRange)]
-        await self._alone(self._append(list(entries), plan, ranges))
+        await self._one.acquire()
+        try:
+            self._require_alive()
+            written = self._begin(entries, outputs, plan)
+        except BaseException:
+            self._one.release()
+            raise
+        if written is None:
+            self._one.release()
+            return self._mark
+        # Before the caller's own: what was written is taken note of, whether anybody still waits for it or not.
+        written.add_done_callback(partial(self._written, bool(entries)))
+        await asyncio.shield(written)
         return self._mark
 
     async def collect(self, position: int, state: Sequence[bytes]) -> None:
@@ -159,19 +171,26 @@ class LogLedger:
         task.add_done_callback(_look_at_the_error)
         await asyncio.shield(task)
 
-    async def _append(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> None:
-        async with self._one:
-            self._require_alive()
-            self._catalog.check(plan)
-            if sum(map(len, entries)) > BODY_BYTES_MAX // 2:
-                raise ValueError(f"one append may have {BODY_BYTES_MAX // 2} bytes of entries")
-            if not entries and not any(self._changes_something(change) for change in plan):
-                return
-            changes = await self._in_writer(self._write, entries, plan, ranges)
-            self._apply(changes)
-            if entries:
-                end = self._segment.end
-                self._mark = Mark(self._place.ledger, end.position, end.chain[:8])
+    def _begin(
+        self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[Change]
+    ) -> "asyncio.Future[list[Change]] | None":
+        """Check, and write in the writer's thread; None where nothing would change."""
+        self._catalog.check(plan)
+        if sum(map(len, entries)) > BODY_BYTES_MAX // 2:
+            raise ValueError(f"one append may have {BODY_BYTES_MAX // 2} bytes of entries")
+        if not entries and not any(self._changes_something(change) for change in plan):
+            return None
+        ranges = [output for output in outputs if isinstance(output, WriteRange)]
+        return self._in_writer(self._write, list(entries), plan, ranges)
+
+    def _written(self, has_entries: bool, written: "asyncio.Future[list[Change]]") -> None:
+        self._one.release()
+        if written.cancelled() or written.exception() is not None:
+            return
+        self._apply(written.result())
+        if has_entries:
+            end = self._segment.end
+            self._mark = Mark(self._place.ledger, end.position, end.chain[:8])
 
     def _changes_something(self, change: Change) -> bool:
         if isinstance(change, Trimmed):
