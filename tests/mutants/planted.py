@@ -30,12 +30,27 @@ def _token_per_job(docstring: str) -> tuple[str, str, str]:
 
 
 _CELLS = "tests/index/test_cells.py"
+_POOLING = "tests/index/test_pooling.py"
 _REPEATS = "tests/engine/test_repeats_and_asks.py"
 _UPKEEP = "tests/engine/test_upkeep.py"
 _WALKS = "tests/model/mixed/test_walks.py::test_the_properties_hold_whatever_happens_to_messages_ledger_and_clocks"
 _MIXED = f"{_WALKS}[mixed, late]"
 
 PLANTED: tuple[Mutant, ...] = (
+    one(
+        "a named claim shares a row",
+        f"{INDEX}/moving.py",
+        "STATE_DONE or kept[row] != 0 or pins[row] != 0 or named[row] > most:",
+        "STATE_DONE or pins[row] != 0 or named[row] > most:",
+        _POOLING,
+    ),
+    one(
+        "a shared row has the oldest time",
+        f"{INDEX}/moving.py",
+        "times[shared], positions[shared] = max(times[shared], times[row])",
+        "times[shared], positions[shared] = min(times[shared], times[row])",
+        f"{_POOLING}::test_nothing_is_forgotten_before_its_time",
+    ),
     one(
         "partial settle",
         f"{INDEX}/folding.py",

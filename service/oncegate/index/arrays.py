@@ -81,3 +81,22 @@ class Answers(NamedTuple):
     actions: U8
     verdicts: U8
     numbers: U32
+
+
+class Small(NamedTuple):
+    """By row: its topic, whether its ids have digests, whether it goes with a batch; what a topic is that is none, and
+    how many ids a small row holds at most."""
+
+    topic: U32
+    digests: U8
+    scoped: U8
+    no_topic: int
+    most: int
+
+
+class Pooled(NamedTuple):
+    """The buckets of 2^`bits` ms that have a shared row, ascending, and these rows."""
+
+    buckets: I64
+    rows: I64
+    bits: int

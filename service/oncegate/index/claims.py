@@ -207,6 +207,8 @@ class ClaimIndex(ClaimFold):
         wall_ms, takeover, holder = int(rows.wall_ms[row]), bool(holders.takeover[row]), holders.token[row].tobytes()
         if state == TAKEN:
             return Explained(IdState.TAKEN, position=position, wall_ms=wall_ms, takeover=takeover, owner=holder)
+        if state == DONE and not rows.claim[row].any():
+            return Explained(IdState.DONE, position=position, wall_ms=wall_ms)
         return Explained(
             IdState.DONE if state == DONE else held,
             rows.claim[row].tobytes(),
@@ -287,6 +289,7 @@ def warm_up() -> None:
     index.apply(2, Retired(0, 0), 0)
     index.make_room(10_000, 0)
     index.sweep(0)
+    index._pooling.warm_up()
     table, holders, wanted = index._table.slots, index._rows.holders, np.zeros(index._rows.made, np.uint8)
     index._kernels.gather_of(table, 0, holders, wanted, ids)
     index._kernels.drop_of(table, 0, holders, wanted, 0, np.zeros(1, np.uint32))

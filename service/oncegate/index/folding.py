@@ -12,6 +12,7 @@ from oncegate.index.arrays import I64, NO_ROW, U8, U32, U64
 from oncegate.index.grants import NO_CLAIM, Grant, grant_of
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.known import Known, KnownClaims
+from oncegate.index.pooling import ROWS_MIN, Pooling
 from oncegate.index.rows import DONE, LIVE, OPEN, RELEASED, ROWS_PER_CLAIM, Rows
 from oncegate.index.scopes import Scopes
 from oncegate.index.settled import Settled
@@ -34,6 +35,7 @@ class Widths:
     row_bits: int = 28
     capacity: int = 1024
     segments: int = 256
+    pool_from: int = ROWS_MIN
 
 
 @dataclass
@@ -68,6 +70,7 @@ class ClaimFold:
         self._table = Table(self._rows, self._kernels, widths.tag_bits, widths.capacity, widths.segments)
         self._known = KnownClaims(self._rows)
         self._settled = Settled(self._rows)
+        self._pooling = Pooling(self._rows, self._table, self._settled, self._kernels, widths.pool_from)
         self.scopes = Scopes(self._rows)
         self._granted: tuple[int, ...] = ()
         self._topics: list[str] = []
@@ -91,6 +94,7 @@ class ClaimFold:
         self._known.forget_due(now_ms)
         if ids:
             self._table.make_room(ids)
+            self._pooling.step(self.ids, self.wall_ms)
         if rows.free >= wanted:
             return
         self.sweep(now_ms)

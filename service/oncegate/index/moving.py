@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.index.arrays import I64, U8, U32, U64, Holders, Slots
+from oncegate.index.arrays import I64, U8, U32, U64, Holders, Pooled, Slots, Small
 from oncegate.index.compiling import helper
 from oncegate.index.probing import (
     HALF,
@@ -114,6 +114,53 @@ def unpin(holders: Holders, rows: U32, freed: U32) -> int:
             freed[free] = row
             free += 1
     return free
+
+
+@helper
+def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
+    """The place of a time's bucket among these, ascending; -1 where it is not."""
+    bucket, low, high = wall_ms >> bits, 0, buckets.size
+    while low < high:
+        middle = (low + high) >> 1
+        if buckets[middle] < bucket:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < buckets.size and buckets[low] == bucket else -1
+
+
+def pool(
+    slots: Slots, begin: int, end: int, holders: Holders, times: I64, small: Small, pools: Pooled, freed: U32
+) -> tuple[int, int]:
+    """Let slots from `begin` to `end` that name small done rows name the shared row of the rows' bucket instead.
+
+    A row is left alone while its claim can be named or a change of it taken back, when it holds more than `small.most`
+    ids, or when it tells something of its ids that a shared row could not. What is shared has the latest of its rows'
+    `times` and positions. How many rows are `freed`, and how many slots were given over.
+    """
+    words, states, pins, kept = slots.words, holders.state, holders.pins, holders.kept
+    named, counts, positions = holders.named, holders.slots, holders.position
+    buckets, rows, bits = pools
+    topics, digests, scoped, no_topic, most = small
+    free = count = 0
+    for at in range(begin, end):
+        row = row_at(words, at)
+        if row < 0 or states[row] != STATE_DONE or kept[row] != 0 or pins[row] != 0 or named[row] > most:
+            continue
+        if topics[row] != no_topic or digests[row] != 0 or scoped[row] != 0:
+            continue
+        found = _pool_at(buckets, times[row], bits)
+        if found < 0 or rows[found] == row:
+            continue
+        shared = rows[found]
+        words[at, 1] = words[at, 1] & ~LOW | np.uint64(shared + 1)
+        times[shared], positions[shared] = max(times[shared], times[row]), max(positions[shared], positions[row])
+        counts[shared], named[shared] = counts[shared] + 1, named[shared] + 1
+        counts[row], named[row], count = counts[row] - 1, named[row] - 1, count + 1
+        if counts[row] == 0:
+            freed[free] = row
+            free += 1
+    return free, count
 
 
 def gather(slots: Slots, segment: int, holders: Holders, numbers: U32, out: U64, digests: U32) -> int:

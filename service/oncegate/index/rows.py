@@ -46,6 +46,7 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "partition": (np.uint32, 1),
     "first_offset": (np.int64, 1),
     "digests": (np.uint8, 1),
+    "scoped": (np.uint8, 1),
 }
 # What a row is and was made for, without leases: what a saved index keeps of it.
 LASTING = (
@@ -78,6 +79,7 @@ class Rows:
     partition: U32
     first_offset: I64
     digests: U8
+    scoped: U8
     used: NDArray[np.bool_]
     spare: U32
 
@@ -91,6 +93,11 @@ class Rows:
     def free(self) -> int:
         """How many can be taken before all that the width allows are in use."""
         return self._spares + self.limit - self.made
+
+    @property
+    def in_use(self) -> int:
+        """How many are not free."""
+        return self.made - self._spares
 
     @property
     def size_bytes(self) -> int:
@@ -126,7 +133,7 @@ class Rows:
         self.wall_ms[row], self.granted[row], self.digest[row] = grant.wall_ms, granted, words(grant.digest)
         self.ended_ms[row] = 0 if grant.state == OPEN else now_ms
         self.topic[row], self.partition[row], self.first_offset[row] = grant.topic, grant.partition, grant.first_offset
-        self.digests[row] = len(grant.digests) > 0
+        self.digests[row], self.scoped[row] = len(grant.digests) > 0, 0
         holders.named[row] = holders.slots[row] = 0
         holders.pins[row] = 1
         return row

@@ -37,6 +37,7 @@ class Scopes:
         batches = self._drivers.setdefault(driver, {})
         held = batches.setdefault(batch, _Batch())
         given = np.array(list(rows), np.uint32)
+        self._rows.scoped[given] = 1
         held.rows.extend(given.tolist())
         held.made_by.extend(self._makers(given).tolist())
 

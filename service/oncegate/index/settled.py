@@ -10,7 +10,7 @@ from oncegate.index.arrays import TAKEN, U32
 from oncegate.index.rows import DONE, Rows
 
 # A bucket of 2^13 ms: some eight seconds of rows are looked at to find the oldest.
-_BUCKET_BITS = 13
+BUCKET_BITS = 13
 
 
 class Settled:
@@ -20,16 +20,18 @@ class Settled:
         self._rows = rows
         self._buckets: dict[int, array[int]] = {}
         self._order: list[int] = []
+        # Buckets that rows were added to since they were last cleaned.
+        self._unclean: set[int] = set()
 
     def add(self, row: int) -> None:
         """A row that is done or taken, since its `wall_ms`."""
-        self._bucket(int(self._rows.wall_ms[row]) >> _BUCKET_BITS).append(row)
+        self._bucket(int(self._rows.wall_ms[row]) >> BUCKET_BITS).append(row)
 
     def add_all(self, rows: U32) -> None:
         """The same for many."""
         if not len(rows):
             return
-        buckets = self._rows.wall_ms[rows] >> _BUCKET_BITS
+        buckets = self._rows.wall_ms[rows] >> BUCKET_BITS
         order = np.argsort(buckets, kind="stable")
         found, first = np.unique(buckets[order], return_index=True)
         for bucket, of in zip(found.tolist(), np.split(rows[order], first[1:]), strict=True):
@@ -37,13 +39,38 @@ class Settled:
 
     def take_before(self, wall_ms: int) -> U32:
         """All rows that may have been added with an earlier time; only such are struck off the list."""
-        last = wall_ms >> _BUCKET_BITS
+        last = wall_ms >> BUCKET_BITS
         whole = bisect_left(self._order, last)
         found = [np.frombuffer(self._buckets.pop(bucket), np.uint32) for bucket in self._order[:whole]]
         del self._order[:whole]
         if last in self._buckets:
             found.append(np.array(self._buckets[last], np.uint32))
         return np.concatenate([np.empty(0, np.uint32), *found])
+
+    def unclean(self, before_bucket: int) -> list[int]:
+        """Buckets below this one of more than one row, that were added to since they were cleaned; ascending."""
+        self._unclean &= self._buckets.keys()
+        return sorted(one for one in self._unclean if one < before_bucket and len(self._buckets[one]) > 1)
+
+    def done(self, bucket: int) -> U32:
+        """The rows of this bucket that are done, each once."""
+        rows = self._rows
+        listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
+        done: U32 = listed[(rows.holders.state[listed] == DONE) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
+        return done
+
+    def clean(self, bucket: int) -> None:
+        """Strike off what is not done or taken in this bucket any more, and what stands in it twice."""
+        if bucket not in self._buckets:
+            return
+        rows, holders = self._rows, self._rows.holders
+        listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
+        held = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
+        # What may yet be taken back is done or taken again then.
+        left = listed[(held | (holders.pins[listed] > 0)) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
+        self._buckets[bucket] = array("I", left.tobytes())
+        if not holders.kept[left].any() and not holders.pins[left].any():
+            self._unclean.discard(bucket)
 
     def listed(self) -> Iterator[U32]:
         """All rows on the list, a bucket at a time, the oldest first; some may stand in two."""
@@ -57,7 +84,7 @@ class Settled:
             bucket = self._order[place]
             listed = np.array(self._buckets[bucket], np.uint32)
             listed = listed[(holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)]
-            listed = listed[rows.wall_ms[listed] >> _BUCKET_BITS == bucket]
+            listed = listed[rows.wall_ms[listed] >> BUCKET_BITS == bucket]
             times = rows.wall_ms[listed[holders.named[listed] > 0]]
             if len(times):
                 return int(times.min())
@@ -68,6 +95,7 @@ class Settled:
         return None
 
     def _bucket(self, bucket: int) -> "array[int]":
+        self._unclean.add(bucket)
         if bucket not in self._buckets:
             self._buckets[bucket] = array("I")
             insort(self._order, bucket)
