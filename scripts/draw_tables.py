@@ -6,9 +6,11 @@ python scripts/draw_tables.py --check   exit 1 when it is not what the tables sa
 
 import re
 import sys
+from collections.abc import Iterable
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from oncegate.core.batches import COMMIT
 from oncegate.core.decisions import (
@@ -24,6 +26,19 @@ from oncegate.core.decisions import (
     IdState,
     Verb,
 )
+from oncegate.core.sequences import (
+    ACK,
+    ASKERS,
+    DRIVER,
+    PRODUCER,
+    REGISTER_DRIVER,
+    REGISTER_PRODUCER,
+    SEQUENCE,
+    Registrant,
+    SequenceState,
+    Standing,
+)
+from oncegate.core.sequences import Asker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
 
 FreeIds = dict[tuple[IdState, Asker], Cell]
@@ -72,6 +87,37 @@ def commit() -> str:
     return table(["", "when", "outcome", "why"], rows)
 
 
+def because(*cells: Any) -> str:
+    """Each rule once, with its reason."""
+    reasons = dict.fromkeys((cell.rule, cell.reason) for cell in cells)
+    return "\n\n" + "\n".join(f"- **{rule}**: {reason}" for rule, reason in reasons)
+
+
+def two(head: list[str], first: dict[Any, Any], second: dict[Any, Any], members: Iterable[IntEnum]) -> str:
+    """Two tables about the same, side by side."""
+    found = [[first.get(member), second.get(member)] for member in members]
+    rows = [
+        [words(member), *(words(cell.effect) if cell else "" for cell in cells)]
+        for member, cells in zip(members, found, strict=True)
+    ]
+    return table(head, rows) + because(*first.values(), *second.values())
+
+
+def sequence() -> str:
+    head = ["state of the sequence", *(words(asker) for asker in SequenceAsker)]
+    rows = [
+        [words(s), *(words(SEQUENCE[s, a].action) if a in ASKERS[s] else "" for a in SequenceAsker)]
+        for s in SequenceState
+    ]
+    return table(head, rows) + because(*SEQUENCE.values())
+
+
+def ack() -> str:
+    return table(["state", "effect"], [[words(s), words(cell.effect)] for s, cell in ACK.items()]) + because(
+        *ACK.values()
+    )
+
+
 def life() -> str:
     """An id's life as the tables have it, as a state diagram; what is done or taken retires behind the horizon."""
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
@@ -97,6 +143,12 @@ DRAWINGS = {
     "settle": settle,
     "commit": commit,
     "life": life,
+    "register": partial(
+        two, ["who registers", "a producer", "a driver"], REGISTER_PRODUCER, REGISTER_DRIVER, Registrant
+    ),
+    "entrance": partial(two, ["epoch and token", "who claims, settles", "who acks"], PRODUCER, DRIVER, Standing),
+    "sequence": sequence,
+    "ack": ack,
 }
 
 
