@@ -40,17 +40,15 @@ TIERS: tuple[Mutant, ...] = (
     one(
         "a merge keeps what has gone",
         f"{INDEX}/run_kernels.py",
-        "        if keep[archive] != 0 and not (",
-        "        if not (",
+        "        if keep[archive] != 0 and (first",
+        "        if archive >= 0 and (first",
         f"{_RUNS}::test_a_merge_is_that_of_dicts",
     ),
     one(
         "what has gone takes its double along",
         f"{INDEX}/run_kernels.py",
-        "            out[filled, 0], out[filled, 1] = tag, word\n"
-        "            last[0], last[1], last[2] = tag, place, 1\n            filled += 1\n",
-        "            out[filled, 0], out[filled, 1] = tag, word\n            filled += 1\n"
-        "        last[0], last[1], last[2] = tag, place, 1\n",
+        "            last_tag, last_place, first = tag, place, False\n            count += 1\n",
+        "            count += 1\n        last_tag, last_place, first = tag, place, False\n",
         f"{_RUNS}::test_a_merge_is_that_of_dicts",
     ),
     one(

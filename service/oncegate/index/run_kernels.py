@@ -48,23 +48,49 @@ def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_helper
+def _crc_step(crc: Any, word: Any) -> Any:
+    """The CRC of eight bytes more."""
+    low, high = (crc ^ word) & _LOW, word >> _HALF
+    crc = _T7[low & _BYTE] ^ _T6[low >> np.uint64(8) & _BYTE]
+    crc ^= _T5[low >> np.uint64(16) & _BYTE] ^ _T4[low >> np.uint64(24)]
+    crc ^= _T3[high & _BYTE] ^ _T2[high >> np.uint64(8) & _BYTE]
+    return crc ^ _T1[high >> np.uint64(16) & _BYTE] ^ _T0[high >> np.uint64(24)]
+
+
+@_helper
 def _crc(words: U64) -> Any:
     """The CRC-32 of a block's first 511 words."""
     crc = _LOW
     for i in range(_CRC):
-        low, high = (crc ^ words[i]) & _LOW, words[i] >> _HALF
-        crc = _T7[low & _BYTE] ^ _T6[low >> np.uint64(8) & _BYTE]
-        crc ^= _T5[low >> np.uint64(16) & _BYTE] ^ _T4[low >> np.uint64(24)]
-        crc ^= _T3[high & _BYTE] ^ _T2[high >> np.uint64(8) & _BYTE]
-        crc ^= _T1[high >> np.uint64(16) & _BYTE] ^ _T0[high >> np.uint64(24)]
+        crc = _crc_step(crc, words[i])
     return crc ^ _LOW
 
 
 @_helper
-def _is_whole(blocks: U64, block: Any, fences: U64, salt: Any) -> bool:
+def _crcs(blocks: U64, first: Any, last: Any) -> Any:
+    """Those of the blocks from `first` to before `last`: four at a time, for each step waits for the one before it."""
+    found, block = np.empty(last - first, np.uint64), first
+    while block + 4 <= last:
+        a, b, c, d = blocks[block], blocks[block + 1], blocks[block + 2], blocks[block + 3]
+        of_a, of_b, of_c, of_d = _LOW, _LOW, _LOW, _LOW
+        for i in range(_CRC):
+            of_a, of_b = _crc_step(of_a, a[i]), _crc_step(of_b, b[i])
+            of_c, of_d = _crc_step(of_c, c[i]), _crc_step(of_d, d[i])
+        at = block - first
+        found[at], found[at + 1], found[at + 2], found[at + 3] = of_a ^ _LOW, of_b ^ _LOW, of_c ^ _LOW, of_d ^ _LOW
+        block += 4
+    while block < last:
+        found[block - first] = _crc(blocks[block])
+        block += 1
+    return found
+
+
+@_helper
+def _is_whole(blocks: U64, block: Any, crc: Any, fences: U64, salt: Any) -> bool:
+    """Whether a block of this CRC is the one that was written, and of this run."""
     words = blocks[block]
     named = np.uint64(block) | np.uint64(salt) << _HALF
-    return bool(words[_NUMBER] == named and words[0] == fences[block] and words[_CRC] == _crc(words))
+    return bool(words[_NUMBER] == named and words[0] == fences[block] and words[_CRC] == crc)
 
 
 @_helper
@@ -133,7 +159,7 @@ def find(
         tag, place, block, archive = tags[i], places[i] & _LOW, at[i], np.int64(-1)
         while block >= 0:
             if seen[block] == 0:
-                if not _is_whole(blocks, block, fences, salt):
+                if not _is_whole(blocks, block, _crc(blocks[block]), fences, salt):
                     return np.int64(block)  # type: ignore[return-value]
                 seen[block] = 1
             words = blocks[block]
@@ -149,9 +175,9 @@ def find(
 
 def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: int, out: U64) -> int:
     """Copy the records of the blocks from `first` to before `last`, each checked. The number of a damaged one or -1."""
-    count = np.int64(0)
+    count, crcs = np.int64(0), _crcs(blocks, first, last)
     for block in range(first, last):
-        if not _is_whole(blocks, block, fences, salt):
+        if not _is_whole(blocks, block, crcs[block - first], fences, salt):
             return block
         for i in range(min(np.int64(BLOCK_RECORDS), records - np.int64(block) * BLOCK_RECORDS)):
             out[count, 0], out[count, 1] = blocks[block, 2 * i], blocks[block, 2 * i + 1]
@@ -161,14 +187,16 @@ def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: 
 
 def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
     """Write the records to as many blocks as they take, the first with this number."""
-    for block in range(-(-records.shape[0] // BLOCK_RECORDS)):
+    for block in range(blocks.shape[0]):
         words, first = blocks[block], block * BLOCK_RECORDS
         count = min(BLOCK_RECORDS, records.shape[0] - first)
         for i in range(count):
             words[2 * i], words[2 * i + 1] = records[first + i, 0], records[first + i, 1]
         words[2 * count : _NUMBER] = 0
         words[_NUMBER] = np.uint64(number + block) | np.uint64(salt) << _HALF
-        words[_CRC] = _crc(words)
+    crcs = _crcs(blocks, 0, blocks.shape[0])
+    for block in range(blocks.shape[0]):
+        blocks[block, _CRC] = crcs[block]
 
 
 def ascending(records: U64) -> int:
@@ -220,60 +248,51 @@ def insert(records: U64, moves_max: int) -> bool:
     return True
 
 
-@_helper
-def _lowest(windows: U64, at: I64, held: I64, heads: U64) -> Any:
-    """The window whose next record is the first by tag, place and archive; there is one. `heads`: their tags."""
-    lowest, head, equal = np.int64(0), heads[0], 0
-    for k in range(1, heads.size):
-        head, lowest = (heads[k], np.int64(k)) if heads[k] < head else (head, lowest)
-    for k in range(heads.size):
-        equal += heads[k] == head
-    if equal == 1 and at[lowest] < held[lowest]:
-        return lowest
-    lowest = np.int64(-1)
-    for k in range(heads.size):
-        if heads[k] == head and at[k] < held[k]:
-            mine = _rest(windows[k, at[k], 1])
-            if lowest < 0 or mine < _rest(windows[lowest, at[lowest], 1]):
-                lowest = np.int64(k)
-    return lowest
+def join(older: U64, newer: U64, out: U64) -> None:
+    """Merge two sequences of records by tag, place and archive into `out`, which is as long as both.
 
-
-@_helper
-def _head(windows: U64, at: I64, held: I64, k: Any) -> Any:
-    """The next tag of a window; the highest there can be where it is empty."""
-    return windows[k, at[k], 0] if at[k] < held[k] else np.uint64(0xFFFF_FFFF_FFFF_FFFF)
-
-
-def merge(windows: U64, at: I64, held: I64, more: U8, keep: U8, last: U64, out: U64, count: int) -> int:
-    """Merge into `out`, from `count` on, until it is full, a window that has `more` behind it is empty, or all are.
-
-    `windows`: (runs, records, 2), of each the records from `at` to `held`. Left out are records of archives that are
-    not in `keep`, and the ids that `last` (tag, place, whether there is one) or another record of a lower archive has.
-    How many there are then in `out`; -1: `keep` does not reach an archive, and nothing is to be used.
+    Which comes first cannot be foretold, so nothing branches on it.
     """
-    filled: Any = np.int64(count)
-    heads, live = np.empty(at.size, np.uint64), 0
-    for k in range(at.size):
-        heads[k] = _head(windows, at, held, k)
-        live += at[k] < held[k]
-    while live > 0 and filled < out.shape[0]:
-        k = _lowest(windows, at, held, heads)
-        tag, word = windows[k, at[k], 0], windows[k, at[k], 1]
-        at[k] += 1
-        heads[k] = _head(windows, at, held, k)
+    i, j, at = np.intp(0), np.intp(0), np.intp(0)
+    while i < older.shape[0] and j < newer.shape[0]:
+        mine, my_word, yours, your_word = older[i, 0], older[i, 1], newer[j, 0], newer[j, 1]
+        takes = (yours < mine) | ((yours == mine) & (_rest(your_word) < _rest(my_word)))
+        out[at, 0], out[at, 1] = yours if takes else mine, your_word if takes else my_word
+        i, j, at = i + 1 - np.intp(takes), j + np.intp(takes), at + 1
+    while i < older.shape[0]:
+        out[at, 0], out[at, 1], i, at = older[i, 0], older[i, 1], i + 1, at + 1
+    while j < newer.shape[0]:
+        out[at, 0], out[at, 1], j, at = newer[j, 0], newer[j, 1], j + 1, at + 1
+
+
+def settle(records: U64, keep: U8) -> int:
+    """Leave out, where they stand, records of archives that are not in `keep`, and of an id all but the first.
+
+    How many are left; -1: `keep` does not reach an archive, and nothing is to be used.
+    """
+    count, last_tag, last_place, first = np.intp(0), np.uint64(0), np.uint64(0), True
+    for i in range(records.shape[0]):
+        tag, word = records[i, 0], records[i, 1]
         place, archive = word & _LOW, np.int64(word >> _HALF)
         if archive >= keep.size:
             return -1
-        if keep[archive] != 0 and not (last[2] != 0 and last[0] == tag and last[1] == place):
-            out[filled, 0], out[filled, 1] = tag, word
-            last[0], last[1], last[2] = tag, place, 1
-            filled += 1
-        if at[k] == held[k]:
-            live -= 1
-            if more[k] != 0:
-                break
-    return filled  # type: ignore[no-any-return]
+        records[count, 0], records[count, 1] = tag, word
+        if keep[archive] != 0 and (first or tag != last_tag or place != last_place):
+            last_tag, last_place, first = tag, place, False
+            count += 1
+    return count  # type: ignore[return-value]
+
+
+def below(records: U64, tag: np.uint64) -> int:
+    """How many records, from the first on, are of lower tags; they ascend."""
+    low, high = np.intp(0), np.intp(records.shape[0])
+    while low < high:
+        middle = (low + high) // 2
+        if records[middle, 0] < tag:
+            low = middle + 1
+        else:
+            high = middle
+    return low  # type: ignore[return-value]
 
 
 class RunKernels(NamedTuple):
@@ -285,8 +304,10 @@ class RunKernels(NamedTuple):
     ascending: Callable[..., int]
     distribute: Callable[..., None]
     insert: Callable[..., bool]
-    merge: Callable[..., int]
+    join: Callable[..., None]
+    settle: Callable[..., int]
+    below: Callable[..., int]
 
 
-PLAIN = RunKernels(find, unpack, pack, ascending, distribute, insert, merge)
+PLAIN = RunKernels(find, unpack, pack, ascending, distribute, insert, join, settle, below)
 COMPILED = RunKernels(*(njit(nogil=True, cache=True)(kernel) for kernel in PLAIN))

@@ -28,9 +28,10 @@ _HEAD = struct.Struct("<8sIII")  # magic, version, blocks, bytes of JSON
 _FOOT = struct.Struct("<8sIIQQQII")  # magic, version; blocks: header, data, fences; records; CRCs: header, fences
 _CRC = struct.Struct("<I")
 _PIECE_BLOCKS = 256  # given and taken at once: 1 MiB
-_WINDOW_BLOCKS = 64  # of each run that is merged
+_WINDOW_BLOCKS = 64  # of each run that is merged: 256 KiB, so that it stays in the processor's caches
 
 Meta = dict[str, Any]
+_NONE = np.empty((0, 2), np.uint64)
 
 
 class RunDamaged(ValueError):
@@ -203,26 +204,68 @@ class Run:
         self._require(damaged < 0, f"block {damaged} is damaged")
 
 
+class _Reader:
+    """A run from its first block to its last; `held`: what was read of it and not yet given."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._next = 0
+        self.held: U64 = _NONE
+
+    @property
+    def has_more(self) -> bool:
+        return self._next < self._run.blocks
+
+    def read(self) -> None:
+        """Some blocks more. RunDamaged."""
+        last = min(self._next + _WINDOW_BLOCKS, self._run.blocks)
+        more, self._next = self._run.records(self._next, last), last
+        self.held = np.concatenate([self.held, more]) if len(self.held) else more
+
+    def give(self, count: int) -> U64:
+        given, self.held = self.held[:count], self.held[count:]
+        return given
+
+
 def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iterator[U64]:
-    """The records of all runs in chunks of some 65,000, as `encode` takes them.
+    """The records of all runs in chunks of some 10,000 each run, as `encode` takes them.
 
     `keep`, by archive: 0 leaves its records out. Of several records of one id that with the lowest archive is kept.
     RunDamaged; ValueError: a record names an archive that `keep` does not reach.
     """
-    windows = np.empty((len(runs), _WINDOW_BLOCKS * BLOCK_RECORDS, 2), np.uint64)
-    at, held, taken = (np.zeros(len(runs), np.int64) for _ in range(3))
-    more, last = np.array([run.blocks > 0 for run in runs], np.uint8), np.zeros(3, np.uint64)
+    readers = [_Reader(run) for run in runs]
     while True:
-        out, count = np.empty((_PIECE_BLOCKS * BLOCK_RECORDS, 2), np.uint64), 0
-        while count < len(out) and ((at < held) | (more > 0)).any():
-            for k in np.flatnonzero((at == held) & (more > 0)).tolist():
-                first, end = int(taken[k]), min(int(taken[k]) + _WINDOW_BLOCKS, runs[k].blocks)
-                records = runs[k].records(first, end)
-                windows[k, : len(records)] = records
-                at[k], held[k], taken[k], more[k] = 0, len(records), end, end < runs[k].blocks
-            count = int(kernels.merge(windows, at, held, more, keep, last, out, count))
-            if count < 0:
-                raise ValueError(f"a record is of an archive beyond the {len(keep)} that are known")
-        if not count:
+        for reader in readers:
+            if reader.has_more and not len(reader.held):
+                reader.read()
+        going_on = [reader for reader in readers if reader.has_more]
+        if going_on:
+            # Of the tag itself there may be more in the next block.
+            end = min(reader.held[-1, 0] for reader in going_on)
+            parts = [reader.give(int(kernels.below(reader.held, end))) for reader in readers]
+        else:
+            parts = [reader.give(len(reader.held)) for reader in readers]
+        chunk = _joined([part for part in parts if len(part)], kernels)
+        count = int(kernels.settle(chunk, keep))
+        if count < 0:
+            raise ValueError(f"a record is of an archive beyond the {len(keep)} that are known")
+        if count:
+            yield chunk[:count]
+        if not going_on:
             return
-        yield out[:count]
+        for reader in going_on:
+            if reader.held[0, 0] == end:
+                reader.read()
+
+
+def _joined(parts: list[U64], kernels: RunKernels) -> U64:
+    """One sequence of all, a new array; two by two."""
+    if not parts:
+        return _NONE.copy()
+    if len(parts) == 1:
+        return parts[0].copy()
+    half = len(parts) // 2
+    older, newer = (part[0] if len(part) == 1 else _joined(part, kernels) for part in (parts[:half], parts[half:]))
+    out = np.empty((len(older) + len(newer), 2), np.uint64)
+    kernels.join(older, newer, out)
+    return out
