@@ -26,8 +26,8 @@ TIERS: tuple[Mutant, ...] = (
     one(
         "one block for a tag",
         f"{INDEX}/run_kernels.py",
-        "            if words[0] == tag and words[1] & _LOW > place:",
-        "            if words[0] == tag and words[1] & _LOW > place and block < 0:",
+        "            if fences[block] == tag and words[1] & _LOW > place:",
+        "            if fences[block] == tag and words[1] & _LOW > place and block < 0:",
         f"{_RUNS}::test_what_was_put_in_is_found_and_nothing_else",
     ),
     one(

@@ -138,6 +138,12 @@ def _in_block(words: U64, count: Any, guess: Any, tag: np.uint64, place: np.uint
 
 
 @_helper
+def _count(block: Any, records: int) -> Any:
+    """How many records a block holds."""
+    return min(np.int64(BLOCK_RECORDS), records - np.int64(block) * BLOCK_RECORDS)
+
+
+@_helper
 def _guess(fences: U64, block: Any, count: Any, tag: np.uint64) -> Any:
     """Where in its block a tag would stand were they even."""
     above = np.float64(fences[block + 1]) if block + 1 < fences.size else _SPAN
@@ -151,10 +157,14 @@ def find(
 ) -> int:
     """Fill `archives`: of each (tag, place) where it is, else -1. The number of a damaged block, or -1.
 
-    A block is checked the first time that it is touched: then `seen` gets 1. `at`: scratch, one an id.
+    A block is checked the first time that it is touched: then `seen` gets 1. `at`: scratch, one an id. First where to
+    look, then a look at each, so that the processor waits for many at once, then the search.
     """
     for i in range(tags.size):
         at[i] = _block_of(fences, tags[i])
+    for i in range(tags.size):
+        if at[i] >= 0:
+            archives[i] = np.int64(blocks[at[i], 2 * _guess(fences, at[i], _count(at[i], records), tags[i])] >> _HALF)
     for i in range(tags.size):
         tag, place, block, archive = tags[i], places[i] & _LOW, at[i], np.int64(-1)
         while block >= 0:
@@ -163,10 +173,10 @@ def find(
                     return np.int64(block)  # type: ignore[return-value]
                 seen[block] = 1
             words = blocks[block]
-            if words[0] == tag and words[1] & _LOW > place:  # of one tag, and in the block before if anywhere
+            if fences[block] == tag and words[1] & _LOW > place:  # of one tag, and in the block before if anywhere
                 block -= 1
                 continue
-            count = min(np.int64(BLOCK_RECORDS), records - block * BLOCK_RECORDS)
+            count = _count(block, records)
             archive = _in_block(words, count, _guess(fences, block, count, tag), tag, place)
             break
         archives[i] = archive
@@ -179,7 +189,7 @@ def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: 
     for block in range(first, last):
         if not _is_whole(blocks, block, crcs[block - first], fences, salt):
             return block
-        for i in range(min(np.int64(BLOCK_RECORDS), records - np.int64(block) * BLOCK_RECORDS)):
+        for i in range(_count(block, records)):
             out[count, 0], out[count, 1] = blocks[block, 2 * i], blocks[block, 2 * i + 1]
             count += 1
     return -1
