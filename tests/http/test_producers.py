@@ -321,6 +321,20 @@ async def test_rows_with_sequences_are_written_once_and_done_at_once() -> None:
         assert "plain_write" not in door.log.getvalue()
 
 
+async def test_a_gap_is_told_through_every_door() -> None:
+    async with open_door() as door:
+        writer = Writer(door)
+        await writer.register()
+        await writer.claim(1)
+        headers = {**raw(writer, 1), "Oncegate-Epoch": "1", "Oncegate-Prev-Sequence": "3"}
+        for reply in (
+            await door.post_json(f"{LANE}:claim", writer.named(call=1, sequences=[4], prev_sequence=3)),
+            await door.post_raw(f"{LANE}:claim", PACKED, struct.pack("<Q", 4), headers),
+            await door.post_raw(produce(writer, "t", prev_sequence=3), ARROW, stream(ROWS), raw(writer, 1)),
+        ):
+            assert reply.problem(409, "GAP")["claimed_to"] == 1
+
+
 @pytest.mark.parametrize(
     ("more", "told"),
     [

@@ -18,10 +18,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
+from tests.mutants.lanes import LANES
 from tests.mutants.planted import PLANTED, Mutant
+from tests.mutants.producers import PRODUCERS
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 
+ALL = (*PLANTED, *SURFACE, *TIERS, *LANES)
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts")
 TIMEOUT_S = 600
@@ -82,7 +85,8 @@ def check_unchanged(mutants: list[Mutant]) -> str | None:
 
 
 def main() -> int:
-    wanted = [mutant for mutant in (*PLANTED, *SURFACE, *TIERS) if not sys.argv[1:] or mutant.name in sys.argv[1:]]
+    planted = (*PLANTED, *SURFACE, *TIERS, *LANES, *PRODUCERS)
+    wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)
     results = []
