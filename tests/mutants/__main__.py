@@ -24,7 +24,6 @@ from tests.mutants.producers import PRODUCERS
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 
-ALL = (*PLANTED, *SURFACE, *TIERS, *LANES)
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts")
 TIMEOUT_S = 600
