@@ -95,6 +95,14 @@ def _differ(first: Any, second: Any) -> bool:
     return bool(first != 0 and second != 0 and first != second)
 
 
+@helper
+def _tell_apart(given: U32, answers: Answers, verdicts: U8) -> None:
+    """An id that stands in a request twice with two payloads is a conflict where it stands again."""
+    for i in range(given.size):
+        if answers.actions[i] == SAME_INDEX and _differ(given[answers.numbers[i]], given[i]):
+            answers.actions[i], answers.verdicts[i], answers.numbers[i] = _CONFLICT, verdicts[_CONFLICT], 0
+
+
 def decide(
     slots: Slots,
     holders: Holders,
@@ -111,34 +119,29 @@ def decide(
 
     `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
     many as the ids: those granted from the first on, those taken over from the last back; `places`: what `find` said
-    of the former. Nothing else is written.
+    of the former. Nothing else is written. Payloads are told apart by what stays in a slot: a cold row says nothing.
     """
-    words, base, capacity, (actions, verdicts) = slots.words, slots.base, slots.capacity, rules
+    words, base, capacity, held, (actions, verdicts) = slots.words, slots.base, slots.capacity, slots.digests, rules
     # Taken out of their tuples once: numba counts references to an array wherever it leaves one.
     tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
-    token_0, token_1, call, known, now_ms, tag_mask = question[:6]
-    held, given = slots.digests, question.digests
+    token_0, token_1, call, known, now_ms, tag_mask, given = question
     rests_on, again, fresh, taken = np.int64(0), False, 0, 0
     mark_repeats(ids, tag_mask, answers, _SAME_VERDICT)
+    _tell_apart(given, answers, verdicts)
     for i in range(ids.shape[0]):
         touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
-        if answers.actions[i] == SAME_INDEX:
-            if given.size > 0 and _differ(given[answers.numbers[i]], given[i]):
-                answers.actions[i], answers.verdicts[i], answers.numbers[i] = _CONFLICT, verdicts[_CONFLICT], 0
+        if answers.actions[i] != 0:
             continue
         slot = _slot_of(words, base, capacity, ids, i, tag_mask)
         row, dead = _holder_of(row_at(words, slot) if slot >= 0 else np.int64(-1), states, cold, i)
         state, asker, own = _ABSENT, _REPEAT if known else _OTHER, False
         if row >= 0:
             own = tokens[row, 0] == token_0 and tokens[row, 1] == token_1
-            state = _state_of(states[row], leases_ms[row], now_ms)
-            asker = _asker_of(own, calls[row] == call, known)
-            # An id's cold row says nothing of payloads: what came with one stays in its slot.
-            if state == _IS_DONE and given.size > 0 and held.size > 0 and slot >= 0 and row == row_at(words, slot):
-                state = _IS_OTHER if _differ(held[slot], given[i]) else state
+            state, asker = _state_of(states[row], leases_ms[row], now_ms), _asker_of(own, calls[row] == call, known)
+            told = given.size > 0 and held.size > 0 and slot >= 0 and state == _IS_DONE and row == row_at(words, slot)
+            state = _IS_OTHER if told and _differ(held[slot], given[i]) else state
         action = actions[state * _ASKERS + asker]
-        verdict: Any = verdicts[action]
-        number: Any = np.int64(0)
+        verdict, number = np.int64(verdicts[action]), np.int64(0)
         if row >= 0 and action != _BUSY:
             rests_on = max(rests_on, positions[row] if dead < 0 else max(positions[row], positions[dead]))
         if action == _GRANT:
@@ -148,12 +151,11 @@ def decide(
             taken += 1
             granted[-taken, 0], granted[-taken, 1] = ids[i, 0], ids[i, 1]
         elif action == _AGAIN:
-            again = True
-            verdict = verdict | _TAKEOVER if row >= 0 and takeovers[row] else verdict
+            again, verdict = True, verdict | _TAKEOVER if row >= 0 and takeovers[row] else verdict
         elif action == _SAME and row >= 0:
             number = np.int64(calls[row])
         elif action == _BUSY and state == _LIVE:
-            number = min(leases_ms[row] - now_ms, U32_MAX)
+            number = min(leases_ms[row] - now_ms, np.int64(U32_MAX))
         elif action == _DUPLICATE:
             verdict = verdict | _OWN if own else verdict
         answers.actions[i], answers.verdicts[i], answers.numbers[i] = action, verdict, number
