@@ -119,8 +119,9 @@ class AsyncGateway:
         columns: Sequence[pa.Array],
         lease_ms: int | None = None,
         scope: tuple[str, int] | None = None,
+        payloads: Sequence[pa.Array] = (),
     ) -> tuple[Verdicts, int]:
-        return await self.run(self.calls.claim(token, call, columns, lease_ms, scope))
+        return await self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads))
 
     async def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
         return await self.run(self.calls.settle(claim, verb, timeout_ms))
@@ -137,8 +138,9 @@ class AsyncGateway:
         id_col: Columns = (),
         key_col: Columns = (),
         scope: tuple[str, int] | None = None,
+        digest_cols: Columns = (),
     ) -> Produced:
-        return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope))
+        return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols))
 
     async def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
         return await self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
@@ -233,11 +235,20 @@ class AsyncAttempt:
     def next_call(self) -> int:
         return self._calls.next_call()
 
-    async def claim(self, ids: Ids, lease_ms: int | None = None) -> Claimed:
-        return await self.gateway.run(self._calls.claim(ids, lease_ms))
+    async def claim(
+        self, ids: Ids, lease_ms: int | None = None, *, payloads: Ids | None = None, on_conflict: str = "fail"
+    ) -> Claimed:
+        return await self.gateway.run(self._calls.claim(ids, lease_ms, payloads, on_conflict))
 
-    async def claim_columns(self, columns: list[pa.Array], lease_ms: int | None = None, ids: Any = None) -> Claimed:
-        return await self.gateway.run(self._calls.claim_columns(columns, lease_ms, ids))
+    async def claim_columns(
+        self,
+        columns: list[pa.Array],
+        lease_ms: int | None = None,
+        ids: Any = None,
+        payloads: Sequence[pa.Array] = (),
+        on_conflict: str = "fail",
+    ) -> Claimed:
+        return await self.gateway.run(self._calls.claim_columns(columns, lease_ms, ids, payloads, on_conflict))
 
     @asynccontextmanager
     async def holding(self, claimed: Claimed) -> AsyncIterator[None]:
@@ -254,5 +265,14 @@ class AsyncAttempt:
     async def release(self, claimed: Claimed) -> None:
         await self.settle(claimed, "release")
 
-    async def produce(self, topic: str, rows: pa.Table, *, id_col: Columns = (), key_col: Columns = ()) -> Written:
-        return await self.gateway.run(self._calls.produce(topic, rows, id_col, key_col))
+    async def produce(
+        self,
+        topic: str,
+        rows: pa.Table,
+        *,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        digest_cols: Columns = (),
+        on_conflict: str = "fail",
+    ) -> Written:
+        return await self.gateway.run(self._calls.produce(topic, rows, id_col, key_col, digest_cols, on_conflict))

@@ -72,6 +72,7 @@ class Written:
                 its holder may have written them elsewhere
     own         this attempt had written them before: under the same id, or in a request whose reply was lost
     suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request
+    conflicts   dropped, as they were told to be: their ids are written with another payload
     """
 
     rows: int = 0
@@ -79,6 +80,7 @@ class Written:
     suppressed: int = 0
     takeovers: int = 0
     offsets: list[Offsets] = field(default_factory=list)
+    conflicts: int = 0
 
     def add(self, produced: Produced) -> None:
         self.rows += produced.rows
@@ -87,6 +89,7 @@ class Written:
             self.own += produced.verdicts.own
             self.suppressed += produced.verdicts.suppressed
             self.takeovers += produced.verdicts.takeovers
+            self.conflicts += produced.verdicts.conflicts
 
     def count(self, more: "Written") -> None:
         """As well as these; their places are not kept."""
@@ -94,6 +97,7 @@ class Written:
         self.own += more.own
         self.suppressed += more.suppressed
         self.takeovers += more.takeovers
+        self.conflicts += more.conflicts
 
 
 @dataclass(frozen=True)
@@ -136,6 +140,11 @@ class Asked:
     def dropped(self) -> Any:
         """These are written, or stand earlier among the same ids: drop them."""
         return self._those(self.verdicts.dropped)
+
+    @property
+    def conflicting(self) -> Any:
+        """These are written, or stand earlier among the same ids, with another payload than they came with here."""
+        return self._those(self.verdicts.conflicting)
 
     def _those(self, mask: pa.BooleanArray) -> Any:
         if isinstance(self.ids, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):

@@ -1,6 +1,6 @@
 """One try of some piece of work, and the claims it makes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -44,13 +44,27 @@ class Attempt:
         """The number of the next request of this attempt; every try of that request repeats it."""
         return self._calls.next_call()
 
-    def claim(self, ids: Ids, lease_ms: int | None = None) -> Claimed:
-        """Ask which of these may be written. Tuples, or a table of several columns, are ids of several columns."""
-        return self.gateway.run(self._calls.claim(ids, lease_ms))
+    def claim(
+        self, ids: Ids, lease_ms: int | None = None, *, payloads: Ids | None = None, on_conflict: str = "fail"
+    ) -> Claimed:
+        """Ask which of these may be written. Tuples, or a table of several columns, are ids of several columns.
 
-    def claim_columns(self, columns: list[pa.Array], lease_ms: int | None = None, ids: Any = None) -> Claimed:
-        """As `claim`, for id columns of equal length."""
-        return self.gateway.run(self._calls.claim_columns(columns, lease_ms, ids))
+        payloads: what each id comes with, in the forms that ids have, null allowed. An id that is written with another
+        one raises PayloadConflict, and nothing is kept of what was granted; with on_conflict="drop" it is counted,
+        logged and not written. Raises BadId, BadOption before anything is asked.
+        """
+        return self.gateway.run(self._calls.claim(ids, lease_ms, payloads, on_conflict))
+
+    def claim_columns(
+        self,
+        columns: list[pa.Array],
+        lease_ms: int | None = None,
+        ids: Any = None,
+        payloads: Sequence[pa.Array] = (),
+        on_conflict: str = "fail",
+    ) -> Claimed:
+        """As `claim`, for columns of ids, and of what they come with, of equal length."""
+        return self.gateway.run(self._calls.claim_columns(columns, lease_ms, ids, payloads, on_conflict))
 
     @contextmanager
     def holding(self, claimed: Claimed) -> Iterator[None]:
@@ -78,7 +92,16 @@ class Attempt:
         """Say that nothing granted was, or ever will be, handed to the place it is written to."""
         self.settle(claimed, "release")
 
-    def produce(self, topic: str, rows: pa.Table, *, id_col: Columns = (), key_col: Columns = ()) -> Written:
+    def produce(
+        self,
+        topic: str,
+        rows: pa.Table,
+        *,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        digest_cols: Columns = (),
+        on_conflict: str = "fail",
+    ) -> Written:
         """Append rows to a topic. With `id_col` each id is there once; without, at least once. `key_col`: which
         columns choose the partition.
 
@@ -86,5 +109,9 @@ class Attempt:
         are asked for again, as long as that one lives. Raises BadId before anything is sent, StillBusy when the other
         neither completes nor lets go. An error's outcome covers all of the rows: those of requests before the failing
         one are written. With ids the same rows may be given again: what is there is not written twice.
+
+        digest_cols: the columns that are the payload of a row's id. Rows whose id is written with another one raise
+        PayloadConflict, the others of their request are written; with on_conflict="drop" they are counted, logged and
+        not written.
         """
-        return self.gateway.run(self._calls.produce(topic, rows, id_col, key_col))
+        return self.gateway.run(self._calls.produce(topic, rows, id_col, key_col, digest_cols, on_conflict))

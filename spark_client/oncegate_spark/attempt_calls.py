@@ -1,6 +1,6 @@
 """What an attempt knows of itself, and how it asks, as steps. No I/O: `Attempt` and `AsyncAttempt` take them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +9,18 @@ from oncegate_spark import codecs
 from oncegate_spark.answers import Claimed, Written
 from oncegate_spark.calls import Calls, Columns, Scope, column_names
 from oncegate_spark.codecs import Verdicts
-from oncegate_spark.errors import BadId, BadOption, BatchOver, NotCompleted, OncegateError, Outcome, StillBusy
+from oncegate_spark.errors import (
+    BadId,
+    BadOption,
+    BatchOver,
+    NotCompleted,
+    OncegateError,
+    Outcome,
+    PayloadConflict,
+    StillBusy,
+)
 from oncegate_spark.ids import Ids, id_columns, listed
+from oncegate_spark.payloads import beside, checked, conflict, dropped, named, payload_columns
 from oncegate_spark.protocol import LEASE_MS, Watch, new_token
 from oncegate_spark.steps import Pause, Steps
 
@@ -31,18 +41,48 @@ class AttemptCalls:
         self._next += 1
         return self._next - 1
 
-    def claim(self, ids: Ids, lease_ms: int | None = None) -> Steps[Claimed]:
+    def claim(
+        self, ids: Ids, lease_ms: int | None = None, payloads: Ids | None = None, on_conflict: str = "fail"
+    ) -> Steps[Claimed]:
         given = listed(ids)
-        return self.claim_columns(id_columns(given), lease_ms, given)
+        columns = id_columns(given)
+        return self.claim_columns(columns, lease_ms, given, beside(len(columns[0]), payloads), on_conflict)
 
-    def claim_columns(self, columns: list[pa.Array], lease_ms: int | None = None, ids: Any = None) -> Steps[Claimed]:
+    def claim_columns(
+        self,
+        columns: list[pa.Array],
+        lease_ms: int | None = None,
+        ids: Any = None,
+        payloads: Sequence[pa.Array] = (),
+        on_conflict: str = "fail",
+    ) -> Steps[Claimed]:
+        return self._claim(columns, lease_ms, ids, payloads, checked(on_conflict) == "drop")
+
+    def _claim(
+        self, columns: list[pa.Array], lease_ms: int | None, ids: Any, payloads: Sequence[pa.Array], drops: bool
+    ) -> Steps[Claimed]:
         call = self.next_call()
-        verdicts, began_ms = yield from self._calls.claim(self.token, call, columns, lease_ms, self._scope)
+        verdicts, began_ms = yield from self._calls.claim(self.token, call, columns, lease_ms, self._scope, payloads)
         self._check_batch(verdicts)
         claimed = Claimed(ids, verdicts, call, began_ms, columns=columns)
         if verdicts.claim is not None:
             self._open[verdicts.claim] = claimed
+        if verdicts.conflicts:
+            yield from self._conflict(claimed, drops)
         return claimed
+
+    def _conflict(self, claimed: Claimed, drops: bool) -> Steps[None]:
+        """Some ids are written with other payloads. Where that is no reason to go on, nothing granted is kept."""
+        what, conflicting = f"claim {claimed.call} of {self.token[:8]}", claimed.verdicts.conflicting
+        if drops:
+            dropped(claimed.columns, conflicting, what)
+            return
+        error = conflict(claimed.columns, conflicting, 0, what)
+        try:
+            yield from self.settle(claimed, "release")
+        except OncegateError as failed:
+            error.add_note(f"what was granted beside them is free when its lease is over: {failed}")
+        raise error
 
     def complete(self, claimed: Claimed) -> Steps[None]:
         taken_over = yield from self.settle(claimed, "complete")
@@ -75,16 +115,29 @@ class AttemptCalls:
             raise NotCompleted(text)
         error.add_note(text)
 
-    def produce(self, topic: str, rows: pa.Table, id_col: Columns = (), key_col: Columns = ()) -> Steps[Written]:
-        ids, keys = column_names(id_col), column_names(key_col)
-        _check(rows, ids, keys)
-        return self._produce(topic, rows, ids, keys)
+    def produce(
+        self,
+        topic: str,
+        rows: pa.Table,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        digest_cols: Columns = (),
+        on_conflict: str = "fail",
+    ) -> Steps[Written]:
+        columns = {"id_col": column_names(id_col), "key_col": column_names(key_col)}
+        columns |= {"digest_cols": column_names(digest_cols)} if digest_cols else {}
+        _check(rows, columns)
+        return self._produce(topic, rows, columns, checked(on_conflict) == "drop")
 
-    def _produce(self, topic: str, rows: pa.Table, ids: Columns, keys: Columns) -> Steps[Written]:
+    def _produce(
+        self, topic: str, rows: pa.Table, columns: Mapping[str, tuple[str, ...]], drops: bool
+    ) -> Steps[Written]:
         written = Written()
         try:
-            for part, body in codecs.portions(rows.to_batches(), codecs.IDS_MAX if ids else None):
-                yield from self._settled(topic, part, body, {"id_col": ids, "key_col": keys}, written)
+            for part, body in codecs.portions(rows.to_batches(), codecs.IDS_MAX if columns["id_col"] else None):
+                yield from self._settled(topic, part, body, columns, written, drops)
+        except PayloadConflict:
+            raise
         except OncegateError as error:
             if not (before := written.rows + written.own):
                 raise
@@ -92,7 +145,13 @@ class AttemptCalls:
         return written
 
     def _settled(
-        self, topic: str, rows: pa.Table, body: bytes, columns: Mapping[str, Columns], written: Written
+        self,
+        topic: str,
+        rows: pa.Table,
+        body: bytes,
+        columns: Mapping[str, tuple[str, ...]],
+        written: Written,
+        drops: bool,
     ) -> Steps[None]:
         """Produce rows until each of them is done; what another attempt holds is asked for in a new call."""
         watch: Watch | None = None
@@ -102,6 +161,8 @@ class AttemptCalls:
             verdicts = done.verdicts
             self._check_batch(verdicts)
             written.add(done)
+            if verdicts is not None and verdicts.conflicts:
+                self._refuse_or_drop(rows, columns, verdicts, written, drops)
             if verdicts is None or not verdicts.unsettled:
                 return
             if verdicts.granted:
@@ -120,6 +181,14 @@ class AttemptCalls:
                 "checkpoint was set back, and then these rows may be others than the batch had. A query that begins "
                 "anew needs a checkpoint of its own, or ids without scope=retry; nothing of this request was written"
             )
+
+    def _refuse_or_drop(
+        self, rows: pa.Table, by: Mapping[str, tuple[str, ...]], verdicts: Verdicts, written: Written, drops: bool
+    ) -> None:
+        columns, what = columns_of(rows, by["id_col"]), named(by["id_col"], by["digest_cols"])
+        if not drops:
+            raise conflict(columns, verdicts.conflicting, written.rows + written.own, what)
+        dropped(columns, verdicts.conflicting, what)
 
 
 def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:
@@ -141,10 +210,22 @@ def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array
         raise BadId(f"the rows have no column {error}; nothing was written") from error
 
 
-def _check(rows: pa.Table, ids: Columns, keys: Columns) -> None:
-    if ids:
-        columns_of(rows, ids)
-    for name in keys:
+def payloads_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
+    """The columns that ids come with. Raises BadOption when one is missing or of another type; nothing was asked."""
+    missing = [name for name in names if name not in rows.schema.names]
+    if missing:
+        have = ", ".join(rows.schema.names)
+        raise BadOption(f"digest_cols names {missing[0]}, and the rows have {have}; nothing was sent")
+    return payload_columns({name: rows.column(name) for name in names})
+
+
+def _check(rows: pa.Table, columns: Mapping[str, tuple[str, ...]]) -> None:
+    if columns["id_col"]:
+        columns_of(rows, columns["id_col"])
+    elif columns.get("digest_cols"):
+        raise BadOption("digest_cols tells payloads of one id apart; name the id by id_col; nothing was sent")
+    payloads_of(rows, columns.get("digest_cols", ()))
+    for name in columns["key_col"]:
         if name not in rows.schema.names:
             raise BadOption(f"key_col names {name}, and the rows have {', '.join(rows.schema.names)}; nothing was sent")
 

@@ -41,11 +41,14 @@ class Calls:
         columns: Sequence[pa.Array],
         lease_ms: int | None = None,
         scope: Scope | None = None,
+        payloads: Sequence[pa.Array] = (),
     ) -> Steps[tuple[Verdicts, int]]:
         headers = {**_ids_headers(), **_attempt(token, call), **_scope(scope)}
+        if payloads:
+            headers["Oncegate-Digest-Cols"] = ",".join(codecs.payload_names(payloads))
         if lease_ms is not None:
             headers["Oncegate-Lease-Ms"] = str(lease_ms)
-        body, what = codecs.ids_body(columns), f"claim {call} of {token[:8]}"
+        body, what = codecs.ids_body(columns, payloads), f"claim {call} of {token[:8]}"
         request = self.post("/ids:claim", what, "whether the ids are claimed", headers, body)
         return self.asked(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
 
@@ -81,9 +84,10 @@ class Calls:
         id_col: Columns = (),
         key_col: Columns = (),
         scope: Scope | None = None,
+        digest_cols: Columns = (),
     ) -> Steps[Produced]:
         ids = column_names(id_col)
-        query = _query("?", id_col=_joined(id_col), key_col=_joined(key_col))
+        query = _query("?", id_col=_joined(id_col), key_col=_joined(key_col), digest_col=_joined(digest_cols))
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
         path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"

@@ -102,9 +102,13 @@ class Gateway:
         columns: Sequence[pa.Array],
         lease_ms: int | None = None,
         scope: tuple[str, int] | None = None,
+        payloads: Sequence[pa.Array] = (),
     ) -> tuple[Verdicts, int]:
-        """Ask for ids (columns of equal length); the verdicts and when the answered try began, in ms."""
-        return self.run(self.calls.claim(token, call, columns, lease_ms, scope))
+        """Ask for ids (columns of equal length); the verdicts and when the answered try began, in ms.
+
+        `payloads`: columns of what each id comes with; one that is written with another is CONFLICT.
+        """
+        return self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads))
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
         """`verb` is renew, complete or release."""
@@ -127,6 +131,7 @@ class Gateway:
         id_col: Columns = (),
         key_col: Columns = (),
         scope: tuple[str, int] | None = None,
+        digest_cols: Columns = (),
     ) -> Produced:
         """Append rows (an Arrow stream) to a topic: all in one, or nothing; `Attempt.produce` does it for tables.
 
@@ -134,8 +139,9 @@ class Gateway:
                  dropped, BUSY is neither: ask for those rows again in a new call. A repeat after a lost reply is
                  answered DUPLICATE `own`. Without: at least once, a repeat is written again.
         key_col  rows of equal values there go to one partition. Without: all go to the next one.
+        digest_cols  these columns are the payload of a row's id: written before with another one, it is CONFLICT.
         """
-        return self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope))
+        return self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols))
 
     def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""

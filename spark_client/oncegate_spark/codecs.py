@@ -169,7 +169,7 @@ def _id_column(column: pa.Array, name: str) -> pa.Array:
         column = column.combine_chunks()
     if pa.types.is_integer(column.type):
         return column.cast(pa.string())
-    if not (_is_text(column.type) or _is_bytes(column.type)):
+    if not is_id(column.type):
         raise BadId(f"id column {name} is of type {column.type}: {cast_line(name)}; nothing was written")
     return column
 
@@ -185,6 +185,11 @@ def cast_line(name: str) -> str:
     return f'ids are strings, binary or integers; write df.withColumn("{name}", F.col("{name}").cast("string"))'
 
 
+def is_id(kind: pa.DataType) -> bool:
+    """Whether a column of this type goes to the gateway as it is."""
+    return _is_text(kind) or _is_bytes(kind)
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
@@ -193,9 +198,15 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def ids_body(columns: Sequence[pa.Array]) -> bytes:
-    """Id columns of equal length as one Arrow stream; column names mean nothing there."""
-    return stream([pa.RecordBatch.from_arrays(list(columns), names=[f"id{n}" for n in range(len(columns))])])
+def ids_body(columns: Sequence[pa.Array], payloads: Sequence[pa.Array] = ()) -> bytes:
+    """Columns of ids and of what they come with, of equal length, as an Arrow stream; ids' names mean nothing there."""
+    names = [f"id{n}" for n in range(len(columns))] + payload_names(payloads)
+    return stream([pa.RecordBatch.from_arrays([*columns, *payloads], names=names)])
+
+
+def payload_names(payloads: Sequence[pa.Array]) -> list[str]:
+    """What these columns are called in `ids_body`."""
+    return [f"payload{n}" for n in range(len(payloads))]
 
 
 def stream(batches: Sequence[pa.RecordBatch]) -> bytes:

@@ -17,6 +17,7 @@
   + Stopped                 this attempt is over; a person, or whoever owns the retries, must look
     - SecondWrite             one run writes twice to one topic under one name
     - Conflict                other input under a number that is already committed
+    - PayloadConflict         ids that are written with another payload than they come with
     - BatchForgotten          committed so long ago that rows can no longer be compared
     - MissingStage            a winner's stage is gone: Spark's next try writes the batch again
     - LedgerBehind            the gateway knows less than it has told us before
@@ -131,6 +132,16 @@ class SecondWrite(Stopped):
 
 class Conflict(Stopped):
     pass
+
+
+class PayloadConflict(Stopped):
+    code = "PAYLOAD_CONFLICT"
+
+    @property
+    def count(self) -> int:
+        """How many ids."""
+        count = self.extra.get("count")
+        return count if isinstance(count, int) else 0
 
 
 class BatchForgotten(Stopped):

@@ -28,11 +28,12 @@ def id_columns(ids: Any) -> list[pa.Array]:
     if ids and isinstance(ids[0], tuple):
         if any(not isinstance(one, tuple) or len(one) != len(ids[0]) for one in ids):
             raise BadId("ids of several columns are tuples of one length; nothing was written")
-        return codecs.id_columns({f"id[{n}]": _array(part) for n, part in enumerate(zip(*ids, strict=True))})
-    return codecs.id_columns({"id": _array(ids)})
+        return codecs.id_columns({f"id[{n}]": array_of(part) for n, part in enumerate(zip(*ids, strict=True))})
+    return codecs.id_columns({"id": array_of(ids)})
 
 
-def _array(values: Any) -> pa.Array:
+def array_of(values: Any) -> pa.Array:
+    """Values of one type as an Arrow array. Raises BadId."""
     try:
         array = pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

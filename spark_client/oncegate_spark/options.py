@@ -13,12 +13,13 @@ READ = "read"
 BY_ID = ("ids", "claim")
 LATER = ("direct",)
 SCOPES = ("namespace", "retry")
+ON_CONFLICT = ("fail", "drop")
 ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 # Each option, and the ways to write that do something with it; READ for reading.
 WAYS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("url", "namespace", "topic", "timeoutMs", "checkpointLocation"), (*WRITES, READ)),
     "write": WRITES,
-    **dict.fromkeys(("idCol", "producerCol", "sequenceCol", "scope"), BY_ID),
+    **dict.fromkeys(("idCol", "producerCol", "sequenceCol", "scope", "digestCols", "onConflict"), BY_ID),
     "keyCol": ("staged", "ids", "plain"),
     **dict.fromkeys(("sink", "sinkPath", "leaseMs"), ("claim",)),
     "txnAppId": ("staged", *BY_ID),
@@ -35,7 +36,8 @@ class Options:
     """`raw` is everything the user gave, names in lower case: a sink finds its own options there.
 
     `lane_names`: the columns that are a row's producer and sequence, which take the place of an id. `is_scoped`: ids
-    belong to the query's batch, and are forgotten when it is acked.
+    belong to the query's batch, and are forgotten when it is acked. `digest_names`: the columns that are the payload of
+    a row's id; `on_conflict`: what becomes of a row whose id is written with another one.
     """
 
     url: str
@@ -45,6 +47,8 @@ class Options:
     id_names: tuple[str, ...]
     lane_names: tuple[str, str] | None
     is_scoped: bool
+    digest_names: tuple[str, ...]
+    on_conflict: str
     key_names: tuple[str, ...]
     sink: str
     lease_ms: int | None
@@ -70,6 +74,8 @@ class Options:
             id_names=names_in(raw.get("idcol", "")),
             lane_names=lane_in(raw),
             is_scoped=one_of("scope", raw.get("scope", "namespace"), SCOPES) == "retry",
+            digest_names=names_in(raw.get("digestcols", "")),
+            on_conflict=one_of("onConflict", raw.get("onconflict", "fail"), ON_CONFLICT),
             key_names=names_in(raw.get("keycol", "")),
             sink=raw.get("sink", ""),
             lease_ms=number(raw, "leaseMs", 1_000, 900_000),
@@ -107,6 +113,7 @@ class Options:
             raise BadOption("a row is known by idCol, or by producerCol and sequenceCol; leave one of them out")
         if self.lane_names is not None and self.is_scoped:
             raise BadOption("scope=retry is for idCol: sequences are forgotten when they are acked; leave scope out")
+        self._check_payloads()
         if self.app is not None and not self.has_driver:
             raise BadOption(
                 f"txnAppId does nothing with write={self.write}; it names the driver where there is a producerCol or "
@@ -116,6 +123,17 @@ class Options:
             raise BadOption(
                 "asyncProgressTrackingEnabled writes the commit log late, so nobody knows when a batch will not be run "
                 "again and may be acked: leave it out, or write without producerCol and scope"
+            )
+
+    def _check_payloads(self) -> None:
+        if self.lane_names is not None and self.digest_names:
+            raise BadOption(
+                "digestCols tells payloads of one idCol apart; a sequence comes once from its source: leave it out"
+            )
+        if "onconflict" in self.raw and not self.digest_names:
+            raise BadOption(
+                "onConflict does nothing where no payloads are compared; add "
+                '.option("digestCols", "<column>[,<column>]") or leave it out'
             )
 
     @property

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from oncegate_spark import codecs
 from oncegate_spark.attempt import Attempt, Claimed
-from oncegate_spark.attempt_calls import columns_of, pause_ms
-from oncegate_spark.errors import Outcome
+from oncegate_spark.attempt_calls import columns_of, pause_ms, payloads_of
+from oncegate_spark.errors import Outcome, PayloadConflict
 from oncegate_spark.holding import Holder
+from oncegate_spark.payloads import named
 from oncegate_spark.protocol import Watch
 
 Write = Callable[[pa.RecordBatch], None]
@@ -23,13 +24,15 @@ Write = Callable[[pa.RecordBatch], None]
 
 @dataclass
 class Progress:
-    """Rows. `open`: handed to write() and not yet known to be completed; `written`: completed."""
+    """Rows. `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped,
+    as they were told to be, for their ids are written with other payloads."""
 
     asked: int = 0
     open: int = 0
     written: int = 0
     suppressed: int = 0
     takeovers: int = 0
+    conflicts: int = 0
 
     def said(self, who: str) -> tuple[Outcome, str]:
         """What is written, and in words, for the end of an error's text."""
@@ -45,7 +48,8 @@ class Progress:
 class Settler:
     """Settles batches one after another; `progress` tells how far it has come, also after an error.
 
-    Raises StillBusy when another attempt neither completes nor lets go: lease + 50 % after its last renewal seen.
+    Raises StillBusy when another attempt neither completes nor lets go: lease + 50 % after its last renewal seen;
+    PayloadConflict where an id is written with other `payloads` than these columns have, unless it is to `drop` those.
     """
 
     def __init__(
@@ -55,10 +59,13 @@ class Settler:
         write: Write,
         progress: Progress | None = None,
         lease_ms: int | None = None,
+        payloads: Sequence[str] = (),
+        on_conflict: str = "fail",
     ) -> None:
         self.progress = progress or Progress()
         self._attempt = attempt
         self._id_names = list(id_names)
+        self._payload_names, self._on_conflict = list(payloads), on_conflict
         self._write = write
         self._lease_ms = lease_ms
         self._holder = Holder(attempt.gateway)
@@ -73,16 +80,18 @@ class Settler:
 
     def settle(self, batch: pa.RecordBatch) -> None:
         """Return when every row of the batch is done. A bad id is found before any of them is asked for."""
-        columns = columns_of(batch, self._id_names)
+        columns, payloads = columns_of(batch, self._id_names), payloads_of(batch, self._payload_names)
         self.progress.asked += batch.num_rows
-        for start, length in pieces(columns, 0, batch.num_rows):
-            self._settle(batch.slice(start, length), [column.slice(start, length) for column in columns])
+        for start, length in pieces([*columns, *payloads], 0, batch.num_rows):
+            parts = ([column.slice(start, length) for column in some] for some in (columns, payloads))
+            self._settle(batch.slice(start, length), *parts)
 
-    def _settle(self, rows: pa.RecordBatch, columns: list[pa.Array]) -> None:
+    def _settle(self, rows: pa.RecordBatch, columns: list[pa.Array], payloads: list[pa.Array]) -> None:
         watch: Watch | None = None
         while rows.num_rows:
-            claimed = self._attempt.claim_columns(columns, self._lease_ms)
+            claimed = self._claim(columns, payloads)
             self.progress.suppressed += claimed.verdicts.suppressed
+            self.progress.conflicts += claimed.verdicts.conflicts
             again = claimed.verdicts.open
             if claimed.verdicts.granted:
                 watch = None
@@ -92,8 +101,16 @@ class Settler:
                 watch = watch or Watch(claimed.verdicts.lease_ms, self._attempt.gateway.rng)
                 self._wait(watch, claimed)
             rows, columns = rows.filter(again), [column.filter(again) for column in columns]
+            payloads = [column.filter(again) for column in payloads]
         self.progress.written += self.progress.open  # what was taken over meanwhile is done as well
         self.progress.open = 0
+
+    def _claim(self, columns: list[pa.Array], payloads: list[pa.Array]) -> Claimed:
+        try:
+            return self._attempt.claim_columns(columns, self._lease_ms, None, payloads, self._on_conflict)
+        except PayloadConflict as error:
+            where = named(self._id_names, self._payload_names)
+            raise PayloadConflict(f"{where}: {error}", outcome=error.outcome, count=error.count) from error
 
     def _written(self, rows: pa.RecordBatch, claimed: Claimed) -> bool:
         """Write and complete what was granted; False when some of it was taken over, nobody says which."""

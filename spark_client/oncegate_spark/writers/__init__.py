@@ -10,6 +10,7 @@ from oncegate_spark.checkpoint import Input
 from oncegate_spark.errors import BadId, BadOption
 from oncegate_spark.identity import Task
 from oncegate_spark.options import BY_ID, Options
+from oncegate_spark.payloads import text_line
 from oncegate_spark.writers.claim import ClaimWay
 from oncegate_spark.writers.ids import IdsWay
 from oncegate_spark.writers.plain import PlainWay
@@ -46,6 +47,7 @@ def check_schema(options: Options, schema: Any) -> None:
     if options.write in BY_ID:
         check_ids(options.id_names, schema, "idCol")
         check_lanes(options.lane_names, schema)
+        check_payloads(options.digest_names, schema)
     names = [field.name for field in schema.fields]
     for name in options.key_names:
         if name not in names:
@@ -66,6 +68,16 @@ def check_lanes(lane_names: tuple[str, str] | None, schema: Any) -> None:
                 f'{option} names {name}, which is of type {types[name]}; write df.withColumn("{name}", '
                 f'F.col("{name}").cast("{cast}")); nothing was written'
             )
+
+
+def check_payloads(names: Sequence[str], schema: Any) -> None:
+    """Raises BadOption where a column of the payload is missing or of a type that payloads are not known by."""
+    types = {field.name: field.dataType.typeName() for field in schema.fields}
+    for name in names:
+        if name not in types:
+            raise BadOption(f"digestCols names {name}, and the rows have {', '.join(types)}; nothing was written")
+        if types[name] not in ID_TYPES:
+            raise BadOption(f"payload column {name} is of type {types[name]}: {text_line(name)}; nothing was written")
 
 
 def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:

@@ -20,7 +20,7 @@ from oncegate_spark.identity import Task
 from oncegate_spark.lanes import Lanes, LaneSettler
 from oncegate_spark.options import Options
 from oncegate_spark.settling import Progress, Settler, Write
-from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
+from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, say_conflicts, task_gateway, telling
 
 log = logging.getLogger("oncegate_spark")
 T = TypeVar("T")
@@ -34,7 +34,8 @@ class SinkFailed(OncegateError):
 
 @dataclass(frozen=True)
 class Claimed:
-    """Rows of one task: asked for, written here, dropped because they are written elsewhere, taken over."""
+    """Rows of one task: asked for, written here, dropped because they are written elsewhere, taken over; dropped though
+    they are written with other payloads."""
 
     asked: int
     written: int
@@ -43,6 +44,7 @@ class Claimed:
     kept: Kept
     ours: Ours | None = None
     read: int | None = None
+    conflicts: int = 0
 
 
 class ClaimWay:
@@ -64,7 +66,8 @@ class ClaimWay:
             for batch in batches:
                 settler.settle(batch)
             counts = (done.asked, done.written, done.suppressed, done.takeovers)
-            return Claimed(*counts, kept_by(options, task, gateway), ours(options, task, settler.upto), self.read)
+            kept, mine = kept_by(options, task, gateway), ours(options, task, settler.upto)
+            return Claimed(*counts, kept, mine, self.read, done.conflicts)
 
     @contextmanager
     def _settling(
@@ -77,9 +80,10 @@ class ClaimWay:
             with closing(LaneSettler(gateway, lanes, write, done)) as settler:
                 yield settler
             return
+        payloads = (options.digest_names, options.on_conflict)
         with (
             gateway.attempt(token, scope_of(options, task)) as attempt,
-            closing(Settler(attempt, options.id_names, write, done, options.lease_ms)) as by_id,
+            closing(Settler(attempt, options.id_names, write, done, options.lease_ms, *payloads)) as by_id,
         ):
             yield by_id
 
@@ -98,6 +102,7 @@ class ClaimWay:
             sum(message.suppressed for message in messages),
             sum(message.takeovers for message in messages),
         )
+        say_conflicts(sum(message.conflicts for message in messages), batch_id)
 
     def abort(self, messages: Sequence[Claimed]) -> None:
         """Nothing to take back: what was completed stays written, and what was not is free when its lease is over."""

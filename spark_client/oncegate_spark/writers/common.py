@@ -1,5 +1,6 @@
 """What the ways to write share: opening the gateway, and saying what a failed task has written."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from oncegate_spark.client import Gateway
 from oncegate_spark.errors import OncegateError, Outcome, TaskFailed
 from oncegate_spark.identity import Task
 from oncegate_spark.options import Options
+
+log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,16 @@ def kept_by(options: Options, task: Task, gateway: Gateway) -> Kept:
 def keep_mark(options: Options, kept: Iterable[Kept], mark: str | None) -> None:
     for checkpoint in {one.checkpoint for one in kept}:
         marks.keep(local_folder(checkpoint), options.namespace, mark)
+
+
+def say_conflicts(count: int, batch_id: int | None) -> None:
+    """On the driver: how many rows onConflict=drop has dropped; nothing where there were none."""
+    if count:
+        log.warning(
+            "%s: conflicts=%d rows dropped, whose ids are written with other payloads (onConflict=drop)",
+            "df.write" if batch_id is None else f"batch {batch_id}",
+            count,
+        )
 
 
 Written = Callable[[OncegateError], tuple[Outcome, str]]

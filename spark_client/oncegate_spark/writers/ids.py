@@ -20,7 +20,7 @@ from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.identity import Task
 from oncegate_spark.lanes import Lanes, produced
 from oncegate_spark.options import Options
-from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
+from oncegate_spark.writers.common import Kept, keep_mark, kept_by, known_mark, say_conflicts, task_gateway, telling
 
 log = logging.getLogger("oncegate_spark")
 
@@ -28,7 +28,8 @@ log = logging.getLogger("oncegate_spark")
 @dataclass(frozen=True)
 class Identified:
     """Rows of one task: asked for; written by it; its own already (an id twice, a lost reply); dropped because they
-    are written elsewhere; written after a claim that had run out, whose holder may have written them too."""
+    are written elsewhere; written after a claim that had run out, whose holder may have written them too; dropped
+    though they are written with other payloads."""
 
     asked: int
     written: int
@@ -38,6 +39,7 @@ class Identified:
     kept: Kept
     ours: Ours | None = None
     read: int | None = None
+    conflicts: int = 0
 
 
 class IdsWay:
@@ -55,7 +57,8 @@ class IdsWay:
             write = self._by_id if options.lane_names is None else self._by_lane
             asked, upto = write(gateway, batches, token, task, done)
             counts = (asked, done.rows, done.own, done.suppressed, done.takeovers)
-            return Identified(*counts, kept_by(options, task, gateway), ours(options, task, upto), self.read)
+            kept, mine = kept_by(options, task, gateway), ours(options, task, upto)
+            return Identified(*counts, kept, mine, self.read, done.conflicts)
 
     def _by_id(
         self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
@@ -64,7 +67,15 @@ class IdsWay:
         with gateway.attempt(token, scope_of(options, task)) as attempt:
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
                 asked += rows.num_rows
-                done.count(attempt.produce(options.topic, rows, id_col=options.id_names, key_col=options.key_names))
+                one = attempt.produce(
+                    options.topic,
+                    rows,
+                    id_col=options.id_names,
+                    key_col=options.key_names,
+                    digest_cols=options.digest_names,
+                    on_conflict=options.on_conflict,
+                )
+                done.count(one)
         return asked, {}
 
     def _by_lane(
@@ -98,6 +109,7 @@ class IdsWay:
             sum(message.own for message in messages),
             sum(message.takeovers for message in messages),
         )
+        say_conflicts(sum(message.conflicts for message in messages), batch_id)
 
     def abort(self, messages: Sequence[Identified]) -> None:
         """Nothing to take back: what is written stays, and is dropped when it comes again."""
