@@ -99,7 +99,8 @@ def figures(setting: Setting) -> list[Figure]:
             of_memory = Figure("memory, the process, 10,000 ids a request", memory, "bytes/id")
             found += [of_memory.against(KEYS, keys["memory"]), of_memory.against(SETS, bucket["memory"])]
     setting.tell("retire")
-    pause_ms, cpu_ms = retire(10_000)
+    # The first loads what was compiled.
+    pause_ms, cpu_ms = sorted(retire(10_000) for _ in range(3))[1]
     retired = Figure(f"retire a bucket of {BUCKET_IDS:,} ids", pause_ms, "ms")
     found += [
         Figure(f"{retired.name}, processor time", cpu_ms, "ms"),
