@@ -21,6 +21,7 @@ from rich.progress import Progress
 from tests.mutants.lanes import LANES
 from tests.mutants.planted import PLANTED, Mutant
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.serving import SERVING
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 
@@ -84,7 +85,7 @@ def check_unchanged(mutants: list[Mutant]) -> str | None:
 
 
 def main() -> int:
-    planted = (*PLANTED, *SURFACE, *TIERS, *LANES, *PRODUCERS)
+    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *LANES, *PRODUCERS)
     wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)

@@ -190,8 +190,8 @@ PLANTED: tuple[Mutant, ...] = (
             ),
             (
                 f"{LOG}/ledger.py",
-                "            self._apply(changes)\n            if entries:",
-                "            if entries:",
+                "        self._apply(written.result())\n",
+                "",
             ),
         ),
         ("tests/faults/ledger/test_failing_disk.py",),

@@ -1,0 +1,58 @@
+"""Planted bugs of the short way through the server: hot routes, their bodies and answers, the append beneath."""
+
+from tests.mutants.planted import ENGINE, LOG, Mutant, one
+
+HTTP = "service/oncegate/transports/http"
+_DIRECT = "tests/http/test_direct.py"
+
+SERVING: tuple[Mutant, ...] = (
+    one(
+        "half a body taken for all of it",
+        f"{HTTP}/direct.py",
+        "        if self.more_body or self.disconnected:",
+        "        if self.disconnected:",
+        f"{_DIRECT}::test_a_body_that_comes_in_pieces_is_waited_for",
+    ),
+    one(
+        "answers overtake each other",
+        f"{HTTP}/wire.py",
+        "        if before is None or before.response_complete:",
+        "        if before is exchange or before is not exchange:",
+        f"{_DIRECT}::test_requests_sent_at_once_on_one_connection_are_answered_in_their_order",
+    ),
+    one(
+        "heads that never end are waited for",
+        f"{HTTP}/wire.py",
+        "        self._is_ours = isinstance(self.app, FastAPI)\n        self._rest()\n",
+        "        self._is_ours = isinstance(self.app, FastAPI)\n",
+        f"{_DIRECT}::test_a_connection_without_a_whole_head_is_closed_after_its_time",
+    ),
+    one(
+        "another answer kept open",
+        f"{HTTP}/direct.py",
+        "        if not self.keep_alive:\n            self.transport.close()\n",
+        "",
+        f"{_DIRECT}::test_a_caller_that_wants_no_more_is_answered_and_let_go",
+    ),
+    one(
+        "verdicts in each other's words",
+        f"{HTTP}/codecs.py",
+        "_WITHOUT_NUMBER, bytes(range(len(_ITEMS))))",
+        "_WITHOUT_NUMBER, bytes(range(len(_ITEMS)))[::-1])",
+        "tests/http/test_codecs.py::test_many_verdicts_are_the_same_json_as_each_alone",
+    ),
+    one(
+        "retirements told to the claims alone",
+        f"{ENGINE}/state.py",
+        "_OF_CLAIMS = (Claimed, Completed, Released, Taken)",
+        "_OF_CLAIMS = (Claimed, Completed, Released, Taken, Retired)",
+        "tests/engine/test_upkeep.py",
+    ),
+    one(
+        "an append noted by its caller",
+        f"{LOG}/ledger.py",
+        "        written.add_done_callback(partial(self._written, bool(entries)))\n        await asyncio.shield(written)\n",
+        "        await asyncio.shield(written)\n        self._written(bool(entries), written)\n",
+        "tests/faults/ledger/test_cancelling.py",
+    ),
+)
