@@ -38,8 +38,8 @@ class Driver:
             self.pending = Request(self.name, "register_driver", (DriverAsk(DRIVER, self.token),))
         elif self.pending is None and self.acks:
             self.pending, self.may_be_refused = self.ack(ends[self.acks[0]], self.acks[0]), False
-        elif self.pending is None and eager and self.batch is not None:
-            self.pending, self.may_be_refused = self.ack(ends[self.batch], None), True
+        elif self.pending is None and eager and self.batch in ends:
+            self.pending, self.may_be_refused = self.ack(ends[self.batch or 0], None), True
         return self.pending
 
     def ack(self, upto: dict[str, int], batch: int | None) -> Request:
