@@ -51,7 +51,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "an append noted by its caller",
         f"{LOG}/ledger.py",
-        "        written.add_done_callback(partial(self._written, bool(entries)))\n        await asyncio.shield(written)\n",
+        "        written.add_done_callback(partial(self._written, bool(entries)))\n"
+        "        await asyncio.shield(written)\n",
         "        await asyncio.shield(written)\n        self._written(bool(entries), written)\n",
         "tests/faults/ledger/test_cancelling.py",
     ),
