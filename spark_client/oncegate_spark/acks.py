@@ -88,8 +88,11 @@ def ours(options: Options, task: Task, upto: Mapping[str, int]) -> Ours | None:
     if not options.has_driver:
         return None
     checkpoint = options.checkpoint or (task.notes.checkpoint if task.notes else None)
-    batch = None if task.batch is None else int(task.batch)
-    return Ours(driver_of(options, task), task.run, batch, checkpoint, dict(upto), options.is_scoped)
+    return Ours(driver_of(options, task), task.run, batch_number(task), checkpoint, dict(upto), options.is_scoped)
+
+
+def batch_number(task: Task) -> int | None:
+    return None if task.batch is None else int(task.batch)
 
 
 def check_batch(read: int | None, batch_id: int | None) -> None:
@@ -99,9 +102,9 @@ def check_batch(read: int | None, batch_id: int | None) -> None:
     """
     if read is not None and batch_id is not None and read != batch_id:
         raise BrokenMessages(
-            f"batch {batch_id} is to be committed, and when it began the newest entry in the checkpoint's offsets was "
-            f"{read}: another driver runs on this checkpoint, or the query is in real-time mode, where nobody knows "
-            "which batch a retry belongs to. Nothing of it is acked"
+            f"when batch {batch_id} began, the newest entry in the checkpoint's offsets was {read}: another driver "
+            "runs on this checkpoint, or the query is in real-time mode, where nobody knows which batch a retry is of. "
+            "Write without producerCol and scope there"
         )
 
 

@@ -16,7 +16,7 @@ from oncegate_spark import codecs
 from oncegate_spark.answers import Produced
 from oncegate_spark.attempt_calls import NOTHING
 from oncegate_spark.client import Gateway
-from oncegate_spark.errors import BadId, OncegateError, OutOfOrder, StillBusy
+from oncegate_spark.errors import BadId, OncegateError, OutOfOrder, StillBusy, Unavailable
 from oncegate_spark.holding import Holder
 from oncegate_spark.producers import Producer
 from oncegate_spark.sequences import increasing, uint64_column
@@ -105,7 +105,8 @@ class Lanes:
                 lane.producer.close(CLOSE_TIMEOUT_MS)
             except OncegateError as error:
                 log.warning("producer %s is not closed, its lease ends by itself: %s", name, error)
-                return
+                if isinstance(error, Unavailable):
+                    return  # nor would the others be
 
 
 class LaneSettler:

@@ -186,8 +186,11 @@ def test_a_scope_needs_a_batch(gateway: Gateway, tmp_path: Path) -> None:
         way.write(iter([lane("x", 1)]), new_token(), Task())
 
 
-def test_where_the_offset_log_is_written_late_nothing_is_committed(query: Query) -> None:
+def test_where_the_offset_log_is_written_late_nothing_is_written_or_committed(query: Query) -> None:
     """Real-time mode: when the batch began, the newest entry was another one's."""
+    way: Any = way_of(query.options, Input(3, "aa", None))
+    with pytest.raises(TaskFailed, match=r"real-time mode.*nothing was written by this task"):
+        way.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="4", run="r"))
     message = query.write(3, lane("a", 1))
     with pytest.raises(BrokenMessages, match="real-time mode"):
         query.commit(4, message)

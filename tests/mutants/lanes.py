@@ -36,7 +36,7 @@ LANES: tuple[Mutant, ...] = (
         f"{CLIENT}/acks.py",
         "    if read is not None and batch_id is not None and read != batch_id:\n",
         "    if False:\n",
-        f"{_ACKS}::test_where_the_offset_log_is_written_late_nothing_is_committed",
+        f"{_ACKS}::test_where_the_offset_log_is_written_late_nothing_is_written_or_committed",
     ),
     one(
         "an acked batch taken for duplicates",

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from oncegate_spark import sinks
-from oncegate_spark.acks import Ours, check_batch, driver_of, note, ours, scope_of
+from oncegate_spark.acks import Ours, batch_number, check_batch, driver_of, note, ours, scope_of
 from oncegate_spark.checkpoint import Input
 from oncegate_spark.client import Gateway
 from oncegate_spark.errors import OncegateError
@@ -51,7 +51,7 @@ class ClaimWay:
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
         self.mark = known_mark(options)
-        self.read = read.number if read else None
+        self.read = read.number if read and options.has_driver else None
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Claimed:
         options, done = self.options, Progress()
@@ -62,6 +62,7 @@ class ClaimWay:
             closing(sinks.load(options.sink)()) as sink,
             self._settling(gateway, token, task, _named(sink.write), done) as settler,
         ):
+            check_batch(self.read, batch_number(task))
             _named(sink.open)(context)
             for batch in batches:
                 settler.settle(batch)

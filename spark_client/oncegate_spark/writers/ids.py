@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from oncegate_spark import codecs
-from oncegate_spark.acks import Ours, check_batch, driver_of, note, ours, scope_of
+from oncegate_spark.acks import Ours, batch_number, check_batch, driver_of, note, ours, scope_of
 from oncegate_spark.answers import Written
 from oncegate_spark.checkpoint import Input
 from oncegate_spark.client import Gateway
@@ -46,7 +46,7 @@ class IdsWay:
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
         self.mark = known_mark(options)
-        self.read = read.number if read else None
+        self.read = read.number if read and options.has_driver else None
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Identified:
         options, done = self.options, Written()
@@ -54,6 +54,7 @@ class IdsWay:
             telling(options, task, lambda error: _said(error, done)),
             task_gateway(options, self.mark, task) as gateway,
         ):
+            check_batch(self.read, batch_number(task))
             write = self._by_id if options.lane_names is None else self._by_lane
             asked, upto = write(gateway, batches, token, task, done)
             counts = (asked, done.rows, done.own, done.suppressed, done.takeovers)

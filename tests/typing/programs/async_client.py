@@ -2,7 +2,20 @@
 
 import pyarrow as pa
 
-from oncegate_spark import AsyncAttempt, AsyncGateway, Claimed, OncegateError, Outcome, Produced, Taken, Topic, Written
+from oncegate_spark import (
+    Acked,
+    AsyncAttempt,
+    AsyncGateway,
+    Claimed,
+    ClaimedSequences,
+    OncegateError,
+    Outcome,
+    Produced,
+    Registered,
+    Taken,
+    Topic,
+    Written,
+)
 
 
 async def claimed(gateway: AsyncGateway, ids: list[str]) -> int:
@@ -37,3 +50,15 @@ async def caught() -> Outcome:
     except OncegateError as error:
         return error.outcome
     return Outcome.WRITTEN
+
+
+async def by_sequence(gateway: AsyncGateway) -> int | None:
+    async with gateway.producer("events-3", driver="load", lease_ms=5_000) as producer:
+        standing: Registered = await producer.register()
+        answer: ClaimedSequences = await producer.claim(range(17, 20), prev_sequence=standing.claimed_to)
+        async with producer.holding(answer):
+            print(answer.granted, producer.epoch)
+        await producer.complete(answer)
+    async with gateway.driver("load") as driver:
+        acked: Acked = await driver.ack({"events-3": 19}, batch=4)
+    return acked.watermarks["events-3"]

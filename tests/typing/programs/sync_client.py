@@ -2,7 +2,20 @@
 
 import pyarrow as pa
 
-from oncegate_spark import Attempt, Claimed, Gateway, OncegateError, Outcome, Produced, Taken, Topic, Written
+from oncegate_spark import (
+    Acked,
+    Attempt,
+    Claimed,
+    ClaimedSequences,
+    Gateway,
+    OncegateError,
+    Outcome,
+    Produced,
+    Registered,
+    Taken,
+    Topic,
+    Written,
+)
 
 
 def claimed(gateway: Gateway, ids: list[str]) -> int:
@@ -37,3 +50,15 @@ def caught() -> Outcome:
     except OncegateError as error:
         return error.outcome
     return Outcome.WRITTEN
+
+
+def by_sequence(gateway: Gateway) -> int | None:
+    with gateway.producer("events-3", driver="load", lease_ms=5_000) as producer:
+        standing: Registered = producer.register()
+        answer: ClaimedSequences = producer.claim(range(17, 20), prev_sequence=standing.claimed_to)
+        with producer.holding(answer):
+            print(answer.granted, producer.epoch)
+        producer.complete(answer)
+    with gateway.driver("load") as driver:
+        acked: Acked = driver.ack({"events-3": 19}, batch=4)
+    return acked.watermarks["events-3"]
