@@ -114,6 +114,16 @@ class ProcessSettings(_Half):
     drivers: int = _DEFAULT.drivers
     intervals: int = _DEFAULT.intervals
 
+    @model_validator(mode="after")
+    def _filters_can_be_made(self) -> Self:
+        if not 0 < self.cold_fpr < 1:
+            raise ValueError("0 < cold_fpr < 1 must hold")
+        if self.cold_filter == "pybloom":
+            from oncegate.index.filter_pybloom import require_installed  # with numpy, which nobody else here needs
+
+            require_installed()
+        return self
+
 
 class Settings:
     """Both halves, as they are in force."""

@@ -29,6 +29,12 @@ def _libraries() -> dict[str, str] | None:
         return None
 
 
+def require_installed() -> None:
+    """ValueError, with what to do."""
+    if _libraries() is None:
+        raise ValueError("the filter pybloom needs pybloom-live: pip install 'oncegate[pybloom]', or use blocked")
+
+
 def _texts(keys: U64) -> Iterator[str]:
     """The 12 bytes of each id that count, as digits: the library hashes texts."""
     packed = np.empty(len(keys), np.dtype([("tag", ">u8"), ("place", ">u4")]))
@@ -42,8 +48,7 @@ class PybloomFilter:
 
     def __init__(self, capacity: int, fpr: float) -> None:
         """ValueError: the library is not installed."""
-        if _libraries() is None:
-            raise ValueError("the filter pybloom needs pybloom-live: pip install 'oncegate[pybloom]', or use blocked")
+        require_installed()
         from pybloom_live import BloomFilter
 
         self.capacity = capacity
