@@ -56,7 +56,7 @@ async def seal(served: Served) -> None:
 
 async def settled(served: Served) -> None:
     sealing = served.shard.sealing
-    await until(lambda: sealing._task is None or sealing._task.done())
+    await until(lambda: not sealing.working)
 
 
 def names(first: int, last: int) -> Sequence[str]:

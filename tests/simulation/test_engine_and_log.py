@@ -17,9 +17,12 @@ from oncegate.core.decisions import ClaimState, Verb
 from oncegate.core.entries import Name
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.requests import CommitAnswer
+from oncegate.index.grants import REPEATS_KNOWN_MS
 from tests.simulation.world import LEASE_MS, World
 
 IDS = ["a", "b", "c"]
+# Two of the longest leases, which those of produced rows are: from then on nobody can name the claims.
+SETTLED_MS = 2 * REPEATS_KNOWN_MS
 
 
 @dataclass
@@ -107,6 +110,11 @@ class EngineAndLog(RuleBasedStateMachine):
     @rule()
     def collect(self) -> None:
         self.world.collect()
+
+    @rule()
+    def seal(self) -> None:
+        self.world.clock.advance(SETTLED_MS)
+        self.world.seal()
 
     @rule(which=st.integers(0, 2))
     def write(self, which: int) -> None:

@@ -21,6 +21,7 @@ from oncegate.core.errors import OncegateError
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimAsk, CommitAnswer, CommitAsk, ProduceAsk, Rows, StageAsk, Winner
 from oncegate.engine.sharing import stream
 from oncegate.ledgers import open_ledgers
@@ -56,7 +57,8 @@ class World:
     async def _open(self) -> Gateway:
         place = f"log:{self.folder / str(self.life)}"
         ledgers = await self.stack.enter_async_context(open_ledgers(place, create=self.life == 0))
-        return await self.stack.enter_async_context(open_gateway(ledgers, self.clock, Quiet()))
+        limits = Limits(hot_ids=0, seal_bytes=16)
+        return await self.stack.enter_async_context(open_gateway(ledgers, self.clock, Quiet(), limits))
 
     def kill(self, torn_bytes: int) -> None:
         """Go on from a copy of what is on disk now, `torn_bytes` of a never acknowledged append behind it."""
@@ -109,6 +111,19 @@ class World:
         async with asyncio.timeout(20):
             while shard.committer.collecting:
                 await turns(1)
+
+    def seal(self) -> int:
+        """Let old ids leave memory, as far as nobody can name their claims; how many are out of it."""
+        return self.runner.run(self._seal())
+
+    async def _seal(self) -> int:
+        shard = self.gateway.shard("default")
+        await shard.committer.all_durable()
+        shard.sealing.step()
+        async with asyncio.timeout(20):
+            while shard.sealing.working:
+                await turns(1)
+        return shard.counters()["cold_ids"]
 
     def settle(self, verb: Verb, claim: bytes) -> tuple[ClaimState, int, int] | OncegateError:
         try:

@@ -53,6 +53,11 @@ class Sealing:
         self._claims.cold.when_damaged = self.step
 
     @property
+    def working(self) -> bool:
+        """Something is done at this moment, a merge too."""
+        return self._task is not None and not self._task.done()
+
+    @property
     def busy(self) -> bool:
         """A round is under way, or its end has yet to be made up for: nothing may retire, nothing be saved.
 
@@ -62,8 +67,7 @@ class Sealing:
 
     def step(self) -> None:
         """See to it, soon, that there is no more to do. May be called at any time."""
-        running = self._task is not None and not self._task.done()
-        if not self._closing and not running and self._journal.clock.monotonic_ms() >= self._from_ms:
+        if not self._closing and not self.working and self._journal.clock.monotonic_ms() >= self._from_ms:
             self._task = asyncio.create_task(self._work(), name=f"sealing of {self._journal.namespace}")
 
     async def close(self) -> None:

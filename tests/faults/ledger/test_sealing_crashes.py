@@ -1,0 +1,136 @@
+"""Sealing cut short at each point by a power failure: whatever is left, every id that was acknowledged is known.
+
+A gateway over the recording disk seals, merges and lets archives retire; then another is opened over what each moment
+could leave, and asked.
+"""
+
+import random
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from oncegate.core.decisions import Verb
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.requests import ClaimAsk
+from oncegate.ledgers.log import open_log
+from oncegate.ledgers.log.disk import Disk
+from oncegate.testing import FakeClock
+from tests.engine.held import Events, id16, said, until
+from tests.faults.ledger.crash_disk import Crashes, Op, RecordingDisk, State, materialize
+from tests.faults.ledger.test_crash_states import digest
+from tests.faults.ledger.tools import SEED, QuietDisk
+
+FORGOTTEN_MS, BUCKET_MS, HORIZON_MS = 90_000, 3_600_000, 24 * 3_600_000
+# Half of the moments after one of these, which is which depends on the seed.
+LOOKED_AT = ("write", "rename", "unlink", "sync_folder")
+LIMITS = Limits(hot_ids=4, seal_bytes=64, collect_bytes=2_000)
+
+
+@dataclass
+class Life:
+    """A gateway on a clock; `known`: after each acknowledgement, the ids that are done, and those that were ever."""
+
+    gateway: Gateway
+    clock: FakeClock
+    disk: Disk
+    token: int = 0
+    done: set[str] = field(default_factory=set)
+    known: list[set[str]] = field(default_factory=lambda: [set()])
+
+    async def claim(self, ids: list[str]) -> list[str]:
+        shard = self.gateway.shard("default")
+        self.token += 1
+        prints = shard.fingerprints.of_array(pa.array(ids))
+        answer = await shard.claim(ClaimAsk(id16(self.token), 1, prints), Deadline(self.clock))
+        if answer.claim is not None:
+            await shard.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))
+        return said(answer)
+
+    async def work(self, *ids: str) -> None:
+        await self.claim(list(ids))
+        self.done |= set(ids)
+        self.acknowledged()
+
+    def acknowledged(self) -> None:
+        if isinstance(self.disk, RecordingDisk):
+            self.disk.note("acknowledged")
+        self.known.append(set(self.done))
+
+    async def seal(self) -> None:
+        sealing = self.gateway.shard("default").sealing
+        self.clock.advance(FORGOTTEN_MS)
+        sealing.step()
+        await until(lambda: not sealing.working)
+
+
+@asynccontextmanager
+async def living(folder: Path, disk: Disk, clock: FakeClock, create: bool = False) -> AsyncIterator[Life]:
+    async with open_log(str(folder / "data"), create=create, disk=disk) as ledgers:
+        async with open_gateway(ledgers, clock, Events(), LIMITS) as gateway:
+            yield Life(gateway, clock, disk)
+
+
+async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
+    """Rounds, merges, a collection, and a restart in between."""
+    root.mkdir()
+    disk, clock = RecordingDisk(root), FakeClock()
+    async with living(root, disk, clock, create=True) as life:
+        for part in range(6):
+            await life.work(*(f"{part}/{n}" for n in range(5)))
+            await life.seal()
+        life.gateway.shard("default").upkeep.collect()
+        committer = life.gateway.shard("default").committer
+        await until(lambda: not committer.collecting)
+        await life.work(*(f"late/{n}" for n in range(6)))
+        await life.seal()
+        assert life.gateway.shard("default").counters()["cold_ids"] > 25
+        known = life.known
+    async with living(root, disk, clock):
+        return disk.ops, known
+
+
+def moments(crashes: Crashes, rng: random.Random) -> list[State]:
+    """What was synced, and one of the many other states."""
+    return [crashes.durable(), rng.choice(list(crashes.states(rng)))]
+
+
+@pytest.mark.slow
+async def test_whatever_a_crash_leaves_of_a_round_every_acknowledged_id_is_known(fast_folder: Path) -> None:
+    ops, known = await record(fast_folder / "origin")
+    crashes, rng, seen = Crashes(fast_folder / "origin"), random.Random(SEED), set()
+    acknowledged = 0
+    print(f"seed {SEED}")
+    for number, op in enumerate(ops):
+        crashes.step(op)
+        acknowledged += op.kind == "note"
+        if acknowledged == 0 or op.kind not in LOOKED_AT or rng.random() < 0.5:
+            continue
+        for state in moments(crashes, rng):
+            if (key := digest(state)) in seen:
+                continue
+            seen.add(key)
+            here = fast_folder / "crashed"
+            materialize(state, fast_folder / "origin", here)
+            await look(here, known[acknowledged], f"operation {number}, {op.kind} {op.path.name}")
+            shutil.rmtree(here)
+    assert len(seen) > 50
+
+
+async def look(folder: Path, done: set[str], when: str) -> None:
+    """All that was done is DUPLICATE, all that never was is GRANTED, also when everything is sealed then."""
+    async with living(folder, QuietDisk(), FakeClock(2_000_000, 1_800_000_000_000)) as life:
+        asked, life.token = sorted(done), 1_000
+        assert await life.claim(asked) == ["DUPLICATE"] * len(asked), when
+        assert await life.claim([f"new {n}" for n in range(9)]) == ["GRANTED"] * 9, when
+        await life.seal()
+        assert await life.claim(asked) == ["DUPLICATE"] * len(asked), when
+        counters = life.gateway.shard("default").counters()
+        assert counters["ids"] >= len(done) + 9, when
+        assert counters["cold_ids"] > 0, when
