@@ -17,12 +17,15 @@ from oncegate.index.cold import ColdRun
 from oncegate.index.rebuild import rebuild
 from oncegate.index.runs import Run, encode, merge, sorted_records
 from oncegate.index.sealing import gather, let_be, numbered, parts_of, pick
+from oncegate.index.settled import BUCKET_BITS
 from tests.index.driver import fingerprints, name
 from tests.index.walks import IDS, TOKENS, Walk
 
-SMALL = Widths(tag_bits=16, row_bits=16, capacity=8, segments=4)
-# Ids that are retired apart are sealed apart: all retirements of a walk are at multiples of it.
-BUCKET_MS = 20_000
+# Small claims share rows from the beginning on.
+SMALL = Widths(tag_bits=16, row_bits=16, capacity=8, segments=4, pool_from=2)
+# Ids that are retired apart are sealed apart: all retirements of a walk are at multiples of it. Those that share a row
+# retire together, hence two of their buckets.
+BUCKET_MS = 2 << BUCKET_BITS
 
 
 def told(asked: Asked) -> tuple[list[int], list[int], bytes | None, bool]:
@@ -101,7 +104,10 @@ class Twins:
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        assert self.sealing.oldest_wall_ms == self.plain.oldest_wall_ms
+        """To the bucket: ids that share a row have the latest of its times."""
+        found = [index.oldest_wall_ms for index in (self.sealing, self.plain)]
+        buckets = {None if wall_ms is None else wall_ms >> BUCKET_BITS for wall_ms in found}
+        assert len(buckets) == 1, found
         return self.plain.oldest_wall_ms
 
 

@@ -68,10 +68,6 @@ class Scopes:
         holders = self._rows.holders
         return int(holders.named[rows[holders.state[rows] == OPEN]].sum())
 
-    def rows(self) -> U32:
-        """All rows that may go with a batch, some more than once."""
-        return self._those(held for batches in self._drivers.values() for held in batches.values())
-
     def _those(self, batches: Iterable[_Batch]) -> U32:
         """The rows of these batches that are still what they were."""
         found = list(batches)

@@ -54,14 +54,15 @@ def pick(index: ClaimFold, ids: int, bounds: Sequence[int]) -> Picked | None:
     archive does not hold, and what may yet be taken back. `bounds`, ascending: ids that will retire apart, since one of
     these lies between the times when they were settled, get into different parts.
     """
-    rows, holders, scoped = index._rows, index._rows.holders, np.unique(index.scopes.rows())
+    rows, holders = index._rows, index._rows.holders
     found: list[U32] = []
     count = 0
     for listed in index._settled.listed():
-        listed = np.setdiff1d(listed, scoped)
+        listed = np.unique(listed)
         is_done = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
         free = (holders.kept[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
-        listed = listed[is_done & free & (rows.digests[listed] == 0)]
+        whole = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)
+        listed = listed[is_done & free & whole]
         upto = int(np.searchsorted(np.cumsum(holders.named[listed]), ids - count)) + 1
         found.append(listed[:upto])
         count += int(holders.named[listed[:upto]].sum())

@@ -72,9 +72,11 @@ class Life:
 
 @asynccontextmanager
 async def living(folder: Path, disk: Disk, clock: FakeClock, create: bool = False) -> AsyncIterator[Life]:
-    async with open_log(str(folder / "data"), create=create, disk=disk) as ledgers:
-        async with open_gateway(ledgers, clock, Events(), LIMITS) as gateway:
-            yield Life(gateway, clock, disk)
+    async with (
+        open_log(str(folder / "data"), create=create, disk=disk) as ledgers,
+        open_gateway(ledgers, clock, Events(), LIMITS) as gateway,
+    ):
+        yield Life(gateway, clock, disk)
 
 
 async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
