@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -24,10 +25,11 @@ from bench.claims import Setting
 from bench.figures import Figure, judged, read
 from bench.plan import LONG, SHORT, Plan
 from bench.reaches import REACHES
-from bench.server import redis
 from bench.worker import worker
 
 OUT = Path("out/bench")
+# First, while nothing else takes memory.
+BESIDE_REDIS = ("claims", "singles")
 Section = Callable[[Setting], list[Figure]]
 
 
@@ -77,38 +79,42 @@ def _growth(setting: Setting) -> list[Figure]:
 def run(plan: Plan, only: list[str], console: Console) -> tuple[list[Figure], list[str]]:
     """Every section, judged, and the names of those that failed: they are told, and the others go on."""
     chosen = {name: work for name, work in sections(plan).items() if not only or name in only}
-    found: list[Figure] = []
-    failed: list[str] = []
+    done = Done(console)
     with (
         tempfile.TemporaryDirectory(prefix="oncegate-bench-") as folder,
         worker() as load,
-        ExitStack() as stack,
         Progress(console=console, transient=True) as bar,
     ):
-        path, task = Path(folder), bar.add_task("bench", total=len(chosen))
-        (path / "redis").mkdir()
-        with redis(path / "redis") as peer:
-            tell = partial(_tell, bar, task)
-            setting = Setting(plan, load, peer, claims.load_scripts(peer.port), path, tell, stack)
-            if {"claims", "singles"} & chosen.keys():
-                _fill_redis(setting)
-            for name, work in chosen.items():
-                began_s = time.monotonic()
-                try:
-                    found += work(setting)
-                except (RuntimeError, OSError) as error:
-                    failed.append(name)
-                    console.print(f"[red]{name} could not be measured:[/red] {error}", highlight=False)
-                console.print(f"{name}: {time.monotonic() - began_s:.0f} s", highlight=False)
+        task = bar.add_task("bench", total=len(chosen))
+        setting = Setting(plan, load, Path(folder), partial(_tell, bar, task))
+        with ExitStack() as stack:
+            for name in [name for name in BESIDE_REDIS if name in chosen]:
+                setting = setting if setting.beside else stack.enter_context(setting.beside_redis())
+                done.take(name, chosen.pop(name), setting)
                 bar.advance(task)
-    return [judged(figure, REACHES) for figure in found], failed
+        for name, work in chosen.items():
+            done.take(name, work, replace(setting, beside=None))
+            bar.advance(task)
+    return [judged(figure, REACHES) for figure in done.figures], done.failed
 
 
-def _fill_redis(setting: Setting) -> None:
-    """What the gateways hold before anything is measured, Redis holds too."""
-    setting.tell("Redis, prefilled")
-    setting.load.run(setting.redis, "prefill_redis", live=setting.plan.live)
-    setting.load.run(setting.redis, "prefill_redis", live=setting.plan.live // claims.TEXT_PART, text=True)
+class Done:
+    """What was measured so far, and the sections that could not be."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self.figures: list[Figure] = []
+        self.failed: list[str] = []
+
+    def take(self, name: str, work: Section, setting: Setting) -> None:
+        """Measure a section, tell how long it took."""
+        began_s = time.monotonic()
+        try:
+            self.figures += work(setting)
+        except (RuntimeError, OSError) as error:
+            self.failed.append(name)
+            self._console.print(f"[red]{name} could not be measured:[/red] {error}", highlight=False)
+        self._console.print(f"{name}: {time.monotonic() - began_s:.0f} s", highlight=False)
 
 
 def _tell(bar: Progress, task: object, what: str) -> None:

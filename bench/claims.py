@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import redis as redis_library
 
 from bench import resp
 from bench.figures import Figure, interleaved
 from bench.plan import Plan
 from bench.reaches import DIRECT, FRONT, LUA, LUA_EACH, RAW, REDIS_PY
-from bench.server import Served, front, gateway
+from bench.server import Served, front, gateway, redis
 from bench.worker import Worker
 
 _DOORS = {"packed": "packed", "arrow": "Arrow strings", "json": "JSON strings"}
@@ -42,17 +44,33 @@ class Servers:
 class Setting:
     """What every section has. `tell` shows what is under way; `shas`: the scripts that the Redis has.
 
-    `stack` holds what all sections share until the run ends.
+    `stack` holds the servers that sections share.
     """
 
     plan: Plan
     load: Worker
-    redis: Served
-    shas: Mapping[str, str]
     folder: Path
     tell: Callable[[str], None]
-    stack: ExitStack
+    stack: ExitStack = field(default_factory=ExitStack)
+    shas: Mapping[str, str] = field(default_factory=dict)
+    beside: Served | None = None
     shared: list[Servers] = field(default_factory=list)
+
+    @property
+    def redis(self) -> Served:
+        """The one that `beside_redis` gave this setting."""
+        assert self.beside is not None, "only for sections beside a Redis"
+        return self.beside
+
+    @contextmanager
+    def beside_redis(self) -> "Iterator[Setting]":
+        """With a Redis that holds what the gateways hold before anything is measured; it goes when this ends."""
+        folder, live = self.scratch("redis"), self.plan.live
+        with redis(folder) as peer, ExitStack() as stack:
+            self.tell("Redis, prefilled")
+            self.load.run(peer, "prefill_redis", live=live)
+            self.load.run(peer, "prefill_redis", live=live // TEXT_PART, text=True)
+            yield replace(self, stack=stack, shas=load_scripts(peer.port), beside=peer, shared=[])
 
     def scratch(self, name: str) -> Path:
         """An empty folder."""
@@ -82,9 +100,7 @@ class Setting:
 
 def load_scripts(port: int) -> dict[str, str]:
     """The scripts' hashes, by kind."""
-    import redis
-
-    with redis.Redis(port=port) as client:
+    with redis_library.Redis(port=port) as client:
         return {kind: str(client.script_load(source)) for kind, source in resp.SCRIPTS.items()}
 
 

@@ -67,7 +67,7 @@ def _latencies(axes: Any, figures: Sequence[Figure]) -> None:
         if figure.reach:
             axes.plot([figure.reach] * 2, [place - 0.4, place + 0.4], color="black")
     axes.set_yticks(range(len(shown)), [figure.name for figure in reversed(shown)], fontsize=7)
-    axes.set(xlabel="ms (black: at most)", title="Latencies and pauses")
+    axes.set(xscale="log", xlabel="ms (black: at most)", title="Latencies and pauses")
 
 
 def _ratios(axes: Any, judged: Sequence[Figure]) -> None:
