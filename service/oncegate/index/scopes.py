@@ -86,11 +86,17 @@ class Scopes:
 
     def load(self, saved: SavedScopes) -> None:
         """Find the rows again by what made them, once they are loaded; those that were not saved held nothing."""
+        made_by = [np.frombuffer(raw, "<u8") for _, _, raw in saved]
+        wanted = np.concatenate([np.empty(0, np.uint64), *made_by])
+        if not len(wanted):
+            return
+        order = np.argsort(wanted, kind="stable")
+        wanted, batch_of = wanted[order], np.repeat(np.arange(len(saved)), [len(makers) for makers in made_by])[order]
         used = np.flatnonzero(self._rows.column("used")).astype(np.uint32)
         makers = self._makers(used)
-        order = np.argsort(makers, kind="stable")
-        for driver, batch, raw in saved:
-            wanted = np.unique(np.frombuffer(raw, "<u8").astype(np.uint64))
-            first, after = np.searchsorted(makers[order], wanted), np.searchsorted(makers[order], wanted, "right")
-            rows = [int(used[order[at]]) for low, high in zip(first, after, strict=True) for at in range(low, high)]
-            self.add(driver, batch, rows)
+        # A claim's rows have one maker: whichever of its equals is found, it is of the same batch.
+        at = np.minimum(np.searchsorted(wanted, makers), len(wanted) - 1)
+        found = wanted[at] == makers
+        batches = batch_of[at[found]]
+        for number, (driver, batch, _) in enumerate(saved):
+            self.add(driver, batch, used[found][batches == number].tolist())
