@@ -160,6 +160,7 @@ async def test_a_collected_ledger_knows_which_batch_ids_are_of(lane: Lanes) -> N
     await take(lane, "t", "s", batch=1)
     await produce(lane, "p", batch=2)
     await lane.claim_ids("open", batch=3, call=9)
+    await done(lane, "later", batch=7, call=10)
     index = lane.shard.journal.index
     loaded = ShardIndex()
     for position, saved in enumerate(index.save(), 1):
@@ -167,6 +168,7 @@ async def test_a_collected_ledger_knows_which_batch_ids_are_of(lane: Lanes) -> N
     assert loaded.claims.scopes.open_ids("d", 4) == 1
     assert _ids_of(loaded, 2) == _ids_of(index, 2) == 4
     assert _ids_of(loaded, 3) == _ids_of(index, 3) == 5
+    assert _ids_of(loaded, 8) == _ids_of(index, 8) == 7
 
 
 def _ids_of(index: ShardIndex, batches: int) -> int:

@@ -98,5 +98,7 @@ class Scopes:
         at = np.minimum(np.searchsorted(wanted, makers), len(wanted) - 1)
         found = wanted[at] == makers
         batches = batch_of[at[found]]
-        for number, (driver, batch, _) in enumerate(saved):
-            self.add(driver, batch, used[found][batches == number].tolist())
+        by_batch = np.argsort(batches, kind="stable")
+        ends = np.searchsorted(batches[by_batch], np.arange(1, len(saved)))
+        for (driver, batch, _), rows in zip(saved, np.split(used[found][by_batch], ends), strict=True):
+            self.add(driver, batch, rows.tolist())
