@@ -8,19 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oncegate.cli.size import _filter_bytes
 from oncegate.clock import SystemClock
 from oncegate.core.decisions import Verb
 from oncegate.core.entries import Claimed, Completed
 from oncegate.engine import sizing
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimAsk
 from oncegate.index.claims import ClaimIndex
-from oncegate.index.cold import fpr_of
-from oncegate.index.filters import make
 from oncegate.index.runs import encode
 from oncegate.index.saving import save
 from oncegate.ledgers import open_ledgers
+from oncegate.testing.clock import FakeClock
+from tests.engine.held import until
 
 WITHIN = 0.2
 
@@ -98,12 +100,27 @@ def used(folder: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*.seg"))
 
 
-@pytest.mark.parametrize("fpr", [0.1, 0.01, 0.001])
-def test_a_filter_takes_what_the_verb_says(fpr: float) -> None:
-    from oncegate.cli.size import _filter_bytes
-
-    ids = 100_000
-    assert make("blocked", ids, fpr_of(0, fpr)).size_bytes / ids == pytest.approx(_filter_bytes(fpr), rel=WITHIN)
+async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_path: Path) -> None:
+    limits, clock, ids = Limits(hot_ids=20_000), FakeClock(), 400_000
+    async with (
+        open_ledgers(f"log:{tmp_path / 'data'}", create=True) as ledgers,
+        open_gateway(ledgers, clock, Silent(), limits) as gateway,
+    ):
+        await gateway.create("default")
+        shard, tokens = gateway.shard("default"), count(1)
+        for _ in range(8):
+            await settled(gateway, ids // 8, tokens, 1)
+            clock.advance(3 * limits.lease_ms)
+            shard.sealing.step()
+            await until(lambda: not shard.sealing.working)
+        found, cold = shard.counters(), shard.journal.index.claims.cold
+        said = sizing.sizes(sizing.Work(1.0, ids / (1 + sizing.LATE), _filter_bytes(limits.cold_fpr), hot_ids_max=1))
+        assert found["cold_ids"] > 0.9 * ids
+        assert cold.size_bytes / found["cold_ids"] == pytest.approx(said.memory["filters"] / said.cold_ids, rel=WITHIN)
+        runs = sum(path.stat().st_size for path in (tmp_path / "data").rglob("runs/*"))
+        assert runs / found["cold_ids"] == pytest.approx(said.disk["runs"] / said.cold_ids, rel=WITHIN)
+        outputs = sum(path.stat().st_size for path in (tmp_path / "data").rglob("*.out"))
+        assert outputs / found["cold_ids"] == pytest.approx(said.disk["archives"] / said.cold_ids, rel=WITHIN)
 
 
 def test_a_run_takes_what_is_said() -> None:
