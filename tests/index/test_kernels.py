@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from oncegate.core.decisions import Action, Asker, ClaimState, IdState
-from oncegate.index.arrays import NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, Answers, Holders, Question, Rules, Slots
+from oncegate.index.arrays import (
+    NO_COLD,
+    NO_DIGESTS,
+    NO_ROW,
+    SAME_INDEX,
+    TAKEN,
+    Answers,
+    Holders,
+    Question,
+    Rules,
+    Slots,
+)
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.probing import find, row_at
 from oncegate.index.rows import LIVE
@@ -107,7 +118,8 @@ def retired_and_saved(kernels: Kernels, rng: np.random.Generator, slots: Slots, 
     """The loops over rows and whole segments."""
     numbers, given = rng.permutation(ROWS).astype(np.uint32), np.zeros((200, 2), np.uint64)
     digests = np.zeros(200, np.uint32)
-    counts = [int(kernels.gather(slots, segment, holders, numbers, given, digests)) for segment in range(2)]
+    numbers[rng.random(ROWS) < 0.3] = NO_ROW
+    counts = [int(kernels.gather(slots, segment, numbers, given, digests)) for segment in range(2)]
     wall_ms, rows = rng.integers(0, 10, ROWS), rng.integers(0, ROWS, 20, dtype=np.uint32)
     due, states, positions = np.zeros(20, np.uint32), np.zeros(20, np.uint8), np.zeros(20, np.int64)
     found = [int(n) for n in kernels.retire(holders, wall_ms, rows, 5, 77, due, states, positions)]

@@ -5,7 +5,7 @@ change back when the ledger refused it. Leases live in memory only. There is no 
 monotonic. One thread at a time.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from oncegate.index.cold import ColdSet
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
 from oncegate.index.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.rows import DONE, LIVE, OPEN, words
-from oncegate.index.saving import load, save
+from oncegate.index.saving import load, save, saving
 from oncegate.index.sealed import SealedIndex
 from oncegate.index.sealing import drop, standing_row
 
@@ -256,6 +256,14 @@ class ClaimIndex(ClaimFold):
         Nothing may be applied or undone before the last one is made.
         """
         return save(self)
+
+    def saving(self) -> Iterator[list[tuple[str, bytes]]]:
+        """The same, as it is now, in steps of a few milliseconds between which anything may be applied; each brings
+        the strings that are complete by then. To be gone through to the end, or closed.
+
+        A step raises SavingStopped when something has been undone since, or rows ran out: then it is begun anew.
+        """
+        return saving(self)
 
     def load(self, pieces: Mapping[str, bytes]) -> None:
         """Fill an empty index with what `save` gave; `reset_leases` is to follow.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,13 @@ class Undo:
     pinned: tuple[int, ...] | U32 = ()
 
 
+class Saving(Protocol):
+    """A save that goes on while the index changes."""
+
+    def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
+        """The slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if any."""
+
+
 class ClaimFold:
     """`takeovers`: ids ever granted by takeover. `open_claims`: those that hold ids. `ids`: held, done or taken,
     without the `sealed_away`: those that left the table for an archive (`index.sealing`).
@@ -81,6 +89,8 @@ class ClaimFold:
         # What slots name whose ids left: it holds nothing. Made when it is first needed.
         self.gone_row: int | None = None
         self.wall_ms = 0
+        # What is told of slots that are overwritten: a save that is under way.
+        self._saving: Saving | None = None
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:
         """Make it sure that entries of `ids` ids in all can be applied, with `digests` of payloads or without. No
@@ -97,6 +107,7 @@ class ClaimFold:
             self._pooling.step(self.ids, self.wall_ms)
         if rows.free >= wanted:
             return
+        self.stop_saving()
         self.sweep(now_ms)
         if rows.free < wanted:
             self._known.forget_unnamed(max(wanted, int(rows.limit * _ROWS_KEPT_FREE)))
@@ -136,6 +147,8 @@ class ClaimFold:
             row = self._rows.take(position, grant, takeover, len(ids), now_ms)
             previous, was_absent, kept = self._table.put(ids, row, digests)
             undo.puts.append((row, ids, previous, was_absent, kept))
+            if self._saving is not None:
+                self._saving.overwritten(ids, previous, kept)
             self.ids += was_absent
             if grant.state != OPEN:
                 self._settled.add(row)
@@ -242,6 +255,7 @@ class ClaimFold:
 
     def undo(self, undo: Undo) -> None:
         """Take an entry back that the ledger refused; the newest first. The table may have moved since."""
+        self.stop_saving()
         rows, holders = self._rows, self._rows.holders
         for row, state, named, position, wall_ms, ended_ms in reversed(undo.settled):
             self._set_state(row, state)
@@ -283,6 +297,17 @@ class ClaimFold:
         """Forget what is past its time, drop dead slots, free rows. No answer changes by it."""
         self._known.forget_old(now_ms)
         self._table.sweep()
+
+    def begin_saving(self, saving: Saving) -> None:
+        """From now on nothing is swept, pooled or used anew, and `saving` is told of slots that are overwritten."""
+        assert self._saving is None, "one at a time"
+        self._saving = saving
+        self._rows.only_new = self._table.keeps_dead = self._pooling.paused = True
+
+    def stop_saving(self) -> None:
+        """As before; a save that has not come to its end comes to none."""
+        self._saving = None
+        self._rows.only_new = self._table.keeps_dead = self._pooling.paused = False
 
     @property
     def size_bytes(self) -> int:

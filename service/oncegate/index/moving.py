@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.index.arrays import I64, U8, U32, U64, Holders, Pooled, Slots, Small
+from oncegate.index.arrays import I64, NO_ROW, U8, U32, U64, Holders, Pooled, Slots, Small
 from oncegate.index.compiling import helper
 from oncegate.index.probing import (
     HALF,
@@ -163,19 +163,20 @@ def pool(
     return free, count
 
 
-def gather(slots: Slots, segment: int, holders: Holders, numbers: U32, out: U64, digests: U32) -> int:
-    """Copy the slots of a segment that hold their ids, their rows by other numbers; how many.
+def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> int:
+    """Copy the slots of a segment whose rows have other numbers, by these; how many.
 
-    `digests` gets what they keep of payloads, where anything does.
+    NO_ROW, or no element: the row has none, and its slots are left out. `digests` gets what they keep of payloads,
+    where anything does.
     """
-    words, states, base, count = slots.words, holders.state, slots.base[segment], 0
+    words, kept, base, count = slots.words, slots.digests, slots.base[segment], 0
     for at in range(base, base + slots.capacity[segment]):
         row = row_at(words, at)
-        if row >= 0 and holds(states[row]):
+        if row >= 0 and row < numbers.size and numbers[row] != NO_ROW:
             out[count, 0] = words[at, 0]
             out[count, 1] = words[at, 1] & ~LOW | np.uint64(np.int64(numbers[row]) + 1)
-            if slots.digests.size > 0:
-                digests[count] = slots.digests[at]
+            if kept.size > 0:
+                digests[count] = kept[at]
             count += 1
     return count
 

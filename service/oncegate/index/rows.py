@@ -87,12 +87,14 @@ class Rows:
         self._whole = reserve(_LAYOUT, (1 << row_bits) - 1)
         self.limit = len(self._whole["used"])
         self.capacity = self.made = self._spares = 0
+        # While rows as they were are being saved, no number is given anew.
+        self.only_new = False
         self.grow(0)
 
     @property
     def free(self) -> int:
         """How many can be taken before all that the width allows are in use."""
-        return self._spares + self.limit - self.made
+        return (0 if self.only_new else self._spares) + self.limit - self.made
 
     @property
     def in_use(self) -> int:
@@ -139,7 +141,7 @@ class Rows:
         return row
 
     def _next(self) -> int:
-        if self._spares:
+        if self._spares and not self.only_new:
             self._spares -= 1
             return int(self.spare[self._spares])
         self.made += 1

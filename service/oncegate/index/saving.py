@@ -8,6 +8,11 @@
     sums        the CRC-32 of each of these pieces, as JSON
 
 It does not depend on capacities or segments. What holds nothing and cannot be named is left out; leases are not kept.
+
+Saving goes on in small steps while the index changes, and what comes out is the index as it was at the first. Rows are
+copied then; slots are copied a segment at a step. Meanwhile no row's number is given anew and no slot left out, so a
+slot that names an older row is as it was; of one that is overwritten before its segment's turn, what it was is told
+(`overwritten`).
 """
 
 import json
@@ -29,36 +34,110 @@ from oncegate.index.rows import DONE, LASTING, LIVE, Rows
 VERSION = 1
 # Version, tag bits, rows, slots, takeovers, open claims, wall_ms.
 _HEAD = struct.Struct("<IIQQQQQ")
-_ROWS_PER_PIECE = 100_000
-_SLOTS_PER_PIECE = 1_000_000
+# A piece is put together and summed up in one step.
+_ROWS_PER_PIECE = 25_000
+_SLOTS_PER_PIECE = 200_000
 
 
-def save(index: ClaimFold) -> Iterator[tuple[str, bytes]]:
+Piece = tuple[str, bytes]
+
+
+class SavingStopped(Exception):
+    """Something was taken back, or room was needed: what was saved so far is of no use, and is to be saved anew."""
+
+
+def save(index: ClaimFold) -> Iterator[Piece]:
     """Everything that is known, what waits for the ledger included. The index must not change before the last one."""
-    sums = {}
-    for name, data in _pieces(index):
-        sums[name] = zlib.crc32(data)
-        yield name, data
-    yield "sums", json.dumps(sums).encode()
+    for pieces in saving(index):
+        yield from pieces
 
 
-def _pieces(index: ClaimFold) -> Iterator[tuple[str, bytes]]:
-    rows, table = index._rows, index._table
-    order = _saved_rows(index)
-    yield (
-        "head",
-        _HEAD.pack(
-            *(VERSION, int(table.tag_mask).bit_length(), len(order), index.ids),
-            *(index.takeovers, index.open_claims, index.wall_ms),
-        ),
-    )
-    yield "topics", json.dumps(index._topics).encode()
-    for piece, at in enumerate(range(0, len(order), _ROWS_PER_PIECE)):
-        part = order[at : at + _ROWS_PER_PIECE]
-        yield f"rows/{piece}", b"".join(rows.column(name)[part].tobytes() for name in LASTING)
-    numbers = np.full(rows.made, NO_ROW, np.uint32)
-    numbers[order] = np.arange(len(order), dtype=np.uint32)
-    yield from _saved_slots(index, numbers)
+def saving(index: ClaimFold) -> Iterator[list[Piece]]:
+    """The same in steps of a few milliseconds, each with the pieces that are complete by then; the index may change
+    between them, and what is saved is what it is now, at the call.
+
+    A step raises SavingStopped when a change has been taken back since, or rows ran out; the next save is another one.
+    """
+    steps = _Saving(index).steps()
+    # It has begun: closing it, or throwing it away, sets the index free.
+    next(steps)
+    return steps
+
+
+class _Saving:
+    """`numbers`: by row, what it is saved as; NO_ROW for one that held nothing."""
+
+    def __init__(self, index: ClaimFold) -> None:
+        rows, order = index._rows, _saved_rows(index)
+        self._index = index
+        self._columns = [rows.column(name)[order] for name in LASTING]
+        self._count = len(order)
+        self._numbers = np.full(rows.made, NO_ROW, np.uint32)
+        live = np.isin(rows.column("state")[order], LIVE)
+        self._numbers[order[live]] = np.flatnonzero(live).astype(np.uint32)
+        self._digests = len(index._table.slots.digests) > 0
+        tag_bits, counters = int(index._table.tag_mask).bit_length(), (index.takeovers, index.open_claims)
+        head = _HEAD.pack(VERSION, tag_bits, self._count, index.ids, *counters, index.wall_ms)
+        self._first = [("head", head), ("topics", json.dumps(index._topics).encode())]
+        self._segment = 0
+        self._parts = _Parts([], [])
+        index.begin_saving(self)
+
+    def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
+        """Keep what these slots were, where their segment is still to come and they named a saved row."""
+        table = self._index._table
+        at = np.flatnonzero(previous < len(self._numbers))
+        at = at[self._numbers[previous[at]] != NO_ROW]
+        tags = ids[at, 0] & table.tag_mask
+        later = (tags & np.uint64(len(table.slots.base) - 1)).astype(np.int64) >= self._segment
+        at, tags = at[later], tags[later]
+        words = ids[at, 1] << np.uint64(32) | self._numbers[previous[at]].astype(np.uint64) + np.uint64(1)
+        self._parts.slots.append(np.stack([tags, words], axis=1).tobytes())
+        if self._digests:
+            self._parts.digests.append(digests[at].tobytes())
+
+    def steps(self) -> Iterator[list[Piece]]:
+        """All steps; the index is free again after the last, or when they are closed."""
+        sums: dict[str, int] = {}
+        try:
+            yield []
+            for pieces in self._steps():
+                sums |= {name: zlib.crc32(data) for name, data in pieces}
+                yield pieces
+                if self._index._saving is not self:
+                    raise SavingStopped("a change was taken back, or room was needed; to be saved anew")
+        finally:
+            if self._index._saving is self:
+                self._index.stop_saving()
+        yield [("sums", json.dumps(sums).encode())]
+
+    def _steps(self) -> Iterator[list[Piece]]:
+        yield self._first
+        for piece, at in enumerate(range(0, self._count, _ROWS_PER_PIECE)):
+            yield [(f"rows/{piece}", b"".join(column[at : at + _ROWS_PER_PIECE].tobytes() for column in self._columns))]
+        self._columns = []
+        number = 0
+        for segment in range(len(self._index._table.slots.base)):
+            self._gather(segment)
+            self._segment = segment + 1
+            ready = self._parts.size_bytes >= 16 * _SLOTS_PER_PIECE
+            yield self._taken(number) if ready else []
+            number += ready
+        yield self._taken(number)
+
+    def _gather(self, segment: int) -> None:
+        slots = self._index._table.slots
+        if not self._digests:
+            slots = slots._replace(digests=NO_DIGESTS)
+        used = int(slots.used[segment])
+        found, digests = np.empty((used, 2), np.uint64), np.empty(used if self._digests else 0, np.uint32)
+        held = int(self._index._kernels.gather(slots, segment, self._numbers, found, digests))
+        self._parts.slots.append(found[:held].tobytes())
+        self._parts.digests.append(digests[:held].tobytes())
+
+    def _taken(self, number: int) -> list[Piece]:
+        parts, self._parts = self._parts, _Parts([], [])
+        return parts.pieces(number)
 
 
 def _saved_rows(index: ClaimFold) -> U32:
@@ -69,30 +148,19 @@ def _saved_rows(index: ClaimFold) -> U32:
     return np.concatenate([np.array(named, np.uint32), np.flatnonzero(others).astype(np.uint32)])
 
 
-def _saved_slots(index: ClaimFold, numbers: U32) -> Iterator[tuple[str, bytes]]:
-    slots, parts, count, piece = index._table.slots, _Parts([], []), 0, 0
-    for segment, used in enumerate(slots.used.tolist()):
-        found, digests = np.empty((used, 2), np.uint64), np.empty(used if len(slots.digests) else 0, np.uint32)
-        held = int(index._kernels.gather(slots, segment, index._rows.holders, numbers, found, digests))
-        parts.slots.append(found[:held].tobytes())
-        parts.digests.append(digests[:held].tobytes())
-        count += held
-        if count >= _SLOTS_PER_PIECE:
-            yield from parts.pieces(piece)
-            parts, count, piece = _Parts([], []), 0, piece + 1
-    yield from parts.pieces(piece)
-
-
 class _Parts(NamedTuple):
     """What one piece of slots, and one of digests, are put together from."""
 
     slots: list[bytes]
     digests: list[bytes]
 
-    def pieces(self, number: int) -> Iterator[tuple[str, bytes]]:
-        yield f"slots/{number}", b"".join(self.slots)
-        if digests := b"".join(self.digests):
-            yield f"digests/{number}", digests
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.slots))
+
+    def pieces(self, number: int) -> list[Piece]:
+        digests = b"".join(self.digests)
+        return [(f"slots/{number}", b"".join(self.slots)), *([(f"digests/{number}", digests)] if digests else [])]
 
 
 def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:

@@ -50,6 +50,8 @@ class Table:
         self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
         self.dead = 0
         self.moves = 0
+        # While slots as they were are being saved, a move leaves none out.
+        self.keeps_dead = False
         # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
         self._sure = 0
         # What was asked for last, where its slots were found, and how many moves there had been.
@@ -102,7 +104,7 @@ class Table:
 
     def sweep(self) -> None:
         """Drop every dead slot that nothing pins."""
-        if self.dead:
+        if self.dead and not self.keeps_dead:
             for segment, capacity in enumerate(self.slots.capacity.tolist()):
                 self._move(segment, capacity)
 
@@ -157,6 +159,11 @@ class Table:
         segment, slots = segment_of(tag, len(self._steps)), self.slots
         return int(find(slots.words, slots.base[segment], slots.capacity[segment], tag, place))
 
+    @property
+    def _sweeps(self) -> bool:
+        """A move leaves dead slots out."""
+        return self.dead > 0 and not self.keeps_dead
+
     def _capacity_at(self, segment: int, step: int) -> int:
         slots: float = self._first * GROWTH ** (step + segment / len(self._steps))
         return math.ceil(slots)
@@ -173,7 +180,7 @@ class Table:
     def _enlarge(self, segment: int, more: int) -> None:
         """To where `more` slots and those that a move keeps leave enough of the segment empty."""
         used = int(self.slots.used[segment])
-        kept = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self.dead else used
+        kept = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self._sweeps else used
         step = self._steps[segment]
         while kept + more > LOAD_AFTER_MOVE * self._capacity_at(segment, step):
             step += 1
@@ -184,7 +191,7 @@ class Table:
         self._move(segment, capacity)
 
     def _move(self, segment: int, capacity: int) -> None:
-        used, sweeping = int(self.slots.used[segment]), self.dead > 0
+        used, sweeping = int(self.slots.used[segment]), self._sweeps
         hand, freed = np.empty((used + 1, 2), np.uint64), np.empty(used if sweeping else 0, np.uint32)
         digests = np.empty(used + 1 if len(self.slots.digests) else 0, np.uint32)
         holders = self._rows.holders
