@@ -16,7 +16,7 @@ from oncegate_spark.options import Options
 from oncegate_spark.payloads import beside, payload_columns
 from oncegate_spark.settling import Progress, Settler
 from oncegate_spark.writers import check_schema
-from tests.client.verdicts import GRANTED, packed
+from tests.client.verdicts import BUSY, DUPLICATE, GRANTED, packed
 from tests.client.writes import Write, published
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
@@ -203,6 +203,19 @@ def test_a_settler_writes_nothing_of_a_batch_with_conflicts(gateway: Gateway) ->
     assert written == ["a", "b"]
     settle(batch("xa", 7, 9), on_conflict="drop")
     assert (written, progress.conflicts, progress.suppressed) == (["a", "b", "x"], 1, 0)
+
+
+def test_rows_that_are_asked_for_again_bring_their_own_payloads() -> None:
+    answers = [
+        Answer(body=packed([GRANTED, BUSY], claim=True, lease_ms=30_000)),
+        Answer(body=b'{"state": "DONE", "settled": 1, "taken_over": 0, "lease_ms": 0}'),
+        Answer(body=packed([DUPLICATE])),
+    ]
+    with StubGateway(*answers) as stub, Gateway(stub.url, clock=SteppedClock()) as gateway:
+        with closing(Settler(Attempt(gateway), ["id"], lambda part: None, payloads=["n"])) as one:
+            one.settle(batch("ab", 7, 8))
+        again = pa.ipc.open_stream(stub.asked[2].body).read_all()
+    assert again.to_pydict() == {"id0": ["b"], "payload0": ["8"]}
 
 
 SINK = {"write": "claim", "idCol": "id", "sink": "tests.client.test_payloads:Kept", "digestCols": "n"}

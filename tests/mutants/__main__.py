@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.mutants.lanes import LANES
+from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED, Mutant
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.serving import SERVING
@@ -85,7 +86,7 @@ def check_unchanged(mutants: list[Mutant]) -> str | None:
 
 
 def main() -> int:
-    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *LANES, *PRODUCERS)
+    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *LANES, *PRODUCERS, *PAYLOADS)
     wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)

@@ -63,9 +63,9 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "first completer",
         f"{INDEX}/kernels.py",
-        "        words[slot, 1] = place << HALF | np.uint64(row + 1)\n    counts[row] +=",
+        "        words[slot, 1] = place << HALF | np.uint64(row + 1)\n        _exchange(kept,",
         "        if previous[i] == NO_ROW or states[previous[i]] != STATE_OPEN:\n"
-        "            words[slot, 1] = place << HALF | np.uint64(row + 1)\n    counts[row] +=",
+        "            words[slot, 1] = place << HALF | np.uint64(row + 1)\n        _exchange(kept,",
         _CELLS,
         "tests/index/test_claims.py",
     ),
@@ -74,11 +74,11 @@ PLANTED: tuple[Mutant, ...] = (
         (
             (
                 f"{ENGINE}/claims.py",
-                "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms)\n",
+                "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)\n",
                 "        cache = self.__dict__.setdefault('cache', {})\n"
                 "        if (ask.token, ask.call) in cache:\n"
                 "            return cache[ask.token, ask.call]\n"
-                "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms)\n",
+                "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)\n",
             ),
             (
                 f"{ENGINE}/claims.py",
@@ -214,10 +214,10 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce's repeat from a cache",
         f"{ENGINE}/producing.py",
-        '        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce")\n',
+        '        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce", digests)\n',
         '        asked = self.__dict__.setdefault("cache", {}).setdefault(\n'
         "            (ask.token, ask.call),\n"
-        '            self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce"),\n'
+        '            self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce", digests),\n'
         "        )\n",
         "tests/engine/test_producing.py",
         _MIXED,
@@ -241,8 +241,9 @@ PLANTED: tuple[Mutant, ...] = (
         "produce marks busy rows done",
         f"{ENGINE}/producing.py",
         "    ids, acts = ask.ids[share.places], asked.actions[share.places]\n"
-        "    return ids[acts == Action.GRANT].tobytes(),",
-        "    ids, acts = ask.ids, asked.actions\n    return ids[acts != Action.TAKE_OVER].tobytes(),",
+        "    fresh, taken = acts == Action.GRANT, acts == Action.TAKE_OVER\n",
+        "    ids, acts = ask.ids, asked.actions\n"
+        "    fresh, taken = acts != Action.TAKE_OVER, acts == Action.TAKE_OVER\n",
         "tests/engine/test_producing.py",
         _MIXED,
     ),

@@ -89,8 +89,8 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "one call for every request",
         f"{CLIENT}/attempt_calls.py",
-        "self.token, self.next_call(), body",
-        "self.token, 0, body",
+        "self._calls.produce(topic, self.token, call, body",
+        "self._calls.produce(topic, self.token, 0, body",
         "tests/client/test_produce_by_id.py",
     ),
     one(
@@ -103,8 +103,8 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "token made once a writer",
         f"{CLIENT}/writers/ids.py",
-        "gateway.attempt(token)",
-        "gateway.attempt('0' * 32)",
+        "gateway.attempt(token, scope_of",
+        "gateway.attempt('0' * 32, scope_of",
         "tests/client/test_ids_way.py",
     ),
     one(

@@ -1,0 +1,174 @@
+"""Planted bugs of payloads: a digest lost on its way, compared where nothing is decided, or not told."""
+
+from tests.mutants.planted import CLIENT, ENGINE, INDEX, Mutant, one
+
+_DIGESTS = "tests/index/test_digests.py"
+_CELLS = "tests/index/test_cells.py"
+_ENGINE = "tests/engine/test_payloads.py"
+_HTTP = "tests/http/test_payloads.py"
+_CLIENT = "tests/client/test_payloads.py"
+_PRINTS = "tests/unit/index_prints/test_payloads.py"
+_HTTP_PAYLOADS = "service/oncegate/transports/http/payloads.py"
+
+PAYLOADS: tuple[Mutant, ...] = (
+    one(
+        "another payload is a duplicate",
+        "service/oncegate/core/decisions.py",
+        "    (IdState.DONE_OTHER, Asker.REPEAT): _CONFLICT,",
+        "    (IdState.DONE_OTHER, Asker.REPEAT): _DUPLICATE,",
+        _CELLS,
+        "tests/model/mixed/test_walks.py::test_walks_meet_all_that_the_model_is_about",
+    ),
+    one(
+        "a payload is compared while it is only claimed",
+        f"{INDEX}/kernels.py",
+        "and slot >= 0 and state == _IS_DONE and",
+        "and slot >= 0 and state != _ABSENT and",
+        _DIGESTS,
+        _CELLS,
+    ),
+    one(
+        "no payload is another payload",
+        f"{INDEX}/kernels.py",
+        "return bool(first != 0 and second != 0 and first != second)",
+        "return bool(second != 0 and first != second)",
+        _DIGESTS,
+    ),
+    one(
+        "twice in one request is the same",
+        f"{INDEX}/kernels.py",
+        "    _tell_apart(given, answers, verdicts)\n",
+        "",
+        _DIGESTS,
+        "tests/index/test_claims_against_a_dict.py",
+    ),
+    one(
+        "a takeover keeps the old payload",
+        f"{INDEX}/kernels.py",
+        "        kept[slot] = digests[i] if digests.size > 0 else np.uint32(0)\n",
+        "        kept[slot] = digests[i] if before == 0 else before\n",
+        _DIGESTS,
+    ),
+    one(
+        "undo leaves the new payload",
+        f"{INDEX}/kernels.py",
+        "        _exchange(slots.digests, slot, digests, i)\n",
+        "",
+        _DIGESTS,
+    ),
+    one(
+        "a move leaves payloads behind",
+        f"{INDEX}/moving.py",
+        "                slots.digests[base + put] = digests[i]\n",
+        "                pass\n",
+        _DIGESTS,
+        "tests/index/test_kernels.py",
+    ),
+    one(
+        "a new slot has the payload of whoever was there",
+        f"{INDEX}/table.py",
+        "        return digests.copy() if len(digests) else np.zeros(ids, np.uint32)",
+        "        return digests.copy() if len(digests) else np.ones(ids, np.uint32)",
+        _DIGESTS,
+    ),
+    one(
+        "digests of what is taken over in the order of asking",
+        f"{INDEX}/claims.py",
+        "digests[answers.actions == Action.TAKE_OVER][::-1]",
+        "digests[answers.actions == Action.TAKE_OVER]",
+        _ENGINE,
+        "tests/index/test_claims_against_a_dict.py",
+    ),
+    one(
+        "digests are not saved",
+        f"{INDEX}/saving.py",
+        '        if digests := b"".join(self.digests):\n',
+        '        if digests := b"":\n',
+        _DIGESTS,
+        _ENGINE,
+    ),
+    one(
+        "ids with payloads are sealed",
+        f"{INDEX}/sealing.py",
+        "is_done & free & (rows.digests[listed] == 0)",
+        "is_done & free",
+        "tests/index/test_sealing.py",
+    ),
+    one(
+        "ids with payloads share a row",
+        f"{INDEX}/moving.py",
+        "topics[row] != no_topic or digests[row] != 0 or scoped[row] != 0",
+        "topics[row] != no_topic or scoped[row] != 0",
+        "tests/index/test_pooling.py",
+    ),
+    one(
+        "a digest of 0",
+        f"{INDEX}/payloads.py",
+        "    digests[digests == 0] = 1\n",
+        "",
+        _PRINTS,
+    ),
+    one(
+        "a null payload is an empty one",
+        f"{INDEX}/payloads.py",
+        "digests[pc.is_null(column).to_numpy(zero_copy_only=False)] = self._null",
+        "pass",
+        _PRINTS,
+    ),
+    one(
+        "a call is its ids whatever they come with",
+        f"{ENGINE}/claims.py",
+        "hashlib.blake2b(ask.ids.tobytes() + digests.tobytes(), digest_size=16)",
+        "hashlib.blake2b(ask.ids.tobytes(), digest_size=16)",
+        _ENGINE,
+    ),
+    one(
+        "each partition has all payloads",
+        f"{ENGINE}/producing.py",
+        "        came = ask.digests[share.places]\n",
+        "        came = ask.digests[: len(share.places)]\n",
+        _ENGINE,
+    ),
+    one(
+        "payloads before ids",
+        _HTTP_PAYLOADS,
+        "    return pairs[:, 0].tobytes(), np.ascontiguousarray(pairs[:, 1]).reshape(-1)",
+        "    return pairs[:, 1].tobytes(), np.ascontiguousarray(pairs[:, 0]).reshape(-1)",
+        _HTTP,
+    ),
+    one(
+        "payload columns are part of the id",
+        _HTTP_PAYLOADS,
+        "    alone = table.drop_columns(list(names))\n",
+        "    alone = table\n",
+        _HTTP,
+    ),
+    one(
+        "a conflict is dropped without asking",
+        f"{CLIENT}/attempt_calls.py",
+        "            yield from self._conflict(claimed, drops)\n",
+        "            yield from self._conflict(claimed, True)\n",
+        _CLIENT,
+    ),
+    one(
+        "what is granted beside a conflict stays claimed",
+        f"{CLIENT}/attempt_calls.py",
+        '            yield from self.settle(claimed, "release")\n',
+        "            yield from ()\n",
+        _CLIENT,
+    ),
+    one(
+        "a conflict counts as written",
+        f"{CLIENT}/codecs.py",
+        "pc.or_(pc.or_(self.may_write, self.open), self.conflicting)",
+        "pc.or_(self.may_write, self.open)",
+        _CLIENT,
+    ),
+    one(
+        "busy rows forget their payloads",
+        f"{CLIENT}/settling.py",
+        "            payloads = [column.filter(again) for column in payloads]\n",
+        "            payloads = []\n",
+        _CLIENT,
+    ),
+)
