@@ -71,7 +71,7 @@ def test_what_is_saved_is_what_was_there_when_it_began(
         at_once = contents(dict(walk.index.save()), widths, now_ms, walk)
         calls, claims = list(walk.calls), list(walk.claims)
         pieces = go_on(walk.index.saving(), walk, rng)
-        assert walk.index._saving is None
+        assert walk.index.saving_now is None
         if pieces is None:
             continue
         whole += 1
@@ -168,7 +168,7 @@ def test_a_save_that_is_closed_leaves_the_index_as_it_was() -> None:
     for closed in (driver.index.saving(), driver.index.saving):
         steps = closed() if callable(closed) else closed
         steps.close()
-        assert driver.index._saving is None
+        assert driver.index.saving_now is None
     driver.index.sweep(driver.now_ms)
 
 

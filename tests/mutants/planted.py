@@ -30,6 +30,7 @@ def _token_per_job(docstring: str) -> tuple[str, str, str]:
 
 
 _CELLS = "tests/index/test_cells.py"
+_IN_STEPS = "tests/index/test_saving_in_steps.py"
 _POOLING = "tests/index/test_pooling.py"
 _REPEATS = "tests/engine/test_repeats_and_asks.py"
 _UPKEEP = "tests/engine/test_upkeep.py"
@@ -37,6 +38,27 @@ _WALKS = "tests/model/mixed/test_walks.py::test_the_properties_hold_whatever_hap
 _MIXED = f"{_WALKS}[mixed, late]"
 
 PLANTED: tuple[Mutant, ...] = (
+    one(
+        "a save forgets what is overwritten",
+        f"{INDEX}/table.py",
+        "            self.saving.overwritten(ids, previous, kept)\n",
+        "            pass\n",
+        _IN_STEPS,
+    ),
+    one(
+        "a save has a later row",
+        f"{INDEX}/rows.py",
+        "        if self._spares and not self.only_new:\n",
+        "        if self._spares:\n",
+        _IN_STEPS,
+    ),
+    one(
+        "a sweep under a save",
+        f"{INDEX}/table.py",
+        "        return self.dead > 0 and self.saving is None\n",
+        "        return self.dead > 0\n",
+        _IN_STEPS,
+    ),
     one(
         "a named claim shares a row",
         f"{INDEX}/moving.py",

@@ -1,7 +1,7 @@
 """Group commit: entries wait for one append at a time, answers wait for their entry.
 
-Collecting happens here too, between two appends: the index is saved as it stands, what waits included; once that is
-durable, what was saved replaces all entries so far.
+Collecting happens here too: between two appends the index is saved as it stands, what waits included, a step before
+each append; once that is durable, what was saved replaces all entries up to there.
 
 A group is closed when the append before it has returned. Three ends of an append:
     durable     everyone who waits for a position up to the new mark goes on
@@ -10,13 +10,14 @@ A group is closed when the append before it has returned. Three ends of an appen
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oncegate.core.encoding import encode
 from oncegate.core.entries import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.engine.marks import Marks
+from oncegate.index.saving import SavingStopped
 from oncegate.ports import Clock, Ledger, OutputChange
 
 # How long a full ledger is left alone before one probe is appended.
@@ -52,7 +53,10 @@ class Committer:
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._closing = False
         self._full: LedgerFull | None = None
-        self._save: Callable[[], list[bytes]] | None = None
+        self._save: Callable[[], Iterator[list[bytes]]] | None = None
+        self._steps: Iterator[list[bytes]] | None = None
+        self._state: list[bytes] = []
+        self._saved_position = 0
         self._collected: Callable[[bool], None] = _ignored
         self._replacing: asyncio.Task[None] | None = None
         self._dead: OncegateError | None = None
@@ -101,8 +105,12 @@ class Committer:
         if position <= self.mark.position:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append((position, waiter))
+        self.wait(position, waiter)
         await waiter
+
+    def wait(self, position: int, waiter: "asyncio.Future[None]") -> None:
+        """Let `waiter` end as `durable` of this position would, which has been submitted and not appended yet."""
+        self._waiters.append((position, waiter))
 
     async def all_durable(self) -> None:
         """As `durable`, for everything taken so far: what an answer rests on that says that something is not there."""
@@ -118,6 +126,8 @@ class Committer:
         while self._dead is None:
             if self._save is not None and self.open and self._fits_one_group():
                 await self._begin_collecting(self._save)
+            elif self._steps is not None and not self._closing:
+                await self._save_on(self._steps)
             elif not self._pending:
                 if self._closing:
                     return
@@ -131,25 +141,48 @@ class Committer:
     @property
     def collecting(self) -> bool:
         """A collection is asked for or under way."""
-        return self._save is not None or (self._replacing is not None and not self._replacing.done())
+        saving = self._save is not None or self._steps is not None
+        return saving or (self._replacing is not None and not self._replacing.done())
 
-    def collect(self, save: Callable[[], list[bytes]], collected: Callable[[bool], None] | None = None) -> None:
+    def collect(
+        self, save: Callable[[], Iterator[list[bytes]]], collected: Callable[[bool], None] | None = None
+    ) -> None:
         """Soon: let what `save` gives replace the entries so far, while appends go on. `collected` is told the end:
-        False where the ledger refused and keeps its own."""
+        False where the ledger refused and keeps its own, or the save was stopped.
+
+        What is saved is what there is when `save` is called; it gives its entries a step of a few milliseconds at a
+        time, one before each append, and raises SavingStopped where it cannot go on.
+        """
         assert not self.collecting, "one at a time"
         self._save, self._collected = save, collected or _ignored
         self._wake.set()
 
-    async def _begin_collecting(self, save: Callable[[], list[bytes]]) -> None:
+    async def _begin_collecting(self, save: Callable[[], Iterator[list[bytes]]]) -> None:
+        """What waits is in what is saved: it is durable before, alone."""
         self._save = None
-        state, position = save(), self.next_position - 1
+        steps, self._saved_position, self._state = save(), self.next_position - 1, []
         group, self._pending = self._pending, []
         if group:
             await self._append(group)
-        if self._dead is None and self.mark.position == position:
-            self._replacing = asyncio.create_task(self._replace(position, state))
+        if self._dead is None and self.mark.position == self._saved_position:
+            self._steps = steps
         else:
             self._collected(False)
+
+    async def _save_on(self, steps: Iterator[list[bytes]]) -> None:
+        """One step of saving, then what waits, or whoever else has something to do."""
+        try:
+            self._state += next(steps)
+        except StopIteration:
+            self._steps = None
+            self._replacing = asyncio.create_task(self._replace(self._saved_position, self._state))
+        except SavingStopped:
+            self._steps, self._state = None, []
+            self._collected(False)
+        if self._pending:
+            await self._append(self._close_group())
+        else:
+            await self._clock.sleep_ms(0)
 
     async def _replace(self, position: int, state: list[bytes]) -> None:
         try:

@@ -1,6 +1,6 @@
 """The whole index as entries, and back: what stands in a collected ledger in place of those that made it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -23,24 +23,34 @@ _CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "s
 _PRODUCERS, _SCOPES, _SEALED = "producers", "scopes", "sealed"
 
 
-def save(
+def saving(
     claims: ClaimIndex,
     batches: BatchIndex,
     topics: TopicIndex,
     producers: ProducerIndex,
     settings: NamespaceSet,
     buckets: tuple[int, ...],
-) -> Iterator[Saved]:
-    """Everything that is known, what waits for the ledger included; `part` counts the pieces that still come."""
-    for name, data in claims.save():
-        yield from _pieces(_CLAIMS + name, data)
-    yield from _pieces(_BATCHES, msgspec.msgpack.encode(batches.save()))
-    yield from _pieces(_TOPICS, msgspec.msgpack.encode(topics.save()))
-    yield from _pieces(_PRODUCERS, msgspec.msgpack.encode(save_producers(producers)))
-    yield from _pieces(_SCOPES, msgspec.msgpack.encode(claims.scopes.save()))
-    yield from _pieces(_SEALED, msgspec.msgpack.encode(claims.sealed.save()))
-    yield from _pieces(_SETTINGS, msgspec.msgpack.encode((settings, buckets)))
-    yield Saved(_END, 0, b"")
+) -> Iterator[list[Saved]]:
+    """Everything that is known at the call, what waits for the ledger included; `part` counts the pieces that still
+    come. In steps of a few milliseconds, between which anything may change: all but the claims is copied at once.
+
+    A step raises SavingStopped when the claims could not be saved to the end.
+    """
+    others = (
+        (_BATCHES, msgspec.msgpack.encode(batches.save())),
+        (_TOPICS, msgspec.msgpack.encode(topics.save())),
+        (_PRODUCERS, msgspec.msgpack.encode(save_producers(producers))),
+        (_SCOPES, msgspec.msgpack.encode(claims.scopes.save())),
+        (_SEALED, msgspec.msgpack.encode(claims.sealed.save())),
+        (_SETTINGS, msgspec.msgpack.encode((settings, buckets))),
+    )
+    return _steps(claims.saving(), others)
+
+
+def _steps(claims: Iterator[list[tuple[str, bytes]]], others: Iterable[tuple[str, bytes]]) -> Iterator[list[Saved]]:
+    for ready in claims:
+        yield [piece for name, data in ready for piece in _pieces(_CLAIMS + name, data)]
+    yield [*(piece for name, data in others for piece in _pieces(name, data)), Saved(_END, 0, b"")]
 
 
 def _pieces(what: str, data: bytes) -> Iterator[Saved]:

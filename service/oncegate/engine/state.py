@@ -7,7 +7,7 @@ from oncegate.core.encoding import decode
 from oncegate.core.entries import Claimed, Completed, Entry, NamespaceSet, Opened, Released, Retired, Saved, Taken
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.marks import Marks
-from oncegate.engine.saving import Loading, save
+from oncegate.engine.saving import Loading, saving
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims import ClaimIndex
 from oncegate.index.producers import ProducerIndex
@@ -76,7 +76,11 @@ class ShardIndex:
 
     def save(self) -> Iterator[Saved]:
         """Everything, as entries that replace all those so far."""
-        return save(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
+        return (entry for entries in self.saving() for entry in entries)
+
+    def saving(self) -> Iterator[list[Saved]]:
+        """The same, as it is now, in steps between which the index may change. Raises SavingStopped, as claims do."""
+        return saving(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Take in, for good, what is no claim's alone; the claims have seen it already."""

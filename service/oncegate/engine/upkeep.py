@@ -1,7 +1,9 @@
 """What a shard does by itself, a little at a time: old stages, retention, ids past the horizon, collection."""
 
+from collections.abc import Iterator
+
 from oncegate.core.encoding import encode
-from oncegate.core.entries import Retired, Trimmed
+from oncegate.core.entries import Retired, Saved, Trimmed
 from oncegate.engine import archives
 from oncegate.engine.journal import Journal
 from oncegate.engine.sealing import Sealing
@@ -90,12 +92,17 @@ class Upkeep:
             self._something_went, self._collect_from_ms = False, now_ms + COLLECT_AGAIN_MS
             journal.committer.collect(self.save, self._collected)
 
-    def save(self) -> list[bytes]:
-        """The index as entries' bytes, for `Committer.collect`."""
-        bodies = [encode(entry) for entry in self._journal.index.save()]
-        self._saving = sum(map(len, bodies)), self._journal.size_bytes
+    def save(self) -> Iterator[list[bytes]]:
+        """The index as it is at the call, as entries' bytes, in steps, for `Committer.collect`."""
+        self._saving = 0, self._journal.size_bytes
+        return self._encoded(self._journal.index.saving())
+
+    def _encoded(self, steps: Iterator[list[Saved]]) -> Iterator[list[bytes]]:
+        for entries in steps:
+            bodies = [encode(entry) for entry in entries]
+            self._saving = self._saving[0] + sum(map(len, bodies)), self._saving[1]
+            yield bodies
         self._journal.observer.event("collecting", namespace=self._journal.namespace, size_bytes=self._saving[0])
-        return bodies
 
     def _collected(self, done: bool) -> None:
         """What was saved replaced the entries, or the ledger keeps them: then it is tried again."""

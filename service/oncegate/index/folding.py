@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from oncegate.index.pooling import ROWS_MIN, Pooling
 from oncegate.index.rows import DONE, LIVE, OPEN, RELEASED, ROWS_PER_CLAIM, Rows
 from oncegate.index.scopes import Scopes
 from oncegate.index.settled import Settled
-from oncegate.index.table import Table
+from oncegate.index.table import Saving, Table
 
 # When rows have run out for good, this part of them is freed at once, so that not every claim has to.
 _ROWS_KEPT_FREE = 1 / 16
@@ -57,13 +56,6 @@ class Undo:
     pinned: tuple[int, ...] | U32 = ()
 
 
-class Saving(Protocol):
-    """A save that goes on while the index changes."""
-
-    def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """The slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if any."""
-
-
 class ClaimFold:
     """`takeovers`: ids ever granted by takeover. `open_claims`: those that hold ids. `ids`: held, done or taken,
     without the `sealed_away`: those that left the table for an archive (`index.sealing`).
@@ -89,8 +81,6 @@ class ClaimFold:
         # What slots name whose ids left: it holds nothing. Made when it is first needed.
         self.gone_row: int | None = None
         self.wall_ms = 0
-        # What is told of slots that are overwritten: a save that is under way.
-        self._saving: Saving | None = None
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:
         """Make it sure that entries of `ids` ids in all can be applied, with `digests` of payloads or without. No
@@ -147,8 +137,6 @@ class ClaimFold:
             row = self._rows.take(position, grant, takeover, len(ids), now_ms)
             previous, was_absent, kept = self._table.put(ids, row, digests)
             undo.puts.append((row, ids, previous, was_absent, kept))
-            if self._saving is not None:
-                self._saving.overwritten(ids, previous, kept)
             self.ids += was_absent
             if grant.state != OPEN:
                 self._settled.add(row)
@@ -300,14 +288,19 @@ class ClaimFold:
 
     def begin_saving(self, saving: Saving) -> None:
         """From now on nothing is swept, pooled or used anew, and `saving` is told of slots that are overwritten."""
-        assert self._saving is None, "one at a time"
-        self._saving = saving
-        self._rows.only_new = self._table.keeps_dead = self._pooling.paused = True
+        assert self.saving_now is None, "one at a time"
+        self._table.saving = saving
+        self._rows.only_new = self._pooling.paused = True
 
     def stop_saving(self) -> None:
         """As before; a save that has not come to its end comes to none."""
-        self._saving = None
-        self._rows.only_new = self._table.keeps_dead = self._pooling.paused = False
+        self._table.saving = None
+        self._rows.only_new = self._pooling.paused = False
+
+    @property
+    def saving_now(self) -> Saving | None:
+        """The save that is under way, if one is."""
+        return self._table.saving
 
     @property
     def size_bytes(self) -> int:

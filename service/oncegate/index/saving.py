@@ -104,10 +104,10 @@ class _Saving:
             for pieces in self._steps():
                 sums |= {name: zlib.crc32(data) for name, data in pieces}
                 yield pieces
-                if self._index._saving is not self:
+                if self._index.saving_now is not self:
                     raise SavingStopped("a change was taken back, or room was needed; to be saved anew")
         finally:
-            if self._index._saving is self:
+            if self._index.saving_now is self:
                 self._index.stop_saving()
         yield [("sums", json.dumps(sums).encode())]
 

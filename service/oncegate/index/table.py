@@ -9,6 +9,7 @@ only its own id takes it over before. No answer changes by a move.
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -33,6 +34,13 @@ _NO_IDS: U64 = np.empty((0, 2), np.uint64)
 _NO_PLACES: I64 = np.empty(0, np.int64)
 
 
+class Saving(Protocol):
+    """A save that goes on while the table changes."""
+
+    def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
+        """The slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if any."""
+
+
 class Table:
     """`dead`: slots that a move may leave out once nothing pins their rows."""
 
@@ -50,8 +58,8 @@ class Table:
         self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
         self.dead = 0
         self.moves = 0
-        # While slots as they were are being saved, a move leaves none out.
-        self.keeps_dead = False
+        # A save that is under way: it is told of slots that are overwritten, and no move leaves any out.
+        self.saving: Saving | None = None
         # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
         self._sure = 0
         # What was asked for last, where its slots were found, and how many moves there had been.
@@ -104,7 +112,7 @@ class Table:
 
     def sweep(self) -> None:
         """Drop every dead slot that nothing pins."""
-        if self.dead and not self.keeps_dead:
+        if self._sweeps:
             for segment, capacity in enumerate(self.slots.capacity.tolist()):
                 self._move(segment, capacity)
 
@@ -126,6 +134,8 @@ class Table:
             self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places, kept
         )
         self.dead -= int(revived)
+        if self.saving is not None:
+            self.saving.overwritten(ids, previous, kept)
         return previous, int(new) + int(revived), kept
 
     def _kept(self, digests: U32, ids: int) -> U32:
@@ -162,7 +172,7 @@ class Table:
     @property
     def _sweeps(self) -> bool:
         """A move leaves dead slots out."""
-        return self.dead > 0 and not self.keeps_dead
+        return self.dead > 0 and self.saving is None
 
     def _capacity_at(self, segment: int, step: int) -> int:
         slots: float = self._first * GROWTH ** (step + segment / len(self._steps))
