@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from oncegate.core.errors import Overloaded
-from oncegate.index import memory, table
+from oncegate.index import memory, saving, table
 from oncegate.index.claims import ClaimIndex, Widths
 from tests.index.driver import LEASE_MS, NARROW, Answer
+from tests.index.test_pooling import EAGER, go_round, many
+from tests.index.test_saving_in_steps import Lasting, go_on
 from tests.index.verbs import VerbDriver
 from tests.index.walks import Walk, answers
 
@@ -198,6 +200,56 @@ def test_what_was_saved_knows_the_same_payloads(widths: Widths, compiled: bool) 
         held = any(digest for *_, digest in walk.index.snapshot().values())
         assert marked[0] == held
         assert marked[1] or not held
+
+
+@both_kernels
+def test_a_save_while_payloads_change_knows_those_that_were_there_when_it_began(
+    monkeypatch: pytest.MonkeyPatch, compiled: bool
+) -> None:
+    monkeypatch.setattr(saving, "_ROWS_PER_PIECE", 5)
+    monkeypatch.setattr(saving, "_SLOTS_PER_PIECE", 4)
+    print(f"ONCEGATE_SEED={SEED}")
+    widths, overwritten = Widths(capacity=8, segments=8, pool_from=4), 0
+    for seed in range(SEED, SEED + (20 if compiled else 5)):
+        rng = random.Random(seed)
+        walk = Lasting(widths, rng, compiled, payloads=True)
+        for _ in range(40):
+            walk.step()
+        before = walk.index.snapshot()
+        pieces = go_on(walk.index.saving(), walk, rng)
+        if pieces is not None:
+            copy = ClaimIndex(widths, compiled)
+            copy.load(pieces)
+            assert copy.snapshot() == before, f"seed {seed}"
+            overwritten += walk.index.snapshot() != before
+    assert overwritten > 3, "or nothing is shown"
+
+
+def test_the_first_payload_may_come_while_the_index_is_saved() -> None:
+    driver = VerbDriver()
+    done(driver, [1, 2])
+    before, steps = driver.index.snapshot(), driver.index.saving()
+    pieces = dict(next(steps))
+    driver.now_ms += LEASE_MS
+    driver.claim("v", 1, [3, 4], digests=of(A, B))
+    for ready in steps:
+        pieces |= dict(ready)
+    copy = ClaimIndex()
+    copy.load(pieces)
+    assert copy.snapshot() == before
+
+
+def test_small_claims_with_payloads_keep_their_rows() -> None:
+    """A shared row could not say that it must not leave memory."""
+    driver = VerbDriver(EAGER)
+    for i in range(30):
+        driver.complete(driver.claim("w", i, [i], digests=of(A) if i % 2 else np.empty(0, np.uint32)).claim)
+    many(driver, 0)
+    go_round(driver)
+    rows = [driver.index._table.row_of(one) for one in driver.fingerprints(range(30))]
+    assert len(set(rows[::2])) < 5, "those without share one"
+    assert len(set(rows[1::2])) == 15
+    assert told(driver, [1, 2], B, B) == ["CONFLICT", "DUPLICATE"]
 
 
 @all_widths

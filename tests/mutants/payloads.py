@@ -99,7 +99,7 @@ PAYLOADS: tuple[Mutant, ...] = (
         f"{INDEX}/moving.py",
         "topics[row] != no_topic or digests[row] != 0 or scoped[row] != 0",
         "topics[row] != no_topic or scoped[row] != 0",
-        "tests/index/test_pooling.py",
+        _DIGESTS,
     ),
     one(
         "a digest of 0",
