@@ -17,7 +17,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimAsk
-from oncegate.index.claims import ClaimIndex
+from oncegate.index.claims import ClaimIndex, warm_up
 from oncegate.index.runs import encode
 from oncegate.index.saving import save
 from oncegate.ledgers import open_ledgers
@@ -101,7 +101,8 @@ def used(folder: Path) -> int:
 
 
 async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_path: Path) -> None:
-    limits, clock, ids = Limits(hot_ids=20_000), FakeClock(), 400_000
+    limits, clock, ids = Limits(hot_ids=10_000), FakeClock(), 200_000
+    warm_up()
     async with (
         open_ledgers(f"log:{tmp_path / 'data'}", create=True) as ledgers,
         open_gateway(ledgers, clock, Silent(), limits) as gateway,
@@ -138,6 +139,11 @@ def test_ids_beyond_those_that_fit_in_memory_cost_a_filter_and_disk() -> None:
     rise = more.cold_ids - found.cold_ids
     assert (more.memory["filters"] - found.memory["filters"]) / rise == pytest.approx(2.03, rel=0.01)
     assert (more.disk_bytes - found.disk_bytes) / rise == pytest.approx(34.1, rel=0.01)
+
+
+def test_ids_stay_in_memory_while_their_claims_can_be_named_however_few_may_stay_there() -> None:
+    found = sizing.sizes(sizing.Work(rate=1_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=10, lease_s=30.0))
+    assert found.hot_ids == 60_000
 
 
 @pytest.mark.parametrize("zero", ["rate", "horizon_s", "batch", "clients", "hot_ids_max"])

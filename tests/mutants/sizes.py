@@ -1,0 +1,37 @@
+"""Planted bugs of `oncegate size`: what it would leave out of memory and disk."""
+
+from tests.mutants.planted import ENGINE, Mutant, one
+
+_SIZING = f"{ENGINE}/sizing.py"
+_TESTS = "tests/engine/test_sizing.py"
+
+SIZES: tuple[Mutant, ...] = (
+    one(
+        "frames without blocks",
+        _SIZING,
+        "    return BLOCK_BYTES * (asked + done) / (clients * batch)",
+        "    return (FRAME_BYTES + CLAIM_BYTES + COMPLETION_BYTES + ID_BYTES * batch) / batch",
+        f"{_TESTS}::test_entries_take_as_much_disk_as_said",
+    ),
+    one(
+        "a table without gaps",
+        _SIZING,
+        "    return math.ceil(ids * SLOT_BYTES / TABLE_LOAD)",
+        "    return math.ceil(ids * SLOT_BYTES)",
+        f"{_TESTS}::test_the_table_is_as_large_as_said_wherever_its_segments_stand",
+    ),
+    one(
+        "named ids leave memory",
+        _SIZING,
+        "    hot = min(ids, max(work.hot_ids_max, math.ceil(work.rate * held_s(work))))",
+        "    hot = min(ids, work.hot_ids_max)",
+        f"{_TESTS}::test_ids_stay_in_memory_while_their_claims_can_be_named_however_few_may_stay_there",
+    ),
+    one(
+        "archives for nothing",
+        _SIZING,
+        '        "archives": cold * ID_BYTES,',
+        '        "archives": 0,',
+        f"{_TESTS}::test_ids_that_left_memory_take_as_much_memory_and_disk_as_said",
+    ),
+)
