@@ -1,16 +1,18 @@
 """Old ids leave memory for archives and runs, and every use case answers as before."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from oncegate.core.decisions import IdState
 from oncegate.core.entries import Sealed
 from oncegate.core.errors import OffsetTrimmed, Recovering
+from oncegate.core.verdicts import Verdict
 from oncegate.engine.archives import TOPIC
 from oncegate.engine.committer import PROBE_MS
 from oncegate.engine.sealing import SEAL_AGAIN_MS
 from oncegate.index.cold import RUNS_MAX
-from tests.engine.held import HeldLedgers, said, turns, until
+from tests.engine.held import HeldLedgers, id16, said, turns, until
 from tests.engine.sealed import (
     FORGOTTEN_MS,
     HOT,
@@ -295,3 +297,37 @@ async def test_closing_in_the_middle_of_a_merge_ends_it() -> None:
     assert files(ledgers) == {}
     async with sealing(ledgers) as served:
         assert said(await served.claim(*names(0, 20), token=3)) == ["DUPLICATE"] * 20
+
+
+async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with sealing() as served:
+        await done(served, *names(0, 20))
+        index, asked = served.shard.journal.index.claims, []
+        prints = served.shard.fingerprints.of_array(pa.array(names(0, 20)))
+        drop = index.drop_sealed
+
+        def dropped(archive: int, ids: np.ndarray) -> int:
+            count = drop(archive, ids)
+            asked.append(set(index.ask(id16(77), 1, bytes(16), prints, 0).verdicts.tolist()))
+            return count
+
+        monkeypatch.setattr(index, "drop_sealed", dropped)
+        await seal(served)
+        assert len(asked) > 1
+        assert all(verdicts == {Verdict.DUPLICATE} for verdicts in asked)
+
+
+async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
+    ledgers = HeldLedgers()
+    async with sealing(ledgers) as served:
+        await served.shard.configure(24 * HOUR_MS, None, served.deadline())
+        await filled(served)
+        await pass_hours(served, 12)
+        await done(served, *names(20, 40), token=5)
+        await seal(served)
+        await pass_hours(served, 14)
+        assert said(await served.claim("id 0", "id 20", token=6)) == ["GRANTED", "DUPLICATE"]
+    files(ledgers).clear()
+    async with sealing(ledgers) as served:
+        assert runs_of(served) != []
+        assert said(await served.claim(*names(20, 40), token=7)) == ["DUPLICATE"] * 20

@@ -70,8 +70,9 @@ def prints(*ids: int) -> bytes:
     return fingerprints(ids).tobytes()
 
 
-def produced(*ids: int, digests: bytes = b"") -> Produced:
-    return Produced("t", 0, 0, len(ids), 0, name("c"), name("a"), 1, name("d"), 5_000, prints(*ids), b"", digests)
+def produced(*ids: int, digests: bytes = b"", wall_ms: int = 5_000) -> Produced:
+    claim = name(f"c{ids}")
+    return Produced("t", 0, 0, len(ids), 0, claim, name("a"), ids[0], name("d"), wall_ms, prints(*ids), b"", digests)
 
 
 def test_what_is_still_asked_for_more_than_that_it_is_done_stays_in_the_table() -> None:
@@ -115,6 +116,15 @@ def test_a_refused_retirement_of_an_archive_is_taken_back() -> None:
     driver.retire(5_001)
     assert driver.asks("claim", "x", 1, [1]).verdicts.tolist() == [Verdict.GRANTED]
     assert not driver.index.sealed.archives
+
+
+def test_an_archive_goes_with_the_newest_of_its_ids() -> None:
+    driver = sealed_driver(produced(1), produced(2, wall_ms=7_000))
+    assert len(driver.index.sealed.archives) == 1
+    driver.retire(6_000)
+    assert driver.asks("claim", "x", 1, [1, 2]).verdicts.tolist() == [Verdict.DUPLICATE] * 2
+    driver.retire(7_001)
+    assert driver.asks("claim", "x", 1, [1, 2]).verdicts.tolist() == [Verdict.GRANTED] * 2
 
 
 def test_a_filter_that_is_not_sound_is_passed_over() -> None:

@@ -22,6 +22,7 @@ from tests.mutants.lanes import LANES
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED, Mutant
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.sealing import SEALING
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
 from tests.mutants.surface import SURFACE
@@ -87,7 +88,7 @@ def check_unchanged(mutants: list[Mutant]) -> str | None:
 
 
 def main() -> int:
-    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *LANES, *PRODUCERS, *PAYLOADS, *SIZES)
+    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES)
     wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)

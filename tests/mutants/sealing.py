@@ -1,0 +1,124 @@
+"""Planted bugs of the way out of memory: what may leave it, in which order, and what stands for it then."""
+
+from tests.mutants.planted import ENGINE, INDEX, Mutant, one
+
+_WALKS = "tests/index/test_sealing.py"
+_ENGINE = "tests/engine/test_sealing.py"
+
+SEALING: tuple[Mutant, ...] = (
+    Mutant(
+        "a filter that is not sound",
+        (
+            (f"{INDEX}/cold.py", "self.filter is None or not self.filter.sound", "self.filter is None"),
+            (f"{INDEX}/filter_blocked.py", "        if not self.sound:\n", "        if len(keys) < 0:\n"),
+        ),
+        (f"{_WALKS}::test_a_filter_that_is_not_sound_is_passed_over",),
+    ),
+    Mutant(
+        "a filter of another run",
+        (
+            (f"{ENGINE}/cold_files.py", "if data[:_SALT_BYTES] == bytes.fromhex(salt) else None", "if data else None"),
+            (f"{ENGINE}/cold_files.py", " or found.ids != run.run.size:", ":"),
+        ),
+        (f"{_ENGINE}::test_a_filter_of_another_run_is_not_believed",),
+    ),
+    one(
+        "the run installed after the drop",
+        f"{ENGINE}/sealing.py",
+        "            self._claims.cold.replace([], [run])\n            await self._drop(made)\n",
+        "            await self._drop(made)\n            self._claims.cold.replace([], [run])\n",
+        f"{_ENGINE}::test_at_each_step_of_their_way_out_ids_are_known",
+    ),
+    one(
+        "an archive retires with its oldest",
+        f"{INDEX}/sealed.py",
+        "if archive.newest_wall_ms < entry.before_wall_ms]\n        for archive in due:",
+        "if archive.oldest_wall_ms < entry.before_wall_ms]\n        for archive in due:",
+        f"{_WALKS}::test_an_archive_goes_with_the_newest_of_its_ids",
+    ),
+    one(
+        "what retires apart is sealed together",
+        f"{INDEX}/sealing.py",
+        "    of[:, 3] = np.searchsorted(",
+        "    of[:, 3] = 0 * np.searchsorted(",
+        f"{_ENGINE}::test_sealing_forgets_nothing_early_and_keeps_nothing_longer",
+    ),
+    Mutant(
+        "a restart without dropping",
+        (
+            (f"{ENGINE}/cold_start.py", "if not isinstance(entry, Sealed):", "if isinstance(entry, Sealed):"),
+            (f"{ENGINE}/cold_start.py", "        if archive.dropped < archive.ids:\n", "        if not archive.ids:\n"),
+        ),
+        (f"{_ENGINE}::test_a_restart_drops_what_was_sealed_and_answers_alike",),
+    ),
+    one(
+        "a merge drops a live archive",
+        f"{INDEX}/sealed.py",
+        "kept[list(self.archives)] = 1",
+        "kept[list(self.archives)[1:]] = 1",
+        f"{_ENGINE}::test_there_are_four_runs_at_most_and_no_other_files",
+    ),
+    one(
+        "retired in the middle of a round",
+        f"{ENGINE}/upkeep.py",
+        "        if self._sealing.busy:\n            return\n        if not horizon_ms",
+        "        if not horizon_ms",
+        f"{_ENGINE}::test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing",
+    ),
+    one(
+        "sealed while its claim can be named",
+        f"{INDEX}/sealing.py",
+        "(holders.kept[listed] == 0) & ",
+        "",
+        f"{_ENGINE}::test_what_cannot_leave_memory_stays",
+    ),
+    one(
+        "payload digests left behind",
+        f"{INDEX}/sealing.py",
+        "(rows.digests[listed] == 0) & ",
+        "",
+        f"{_WALKS}::test_what_is_still_asked_for_more_than_that_it_is_done_stays_in_the_table",
+    ),
+    one(
+        "an undo brings back how many left",
+        f"{INDEX}/folding.py",
+        "self.ids = known - self.sealed_away",
+        "self.ids = known",
+        f"{_WALKS}::test_no_answer_tells_whether_old_ids_were_sealed",
+    ),
+    one(
+        "a damaged run is taken for an empty one",
+        f"{INDEX}/cold.py",
+        "                self.when_damaged()\n                raise\n",
+        "                self.when_damaged()\n                continue\n",
+        f"{_ENGINE}::test_a_run_damaged_while_it_serves_is_never_answered_from_and_made_again",
+    ),
+    one(
+        "runs of another ledger",
+        f"{ENGINE}/cold_files.py",
+        'if run.meta.get("ledger") == self._ledger and archives else None',
+        "if archives else None",
+        f"{_ENGINE}::test_runs_of_another_ledger_are_not_looked_into",
+    ),
+    one(
+        "trimmed with the first that retires",
+        f"{INDEX}/sealed.py",
+        "        return next(kept, self.high_offset)\n",
+        "        return self.high_offset if self.archives else next(kept)\n",
+        f"{_ENGINE}::test_what_has_not_retired_can_be_made_again_from_the_ledger",
+    ),
+    one(
+        "the owner of a sealed id",
+        f"{INDEX}/sealing.py",
+        "NOBODY if owner == NO_CLAIM else owner, 0,",
+        "NOBODY, 0,",
+        f"{_WALKS}::test_an_owner_is_granted_again_what_it_took_with_the_takeover_that_it_was",
+    ),
+    one(
+        "a row that stands for sealed ids retires",
+        f"{INDEX}/sealing.py",
+        "NEVER_MS = (1 << 63) - 1",
+        "NEVER_MS = 0",
+        f"{_WALKS}::test_no_answer_tells_whether_old_ids_were_sealed",
+    ),
+)
