@@ -16,17 +16,20 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimAsk, ProduceAsk, TopicAsk
 from oncegate.engine.shard import Shard
 from oncegate.engine.state import BUCKETS_PER_HORIZON
+from oncegate.index.cold import RUNS_MAX
 from oncegate.ledgers import open_ledgers
 from oncegate.ledgers.log import outputs
 from oncegate.ports import Ledgers
 from oncegate.testing import FakeClock
-from tests.engine.held import Events, id16, rows_of, said, turns
+from tests.engine.held import Events, id16, rows_of, said, turns, until
 
 DAY_MS = 86_400_000
 HORIZON_MS = 7 * DAY_MS
 STEP_MS = HORIZON_MS // BUCKETS_PER_HORIZON
 STEPS_A_DAY = DAY_MS / STEP_MS
 IDS = 10
+# A quarter of what is known at any time.
+SEALED_FROM = 120
 
 
 @dataclass
@@ -38,6 +41,7 @@ class World:
     ledgers: Ledgers
     step: int = 0
     disk_bytes: list[int] = field(default_factory=list)
+    start_bytes: list[int] = field(default_factory=list)
     index_bytes: list[int] = field(default_factory=list)
     objects: list[int] = field(default_factory=list)
 
@@ -72,13 +76,16 @@ class World:
             assert await self.claim(again, 2 * step + 1) == ["DUPLICATE"] * 2
         self.clock.advance(STEP_MS)
         await turns(5)
+        await until(lambda: not shard.sealing.working)
         await shard.committer.all_durable()
 
     def look(self) -> None:
         """What the month has come to: Python's objects, the index's arrays, the folder."""
         gc.collect()
         self.objects.append(len(gc.get_objects()))
-        self.index_bytes.append(self.shard.journal.index.claims.size_bytes)
+        claims = self.shard.journal.index.claims
+        self.index_bytes.append(claims.size_bytes + claims.cold.size_bytes)
+        self.start_bytes.append(sum(len(entry.body) for entry in self.shard.sealing.ledger.replay(1)))
         self.disk_bytes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()))
 
     async def pass_days(self, days: int) -> None:
@@ -86,13 +93,15 @@ class World:
             await self.pass_a_bucket()
 
 
-@pytest.fixture
-async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
+@pytest.fixture(params=[Limits().hot_ids, SEALED_FROM], ids=["in memory", "sealed"])
+async def world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[World]:
     # Room is given back by whole files; a test's year would not fill one of the usual size.
     monkeypatch.setattr(outputs, "FILE_BYTES", 128 << 10)
     monkeypatch.setattr(state, "BUCKET_MS_MAX", STEP_MS)
     clock, events, folder = FakeClock(), Events(), tmp_path / "data"
-    limits = Limits(collect_bytes=64 << 10)
+    limits = Limits(collect_bytes=16 << 10, hot_ids=request.param)
     async with (
         open_ledgers(f"log:{folder}", create=True) as ledgers,
         open_gateway(ledgers, clock, events, limits) as gateway,
@@ -110,9 +119,12 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
         world.look()
     assert world.events.names().count("collecting") >= 6
     assert "upkeep_failed" not in world.events.names()
-    for measured in (world.disk_bytes, world.index_bytes, world.objects):
+    for measured in (world.disk_bytes, world.index_bytes, world.objects, world.start_bytes):
         assert max(measured[8:]) <= 1.2 * max(measured[2:5]), measured
-    assert world.shard.counters()["ids"] <= 2 * IDS * STEPS_A_DAY * 8.5
+    counters, sealed = world.shard.counters(), world.gateway.limits.hot_ids == SEALED_FROM
+    assert counters["ids"] <= 2 * IDS * STEPS_A_DAY * 8.5
+    assert (counters["cold_ids"] >= counters["ids"] // 2) == sealed
+    assert counters["cold_runs"] <= RUNS_MAX
     view = await world.shard.topic("topic")
     assert view.high_offsets[0] - view.low_offsets[0] <= IDS * STEPS_A_DAY * 4
 
@@ -126,7 +138,8 @@ async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: Wor
     await world.gateway.close()
     async with open_gateway(world.ledgers, world.clock, world.events) as gateway:
         shard = gateway.shard("default")
-        assert shard.journal.index.claims.snapshot() == before
+        assert shard.journal.index.claims.snapshot() == before, "of what is in memory"
+        assert shard.counters()["cold_ids"] == counters["cold_ids"]
         assert (shard.counters()["ids"], shard.counters()["takeovers"]) == (counters["ids"], counters["takeovers"])
         world.gateway = gateway
         await world.pass_days(1)

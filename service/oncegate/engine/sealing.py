@@ -42,7 +42,7 @@ class Sealing:
     def __init__(self, journal: Journal, ledger: Ledger, files: ColdFiles) -> None:
         self._journal = journal
         self._claims = journal.index.claims
-        self._ledger = ledger
+        self.ledger = ledger
         self._pace = Pace(journal.clock, journal.limits.merge_bytes_per_second)
         self._making = Making(ledger, files, self._pace.spend, journal.limits.run_ids)
         self._files = files
@@ -124,7 +124,7 @@ class Sealing:
         await asyncio.to_thread(self._files.remove, gone)
 
     async def _drop_again(self, undropped: Sequence[Archive]) -> bool:
-        async for archive, ids in archives.read(self._ledger, undropped):
+        async for archive, ids in archives.read(self.ledger, undropped):
             if not await self._drop([(archive, ids)]):
                 return False
         return True
