@@ -82,8 +82,8 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "digests are not saved",
         f"{INDEX}/saving.py",
-        '        if digests := b"".join(self.digests):\n',
-        '        if digests := b"":\n',
+        '        digests = b"".join(self.digests)\n',
+        '        digests = b""\n',
         _DIGESTS,
         _ENGINE,
     ),

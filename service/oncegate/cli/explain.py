@@ -76,6 +76,8 @@ def _said(known: dict[str, Any]) -> list[str]:
     if "topic" in known:
         place = f"partition {known['partition']}, in the request that begins at offset {known['first_offset']}"
         lines.append(f"written to topic {known['topic']}, {place}")
+    if known.get("digest_kept"):
+        lines.append("it came with a payload: with another one it is told CONFLICT, once it is done")
     if known["state"] in {"DONE", "TAKEN"}:
         until = known.get("kept_until_ms")
         lines.append(f"known until {_when(until)} at least" if until else "known for ever")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oncegate.core.encoding import VERSION, EntryError, decode, encode
-from oncegate.core.entries import KINDS, Entry, Name, Part, Span
+from oncegate.core.entries import KINDS, Archived, Entry, Name, Part, Span
 from tests.unit.core.samples import GOLDEN, SAMPLES
 
 ENTRIES = pytest.mark.parametrize("entry", SAMPLES.values(), ids=SAMPLES)
@@ -28,6 +28,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "opt": st.none() | st.binary(max_size=40),
     "blobs": st.lists(st.binary(max_size=24), max_size=4).map(tuple),
     "parts": st.lists(st.builds(Part, U32S, U32S, U32S, B16S), max_size=4).map(tuple),
+    "archives": st.lists(st.builds(Archived, B16S, st.integers(0, 2**8 - 1), U64S, U64S, U64S), max_size=4).map(tuple),
     "spans": st.lists(st.builds(Span, U32S, U64S, U64S, U64S), max_size=4).map(tuple),
 }
 
