@@ -61,7 +61,8 @@ def _claims(setting: Setting) -> list[Figure]:
 def _part(module: str, setting: Setting) -> list[Figure]:
     """The figures of a part that runs in a process of its own: `figures(quick)` of the module."""
     setting.tell(module)
-    code = f"import json, sys; from {module} import figures; print(json.dumps(figures({setting.plan.short})))"
+    code = f"import json; from {module} import figures; "
+    code += f"print(json.dumps(figures({setting.plan.short}), default=lambda figure: figure.plain()))"
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{module} ended with status {done.returncode}")

@@ -1,9 +1,8 @@
 """The load of `bench.scale` in the gateway's own process: claims and completes, checks, measures window by window."""
 
 import asyncio
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +85,8 @@ class Load:
             p99_ms=float(np.percentile(pauses_ms, 99)),
             p50_ms=float(np.percentile(pauses_ms, 50)),
             memory_bytes=anonymous_bytes(),
-            disk_bytes=disk_bytes(self._folder),
+            disk_bytes=disk_bytes(self._folder, lambda _: True),
+            cold_disk_bytes=disk_bytes(self._folder, is_of_old_ids),
             filter_bytes=counters["cold_bytes"],
         )
 
@@ -106,13 +106,17 @@ def anonymous_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def disk_bytes(folder: Path) -> int:
-    """What lies below it, in whole blocks; files may go meanwhile."""
+def disk_bytes(folder: Path, counts: Callable[[Path], bool]) -> int:
+    """What the files below it take that count, in whole blocks; files may go meanwhile."""
     total = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            try:
-                total += os.stat(os.path.join(where, name)).st_blocks * 512
-            except FileNotFoundError:
-                continue
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_blocks * 512 if counts(path) and path.is_file() else 0
+        except FileNotFoundError:
+            continue
     return total
+
+
+def is_of_old_ids(path: Path) -> bool:
+    """Archives and runs; everything else is entries and the saved index."""
+    return path.suffix == ".out" or path.parent.name == "runs"
