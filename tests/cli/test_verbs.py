@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import oncegate
 from oncegate.cli import app
 from oncegate.testing.local import LocalGateway
+from oncegate_spark import Gateway
 
 VERBS = ("serve", "config", "explain", "demo", "init", "ledger", "backup", "restore", "verify", "size")
 
@@ -86,6 +87,14 @@ def test_explain_says_what_a_gateway_knows_of_an_id(empty_folder: Path) -> None:
         assert status == 1
         assert "no namespace nobody" in err
         assert err.endswith("(fix)\n")
+
+
+def test_explain_says_that_an_id_came_with_a_payload(empty_folder: Path) -> None:
+    with LocalGateway() as gateway, Gateway(gateway.url) as client, client.attempt() as attempt:
+        attempt.complete(attempt.claim(["a"], payloads=["x"]))
+        attempt.complete(attempt.claim(["b"]))
+        said = [run("explain", id_, "--url", gateway.url)[1] for id_ in ("a", "b")]
+    assert ["with another one it is told CONFLICT" in text for text in said] == [True, False]
 
 
 def test_explain_of_a_gateway_that_is_not_there_names_the_address() -> None:
