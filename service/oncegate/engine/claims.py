@@ -24,6 +24,14 @@ STATE_AFTER = {
 }
 
 
+def digest_of(ask: ClaimAsk) -> bytes:
+    """16 bytes by which a repeat of (token, call) is told from another request."""
+    digest = hashlib.blake2b(np.ascontiguousarray(ask.ids).reshape(-1).data, digest_size=16)
+    if ask.digests is not None:
+        digest.update(ask.digests.tobytes())
+    return digest.digest()
+
+
 class Claims:
     """The use cases of free ids over one journal. Answers wait until what they rest on is durable."""
 
@@ -43,7 +51,7 @@ class Claims:
             return ClaimAnswer(None, lease_ms, *stale(self._journal, len(ask.ids)))
         now_ms = self._journal.clock.monotonic_ms()
         digests = NO_DIGESTS if ask.digests is None else ask.digests
-        digest = hashlib.blake2b(ask.ids.tobytes() + digests.tobytes(), digest_size=16).digest()
+        digest = digest_of(ask)
         asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)
         claim, rests_on = None, asked.rests_on
         if asked.again and asked.claim is not None:

@@ -5,12 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from oncegate.core.encoding import encode
-from oncegate.core.entries import Entry
+from oncegate.core.entries import Claimed, Entry
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.committer import Committer
 from oncegate.engine.limits import Limits
 from oncegate.engine.state import ShardIndex, Undo
+from oncegate.index.together import grant_all
 from oncegate.ports import Clock, Observer, OutputChange
 
 
@@ -59,6 +63,24 @@ class Journal:
         if len(entries) == 1:
             return self.committer.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
         return self.committer.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
+
+    def record_together(self, claims: Sequence[Claimed], ids: NDArray[np.uint64]) -> int:
+        """As `record`, for claims of new ids, which are `ids` one after the other; the first one's position."""
+        bodies = [encode(claim) for claim in claims]
+        self.size_bytes += sum(map(len, bodies))
+        index, position = self.index.claims, self.committer.next_position
+        undos = grant_all(index, position, claims, ids, self.clock.monotonic_ms())
+
+        def undo() -> None:
+            for one in reversed(undos):
+                index.undo(one)
+
+        def settle() -> None:
+            for one in undos:
+                index.settle_undo(one)
+
+        self.committer.submit(bodies, (), undo, settle)
+        return position
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
         """Apply all of them or none; what takes them back, and what settles them."""

@@ -14,6 +14,7 @@ from oncegate.engine.cold_files import ColdFiles
 from oncegate.engine.committer import Committer
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.drivers import Drivers
+from oncegate.engine.gathering import Gathering
 from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
 from oncegate.engine.marks import Marks
@@ -61,7 +62,8 @@ class Shard:
         self.sealing = Sealing(self.journal, ledger, files)
         self.upkeep = Upkeep(self.journal, self.stages, self.sealing)
         said = self._refusing_when_durable
-        self.claim, self.settle, self.explain = said(claims.claim), said(claims.settle), claims.explain
+        gathering = Gathering(self.journal, claims)
+        self.claim, self.settle, self.explain = said(gathering.claim), said(claims.settle), claims.explain
         self.take, self.produce = said(claims.take), said(producing.produce)
         producers, drivers = Producers(self.journal), Drivers(self.journal)
         self.register_driver, self.ack = said(drivers.register), said(drivers.ack)

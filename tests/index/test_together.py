@@ -1,0 +1,110 @@
+"""Claims folded in together are folded in as one after the other."""
+
+import os
+import random
+
+import numpy as np
+import pytest
+
+from oncegate.core.entries import Claimed, Completed, Released
+from oncegate.index.claims import ClaimIndex, Widths
+from oncegate.index.folding import Undo
+from oncegate.index.rows import _LAYOUT
+from oncegate.index.together import FIRST, grant_all, is_repeat, look
+from tests.index.driver import NARROW
+
+SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
+COLUMNS = [name for name in _LAYOUT if name != "spare"]
+
+
+def claims_of(rng: random.Random, count: int, position: int) -> list[Claimed]:
+    sizes = [rng.choice((1, 1, 2, 5)) for _ in range(count)]
+    return [
+        Claimed(
+            rng.randbytes(16), rng.randbytes(16), n, rng.randbytes(16), 1_000 + n, position, rng.randbytes(16 * k), b""
+        )
+        for n, k in enumerate(sizes)
+    ]
+
+
+def ids_of(claims: list[Claimed]) -> np.ndarray:
+    return np.frombuffer(bytearray(b"".join(claim.fresh for claim in claims)), np.uint64).reshape(-1, 2)
+
+
+def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> list[Undo]:
+    ids = ids_of(claims)
+    index.make_room(len(ids), now_ms, entries=len(claims))
+    if at_once:
+        assert (look(index, ids, now_ms).actions == FIRST).all()
+        return grant_all(index, position, claims, ids, now_ms)
+    undos = [index.apply(position + n, claim, now_ms) for n, claim in enumerate(claims)]
+    return [undo for undo in undos if undo is not None]
+
+
+def known(index: ClaimIndex) -> object:
+    """Everything that a row says, by its number; every id; every counter; every name."""
+    columns = {name: index._rows.column(name).tolist() for name in COLUMNS}
+    counters = index.ids, index.open_claims, index.takeovers, index.wall_ms, index._table.used, index._table.dead
+    return columns, index.snapshot(), counters, dict(index._known._by_claim), dict(index._known._by_call)
+
+
+@pytest.mark.parametrize("widths", [Widths(), NARROW], ids=["wide", "narrow"])
+def test_claims_folded_in_at_once_leave_the_index_that_one_after_the_other_leave(widths: Widths) -> None:
+    print(f"ONCEGATE_SEED={SEED}")
+    states = []
+    for at_once in (True, False):
+        rng, index, position = random.Random(SEED), ClaimIndex(widths), 1
+        for step in range(12):
+            claims = claims_of(rng, rng.randrange(1, 12), step)
+            while (look(index, ids_of(claims), 50 * step).actions != FIRST).any():  # narrow tags collide
+                claims = claims_of(rng, 1, step)
+            undos = fold(index, claims, position, 50 * step, at_once)
+            position += len(claims)
+            if step % 4 == 3:
+                for undo in reversed(undos):
+                    index.undo(undo)
+            else:
+                for undo in undos:
+                    index.settle_undo(undo)
+                end = Completed if step % 2 else Released
+                for n, claim in enumerate(claims[::2]):
+                    undone = index.apply(position + n, end(claim.claim, step), 50 * step)
+                    assert undone is not None
+                    index.settle_undo(undone)
+                position += len(claims)
+        states.append(known(index))
+    assert states[0] == states[1]
+
+
+def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> None:
+    rng, index = random.Random(SEED), ClaimIndex()
+    claims = claims_of(rng, 5, 1)
+    for undo in fold(index, claims, 1, 0, at_once=True):
+        index.settle_undo(undo)
+    for n, claim in enumerate(claims):
+        released = index.apply(6 + n, Released(claim.claim, 2), 0)
+        assert released is not None
+        index.settle_undo(released)
+    before = index.snapshot()
+    again = [
+        Claimed(rng.randbytes(16), rng.randbytes(16), 0, claim.digest, 1_000, 3, claim.fresh, b"") for claim in claims
+    ]
+    undos = fold(index, again, 11, 10, at_once=True)
+    assert index.ids == sum(len(claim.fresh) // 16 for claim in claims)
+    for undo in reversed(undos):
+        index.undo(undo)
+    assert index.snapshot() == before
+    assert index.ids == index.open_claims == 0
+
+
+def test_what_stands_twice_or_is_held_is_not_new_and_a_call_that_was_made_is_known() -> None:
+    rng, index = random.Random(SEED), ClaimIndex()
+    first, second = claims_of(rng, 2, 1)
+    undos = fold(index, [first], 1, 0, at_once=True)
+    ids = ids_of([first, second, second])
+    new = (look(index, ids, 0).actions == FIRST).tolist()
+    held, fresh = len(first.fresh) // 16, len(second.fresh) // 16
+    assert new == [False] * held + [True] * fresh + [False] * fresh
+    assert is_repeat(index, first.token, first.call, 0)
+    assert not is_repeat(index, first.token, first.call + 1, 0)
+    assert len(undos) == 1
