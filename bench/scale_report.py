@@ -27,6 +27,7 @@ class Window:
     """A stretch of the run. `asked`: ids in all requests so far; `ids`: different ones; `hot_ids` in memory.
 
     `memory_bytes`: anonymous memory of the process, of it `filter_bytes` for filters and fences.
+    `cold_disk_bytes`: of `disk_bytes`, archives and runs; the rest is entries and the saved index.
     `longest_ms`, `p99_ms`, `p50_ms`: of one call, durable.
     """
 
@@ -43,6 +44,7 @@ class Window:
     memory_bytes: int
     disk_bytes: int
     filter_bytes: int
+    cold_disk_bytes: int = 0
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -72,6 +74,9 @@ def figures(windows: Sequence[Window], restart_s: float) -> list[Figure]:
     if cold is not None:
         found.append(Figure("memory of an id that left it", cold[0], "bytes/id"))
         found.append(Figure("memory while ids leave it, whatever their number", cold[1] / 2**20, "MiB"))
+        of_disk = end.cold_disk_bytes / end.cold_ids
+        found.append(Figure("disk of an id that left memory", of_disk, "bytes/id"))
+        found.append(Figure("disk of entries and saved index, at most", entry_bytes(windows) / 2**20, "MiB"))
         of_filters = end.filter_bytes / end.cold_ids
         found.append(Figure("memory of an id that left it, filter and fences", of_filters, "bytes/id"))
     return found + (billion(windows, restart_s, hot, cold) if end.ids >= LINE_IDS else [])
@@ -105,6 +110,11 @@ def cold_bytes(windows: Sequence[Window], hot: float) -> tuple[float, float] | N
     return max(0.0, rise), at_zero
 
 
+def entry_bytes(windows: Sequence[Window]) -> int:
+    """Disk of entries and saved index at its fullest: it rises until it is collected, and then begins again."""
+    return max(window.disk_bytes - window.cold_disk_bytes for window in windows)
+
+
 def billion(windows: Sequence[Window], restart_s: float, hot: float, cold: tuple[float, float] | None) -> list[Figure]:
     """A billion ids, along straight lines through the later windows; memory and disk by what an id takes."""
     start, end = windows[0], windows[-1]
@@ -114,11 +124,13 @@ def billion(windows: Sequence[Window], restart_s: float, hot: float, cold: tuple
     in_memory = max(window.hot_ids for window in windows)
     of_old, leaving = (hot, 0.0) if cold is None else cold
     memory = start.memory_bytes + hot * in_memory + leaving + of_old * (BILLION - in_memory)
+    of_old_disk = end.cold_disk_bytes / end.cold_ids if end.cold_ids else end.disk_bytes / end.ids
+    disk = entry_bytes(windows) + of_old_disk * (BILLION - in_memory)
     name = f"a billion ids, extrapolated from {end.ids:,}"
     return [
         Figure(f"{name}: rate", 1e9 / cost_ns if cost_ns > 0 else 0.0, "ids/s"),
         Figure(f"{name}: memory", memory / 2**30, "GiB"),
-        Figure(f"{name}: disk", (end.disk_bytes - start.disk_bytes) / end.ids * BILLION / 2**30, "GiB"),
+        Figure(f"{name}: disk", disk / 2**30, "GiB"),
         Figure(f"{name}: start-up", restart_s * BILLION / end.ids, "s"),
     ]
 

@@ -17,7 +17,22 @@ BASE = 100 << 20
 
 def window(asked: int, hot: int, cold: int, memory: int) -> Window:
     """A window of a million ids that took half a second."""
-    return Window(asked, hot + cold, hot, cold, 1_000_000, 0.5, 0.4, 9.0, 5.0, 2.0, memory, 34 * (hot + cold), 2 * cold)
+    return Window(
+        asked,
+        hot + cold,
+        hot,
+        cold,
+        1_000_000,
+        0.5,
+        0.4,
+        9.0,
+        5.0,
+        2.0,
+        memory,
+        34 * cold + 16 * hot,
+        2 * cold,
+        34 * cold,
+    )
 
 
 @pytest.fixture
@@ -47,7 +62,8 @@ def test_the_run_s_figures_are_its_sums(run: list[Window]) -> None:
     found = {figure.name: figure.value for figure in figures(run, restart_s=4.0)}
     assert found["mixed load: rate"] == pytest.approx(2e6)
     assert found["mixed load: rate, processor time"] == pytest.approx(2.5e6)
-    assert found["disk"] == pytest.approx(34)
+    assert found["disk"] == pytest.approx(34 * 0.7 + 16 * 0.3)
+    assert found["disk of an id that left memory"] == pytest.approx(34)
     assert found["memory of an id that left it"] == pytest.approx(2)
 
 
@@ -57,7 +73,7 @@ def test_a_billion_is_on_the_line_of_the_later_windows(run: list[Window]) -> Non
     rate, memory, disk, start = (figure.value for figure in found)
     assert rate == pytest.approx(1e6)
     assert memory * 2**30 == pytest.approx(BASE + 300 + 28 * 30_000_000 + 2 * (BILLION - 30_000_000))
-    assert disk * 2**30 == pytest.approx(34 * BILLION)
+    assert disk * 2**30 == pytest.approx(34 * (BILLION - 30_000_000) + 16 * 30_000_000)
     assert start == pytest.approx(50)
 
 
