@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.decisions import IdState, Verb
-from oncegate.core.errors import NotDone
+from oncegate.core.errors import BadRequest, NotDone, TooLarge
 from oncegate.engine.requests import ProduceAsk, Scope, TakeAsk
 from oncegate.engine.state import ShardIndex
 from oncegate.index.scopes import Scopes
@@ -181,3 +181,16 @@ def _ids_of(index: ShardIndex, batches: int) -> int:
 async def test_a_driver_that_never_registered_has_nothing_acked(lane: Lanes) -> None:
     ask = TakeAsk(id16(70), prints(lane, "a"), Scope("nobody", 0))
     assert said(await lane.shard.take(ask, lane.served.deadline())) == ["GRANTED"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "error"),
+    [(Scope("", 0), BadRequest), (Scope("x" * 513, 0), TooLarge), (Scope("d", 2**64 - 1), BadRequest)],
+    ids=["no name", "long name", "batch"],
+)
+async def test_a_batch_that_can_never_be_acked_is_refused_before_any_effect(
+    lane: Lanes, scope: Scope, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await lane.shard.take(TakeAsk(id16(70), prints(lane, "a"), scope), lane.served.deadline())
+    assert lane.served.disk.appends == []

@@ -4,13 +4,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.entries import Scoped
+from oncegate.core.errors import BadRequest
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import Scope
+from oncegate.index.producers import SEQUENCE_MAX
 
 
 async def is_over(journal: Journal, scope: Scope) -> bool:
-    """The batch was acked, durably: every id of it is STALE, whatever else is known of it."""
+    """The batch was acked, durably: every id of it is STALE, whatever else is known of it.
+
+    Raises BadRequest, TooLarge for a driver or a batch that can never be acked.
+    """
+    journal.check_name("driver", scope.driver)
+    if scope.batch > SEQUENCE_MAX:
+        raise BadRequest(f"batch {scope.batch}: the highest is {SEQUENCE_MAX}; nothing was written")
     driver = journal.index.producers.drivers.get(scope.driver)
     if driver is None or scope.batch >= driver.batches:
         return False
