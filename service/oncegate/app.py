@@ -64,8 +64,12 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         port: int = sock.getsockname()[1]
         server = await stack.enter_async_context(listening(app, sock, process.shutdown_ms))
         await asyncio.to_thread(warm_up)
-        await asyncio.to_thread(ids.warm_up)
-        gateway = await stack.enter_async_context(open_gateway(ledgers, SystemClock(), observer, settings.limits))
+        # While ledgers are read: both take a second of a start.
+        warming = asyncio.ensure_future(asyncio.to_thread(ids.warm_up))
+        try:
+            gateway = await stack.enter_async_context(open_gateway(ledgers, SystemClock(), observer, settings.limits))
+        finally:
+            await warming
         stack.push_async_callback(server.drain)
         await gateway.create(DEFAULT_NAMESPACE)
         app.state.gateway = gateway

@@ -93,24 +93,25 @@ def retire(
 
     `due`, `states`, `positions` get the rows and what they were; how many, and how many ids and slots they had.
     """
+    held, since, named, counts, pins = holders.state, holders.position, holders.named, holders.slots, holders.pins
     count = ids = slots = 0
     for row in rows:
-        state = holders.state[row]
+        state = held[row]
         if state in (STATE_DONE, STATE_TAKEN) and wall_ms[row] < before_ms:
-            due[count], states[count], positions[count] = row, state, holders.position[row]
-            ids, slots, count = ids + holders.named[row], slots + holders.slots[row], count + 1
-            holders.state[row], holders.position[row] = STATE_UNKNOWN, position
-            holders.pins[row] += 1
+            due[count], states[count], positions[count] = row, state, since[row]
+            ids, slots, count = ids + named[row], slots + counts[row], count + 1
+            held[row], since[row] = STATE_UNKNOWN, position
+            pins[row] += 1
     return count, ids, slots
 
 
 def unpin(holders: Holders, rows: U32, freed: U32) -> int:
     """A change that names these rows, each once, may no longer be taken back; how many rows that frees."""
-    free = 0
+    pins, counts, kept, free = holders.pins, holders.slots, holders.kept, 0
     for row in rows:
-        assert holders.pins[row] > 0
-        holders.pins[row] -= 1
-        if holders.pins[row] == 0 and holders.slots[row] == 0 and holders.kept[row] == 0:
+        assert pins[row] > 0
+        pins[row] -= 1
+        if pins[row] == 0 and counts[row] == 0 and kept[row] == 0:
             freed[free] = row
             free += 1
     return free
@@ -222,19 +223,20 @@ def fill(slots: Slots, holders: Holders, given: U64, digests: U32, tag_mask: np.
     That is a slot of a row that holds nothing or is none of the first `rows`, of too wide a tag, or of an id that is
     there already.
     """
-    words, states = slots.words, holders.state
+    words, base, capacity, used, kept = slots.words, slots.base, slots.capacity, slots.used, slots.digests
+    states, counts, named = holders.state, holders.slots, holders.named
     for i in range(given.shape[0]):
         tag, row = given[i, 0], row_at(given, i)
         if row < 0 or row >= rows or tag & tag_mask != tag or not holds(states[row]):
             return i
-        segment = segment_of(tag, slots.base.size)
-        slot = find(words, slots.base[segment], slots.capacity[segment], tag, given[i, 1] >> HALF)
+        segment = segment_of(tag, base.size)
+        slot = find(words, base[segment], capacity[segment], tag, given[i, 1] >> HALF)
         if slot >= 0:
             return i
         words[-1 - slot, 0], words[-1 - slot, 1] = tag, given[i, 1]
-        if slots.digests.size > 0:
-            slots.digests[-1 - slot] = digests[i] if digests.size > 0 else np.uint32(0)
-        slots.used[segment] += 1
-        holders.slots[row] += 1
-        holders.named[row] += 1
+        if kept.size > 0:
+            kept[-1 - slot] = digests[i] if digests.size > 0 else np.uint32(0)
+        used[segment] += 1
+        counts[row] += 1
+        named[row] += 1
     return len(given)
