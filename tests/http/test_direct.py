@@ -125,8 +125,14 @@ async def test_requests_sent_at_once_on_one_connection_are_answered_in_their_ord
 
 async def test_a_body_that_comes_in_pieces_is_waited_for() -> None:
     async with served() as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
         raw = message(token=token(), ids=["a"])
-        assert (await door.send(raw[:-30], raw[-30:-1], raw[-1:])).json["verdicts"] == [{"verdict": "GRANTED"}]
+        for piece in (raw[:-30], raw[-30:-1], raw[-1:]):
+            writer.write(piece)
+            for _ in range(5):  # answered after the piece was read: connections are read in turn
+                await door.send(request("GET", "/healthz/live"))
+        assert (await asyncio.wait_for(read_reply(reader), 20)).json["verdicts"] == [{"verdict": "GRANTED"}]
+        writer.close()
 
 
 async def test_a_caller_that_wants_no_more_is_answered_and_let_go() -> None:

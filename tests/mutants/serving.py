@@ -1,9 +1,11 @@
 """Planted bugs of the short way through the server: hot routes, their bodies and answers, the append beneath."""
 
-from tests.mutants.planted import ENGINE, LOG, Mutant, one
+from tests.mutants.planted import ENGINE, INDEX, LOG, Mutant, one
 
 HTTP = "service/oncegate/transports/http"
 _DIRECT = "tests/http/test_direct.py"
+_GATHERING = "tests/engine/test_gathering.py"
+_TOGETHER = "tests/index/test_together.py"
 
 SERVING: tuple[Mutant, ...] = (
     one(
@@ -55,5 +57,47 @@ SERVING: tuple[Mutant, ...] = (
         "        await asyncio.shield(written)\n",
         "        await asyncio.shield(written)\n        self._written(bool(entries), written)\n",
         "tests/faults/ledger/test_cancelling.py",
+    ),
+    one(
+        "one new id makes a claim new",
+        f"{ENGINE}/gathering.py",
+        "if new[at:end].all()]",
+        "if new[at:end].any()]",
+        f"{_GATHERING}::test_an_id_that_two_of_them_name_goes_to_the_first",
+    ),
+    one(
+        "one call granted twice",
+        f"{ENGINE}/gathering.py",
+        "            if call not in calls and not is_repeat(index, *call, now_ms)",
+        "            if not is_repeat(index, *call, now_ms)",
+        f"{_GATHERING}::test_a_call_that_is_there_twice_is_granted_once",
+    ),
+    one(
+        "granted together, said at once",
+        f"{ENGINE}/gathering.py",
+        "            journal.committer.wait(first + n, one.waiter)",
+        "            one.waiter.set_result(None)",
+        f"{_GATHERING}::test_nothing_is_said_before_it_is_durable",
+    ),
+    one(
+        "taken back oldest first",
+        f"{ENGINE}/journal.py",
+        "            for one in reversed(undos):\n",
+        "            for one in undos:\n",
+        f"{_GATHERING}::test_a_full_ledger_takes_all_of_them_back",
+    ),
+    one(
+        "a lease from the beginning of time",
+        f"{INDEX}/together.py",
+        "= lease_ms, now_ms + lease_ms",
+        "= lease_ms, lease_ms",
+        _TOGETHER,
+    ),
+    one(
+        "the row of a dead slot let go of",
+        f"{INDEX}/together.py",
+        "    undo.pinned = (row, *losers)",
+        "    undo.pinned = (row,)",
+        _TOGETHER,
     ),
 )
