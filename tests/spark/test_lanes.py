@@ -36,10 +36,11 @@ def events(job: Job, log: Path, monkeypatch: pytest.MonkeyPatch) -> Events:
     return read
 
 
-def by_place(job: Job, write: str, **more: str) -> dict[str, str]:
-    given = {"write": "claim", "idCol": "", "sink": "oncegate_spark.sinks:files", "sinkPath": str(job.out)}
-    options = job.options(**LANES, **({**given, "leaseMs": "2000"} if write == "claim" else {"write": write}), **more)
-    return {name: value for name, value in options.items() if value}
+def by_place(job: Job, write: str, lease_ms: int = 10_000, **more: str) -> dict[str, str]:
+    options = job.options(**LANES, write=write, **more)
+    if write == "ids":
+        return options
+    return {**options, "sink": "oncegate_spark.sinks:files", "sinkPath": str(job.out), "leaseMs": str(lease_ms)}
 
 
 def there(job: Job, write: str) -> Any:
@@ -123,10 +124,10 @@ def until(is_so: Callable[[], bool]) -> None:
 def test_a_lane_that_was_shuffled_behind_the_look_at_the_plan_fails_and_is_not_green(
     job: Job, events: Events, log: Path
 ) -> None:
-    stream = assign_sequences(events()).repartition(3)
+    stream = assign_sequences(events()).repartition(2)
     hold(log, p0=60)
     with pytest.raises(Exception, match=r"(?s)(OUT_OF_ORDER|contiguous range|PRODUCER_BUSY)"):
-        job.run(stream, **by_place(job, "claim"))
+        job.run(stream, **by_place(job, "claim", lease_ms=1_000))
     assert job.batches() == []
 
 
