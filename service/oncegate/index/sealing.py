@@ -141,6 +141,7 @@ def drop(index: ClaimFold, ids: U64) -> int:
     A claim of theirs that can be named, as after a start, where all can, is forgotten, as it was when they were sealed.
     """
     rows, table = index._rows, index._table
+    assert index.saving_now is None, "what is being saved would be without them, and its archives with them"
     gone, freed, named = gone_row(index), np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
     kernel = dropping.COMPILED if index._kernels is COMPILED else dropping.PLAIN
     count, free, claimed = kernel(table.slots, rows.holders, own(ids), table.tag_mask, gone, freed, named)
