@@ -44,7 +44,7 @@ class Limits:
     stage_idle_ms: int = 60_000
     # Text in names and tokens of owners: enough for a path or a UUID list, small in the ledger.
     name_bytes: int = 512
-    # A lane of a source each, some hundred bytes for ever: Kafka's largest clusters have fewer partitions.
+    # A lane of a source each, a kilobyte for ever: Kafka's largest clusters have fewer partitions.
     producers: int = 100_000
     # A job each, not a run of it; its name and epoch are kept for ever.
     drivers: int = 10_000

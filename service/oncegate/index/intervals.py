@@ -22,8 +22,8 @@ class Intervals:
 
     @classmethod
     def empty(cls) -> "Intervals":
-        none = np.empty(0, np.uint64)
-        return cls(none, none, none)
+        """None: the same for all, for it never changes."""
+        return _EMPTY
 
     def __len__(self) -> int:
         return len(self.first)
@@ -78,6 +78,7 @@ class Intervals:
 
 
 _FIELDS = ("first", "last", "label")
+_EMPTY = Intervals(*(np.empty(0, np.uint64) for _ in _FIELDS))
 
 
 def _joined(first: U64, last: U64, label: U64) -> Intervals:
