@@ -17,6 +17,7 @@ class Figure:
     `reach` is what was asked for: of the ratio where there is a peer, of the value where there is none.
     `ok`: None where nothing was asked for. `ceiling`: the same work without what makes it hard, in the same unit.
     `core_share`: processor time that the server took, by time: below 1 it did not have, or not need, its whole core.
+    `cpu_us`: processor time of the server for one request.
     `runs`: every value that the median was taken of.
     """
 
@@ -32,6 +33,7 @@ class Figure:
     p50_ms: float | None = None
     p99_ms: float | None = None
     core_share: float | None = None
+    cpu_us: float | None = None
     runs: tuple[float, ...] = ()
 
     @property
