@@ -90,8 +90,8 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "ids with payloads are sealed",
         f"{INDEX}/sealing.py",
-        "is_done & free & (rows.digests[listed] == 0)",
-        "is_done & free",
+        "whole = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)",
+        "whole = rows.scoped[listed] == 0",
         "tests/index/test_sealing.py",
     ),
     one(

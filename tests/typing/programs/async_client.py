@@ -20,7 +20,7 @@ from oncegate_spark import (
 
 async def claimed(gateway: AsyncGateway, ids: list[str]) -> int:
     async with gateway.attempt() as attempt:
-        answer: Claimed = await attempt.claim(ids, lease_ms=5_000)
+        answer: Claimed = await attempt.claim(ids, lease_ms=5_000, payloads=ids, on_conflict="drop")
         async with attempt.holding(answer):
             print(answer.granted)
         await attempt.complete(answer)
@@ -28,7 +28,7 @@ async def claimed(gateway: AsyncGateway, ids: list[str]) -> int:
 
 
 async def produced(attempt: AsyncAttempt, rows: pa.Table) -> int:
-    written: Written = await attempt.produce("t", rows, id_col="id", key_col=["a", "b"])
+    written: Written = await attempt.produce("t", rows, id_col="id", key_col=["a", "b"], digest_cols="n")
     return written.rows + written.own + sum(one.rows for one in written.offsets)
 
 

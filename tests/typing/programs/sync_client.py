@@ -20,7 +20,7 @@ from oncegate_spark import (
 
 def claimed(gateway: Gateway, ids: list[str]) -> int:
     with gateway.attempt() as attempt:
-        answer: Claimed = attempt.claim(ids, lease_ms=5_000)
+        answer: Claimed = attempt.claim(ids, lease_ms=5_000, payloads=ids, on_conflict="drop")
         with attempt.holding(answer):
             print(answer.granted)
         attempt.complete(answer)
@@ -28,7 +28,7 @@ def claimed(gateway: Gateway, ids: list[str]) -> int:
 
 
 def produced(attempt: Attempt, rows: pa.Table) -> int:
-    written: Written = attempt.produce("t", rows, id_col="id", key_col=["a", "b"])
+    written: Written = attempt.produce("t", rows, id_col="id", key_col=["a", "b"], digest_cols="n")
     return written.rows + written.own + sum(one.rows for one in written.offsets)
 
 
