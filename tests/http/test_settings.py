@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from oncegate.engine.limits import Limits
+from oncegate.index import filter_pybloom
 from oncegate.settings import ProcessSettings, SemanticSettings, SettingsError, load
 
 
@@ -51,6 +52,10 @@ def test_another_file_can_be_named_and_must_be_there(tmp_path: Path) -> None:
         ("port = 'x'", "port: "),
         ("lease_ms = 0", "lease_ms_min <= lease_ms"),
         ("lease_ms_max = 1500", "lease_ms_min <= lease_ms"),
+        ("cold_fpr = 1", "between 0 and 1"),
+        ("hot_ids = -1", "hot_ids is 0 at least"),
+        ("run_ids = 0", "run_ids are 1"),
+        ("cold_filter = 'cuckoo'", "cold_filter: "),
     ],
 )
 def test_a_setting_that_cannot_be_is_named_in_one_line(text: str, message: str, tmp_path: Path) -> None:
@@ -66,6 +71,12 @@ def test_both_halves_are_frozen() -> None:
         settings.process.port = 5
     with pytest.raises(ValidationError):
         settings.semantic.lease_ms = 5
+
+
+def test_a_filter_whose_library_is_not_there_is_told_before_anything_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filter_pybloom, "_libraries", lambda: None)
+    with pytest.raises(SettingsError, match=r"pip install 'oncegate\[pybloom\]'"):
+        load(cold_filter="pybloom")
 
 
 def test_every_limit_is_a_setting_of_just_one_half_with_its_own_default() -> None:

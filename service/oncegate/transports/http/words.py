@@ -185,7 +185,9 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "ledger": "its ledger's id, as in marks",
         "horizon_ms": "how long a done id is known; 0: for ever",
         "auto_create_topics": "whether a first write makes its topic",
-        "counters": "since the process started; ids, takeovers and suppressed_rows: since the ledger was made",
+        "counters": "since the process started; ids, cold_ids, takeovers and suppressed_rows: since the ledger was "
+        "made. cold_ids left memory, and lie in cold_runs sorted runs behind filters of cold_bytes; of cold_asked ids "
+        "cold_looked_up were looked for there and cold_in_vain not found: of a million that are not there, cold_fpr_ppm",
     },
     "Problem": {
         "type": "leads to GET /errors/{code}",
