@@ -160,5 +160,14 @@ def beside(name: str, found: Runs) -> list[Figure]:
 
 def _figure(name: str, row: Mapping[str, Any], unit: str, ceiling: float | None = None) -> Figure:
     share = row["cpu_s"] / row["seconds"]
-    p50, p99 = row["p50_ms"], row["p99_ms"]
-    return Figure(name, row["rate"], unit, ceiling=ceiling, p50_ms=p50, p99_ms=p99, core_share=share, runs=row["runs"])
+    return Figure(
+        name,
+        row["rate"],
+        unit,
+        ceiling=ceiling,
+        p50_ms=row["p50_ms"],
+        p99_ms=row["p99_ms"],
+        core_share=share,
+        cpu_us=1e6 * row["cpu_s"] / row["answers"],
+        runs=row["runs"],
+    )

@@ -14,7 +14,7 @@ from rich.table import Table
 from bench.figures import Figure
 from bench.plot import draw
 
-_COLUMNS = ("what", "value", "unit", "p50 / p99 ms", "peer", "its value", "ratio", "reach", "")
+_COLUMNS = ("what", "value", "unit", "p50 / p99 ms", "µs of core", "peer", "its value", "ratio", "reach", "")
 
 
 def write(figures: Sequence[Figure], out: Path, command: str, seconds: float) -> None:
@@ -55,7 +55,8 @@ def cells(figure: Figure) -> list[str]:
     reach = "" if not figure.reach else f"{number(figure.reach)}{'×' if figure.peer else ''}"
     ok = {None: "", True: "ok", False: "missed"}[figure.ok if figure.reach else None]
     peer_value = "" if figure.peer_value is None else number(figure.peer_value)
-    return [figure.name, number(figure.value), figure.unit, times, figure.peer or "", peer_value, ratio, reach, ok]
+    cpu = "" if figure.cpu_us is None else number(figure.cpu_us)
+    return [figure.name, number(figure.value), figure.unit, times, cpu, figure.peer or "", peer_value, ratio, reach, ok]
 
 
 def number(value: float) -> str:
