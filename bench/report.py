@@ -32,7 +32,7 @@ def markdown(figures: Sequence[Figure], command: str, seconds: float) -> str:
 
 
 def machine() -> str:
-    """Processor, cores, memory, system, day: what figures depend on."""
+    """Processor, cores, memory, system, day, load (over 15 minutes): what figures depend on."""
     model = platform.processor() or "unknown processor"
     for text in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else ():
         if text.startswith("model name"):
@@ -41,7 +41,8 @@ def machine() -> str:
     memory = psutil.virtual_memory().total / 2**30
     # The day a person reads, not a time that anything depends on.
     day = datetime.fromtimestamp(psutil.Process().create_time(), UTC).date()
-    return f"{model}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB, Linux {platform.release()}, {day}"
+    shown = f"{model}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB, Linux {platform.release()}, {day}"
+    return f"{shown}, load average {os.getloadavg()[2]:.1f}"
 
 
 def _row(texts: Sequence[str]) -> str:
