@@ -79,7 +79,8 @@ def test_claims_folded_in_at_once_leave_the_index_that_one_after_the_other_leave
 def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> None:
     rng, index = random.Random(SEED), ClaimIndex()
     claims = claims_of(rng, 5, 1)
-    for undo in fold(index, claims, 1, 0, at_once=True):
+    first = fold(index, claims, 1, 0, at_once=True)
+    for undo in first:
         index.settle_undo(undo)
     for n, claim in enumerate(claims):
         released = index.apply(6 + n, Released(claim.claim, 2), 0)
@@ -91,6 +92,9 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     ]
     undos = fold(index, again, 11, 10, at_once=True)
     assert index.ids == sum(len(claim.fresh) // 16 for claim in claims)
+    index.sweep(1_000_000)
+    named = [row for undo in first for row in undo.pinned]
+    assert index._rows.used[named].all(), "forgotten, but for what may be taken back"
     for undo in reversed(undos):
         index.undo(undo)
     assert index.snapshot() == before
