@@ -6,6 +6,7 @@ from functools import partial
 from oncegate.core.encoding import decode
 from oncegate.core.entries import Claimed, Completed, Entry, NamespaceSet, Opened, Released, Retired, Saved, Taken
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
+from oncegate.engine.ahead import ahead
 from oncegate.engine.marks import Marks
 from oncegate.engine.saving import Loading, saving
 from oncegate.index.batches import BatchIndex
@@ -143,7 +144,7 @@ class Entries:
         self.size_bytes = 0
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
-        for replayed in self._ledger.replay(1):
+        for replayed in ahead(self._ledger.replay(1), lambda one: len(one.body)):
             self.position = replayed.position
             entry = decode(replayed.body)
             self.size_bytes += 0 if isinstance(entry, Saved) else len(replayed.body)
