@@ -22,7 +22,7 @@ from rich.progress import Progress
 
 from bench import ceilings, claims, kept, report
 from bench.claims import Setting
-from bench.figures import Figure, judged, read
+from bench.figures import Figure, judged, read, unanswered
 from bench.plan import LONG, SHORT, Plan
 from bench.reaches import REACHES
 from bench.worker import worker
@@ -129,6 +129,10 @@ def main() -> int:
     options = parser.parse_args()
     began_s, console = time.monotonic(), Console(stderr=True)
     figures, failed = run(SHORT if options.short else LONG, options.only, console)
+    if not options.only and not options.short:
+        for reach in unanswered(figures, REACHES):
+            failed.append(reach.name)
+            console.print(f"[red]asked for, not measured:[/red] {reach.name} {reach.peer or ''}", highlight=False)
     command = shlex.join(["make", "bench", *([f"ARGS={' '.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
     report.write(figures, OUT, command, time.monotonic() - began_s)
     report.show(figures, Console(width=None if sys.stdout.isatty() else 170))

@@ -78,6 +78,11 @@ def judged(figure: Figure, reaches: Sequence[Reach]) -> Figure:
     return replace(figure, reach=found.reach, ok=ok)
 
 
+def unanswered(figures: Sequence[Figure], reaches: Sequence[Reach]) -> list[Reach]:
+    """The reaches that no figure fits: what they ask for was not measured, or is called otherwise by now."""
+    return [reach for reach in reaches if not any(reach.fits(figure) for figure in figures)]
+
+
 def read(found: Mapping[str, Any]) -> Figure:
     """A figure as another part of the bench wrote it down; unknown members are left out, the ratio is made anew."""
     known = {name: value for name, value in found.items() if name in Figure.__dataclass_fields__}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.figures import Figure, Reach, extrapolated, interleaved, judged, line, ratio, read
+from bench.figures import Figure, Reach, extrapolated, interleaved, judged, line, ratio, read, unanswered
 
 
 def test_of_rates_more_is_better_and_of_times_less() -> None:
@@ -41,6 +41,11 @@ def test_the_first_reach_that_fits_counts() -> None:
 
 def test_what_nothing_was_asked_of_is_neither_reached_nor_missed() -> None:
     assert judged(Figure("other", 1.0, "ids/s"), [Reach("claim", None, 4e6)]).ok is None
+
+
+def test_what_was_asked_for_and_not_measured_is_named() -> None:
+    reaches = [Reach("claim, *", None, 1), Reach("claim, *", "Lua", 1), Reach("pause", None, 1)]
+    assert unanswered([Figure("claim, packed", 1.0, "ids/s")], reaches) == reaches[1:]
 
 
 def test_works_take_turns_and_the_median_of_each_member_is_told() -> None:
