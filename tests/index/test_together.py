@@ -99,6 +99,10 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
         index.undo(undo)
     assert index.snapshot() == before
     assert index.ids == index.open_claims == 0
+    for undo in fold(index, again, 11, 10, at_once=True):
+        index.settle_undo(undo)
+    index.sweep(1_000_000)
+    assert not index._rows.used[named].any(), "nothing names them, and nothing is taken back any more"
 
 
 def test_what_stands_twice_or_is_held_is_not_new_and_a_call_that_was_made_is_known() -> None:
