@@ -12,6 +12,7 @@ from oncegate.engine.archives import TOPIC
 from oncegate.engine.committer import PROBE_MS
 from oncegate.engine.sealing import SEAL_AGAIN_MS
 from oncegate.index.cold import RUNS_MAX
+from oncegate.index.filters import KINDS
 from tests.engine.held import HeldLedgers, id16, said, turns, until
 from tests.engine.sealed import (
     FORGOTTEN_MS,
@@ -67,15 +68,17 @@ async def test_sealed_ids_are_answered_as_before_by_every_verb() -> None:
         assert await take(served, 8, *asked) == ["DUPLICATE"] * 4
 
 
-async def test_a_restart_drops_what_was_sealed_and_answers_alike() -> None:
+@pytest.mark.parametrize("kind", ["blocked", "pybloom"])
+async def test_a_restart_drops_what_was_sealed_and_answers_alike(kind: str) -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers) as served:
+    async with sealing(ledgers, cold_filter=kind) as served:
         await done(served, *names(0, 20))
         await take(served, 7, *names(20, 30))
         await seal(served)
         before = counters(served)
         assert before[2] > 0
-    async with sealing(ledgers) as served:
+    async with sealing(ledgers, cold_filter=kind) as served:
+        assert {type(run.filter) for run in served.shard.journal.index.claims.cold.runs} == {KINDS[kind]}
         assert counters(served) == before
         assert said(await served.claim(*names(0, 31), token=3)) == ["DUPLICATE"] * 30 + ["GRANTED"]
         assert await take(served, 7, "id 25", "id 3") == ["GRANTED", "DUPLICATE"]

@@ -32,8 +32,8 @@ SEAL_AGAIN_MS = 10_000
 _ROUND, _ROUND_MAX = 8, 4
 # Each lets go of some claims that nobody can name any more, as requests do; what is left keeps its ids in memory.
 _FORGETTING = 16
-# Slots let go between two turns of the loop: some 2 ms where each is a cache miss.
-_DROPPED_AT_ONCE = 16_384
+# Slots let go between two turns of the loop: some 1 ms where each is a cache miss.
+_DROPPED_AT_ONCE = 8_192
 
 
 class Sealing:
