@@ -19,7 +19,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimAsk
-from oncegate.ledgers.log import open_log
+from oncegate.ledgers.log import backup, dump, open_log, restore, verify
 from oncegate.ledgers.log.disk import Disk
 from oncegate.testing import FakeClock
 from tests.engine.held import Events, id16, said, until
@@ -136,3 +136,25 @@ async def look(folder: Path, done: set[str], when: str) -> None:
         counters = life.gateway.shard("default").counters()
         assert counters["ids"] >= len(done) + 9, when
         assert counters["cold_ids"] > 0, when
+
+
+async def test_a_restored_backup_makes_its_runs_again_and_dump_and_verify_know_archives(fast_folder: Path) -> None:
+    folder, restored = fast_folder / "origin", fast_folder / "restored"
+    asked = [f"id {n}" for n in range(20)]
+    async with living(folder, QuietDisk(), FakeClock(), create=True) as life:
+        await life.work(*asked)
+        await life.seal()
+        assert life.gateway.shard("default").counters()["cold_ids"] > 0
+    backup(str(folder / "data"), str(fast_folder / "backup"))
+    assert not list((fast_folder / "backup").rglob("*.run"))
+    kinds = [item.kind for item in dump(str(folder / "data"))]
+    assert "Sealed" in kinds
+    assert "DAMAGED" not in kinds
+    restored.mkdir()
+    restore(str(fast_folder / "backup"), str(restored / "data"))
+    assert [found.ranges > 0 for found in verify(str(restored / "data"))] == [True]
+    async with living(restored, QuietDisk(), FakeClock(2_000_000)) as life:
+        life.token = 500
+        assert await life.claim([*asked, "new"]) == ["DUPLICATE"] * 20 + ["GRANTED"]
+        assert life.gateway.shard("default").counters()["cold_ids"] > 0
+    assert list(restored.rglob("*.run"))
