@@ -1,7 +1,7 @@
 """Archives in the ledger: where they stand, and how they are written and read back.
 
-They are ranges of a topic of the ledger's own, which no user can name: 16 bytes an id, as runs hold them, so backup,
-checksums, recovery and collection are those of rows. An id's number there is its offset.
+They are ranges of a topic of the ledger's own, whose name no door lets pass: 16 bytes an id, as runs hold them, so
+backup, checksums, recovery and collection are those of rows. An id's number there is its offset.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -14,7 +14,7 @@ from oncegate.index.sealed import Archive, records_of
 from oncegate.index.sealing import numbered
 from oncegate.ports import Chunk, Ledger, OutputChange, PublishRanges, TrimRanges, WriteRange
 
-TOPIC = "\0sealed"
+TOPIC = "(sealed)"
 ID_BYTES = 16
 
 
