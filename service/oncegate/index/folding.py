@@ -21,6 +21,8 @@ from oncegate.index.table import Saving, Table
 # When rows have run out for good, this part of them is freed at once, so that not every claim has to.
 _ROWS_KEPT_FREE = 1 / 16
 _NEVER_MS = 2**63 - 1
+# What a slot that is new named before.
+_NEW = b"\xff\xff\xff\xff"
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,10 @@ class ClaimFold:
     def _losers(self, undo: Undo) -> list[int]:
         """The rows that the slots named before, each once; own rows, pinned already, left out."""
         losers: set[int] = set()
-        for _, _, previous, *_ in undo.puts:
+        for _, ids, previous, was_absent, _ in undo.puts:
+            # New slots alone: one look, where a comparison of arrays costs more than a small claim.
+            if was_absent == len(ids) and previous.tobytes() == _NEW * len(ids):
+                continue
             held = previous[previous != NO_ROW]
             if len(held):
                 losers.update(np.unique(held).tolist())
