@@ -1,5 +1,7 @@
 """Sequences of a source on a real Spark: each row once by its place, acked after the commit log; refused plans."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from tests.spark.stub_kafka import NAME, StubKafka, hold, numbers
 
 pytestmark = pytest.mark.spark
 LANES = {"producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence"}
+ROOT = Path(__file__).parents[2]
 Events = Callable[..., Any]
 
 
@@ -77,6 +80,26 @@ def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_
     assert standing(job.gateway, 1) == (24, 24)
     assert there(job, write) == once([n for n in numbers(p0=60, p1=25, p2=20) if n % 5])
     assert job.counters()["takeovers"] == 0
+
+
+def test_a_driver_killed_before_the_commit_log_is_acked_up_to_the_batch_before_and_its_successor_goes_on(
+    job: Job, events: Events, log: Path
+) -> None:
+    """SIGKILL of the JVM and the driver's Python, when the gateway and the sink have all of batch 1."""
+    stream = assign_sequences(events())
+    where = [job.gateway.url, job.gateway.namespace, str(job.folder)]
+    command = [sys.executable, "-m", "tests.spark.killed_lanes", *where]
+    killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert killed.returncode != 0
+    assert job.batches() == [0], killed.stderr[-4000:]
+    assert standing(job.gateway, 0) == (39, 59)
+    assert job.published() == once(numbers(p0=60, p1=25))
+    job.run(stream, **by_place(job, "ids"))
+    assert "rows=17 written=0 suppressed=17" in job.log()
+    hold(log, p0=70, p1=25)
+    job.run(stream, **by_place(job, "ids"))
+    assert standing(job.gateway, 0) == (59, 68)
+    assert job.published() == once(numbers(p0=70, p1=25))
 
 
 @pytest.mark.parametrize("fault", ["kill_after_write", "twin", "fail_after_commit"])
