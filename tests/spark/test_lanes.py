@@ -82,6 +82,8 @@ def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_
     assert job.counters()["takeovers"] == 0
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_a_driver_killed_before_the_commit_log_is_acked_up_to_the_batch_before_and_its_successor_goes_on(
     job: Job, events: Events, log: Path
 ) -> None:
