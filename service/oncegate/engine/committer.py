@@ -174,8 +174,8 @@ class Committer:
         try:
             self._state += next(steps)
         except StopIteration:
-            self._steps = None
-            self._replacing = asyncio.create_task(self._replace(self._saved_position, self._state))
+            state, self._steps, self._state = self._state, None, []
+            self._replacing = asyncio.create_task(self._replace(self._saved_position, state))
         except SavingStopped:
             self._steps, self._state = None, []
             self._collected(False)
