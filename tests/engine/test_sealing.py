@@ -10,6 +10,7 @@ from oncegate.core.errors import OffsetTrimmed, Recovering
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.archives import TOPIC
 from oncegate.engine.committer import PROBE_MS
+from oncegate.engine.recovery import REOPEN_MS
 from oncegate.engine.sealing import SEAL_AGAIN_MS
 from oncegate.index.cold import RUNS_MAX
 from oncegate.index.filters import KINDS
@@ -338,3 +339,20 @@ async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
     async with sealing(ledgers) as served:
         assert runs_of(served) != []
         assert said(await served.claim(*names(20, 40), token=7)) == ["DUPLICATE"] * 20
+
+
+@pytest.mark.parametrize("end", ["lost", "kept"])
+async def test_an_append_of_unknown_end_in_a_round_opens_the_ledger_anew_and_nothing_is_lost(end: str) -> None:
+    async with sealing() as served:
+        await done(served, *names(0, 20))
+        await take(served, 7, "taken")
+        served.disk.faults = ["", end]
+        await seal(served)
+        while served.gateway.readiness()["default"] != "SERVING":
+            served.clock.advance(REOPEN_MS)
+            await turns()
+        assert served.disk.opened == 2
+        assert counters(served)[2] > 0, "what was durable is sealed"
+        await answers_as_before(served)
+        await seal(served)
+        await answers_as_before(served)
