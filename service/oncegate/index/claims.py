@@ -144,7 +144,10 @@ class ClaimIndex(ClaimFold):
         """The rows that stand for ids in live archives, -1 for others; an archive's ids are all alike."""
         if not self.cold.runs:
             return NO_COLD
-        kinds = self.sealed.kinds_of(self.cold.find(self._cut(ids)))
+        archives = self.cold.find(self._cut(ids))
+        if archives is None:
+            return NO_COLD
+        kinds = self.sealed.kinds_of(archives)
         for kind in list(self.sealed.kinds)[len(self._standing) - 1 :]:
             row = standing_row(self, kind)
             self._standing = np.append(self._standing[:-1], np.array([row, -1], np.int32))
@@ -225,10 +228,10 @@ class ClaimIndex(ClaimFold):
     def _explain_cold(self, fingerprint: bytes, position: int) -> Explained:
         """`position`: of what let the slot go; an absent id may rest on an archive's retirement too."""
         position = max(position, self.sealed.position)
-        found = int(self.cold.find(self._cut(words(fingerprint).reshape(1, 2)))[0])
-        if found < 0:
+        found = self.cold.find(self._cut(words(fingerprint).reshape(1, 2)))
+        if found is None:
             return Explained(IdState.ABSENT, position=position)
-        archive = self.sealed.archives[found]
+        archive = self.sealed.archives[int(found[0])]
         owner = archive.owner if archive.owner != NO_CLAIM else None
         state, takeover = IdState.DONE if owner is None else IdState.TAKEN, bool(archive.takeover)
         return Explained(state, position=position, wall_ms=archive.newest_wall_ms, takeover=takeover, owner=owner)

@@ -74,12 +74,13 @@ class ColdSet:
     looks: Looks = field(default_factory=Looks)
     when_damaged: Callable[[], None] = lambda: None
 
-    def find(self, ids: U64) -> I64:
-        """The live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place.
+    def find(self, ids: U64) -> I64 | None:
+        """The live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place. None: no id has
+        one, as with most requests of few ids.
 
         Raises Recovering: what one of them is cannot be known now.
         """
-        found = np.full(len(ids), -1, np.int64)
+        found = None
         self.looks.asked += len(ids)
         for run in self.runs:
             at = run.candidates(ids)
@@ -94,7 +95,9 @@ class ColdSet:
             self.looks.looked_up += len(at)
             self.looks.in_vain += len(at) - int(np.count_nonzero(here))
             live = here & (self.sealed.kinds_of(archives) != GONE)
-            found[at[live]] = archives[live]
+            if live.any():
+                found = np.full(len(ids), -1, np.int64) if found is None else found
+                found[at[live]] = archives[live]
         return found
 
     def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:
