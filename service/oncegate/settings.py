@@ -110,20 +110,6 @@ class ProcessSettings(_Half):
     cold_filter: Literal["blocked", "pybloom"] = "blocked"
     merge_bytes_per_second: int = _DEFAULT.merge_bytes_per_second
     run_ids: int = _DEFAULT.run_ids
-
-    @model_validator(mode="after")
-    def _cold_tier(self) -> Self:
-        if not 0 < self.cold_fpr < 1:
-            raise ValueError(f"cold_fpr lies between 0 and 1, both left out: {self.cold_fpr}")
-        sizes = self.seal_bytes, self.merge_bytes_per_second, self.run_ids
-        if self.hot_ids < 0 or min(sizes) < 1:
-            raise ValueError("hot_ids is 0 at least; seal_bytes, merge_bytes_per_second and run_ids are 1")
-        if self.cold_filter != "blocked":
-            # Its library may not be installed: told here, and not when ids are sealed first. Most need none of this.
-            from oncegate.index import filters
-
-            filters.make(self.cold_filter, 1, self.cold_fpr)
-        return self
     producers: int = _DEFAULT.producers
     drivers: int = _DEFAULT.drivers
     intervals: int = _DEFAULT.intervals
@@ -136,6 +122,12 @@ class ProcessSettings(_Half):
             from oncegate.index.filter_pybloom import require_installed  # with numpy, which nobody else here needs
 
             require_installed()
+        return self
+
+    @model_validator(mode="after")
+    def _sealing_gets_on(self) -> Self:
+        if self.hot_ids < 0 or min(self.seal_bytes, self.merge_bytes_per_second, self.run_ids) < 1:
+            raise ValueError("hot_ids is 0 at least; seal_bytes, merge_bytes_per_second and run_ids are 1")
         return self
 
 

@@ -52,7 +52,7 @@ def test_another_file_can_be_named_and_must_be_there(tmp_path: Path) -> None:
         ("port = 'x'", "port: "),
         ("lease_ms = 0", "lease_ms_min <= lease_ms"),
         ("lease_ms_max = 1500", "lease_ms_min <= lease_ms"),
-        ("cold_fpr = 1", "between 0 and 1"),
+        ("cold_fpr = 1", "0 < cold_fpr < 1"),
         ("hot_ids = -1", "hot_ids is 0 at least"),
         ("run_ids = 0", "run_ids are 1"),
         ("cold_filter = 'cuckoo'", "cold_filter: "),
