@@ -79,6 +79,7 @@ async def test_what_waited_when_the_index_was_saved_is_in_it_and_durable_before(
         await served.disk.let_go()
         assert (said(await first), said(await second)) == (["GRANTED"], ["GRANTED"])
         await until(lambda: not served.shard.committer.collecting)
+        assert served.shard.journal.size_bytes == 0, "all of it was collected"
         before = await look(served)
     async with serving(ledgers) as served:
         assert await look(served) == before
