@@ -3,7 +3,9 @@
     python -m tests.mutants [NAME ...]
 
 Each bug is a replacement of text in a copy of the shipped source. First the named tests must pass on an unchanged
-copy; then each must fail on the mutated one. Writes out/mutants/result.json: [{"name", "caught", "by"}].
+copy; then each must fail on the mutated one. As many copies as there are processors are tried at a time, in places
+that stay the same, so that kernels without a bug are compiled once. Writes out/mutants/result.json:
+[{"name", "caught", "by"}].
 """
 
 import json
@@ -12,8 +14,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 
 from rich.console import Console
 from rich.progress import Progress
@@ -31,17 +36,40 @@ from tests.mutants.tiers import TIERS
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts")
 TIMEOUT_S = 600
+# All tests that catch a bug, one after another.
+UNCHANGED_TIMEOUT_S = 3600
+PLACES = os.cpu_count() or 1
+
+
+class Places:
+    """Folders for a copy each, as many as are tried at a time; what a copy's kernels were compiled to stays there."""
+
+    def __init__(self, root: Path) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(PLACES):
+            self._free.put(root / f"copy-{number}")
+
+    @contextmanager
+    def fresh(self) -> Iterator[Path]:
+        """A folder with an unchanged copy, for as long as it is used."""
+        folder = self._free.get()
+        try:
+            copy(folder)
+            yield folder
+        finally:
+            self._free.put(folder)
 
 
 def copy(folder: Path) -> None:
-    """The tree as far as tests need it."""
+    """The tree as far as tests need it, in place of what stood there."""
     for name in COPIED:
+        shutil.rmtree(folder / name, ignore_errors=True)
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".hypothesis"))
     for name in ("pyproject.toml", "README.md", "ARCHITECTURE.md"):
         shutil.copy(ROOT / name, folder / name)
 
 
-def run_tests(folder: Path, tests: list[str]) -> "subprocess.CompletedProcess[str]":
+def run_tests(folder: Path, tests: list[str], timeout_s: int = TIMEOUT_S) -> "subprocess.CompletedProcess[str]":
     """Run tests against the copy: its packages stand first on the path, its compiled kernels lie in it."""
     environment = {
         **os.environ,
@@ -51,7 +79,7 @@ def run_tests(folder: Path, tests: list[str]) -> "subprocess.CompletedProcess[st
     }
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", *tests]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
     )
 
 
@@ -63,11 +91,9 @@ def plant(folder: Path, mutant: Mutant) -> None:
         (folder / path).write_text(source.replace(old, new))
 
 
-def try_one(mutant: Mutant) -> dict[str, object]:
+def try_one(mutant: Mutant, places: Places) -> dict[str, object]:
     """Whether a named test fails with the bug, and which."""
-    with tempfile.TemporaryDirectory(prefix=f"oncegate-{mutant.name.replace(' ', '-')}-") as place:
-        folder = Path(place)
-        copy(folder)
+    with places.fresh() as folder:
         plant(folder, mutant)
         try:
             done = run_tests(folder, list(mutant.tests))
@@ -78,13 +104,30 @@ def try_one(mutant: Mutant) -> dict[str, object]:
         return {"name": mutant.name, "caught": caught, "by": failed[0] if caught else done.stdout[-400:]}
 
 
-def check_unchanged(mutants: list[Mutant]) -> str | None:
+def check_unchanged(tests: list[str], places: Places) -> str | None:
     """The tests that catch bugs must pass without one; what they print if not."""
-    tests = sorted({test for mutant in mutants for test in mutant.tests})
-    with tempfile.TemporaryDirectory(prefix="oncegate-unchanged-") as place:
-        copy(Path(place))
-        done = run_tests(Path(place), tests)
+    with places.fresh() as folder:
+        done = run_tests(folder, tests, UNCHANGED_TIMEOUT_S)
     return None if done.returncode == 0 else done.stdout[-3000:]
+
+
+def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | None:
+    """What became of each; None where the tests fail without any bug."""
+    results = []
+    tests = sorted({test for mutant in wanted for test in mutant.tests})
+    with Progress(console=Console(stderr=True)) as bar, ThreadPoolExecutor(PLACES) as pool:
+        task = bar.add_task("unchanged", total=len(wanted) + PLACES)
+        for text in pool.map(lambda part: check_unchanged(part, places), [tests[n::PLACES] for n in range(PLACES)]):
+            if text is not None:
+                print(f"mutants: the tests fail without any bug\n{text}")
+                return None
+            bar.advance(task)
+        for result in pool.map(lambda mutant: try_one(mutant, places), wanted):
+            bar.update(task, advance=1, description=str(result["name"]))
+            results.append(result)
+            if not result["caught"]:
+                bar.console.print(f"SURVIVED {result['name']}: {result['by']}")
+    return results
 
 
 def main() -> int:
@@ -92,19 +135,10 @@ def main() -> int:
     wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)
-    results = []
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task("unchanged", total=len(wanted) + 1)
-        if (text := check_unchanged(wanted)) is not None:
-            print(f"mutants: the tests fail without any bug\n{text}")
-            return 2
-        bar.advance(task)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for result in pool.map(try_one, wanted):
-                bar.update(task, advance=1, description=str(result["name"]))
-                results.append(result)
-                if not result["caught"]:
-                    bar.console.print(f"SURVIVED {result['name']}: {result['by']}")
+    with tempfile.TemporaryDirectory(prefix="oncegate-mutants-") as root:
+        results = try_all(wanted, Places(Path(root)))
+    if results is None:
+        return 2
     (out / "result.json").write_text(json.dumps(results, indent=1) + "\n")
     caught = sum(bool(result["caught"]) for result in results)
     print(f"mutants: {caught} of {len(results)} caught; {out / 'result.json'}")
