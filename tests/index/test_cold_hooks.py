@@ -1,4 +1,4 @@
-"""What the cold tier is built on: slots of chosen rows copied and let go, and rows that hold ids which have no slot."""
+"""What the cold tier is built on: slots of chosen rows copied, and rows that hold ids which have no slot."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 
 MASK, ROWS = np.uint64((1 << 64) - 1), 8
 OWNER, STRANGER = (np.uint64(7), np.uint64(8)), (np.uint64(1), np.uint64(2))
-# By number of row. DROPPED holds nothing; its position is that of what let an id go.
-DONE, TAKEN_ROW, OPEN, RELEASED, RETIRED, DROPPED = range(6)
+# By number of row.
+DONE, TAKEN_ROW, OPEN, RELEASED, RETIRED = range(5)
 both_kernels = pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compiled", "plain"])
 
 
@@ -107,17 +107,3 @@ def test_just_the_slots_of_wanted_rows_are_copied_as_they_stand(kernels: Kernels
     found = {(int(tag), int(held) >> 32, int(held & 0xFFFF_FFFF) - 1) for tag, held in out[:count]}
     expected = {(int(tag), int(place) & 0xFFFF_FFFF, row) for row in (DONE, TAKEN_ROW) for tag, place in ids_of(row)}
     assert (count, found) == (6, expected), "what is released holds nothing"
-
-
-@both_kernels
-def test_slots_that_are_let_go_are_dead_and_their_rows_free(kernels: Kernels) -> None:
-    slots, holders = filled(kernels, DONE, TAKEN_ROW, OPEN)
-    wanted, freed = np.zeros(ROWS, np.uint8), np.zeros(20, np.uint32)
-    wanted[[DONE, TAKEN_ROW]], holders.kept[TAKEN_ROW] = 1, 1
-    free, dropped = kernels.drop_of(slots, 0, holders, wanted, DROPPED, freed)
-    assert (freed[:free].tolist(), dropped) == ([DONE], 6), "the claim of the other can still be named"
-    assert holders.slots[:6].tolist() == [0, 0, 3, 0, 0, 6]
-    assert holders.named[:6].tolist() == [0, 0, 3, 0, 0, 0]
-    for row, action in ((DONE, Action.GRANT), (OPEN, Action.BUSY)):
-        assert take(kernels, slots, holders, ids_of(row), STRANGER, NO_COLD)[0] == [action] * 3
-    assert kernels.staying(slots, 0, holders) == 3

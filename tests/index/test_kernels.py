@@ -24,8 +24,6 @@ from oncegate.index.rows import LIVE
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 ROWS = 12
-# The row that dropped slots are given to: it holds nothing.
-GONE = ROWS - 1
 # Nothing is known of where ids are.
 UNTOLD = np.empty((0, 2), np.uint64), np.empty(0, np.int64)
 
@@ -129,7 +127,6 @@ def retired_and_saved(kernels: Kernels, rng: np.random.Generator, slots: Slots, 
     wanted, copied = rng.integers(0, 2, ROWS, dtype=np.uint8), np.zeros((200, 2), np.uint64)
     for segment in range(2):
         out.append(int(kernels.gather_of(slots, segment, holders, wanted, copied)))
-        out.append([int(n) for n in kernels.drop_of(slots, segment, holders, wanted, GONE, freed)])
     return [*out, copied.tolist(), freed.tolist()]
 
 

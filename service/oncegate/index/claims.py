@@ -303,7 +303,6 @@ def warm_up() -> None:
     index._pooling.warm_up()
     table, holders, wanted = index._table.slots, index._rows.holders, np.zeros(index._rows.made, np.uint8)
     index._kernels.gather_of(table, 0, holders, wanted, ids)
-    index._kernels.drop_of(table, 0, holders, wanted, 0, np.zeros(1, np.uint32))
     drop(index, ids)
     cold.warm_up()
     ClaimIndex().load(dict(index.save()))

@@ -27,7 +27,7 @@ from oncegate.index.arrays import (
     Slots,
 )
 from oncegate.index.compiling import compiled, helper
-from oncegate.index.moving import drop_of, fill, gather, gather_of, move, pool, retire, staying, unpin
+from oncegate.index.moving import fill, gather, gather_of, move, pool, retire, staying, unpin
 from oncegate.index.prefetching import AHEAD, touch, touch_chain
 from oncegate.index.probing import (
     HALF,
@@ -280,10 +280,9 @@ class Kernels(NamedTuple):
     unpin: Callable[..., int]
     gather: Callable[..., int]
     gather_of: Callable[..., int]
-    drop_of: Callable[..., tuple[int, int]]
     fill: Callable[..., int]
     pool: Callable[..., tuple[int, int]]
 
 
-PLAIN = Kernels(decide, upsert, restore, demand, staying, move, retire, unpin, gather, gather_of, drop_of, fill, pool)
+PLAIN = Kernels(decide, upsert, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool)
 COMPILED = Kernels(*(compiled(kernel) for kernel in PLAIN))

@@ -193,28 +193,6 @@ def gather_of(slots: Slots, segment: int, holders: Holders, wanted: U8, out: U64
     return count
 
 
-def drop_of(slots: Slots, segment: int, holders: Holders, wanted: U8, gone: int, freed: U32) -> tuple[int, int]:
-    """Let the slots that `gather_of` would copy name the row `gone`, which holds nothing: they are dead from now on.
-
-    How many rows that leaves without a slot, claim or pin, which are `freed`, and how many slots there were. The
-    counters of all rows are right after it.
-    """
-    words, states, base, free, count = slots.words, holders.state, slots.base[segment], 0, 0
-    for at in range(base, base + slots.capacity[segment]):
-        row = row_at(words, at)
-        if row < 0 or wanted[row] == 0 or not holds(states[row]):
-            continue
-        words[at, 1] = words[at, 1] & ~LOW | np.uint64(gone + 1)
-        holders.slots[row] -= 1
-        holders.named[row] -= 1
-        count += 1
-        if holders.slots[row] == 0 and holders.kept[row] == 0 and holders.pins[row] == 0:
-            freed[free] = row
-            free += 1
-    holders.slots[gone] += count
-    return free, count
-
-
 def fill(slots: Slots, holders: Holders, given: U64, digests: U32, tag_mask: np.uint64, rows: int) -> int:
     """Insert slots as `gather` gave them, into a table with room; how many, before the first that cannot be.
 
