@@ -115,9 +115,10 @@ def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | N
     """What became of each; None where the tests fail without any bug."""
     results = []
     tests = sorted({test for mutant in wanted for test in mutant.tests})
+    parts = [tests[n::PLACES] for n in range(min(PLACES, len(tests)))]
     with Progress(console=Console(stderr=True)) as bar, ThreadPoolExecutor(PLACES) as pool:
-        task = bar.add_task("unchanged", total=len(wanted) + PLACES)
-        for text in pool.map(lambda part: check_unchanged(part, places), [tests[n::PLACES] for n in range(PLACES)]):
+        task = bar.add_task("unchanged", total=len(wanted) + len(parts))
+        for text in pool.map(lambda part: check_unchanged(part, places), parts):
             if text is not None:
                 print(f"mutants: the tests fail without any bug\n{text}")
                 return None
