@@ -64,6 +64,15 @@ class Inbound:
     def limits(self) -> Limits:
         return self.gateway.limits
 
+    def number(self, name: str, largest: int = 2**32 - 1) -> int | None:
+        """A header that may be there, as a whole number."""
+        given = self.request.headers.get(name)
+        return None if given is None else whole_number(given, name, largest)
+
+    @property
+    def lease_ms(self) -> int | None:
+        return self.number("Oncegate-Lease-Ms")
+
     @property
     def token(self) -> bytes:
         return identifiers.hex_bytes(self.header("Oncegate-Token"), 16, "Oncegate-Token")

@@ -21,7 +21,7 @@ def negotiated(request: Request, reads: Sequence[str], writes: Sequence[str]) ->
     A caller without a wish is answered in what it sent, if that is among `writes`, else in the first of them.
     """
     media = content_type(request, reads) if reads else ""
-    return media, accepted(request, preferring(media, writes) if len(writes) > 1 else writes)
+    return media, accepted(request, _preferring(media, tuple(writes)) if len(writes) > 1 else writes)
 
 
 def content_type(request: Request, reads: Sequence[str]) -> str:
@@ -43,13 +43,9 @@ def _media(given: str) -> str:
     return given.partition(";")[0].strip().lower()
 
 
-def preferring(media: str, writes: Sequence[str]) -> Sequence[str]:
-    """What can be answered with, that of the body first: it is the answer of a caller without a wish."""
-    return _preferring(media, tuple(writes))
-
-
 @lru_cache(_REMEMBERED)
 def _preferring(media: str, writes: tuple[str, ...]) -> tuple[str, ...]:
+    """What can be answered with, that of the body first: it is the answer of a caller without a wish."""
     return tuple(sorted(writes, key=lambda other: other != media))
 
 

@@ -12,7 +12,7 @@ from oncegate.core.errors import BadRequest
 from oncegate.engine.requests import ClaimAsk, TakeAsk
 from oncegate.index.answers import Explained
 from oncegate.transports.http import codecs, identifiers, ids, messages, operations, payloads, scopes
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of, whole_number
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
 
@@ -44,9 +44,7 @@ def _ask_json(inbound: Inbound) -> ClaimAsk:
 
 
 def _ask_raw(inbound: Inbound) -> ClaimAsk:
-    lease = inbound.request.headers.get("Oncegate-Lease-Ms")
-    lease_ms = None if lease is None else whole_number(lease, "Oncegate-Lease-Ms")
-    token, call = inbound.token, inbound.call
+    lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
     scope = scopes.of_headers(inbound.request, inbound.limits)
     found, digests = _raw_ids_and_payloads(inbound)
     return ClaimAsk(token, call, found, lease_ms, scope, digests)

@@ -9,7 +9,7 @@ from oncegate.core.decisions import Verb
 from oncegate.engine.producer_requests import AckAsk, DriverAsk, ProducerAsk, ProducerView, SequenceAsk
 from oncegate.transports.http import codecs, identifiers, messages, messages_producers, operations_producers, sequences
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of, whole_number
-from oncegate.transports.http.negotiation import JSON, PACKED, accepted, content_type, preferring
+from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.outbound import DOORS, json_reply, verdicts_reply
 
 # A name may hold slashes (a file's path is one): everything up to the verb is the name.
@@ -74,17 +74,14 @@ async def register(request: Request) -> Response:
 @router.post("/producers/{producer:path}:claim", openapi_extra=operations_producers.CLAIM)
 async def claim(request: Request) -> Response:
     """May I write these? One verdict per sequence, in order; a duplicate is a success."""
-    media = content_type(request, DOORS)
-    writes = preferring(media, DOORS)
-    async with admitted(request, [media], writes) as inbound:
-        ask = _ask_json(inbound) if media == JSON else _ask_raw(inbound, media)
+    async with admitted(request, DOORS, DOORS) as inbound:
+        ask = _ask_json(inbound) if inbound.media == JSON else _ask_raw(inbound)
         answer = await inbound.shard.claim_sequences(ask, inbound.deadline)
-        wanted = accepted(request, writes)
-        if wanted == JSON:
+        if inbound.wanted == JSON:
             verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
             told = messages_producers.SequencesReply(ask.call, answer.lease_ms, verdicts)
             return json_reply(told, shard=inbound.shard)
-        return verdicts_reply(answer, wanted, inbound.shard)
+        return verdicts_reply(answer, inbound.wanted, inbound.shard)
 
 
 def _ask_json(inbound: Inbound) -> SequenceAsk:
@@ -104,19 +101,13 @@ def _ask_json(inbound: Inbound) -> SequenceAsk:
     )
 
 
-def _ask_raw(inbound: Inbound, media: str) -> SequenceAsk:
+def _ask_raw(inbound: Inbound) -> SequenceAsk:
     token, call = inbound.token, inbound.call
     epoch = whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
-    previous, lease = inbound.request.headers.get("Oncegate-Prev-Sequence"), _lease(inbound)
-    name, largest = "Oncegate-Prev-Sequence", messages.SEQUENCE_MAX
-    prev = None if previous is None else whole_number(previous, name, largest)
-    found = sequences.of_packed(inbound.body) if media == PACKED else sequences.of_arrow(inbound.body, inbound.limits)
-    return SequenceAsk(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease)
-
-
-def _lease(inbound: Inbound) -> int | None:
-    lease = inbound.request.headers.get("Oncegate-Lease-Ms")
-    return None if lease is None else whole_number(lease, "Oncegate-Lease-Ms")
+    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", messages.SEQUENCE_MAX), inbound.lease_ms
+    is_packed, body = inbound.media == PACKED, inbound.body
+    found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, inbound.limits)
+    return SequenceAsk(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)
 
 
 @router.post("/producers/{producer:path}:renew", openapi_extra=operations_producers.RENEW)
