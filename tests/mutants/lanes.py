@@ -105,8 +105,8 @@ LANES: tuple[Mutant, ...] = (
     one(
         "the sequence before lost in a header",
         f"{HTTP}/routes_producers.py",
-        "    prev = None if previous is None else whole_number(previous, name, largest)\n",
-        "    prev = None if previous is None else None\n",
+        '    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", messages.SEQUENCE_MAX), inbound.lease_ms\n',
+        "    prev, lease_ms = None, inbound.lease_ms\n",
         f"{_PRODUCERS}::test_a_gap_is_told_through_every_door",
     ),
     one(
