@@ -137,6 +137,20 @@ async def test_a_run_that_found_no_room_is_made_later_and_only_then_the_table_le
         await answers_as_before(served)
 
 
+async def test_a_run_whose_filter_found_no_room_is_no_file_that_is_left() -> None:
+    ledgers = HeldLedgers()
+    async with sealing(ledgers) as served:
+        with without_room(served, ".filter"):
+            await filled(served)
+            assert (counters(served)[2], list(files(ledgers))) == (0, [])
+        served.clock.advance(SEAL_AGAIN_MS)
+        served.shard.sealing.step()
+        await settled(served)
+        assert counters(served)[2] > 0
+        assert len(files(ledgers)) == 2 * len(runs_of(served))
+        await answers_as_before(served)
+
+
 @pytest.mark.parametrize("what", ["run gone", "run damaged", "run cut", "filter gone", "filter damaged", "all gone"])
 async def test_what_is_missing_or_damaged_at_a_start_is_made_again(what: str) -> None:
     ledgers = HeldLedgers()

@@ -23,6 +23,13 @@ SEALING: tuple[Mutant, ...] = (
         (f"{_ENGINE}::test_a_filter_of_another_run_is_not_believed",),
     ),
     one(
+        "a run is left that nobody knows of",
+        f"{ENGINE}/cold_files.py",
+        "            with suppress(Exception):\n                self._remove(name)\n            raise\n",
+        "            raise\n",
+        f"{_ENGINE}::test_a_run_whose_filter_found_no_room_is_no_file_that_is_left",
+    ),
+    one(
         "the run installed after the drop",
         f"{ENGINE}/sealing.py",
         "            self._claims.cold.replace([], [run])\n            await self._drop(made)\n",

@@ -9,6 +9,7 @@ None of it is truth. Whatever is missing, damaged or another's is made again fro
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -55,9 +56,15 @@ class ColdFiles:
         name, salt = f"{self._number:08}.run", secrets.token_hex(_SALT_BYTES)
         sieve = make(self._kind, planned.ids, fpr_of(planned.place, self._cold_fpr))
         meta = {"ledger": self._ledger, "archives": spans(planned.archives), "salt": salt}
-        self._runs.write(name, _spending(encode(_added(planned.chunks, sieve), meta), spend))
-        run = Run(self._runs.open(name), name)
-        self._write_filter(name, salt, sieve)
+        try:
+            self._runs.write(name, _spending(encode(_added(planned.chunks, sieve), meta), spend))
+            run = Run(self._runs.open(name), name)
+            self._write_filter(name, salt, sieve)
+        except BaseException:
+            # Nobody knows of it, and each further try would leave another one where there is little room.
+            with suppress(Exception):
+                self._remove(name)
+            raise
         return ColdRun(name, run, sieve, planned.archives)
 
     def _write_filter(self, name: str, salt: str, sieve: Filter) -> None:
@@ -119,8 +126,11 @@ class ColdFiles:
     def remove(self, runs: Iterable[ColdRun]) -> None:
         """Nobody looks into these any more; what is open stays readable."""
         for run in runs:
-            self._runs.remove(run.name)
-            self._runs.remove(_filter_of(run.name))
+            self._remove(run.name)
+
+    def _remove(self, name: str) -> None:
+        self._runs.remove(name)
+        self._runs.remove(_filter_of(name))
 
 
 def _filter_of(name: str) -> str:
