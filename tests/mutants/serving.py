@@ -4,6 +4,7 @@ from tests.mutants.planted import ENGINE, INDEX, LOG, Mutant, one
 
 HTTP = "service/oncegate/transports/http"
 _DIRECT = "tests/http/test_direct.py"
+_CONNECTIONS = "tests/http/test_connections.py"
 _GATHERING = "tests/engine/test_gathering.py"
 _TOGETHER = "tests/index/test_together.py"
 
@@ -28,6 +29,27 @@ SERVING: tuple[Mutant, ...] = (
         "        self._is_ours = isinstance(self.app, FastAPI)\n        self._rest()\n",
         "        self._is_ours = isinstance(self.app, FastAPI)\n",
         f"{_DIRECT}::test_a_connection_without_a_whole_head_is_closed_after_its_time",
+    ),
+    one(
+        "an answer lost to what came behind it",
+        f"{HTTP}/wire.py",
+        "not cycle.response_complete and (self.pipeline or not cycle.more_body):",
+        "not cycle.response_complete and not cycle.more_body:",
+        f"{_CONNECTIONS}::test_a_body_that_cannot_be_read_takes_no_answer_from_the_request_before_it",
+    ),
+    one(
+        "a body lost to an offer",
+        f"{HTTP}/wire.py",
+        "self.parser, self.cycle.more_body, self._goes_on = httptools.HttpRequestParser(self), True, True",
+        "self.parser, self._goes_on = httptools.HttpRequestParser(self), True",
+        f"{_CONNECTIONS}::test_who_offers_another_protocol_is_answered_in_this_one_body_and_all",
+    ),
+    one(
+        "heads without an end",
+        f"{HTTP}/wire.py",
+        "        if self._head_bytes > HEAD_BYTES:\n",
+        "        if self._head_bytes < 0:\n",
+        f"{_CONNECTIONS}::test_a_head_that_does_not_end_is_refused_before_it_takes_much_memory",
     ),
     one(
         "another answer kept open",

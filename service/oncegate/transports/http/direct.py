@@ -123,18 +123,19 @@ class Exchange(RequestResponseCycle):
             self._write(answer)
 
     def _write(self, answer: Response) -> None:
-        lines = answer.lines if isinstance(answer, Answer) else _lines(answer.raw_headers)
+        fields = answer.lines if isinstance(answer, Answer) else lines(answer.raw_headers)
         close = b"" if self.keep_alive else b"connection: close\r\n"
         common = _common_lines(self._wire.server_state.default_headers)
         self.response_complete = True
-        self.transport.write(b"".join((STATUS_LINE[answer.status_code], common, lines, close, b"\r\n", answer.body)))
+        self.transport.write(b"".join((STATUS_LINE[answer.status_code], common, fields, close, b"\r\n", answer.body)))
         self.message_event.set()
         if not self.keep_alive:
             self.transport.close()
         self._wire.on_response_complete()
 
 
-def _lines(fields: Sequence[tuple[bytes, bytes]]) -> bytes:
+def lines(fields: Sequence[tuple[bytes, bytes]]) -> bytes:
+    """Header fields as they are sent."""
     return b"".join(b"%b: %b\r\n" % field for field in fields)
 
 
@@ -144,5 +145,5 @@ _COMMON: list[Any] = [None, b""]
 def _common_lines(fields: list[tuple[bytes, bytes]]) -> bytes:
     """The lines of the fields that every answer has; uvicorn makes a new list when the second changes."""
     if _COMMON[0] is not fields:
-        _COMMON[:] = fields, _lines(fields)
+        _COMMON[:] = fields, lines(fields)
     return cast(bytes, _COMMON[1])

@@ -8,33 +8,76 @@ from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 
+import httptools
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from oncegate.core.errors import BadRequest
+from oncegate.core.errors import BadRequest, OncegateError, TooLarge
 from oncegate.transports.http import direct, problems
+from oncegate.transports.outcomes import outcome_of
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
 KEEP_ALIVE_S = 75
+# What a head may have that is not whole yet: as much as one read of the socket brings. Nobody's admission counts it.
+HEAD_BYTES = 256 << 10
+_FRAMING = {b"content-length", b"transfer-encoding"}
 
 
 class Protocol(HttpToolsProtocol):
     """Hot routes go straight to their function. What is no HTTP at all is answered by a problem too.
 
     A connection on which no request is being answered is closed after a while, whether none was begun or its head
-    comes a byte at a time.
+    comes a byte at a time; and one whose head does not end, at `HEAD_BYTES`.
     """
 
     _idle_since = 0.0
+    # The last head that is whole; the one that is not, and how much has come of it; a head that is only repeated.
+    _headed: object = None
+    _begun: object = None
+    _head_bytes = 0
+    _goes_on = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._is_ours = isinstance(self.app, FastAPI)
         self._rest()
 
+    def data_received(self, data: bytes) -> None:
+        """As uvicorn's, but no protocol is switched to: that another is offered is passed over (RFC 9110, 7.8)."""
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        else:
+            if self.scope is not self._headed:
+                self._wait_for_head(len(data))
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        """The parser takes what follows an offer for the other protocol; so a new one is told that a body comes."""
+        while True:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as offer:
+                data = memoryview(data)[offer.args[0] :]
+            framing = [field for field in self.scope["headers"] if field[0] in _FRAMING]
+            self.parser, self.cycle.more_body, self._goes_on = httptools.HttpRequestParser(self), True, True
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % direct.lines(framing))
+
+    def _wait_for_head(self, size_bytes: int) -> None:
+        if self._begun is not self.scope:
+            self._begun, self._head_bytes = self.scope, 0
+        self._head_bytes += size_bytes
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse(TooLarge(f"a head of more than {HEAD_BYTES} bytes; nothing was written"))
+
     def on_headers_complete(self) -> None:
         """Begin the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
+        self._headed = self.scope
+        if self._goes_on:
+            self._goes_on = False
+            return
         exchange = self._exchange()
         if exchange is None:
             super().on_headers_complete()
@@ -89,9 +132,6 @@ class Protocol(HttpToolsProtocol):
             elif not self.transport.is_closing():
                 self.transport.close()
 
-    def _unset_keepalive_if_required(self) -> None:
-        """Called when bytes come: they do not end idleness, a whole head does; and the timer looks for itself."""
-
     def connection_lost(self, exc: Exception | None) -> None:
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
@@ -99,19 +139,22 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read; behind a whole request that is being answered, only close after its answer.
+        """Refuse what cannot be read."""
+        self._refuse(BadRequest("this is not an HTTP request that can be read; nothing was written"))
+
+    def _refuse(self, error: OncegateError) -> None:
+        """Answer and close; where a request is being answered, only close after its answer and those that wait.
 
         Bytes beyond a body's Content-Length arrive with it: the request itself is good and takes effect.
         """
-        if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
-            self.cycle.keep_alive = False
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and (self.pipeline or not cycle.more_body):
+            cycle.keep_alive = cycle.more_body = False
+            cycle.message_event.set()
             self.flow.pause_reading()
             return
-        trace_id = secrets.token_hex(16)
-        body = problems.encode(
-            BadRequest("this is not an HTTP request that can be read; nothing was written"), trace_id
-        )
-        status = HTTPStatus.BAD_REQUEST
+        body = problems.encode(error, secrets.token_hex(16))
+        status = HTTPStatus(outcome_of(error).status)
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
