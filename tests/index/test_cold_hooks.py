@@ -101,8 +101,8 @@ def test_a_cold_row_that_holds_nothing_any_more_is_absent_since_its_position(ker
 @both_kernels
 def test_just_the_slots_of_wanted_rows_are_copied_as_they_stand(kernels: Kernels) -> None:
     slots, holders = filled(kernels, DONE, TAKEN_ROW, OPEN, RELEASED)
-    wanted, out = np.zeros(ROWS, np.uint8), np.zeros((20, 2), np.uint64)
-    wanted[[DONE, TAKEN_ROW, RELEASED]] = 1
+    wanted, out = np.zeros(ROWS + 1, np.uint8), np.zeros((13, 2), np.uint64)
+    wanted[np.array([DONE, TAKEN_ROW, RELEASED]) + 1] = 1
     count = kernels.gather_of(slots, 0, holders, wanted, out)
     found = {(int(tag), int(held) >> 32, int(held & 0xFFFF_FFFF) - 1) for tag, held in out[:count]}
     expected = {(int(tag), int(place) & 0xFFFF_FFFF, row) for row in (DONE, TAKEN_ROW) for tag, place in ids_of(row)}

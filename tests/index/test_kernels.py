@@ -124,10 +124,12 @@ def retired_and_saved(kernels: Kernels, rng: np.random.Generator, slots: Slots, 
     freed = np.zeros(20, np.uint32)
     found.append(int(kernels.unpin(holders, due[: found[0]], freed)))
     out = [counts, found, *(array.tolist() for array in (given, digests, due, states, positions, freed))]
-    wanted, copied = rng.integers(0, 2, ROWS, dtype=np.uint8), np.zeros((200, 2), np.uint64)
+    wanted, copied = rng.integers(0, 2, ROWS + 1, dtype=np.uint8), np.zeros((200, 2), np.uint64)
+    wanted[0] = 0
     for segment in range(2):
-        out.append(int(kernels.gather_of(slots, segment, holders, wanted, copied)))
-    return [*out, copied.tolist(), freed.tolist()]
+        count = int(kernels.gather_of(slots, segment, holders, wanted, copied))
+        out += [count, copied[:count].tolist()]
+    return [*out, freed.tolist()]
 
 
 def one_question(

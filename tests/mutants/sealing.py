@@ -4,6 +4,7 @@ from tests.mutants.planted import ENGINE, INDEX, Mutant, one
 
 _WALKS = "tests/index/test_sealing.py"
 _ENGINE = "tests/engine/test_sealing.py"
+_DROPPING = "tests/index/test_dropping.py"
 
 SEALING: tuple[Mutant, ...] = (
     Mutant(
@@ -13,6 +14,20 @@ SEALING: tuple[Mutant, ...] = (
             (f"{INDEX}/filter_blocked.py", "        if not self.sound:\n", "        if len(keys) < 0:\n"),
         ),
         (f"{_WALKS}::test_a_filter_that_is_not_sound_is_passed_over",),
+    ),
+    one(
+        "a slot moves up past the beginning of its chain",
+        f"{INDEX}/dropping.py",
+        "        if from_begin < from_hole:\n",
+        "        if from_begin < 0:\n",
+        f"{_DROPPING}::test_what_is_dropped_is_gone_and_every_other_id_is_found_with_its_row_and_digest",
+    ),
+    one(
+        "a digest stays where its slot was",
+        f"{INDEX}/dropping.py",
+        "            kept[base + hole] = kept[base + at]\n",
+        "            pass\n",
+        f"{_DROPPING}::test_what_is_dropped_is_gone_and_every_other_id_is_found_with_its_row_and_digest",
     ),
     Mutant(
         "a filter of another run",

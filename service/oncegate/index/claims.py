@@ -301,7 +301,7 @@ def warm_up() -> None:
     index.make_room(10_000, 0)
     index.sweep(0)
     index._pooling.warm_up()
-    table, holders, wanted = index._table.slots, index._rows.holders, np.zeros(index._rows.made, np.uint8)
+    table, holders, wanted = index._table.slots, index._rows.holders, np.zeros(index._rows.made + 1, np.uint8)
     index._kernels.gather_of(table, 0, holders, wanted, ids)
     drop(index, ids)
     cold.warm_up()

@@ -80,8 +80,6 @@ class ClaimFold:
         self.open_claims = 0
         self.ids = 0
         self.sealed_away = 0
-        # What slots name whose ids left: it holds nothing. Made when it is first needed.
-        self.gone_row: int | None = None
         self.wall_ms = 0
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:

@@ -1,7 +1,7 @@
 """The loops over rows and over whole segments: move, retire, save, load, and let slots go to the cold tier.
 
-The rules of `kernels` hold here too. A slot is never emptied by itself: it dies with its row and is left out when its
-segment moves (`move`).
+The rules of `kernels` hold here too. A slot is not emptied by itself: it dies with its row and is left out when its
+segment moves (`move`), for a change that made it may be taken back. What leaves memory is past that (`dropping`).
 """
 
 from typing import Any
@@ -183,14 +183,17 @@ def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> 
 
 
 def gather_of(slots: Slots, segment: int, holders: Holders, wanted: U8, out: U64) -> int:
-    """Copy the slots of a segment as they stand that hold their ids for a row which is `wanted`; how many."""
-    words, states, base, count = slots.words, holders.state, slots.base[segment], 0
+    """Copy the slots of a segment as they stand that hold their ids for a row which is wanted; how many.
+
+    `wanted`: by row + 1, 0 or 1. `out` is one longer than there are slots in use: every slot is written, and counted if
+    it is wanted, for which they are cannot be foretold, and a wrong guess costs more than a copy.
+    """
+    words, states, base, count = slots.words, holders.state, slots.base[segment], np.int64(0)
     for at in range(base, base + slots.capacity[segment]):
-        row = row_at(words, at)
-        if row >= 0 and wanted[row] != 0 and holds(states[row]):
-            out[count, 0], out[count, 1] = words[at, 0], words[at, 1]
-            count += 1
-    return count
+        row = np.int64(words[at, 1] & LOW)
+        out[count, 0], out[count, 1] = words[at, 0], words[at, 1]
+        count += np.int64(wanted[row]) & np.int64(holds(states[max(row, np.int64(1)) - 1]))
+    return count  # type: ignore[return-value]
 
 
 def fill(slots: Slots, holders: Holders, given: U64, digests: U32, tag_mask: np.uint64, rows: int) -> int:

@@ -20,7 +20,7 @@ from oncegate.index.arrays import I32, I64, TAKEN, U8, U32, U64
 from oncegate.index.folding import ClaimFold, own
 from oncegate.index.grants import NO_CLAIM, Grant
 from oncegate.index.kernels import COMPILED
-from oncegate.index.rows import DONE, UNKNOWN
+from oncegate.index.rows import DONE
 
 # The token of ids that are done: no attempt's, for who did them is known for two leases only.
 NOBODY = b"\xff" * 16
@@ -30,7 +30,7 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
 
 @dataclass
 class Picked:
-    """`rows` and how many ids they hold; by row: whether it is one, and the number of its part, as in `parts`."""
+    """`rows` and how many ids they hold; by row + 1, whether it is one; by row, the number of its part in `parts`."""
 
     rows: U32
     ids: int
@@ -72,8 +72,8 @@ def pick(index: ClaimFold, ids: int, bounds: Sequence[int]) -> Picked | None:
     if not len(chosen):
         return None
     holders.pins[chosen] += 1
-    wanted, part_of = np.zeros(rows.made, np.uint8), np.zeros(rows.made, np.int32)
-    wanted[chosen] = 1
+    wanted, part_of = np.zeros(rows.made + 1, np.uint8), np.zeros(rows.made, np.int32)
+    wanted[chosen.astype(np.int64) + 1] = 1
     parts, part_of[chosen] = _parts(index, chosen, bounds)
     return Picked(chosen, int(holders.named[chosen].sum()), wanted, part_of, parts)
 
@@ -93,10 +93,11 @@ def _parts(index: ClaimFold, chosen: U32, bounds: Sequence[int]) -> tuple[list[t
 def gather(index: ClaimFold, picked: Picked, segment: int) -> Gathered:
     """Copies of the picked rows' slots in one segment, as they stand now."""
     table, rows = index._table, index._rows
-    if len(picked.wanted) < rows.made:
-        more = np.zeros(2 * rows.made - len(picked.wanted), np.uint8)
+    if len(picked.wanted) <= rows.made:
+        more = np.zeros(2 * rows.made + 1 - len(picked.wanted), np.uint8)
         picked.wanted = np.concatenate([picked.wanted, more])
-    out = np.empty((int(table.slots.used[segment]), 2), np.uint64)
+    # One more than there can be: what is not wanted is written too, and then written over.
+    out = np.empty((int(table.slots.used[segment]) + 1, 2), np.uint64)
     count = int(index._kernels.gather_of(table.slots, segment, rows.holders, picked.wanted, out))
     ids = out[:count]
     of = (ids[:, 1] & _LOW).astype(np.int64) - 1
@@ -142,32 +143,28 @@ def drop(index: ClaimFold, ids: U64) -> int:
     """
     rows, table = index._rows, index._table
     assert index.saving_now is None, "what is being saved would be without them, and its archives with them"
-    gone, freed, named = gone_row(index), np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
+    freed, named = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
     kernel = dropping.COMPILED if index._kernels is COMPILED else dropping.PLAIN
-    count, free, claimed = kernel(table.slots, rows.holders, own(ids), table.tag_mask, gone, freed, named)
+    count, free, claimed = kernel(table.slots, rows.holders, own(ids), table.tag_mask, freed, named)
     rows.give_back(freed[:free])
     for claim in {rows.claim[row].tobytes() for row in np.unique(named[:claimed]).tolist()}:
         index._known.forget(claim)
-    table.dead += int(count)
+    # Where an id was found, another may stand by now.
+    table.moves += 1
     index.ids -= int(count)
     index.sealed_away += int(count)
     return int(count)
 
 
-def gone_row(index: ClaimFold) -> int:
-    """The row that slots name whose ids left: it holds nothing, and is never free."""
-    if index.gone_row is None:
-        index.gone_row = standing_row(index, None)
-    return index.gone_row
+def standing_row(index: ClaimFold, kind: tuple[bytes, int]) -> int:
+    """A row of no claim, which no slot names and which is never free: it stands for all ids of a kind that left.
 
-
-def standing_row(index: ClaimFold, kind: tuple[bytes, int] | None) -> int:
-    """A row of no claim, which no slot keeps and which is never free: of a kind, it stands for all ids of that; else
-    for none. Raises Overloaded: no row is free."""
-    rows, (owner, takeover) = index._rows, kind or (NO_CLAIM, 0)
+    Raises Overloaded: no row is free.
+    """
+    rows, (owner, takeover) = index._rows, kind
     if not rows.free:
         raise Overloaded(f"all {rows.limit} rows hold claims, and old ids need one; nothing was changed")
-    state = UNKNOWN if kind is None else DONE if owner == NO_CLAIM else TAKEN
+    state = DONE if owner == NO_CLAIM else TAKEN
     none = np.empty((0, 2), np.uint64)
     # Its number may be listed as that of a row that was settled once; so late, it is never taken for that one.
     grant = Grant(NO_CLAIM, NOBODY if owner == NO_CLAIM else owner, 0, NO_CLAIM, state, 0, NEVER_MS, none, none)

@@ -4,7 +4,8 @@ A segment moves when it is full: to more slots, or over the same ones when enoug
 it stands, for the address space up to its largest size is its own. Capacities are steps of a ladder, and each
 segment's ladder begins a little higher than the one before, so that about as many segments move at any request.
 A dead slot (its row was released, retired, or its claim taken back) counts as occupied until its segment moves, and
-only its own id takes it over before. No answer changes by a move.
+only its own id takes it over before. No answer changes by a move. Slots of ids that leave memory are empty at once
+(`dropping`), so a table that old ids leave neither grows nor moves.
 """
 
 import math
@@ -127,9 +128,7 @@ class Table:
         Room is made before, by `make_room_for`, and for digests by `keep_digests`.
         """
         previous, kept = np.empty(len(ids), np.uint32), self._kept(digests, len(ids))
-        asked, places, moves = self._told
-        if moves != self.moves:
-            asked, places = _NO_IDS, _NO_PLACES
+        asked, places = self._where_told()
         new, revived = self._kernels.upsert(
             self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places, kept
         )
@@ -137,6 +136,29 @@ class Table:
         if self.saving is not None:
             self.saving.overwritten(ids, previous, kept)
         return previous, int(new) + int(revived), kept
+
+    def put_each(self, ids: U64, rows: I64, ends: I64) -> tuple[U32, I64, U32]:
+        """As `put` for several rows, (n,): each gets the ids from where those of the row before end. What each slot
+        named before, how many ids of each row were absent, and the digests that were kept before.
+        """
+        previous, absent, kept = (
+            np.empty(len(ids), np.uint32),
+            np.empty(len(rows), np.int64),
+            self._kept(NO_DIGESTS, len(ids)),
+        )
+        told = self._where_told()
+        revived = self._kernels.upsert_each(
+            self.slots, self._rows.holders, ids, self.tag_mask, rows, ends, previous, absent, *told, kept
+        )
+        self.dead -= int(revived)
+        if self.saving is not None:
+            self.saving.overwritten(ids, previous, kept)
+        return previous, absent, kept
+
+    def _where_told(self) -> tuple[U64, I64]:
+        """What was asked for last and where it was found; nothing once slots have moved."""
+        asked, places, moves = self._told
+        return (asked, places) if moves == self.moves else (_NO_IDS, _NO_PLACES)
 
     def _kept(self, digests: U32, ids: int) -> U32:
         """The digests to write; of payloads that have none, 0."""
