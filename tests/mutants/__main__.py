@@ -30,6 +30,7 @@ from tests.mutants.producers import PRODUCERS
 from tests.mutants.sealing import SEALING
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
+from tests.mutants.starting import STARTING
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 
@@ -132,7 +133,7 @@ def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | N
 
 
 def main() -> int:
-    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES)
+    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES, *STARTING)
     wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)
