@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from oncegate.index.arrays import U64
 from oncegate.index.cold import ColdRun, fpr_of
@@ -68,7 +68,7 @@ class ColdFiles:
         return ColdRun(name, run, sieve, planned.archives)
 
     def _write_filter(self, name: str, salt: str, sieve: Filter) -> None:
-        self._runs.write(_filter_of(name), [bytes.fromhex(salt), sieve.save()])
+        self._runs.write(_filter_of(name), chain([bytes.fromhex(salt)], sieve.save()))
 
     def open_all(self, wanted: Iterable[int]) -> list[ColdRun]:
         """Runs that together hold what there is of the archives wanted, the oldest first; no other file is left."""

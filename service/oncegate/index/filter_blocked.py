@@ -10,7 +10,7 @@ so that ids sorted by tag fill the filter from end to end; the bits by the tag's
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -164,7 +164,7 @@ class BlockedFilter:
         self._kernels.might_hold(self._words, self._hashes, keys, at, bits, out)
         return out
 
-    def save(self) -> bytes:
+    def save(self) -> Iterator[bytes]:
         head = {"function": FUNCTION, "hashes": self._hashes, "capacity": self.capacity, "fpr": self.fpr}
         head |= {"ids": self.ids, "words": len(self._words)}
         return packed(KIND, head, self._words.data.cast("B"))

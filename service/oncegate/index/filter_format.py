@@ -3,20 +3,29 @@
 import json
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 VERSION = 1
 _MAGIC = b"ONCEBLM\0"
 _HEAD = struct.Struct("<8sII")  # magic, version, bytes of JSON
 _CRC = struct.Struct("<I")
+# A hundred megabytes copied or summed up at once would keep other threads waiting for the interpreter.
+PIECE_BYTES = 1 << 20
 
 
-def packed(kind: str, head: Mapping[str, Any], bits: bytes | memoryview) -> bytes:
-    """`head`: what JSON can hold; function and library by name and version."""
+def packed(kind: str, head: Mapping[str, Any], bits: bytes | memoryview) -> Iterator[bytes]:
+    """The filter in pieces; the bits must not change before the last. `head`: what JSON can hold; function and library
+    by name and version."""
     text = json.dumps({"kind": kind, **head}).encode()
     start = _HEAD.pack(_MAGIC, VERSION, len(text)) + text
-    return b"".join([start, bits, _CRC.pack(zlib.crc32(bits, zlib.crc32(start)))])
+    yield start
+    crc = zlib.crc32(start)
+    for at in range(0, len(bits), PIECE_BYTES):
+        piece = bytes(bits[at : at + PIECE_BYTES])
+        crc = zlib.crc32(piece, crc)
+        yield piece
+    yield _CRC.pack(crc)
 
 
 def unpacked(data: bytes | memoryview) -> tuple[str, dict[str, Any], memoryview] | None:

@@ -75,7 +75,7 @@ class PybloomFilter:
             return np.ones(len(keys), np.bool_)
         return np.fromiter((text in self._bloom for text in _texts(keys)), np.bool_, len(keys))
 
-    def save(self) -> bytes:
+    def save(self) -> Iterator[bytes]:
         written = io.BytesIO()
         self._bloom.tofile(written)
         head = {"function": FUNCTION, "libraries": _libraries(), "capacity": self.capacity, "fpr": self.fpr}

@@ -7,7 +7,7 @@ blocked    one 64-bit word an id (`filter_blocked`): what is used unless another
 pybloom    pybloom-live (`filter_pybloom`), for whoever trusts a known library more; the extra `oncegate[pybloom]`
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,8 +31,8 @@ class Filter(Protocol):
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
         """False: this id was not taken in. True, bool (n,): it was, or it is one of a share `fpr` of all others."""
 
-    def save(self) -> bytes:
-        """The filter as `load` reads it."""
+    def save(self) -> Iterator[bytes]:
+        """The filter in pieces of a MiB at most, which together are what `load` reads; nothing is added meanwhile."""
 
     @property
     def sound(self) -> bool:

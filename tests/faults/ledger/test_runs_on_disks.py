@@ -33,7 +33,7 @@ async def test_ids_are_found_in_what_lies_on_the_disk_merged_and_filtered(tmp_pa
         opened.runs.write("all", encode(merge(runs, np.ones(3, np.uint8)), {"archives": [0, 1, 2]}))
         sieve = make("blocked", 90_000, 0.01)
         sieve.add(np.concatenate(parts))
-        opened.runs.write("all.filter", [sieve.save()])
+        opened.runs.write("all.filter", sieve.save())
         for name in ("part0", "part1", "part2"):
             opened.runs.remove(name)
         assert runs[1].find(parts[1]).tolist() == [1] * len(parts[1])

@@ -15,7 +15,7 @@ from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.naming import is_run_name, require_run_name
 
 # An append that comes meanwhile waits for the sync of so much at most.
-SYNC_BYTES = 8 << 20
+SYNC_BYTES = 2 << 20
 
 
 def remove_runs(disk: Disk, folder: Path) -> None:
