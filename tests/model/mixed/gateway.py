@@ -1,42 +1,38 @@
 """The gateway of the mixed walk: every shipped use case of free ids over the shipped index, tables and upkeep.
 
-No rule stands here. The ledger is a list of bytes, and an append returns when the walk says so: what a call rests on is
-durable (`flush`), refused (`refuse`) or lost with the process (`crash`).
+No rule stands here.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from oncegate.core.decisions import IdState
-from oncegate.core.encoding import decode, encode
 from oncegate.core.entries import NamespaceSet, Opened, TopicCreated
-from oncegate.core.errors import LedgerFull
 from oncegate.engine.claims import Claims
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
-from oncegate.engine.marks import Marks
 from oncegate.engine.producing import Producing
 from oncegate.engine.requests import ClaimAsk, ProduceAsk, TakeAsk
 from oncegate.engine.shard import Shard
-from oncegate.engine.state import ShardIndex, rebuild
+from oncegate.engine.state import ShardIndex
 from oncegate.engine.topics import Topics
 from oncegate.engine.upkeep import Upkeep
 from oncegate.index.claims import ClaimIndex, Widths
 from oncegate.index.fingerprints import FUNCTION
-from oncegate.ports import Mark, OutputChange, PublishRanges, Replayed, WriteRange
+from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.attempt import Request
 from tests.model.gateway import Broken
-from tests.model.held import Call, HeldCommitter
+from tests.model.held import Call
 from tests.model.mixed.rows import keys_of, read, rows_of
+from tests.model.process import KEY_CHECK, Process
 
 TOPIC, PARTITIONS = "topic", 2
-KEY_CHECK = bytes(16)
 LIMITS = Limits()
 COUNTS = ("takeovers", "open_claims", "ids")
 
@@ -54,41 +50,37 @@ class Payloads:
         return self._sent[token, call].get(i, 0)
 
 
-class Gateway:
+class Gateway(Process):
     """`published`: rows that readers can see, by id. `senders`: who sent them. `retired`: buckets that went."""
 
     def __init__(
-        self, clock: FakeClock, random: Callable[[int], bytes], fingerprints: Any, widths: Widths, compiled: bool
+        self,
+        clock: FakeClock,
+        random: Callable[[int], bytes],
+        fingerprints: Any,
+        widths: Widths,
+        compiled: bool,
+        horizon_ms: int,
     ) -> None:
-        self._clock, self._random, self._shape = clock, random, (widths, compiled)
+        self._random, self._shape = random, (widths, compiled)
         self.fingerprints = fingerprints
-        self.position = 0
-        self._entries: list[Replayed] = []
         self.published: Counter[int] = Counter()
         self.senders: set[tuple[int, str]] = set()
         self.retired = 0
         self._high_offsets: Counter[int] = Counter()
         self._ranges: dict[bytes, bytes] = {}
-        self._calls: list[Call] = []
         self.payloads = Payloads()
-        self._twin = self._new_index()
+        super().__init__(clock)
+        opened = Opened(1, FUNCTION, KEY_CHECK, clock.wall_ms())
+        self.begin((opened, NamespaceSet(horizon_ms, 1, 0), TopicCreated(TOPIC, PARTITIONS, b"", 0, 0, 0)))
 
-    def begin(self, horizon_ms: int) -> None:
-        """The first entries of the ledger, and the first process on it."""
-        opened = Opened(1, FUNCTION, KEY_CHECK, self._clock.wall_ms())
-        first = (opened, NamespaceSet(horizon_ms, 1, 0), TopicCreated(TOPIC, PARTITIONS, b"", 0, 0, 0))
-        self._keep([encode(entry) for entry in first])
-        self._start()
-
-    def _new_index(self) -> ShardIndex:
+    def new_index(self) -> ShardIndex:
         return ShardIndex(ClaimIndex(*self._shape))
 
-    def _start(self) -> None:
-        self.index = self.replayed()
-        committer: Any = HeldCommitter(self.position)
-        self.committer: HeldCommitter = committer
+    def start(self) -> None:
+        committer: Any = self.committer
         observer: Any = SimpleNamespace(event=lambda *_, **__: self._count_retired())
-        journal = Journal("model", self.index, committer, self._clock, observer, LIMITS, self._random)
+        journal = Journal("model", self.index, committer, self.clock, observer, LIMITS, self._random)
         nothing: Any = None
         shard: Any = SimpleNamespace(committer=committer)
         claims, producing = Claims(journal), Producing(journal, Topics(journal, nothing))
@@ -107,14 +99,10 @@ class Gateway:
         """Begin what a request asks for."""
         if request.verb is None:
             self.payloads.note(request)
-        deadline, ids = Deadline(self._clock), self.fingerprints[list(request.ids)]
+        deadline, ids = Deadline(self.clock), self.fingerprints[list(request.ids)]
         if request.verb is not None:
-            call = Call(self._settle(request.verb, request.claim, deadline))
-        else:
-            call = Call(self._verbs[request.way](self._ask(request, ids), deadline))
-        if not call.ended:
-            self._calls.append(call)
-        return call
+            return self.began(Call(self._settle(request.verb, request.claim, deadline)))
+        return self.began(Call(self._verbs[request.way](self._ask(request, ids), deadline)))
 
     def _ask(self, request: Request, ids: Any) -> Any:
         digests = np.array(request.payloads, np.uint32) if request.payloads else None
@@ -129,7 +117,7 @@ class Gateway:
         """The ids that are done, as the index has it now, by a request that came with another payload than this."""
         found = set()
         for i, payload in zip(request.ids, request.payloads, strict=False):
-            explained = self.index.claims.explain(self.fingerprints[i].tobytes(), self._clock.monotonic_ms())
+            explained = self.index.claims.explain(self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
             if explained.state is IdState.DONE and explained.token is not None:
                 by = self.payloads.of(explained.token, explained.call, i)
                 found |= {i} if by not in (0, payload) else set()
@@ -142,45 +130,12 @@ class Gateway:
     def sweep(self) -> None:
         """Sweep, and look whether anything that can be asked has changed."""
         claims = self.index.claims
-        before = self._told(self.index)
-        claims.sweep(self._clock.monotonic_ms())
-        if self._told(self.index) != before:
+        before = self.told(self.index)
+        claims.sweep(self.clock.monotonic_ms())
+        if self.told(self.index) != before:
             raise Broken("SWEEP", "a sweep changed what is held")
 
-    # What becomes of an append.
-
-    def flush(self) -> None:
-        """The append returned: everything taken so far is durable, and said."""
-        pending, self.committer.pending = self.committer.pending, []
-        for change in pending:
-            self._keep(change.entries)
-            for output in change.outputs:
-                self._write(output)
-            change.settle()
-        self.committer.durable_position = self.position
-        self._compare()
-        for call in self._waiters():
-            call.go_on()
-            if not call.ended:
-                self._calls.append(call)
-
-    def _keep(self, bodies: Sequence[bytes]) -> None:
-        """Durable, and folded in by a second index that never saw anything else."""
-        for body in bodies:
-            self.position += 1
-            self._entries.append(self._replayed(body))
-            _, settle = self._twin.apply(self.position, decode(body), self._clock.monotonic_ms())
-            settle()
-
-    def _replayed(self, body: bytes) -> Replayed:
-        return Replayed(self.position, body, Mark(KEY_CHECK, self.position, bytes(8)))
-
-    def collect(self) -> None:
-        """The index as it is, nothing pending, replaces the entries that made it; a start tells whether it does."""
-        assert not self.committer.pending, "collected between two appends"
-        self._entries = [self._replayed(encode(saved)) for saved in self.index.save()]
-
-    def _write(self, output: OutputChange) -> None:
+    def write(self, output: OutputChange) -> None:
         if isinstance(output, WriteRange):
             self._ranges[output.range_id] = output.data
         elif isinstance(output, PublishRanges):
@@ -197,50 +152,16 @@ class Gateway:
                 if i % PARTITIONS != output.partition:
                     raise Broken("OFFSETS", f"{i} lies in partition {output.partition}")
 
-    def refuse(self, sweeping: bool) -> None:
-        """The ledger wrote nothing and said so: the callers are told."""
-        if sweeping:
-            self.index.claims.sweep(self._clock.monotonic_ms())
-        self.committer.take_back()
-        self._compare()
-        for call in self._waiters():
-            call.fail(LedgerFull("no room"))
-
-    def crash(self) -> None:
-        """The process dies and starts again on what is durable; nobody waiting is answered."""
-        for call in self._waiters():
-            call.die()
-        self._start()
-        self._compare()
-
-    def _waiters(self) -> list[Call]:
-        calls, self._calls = self._calls, []
-        return calls
-
     # What the checks look at.
 
-    def replayed(self) -> ShardIndex:
-        """The index that a new process has, from the ledger's bytes alone."""
-        index, marks = self._new_index(), Marks(KEY_CHECK)
-        ledger: Any = SimpleNamespace(replay=lambda _: iter(self._entries))
-        rebuild(index, ledger, marks, KEY_CHECK, self._clock.monotonic_ms())
-        return index
-
-    def _compare(self) -> None:
-        """P3: what is durable, folded in as it came, is the index; after a start, the replay is."""
-        live, twin = self._told(self.index), self._told(self._twin)
-        if live != twin:
-            raise Broken("P3", f"index {live}, replay {twin}")
-
-    @staticmethod
-    def _told(index: ShardIndex) -> object:
+    def told(self, index: ShardIndex) -> object:
         claims = index.claims
         topics = [(name, topic.partitions, topic.turns) for name, topic in index.topics]
         return [getattr(claims, name) for name in COUNTS], claims.snapshot(), topics, index.settings, index.buckets
 
     def state(self, i: int) -> IdState:
         """Of one id, as durable entries have it; it is said to lie where its key goes."""
-        explained = self._twin.claims.explain(self.fingerprints[i].tobytes(), self._clock.monotonic_ms())
+        explained = self._twin.claims.explain(self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
         if explained.place is not None and explained.place[1] != i % PARTITIONS:
             raise Broken("OFFSETS", f"{i} is said to lie in partition {explained.place[1]}")
         return explained.state

@@ -23,7 +23,7 @@ class Story:
         """Durable at once; what was said, for a person to read."""
         token = self.world.actors[name].token
         said = self.world.handle(Request(name, token, None, call, ids, LEASE_MS, way=way))
-        self.world._flush()
+        self.world.flush()
         reply = said.reply
         assert isinstance(reply, ClaimReply), reply
         if reply.claim is not None:
@@ -33,7 +33,7 @@ class Story:
 
     def settle(self, verb: Verb, name: str) -> None:
         self.world.handle(Request(name, self.world.actors[name].token, verb, claim=self._claims[name]))
-        self.world._flush()
+        self.world.flush()
         self.world._check()
 
     def write(self, name: str, i: int) -> None:
@@ -79,7 +79,7 @@ def repeat_comes_after_the_horizon() -> str:
     for _ in range(2 * HORIZON_MS // bucket_ms(HORIZON_MS)):
         story.wait(bucket_ms(HORIZON_MS))
         story.world._upkeep()
-        story.world._flush()
+        story.world.flush()
     return story.ask("produce", "P", 1, (0,))
 
 

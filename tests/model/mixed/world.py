@@ -27,6 +27,7 @@ from tests.model.gateway import Broken, ClaimReply, SettleReply
 from tests.model.mixed.actors import Actor, Job, Producer, Reply
 from tests.model.mixed.gateway import Gateway
 from tests.model.mixed.truth import Said, Truth
+from tests.model.network import Network
 from tests.model.world import IDS, LEASES_MS, _fingerprints, _Steady
 
 AnyAttempt = TypeVar("AnyAttempt", bound=Attempt)
@@ -63,24 +64,20 @@ class Setup:
         return World(self, seed)
 
 
-class World:
+class World(Network):
     def __init__(self, setup: Setup, seed: int) -> None:
-        self.rng, self.setup, self.clock = random.Random(seed), setup, FakeClock()
+        super().__init__(random.Random(seed), setup.late, setup.doubled)
+        self.setup, self.clock = setup, FakeClock()
         # Apart, so that everything else goes as it would without payloads.
         self._payload_rng = random.Random(seed)
         fingerprints = _fingerprints(self.rng)
-        self.gateway = Gateway(self.clock, self.rng.randbytes, fingerprints, setup.widths, setup.compiled)
-        self.gateway.begin(setup.horizon_ms)
+        shape = setup.widths, setup.compiled, setup.horizon_ms
+        self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes, fingerprints, *shape)
         everybody = self._all()
         self.actors = {actor.name: actor for actor in self.rng.sample(everybody, min(setup.actors, len(everybody)))}
         self.truth = Truth(setup.horizon_ms, self.copies, lambda i: self.gateway.published[i])
         self.written: Counter[int] = Counter()
         self.job_wrote: set[tuple[str, int]] = set()
-        self.trace: list[str] = []
-        self._waiting: dict[str, Said] = {}
-        self._unheard: list[Said] = []
-        self._delayed: list[Request] = []
-        self._seq = 0
         self._crowd = len(IDS)
 
     def _all(self) -> list[Actor]:
@@ -122,48 +119,36 @@ class World:
 
     # Requests as the gateway meets them, and their answers in the order of the decisions.
 
-    def handle(self, request: Request) -> Said:
-        alone, self._seq = not self.gateway.committer.pending, self._seq + 1
+    def ask(self, request: Request) -> Said:
+        alone = not self.gateway.committer.pending
         conflicting = frozenset(self.gateway.conflicting(request))
-        said = Said(self._seq, self.now_ms, request, self.gateway.call(request), alone, conflicting=conflicting)
-        self._unheard.append(said)
-        self._hear()
-        return said
+        return Said(self._seq, self.now_ms, request, self.gateway.call(request), alone, conflicting=conflicting)
 
-    def _hear(self) -> None:
-        ended = [said for said in self._unheard if said.call.ended]
-        self._unheard = [said for said in self._unheard if not said.call.ended]
-        for said in ended:
-            said.reply = reply = said.call.reply
-            if isinstance(reply, ClaimAnswer | ProduceAnswer):
-                said.reply = _told(said.request, reply)
-            self.truth.hear(said)
-            if isinstance(reply, ProduceAnswer):
-                rows = said.reply.verdicts.values() if isinstance(said.reply, ClaimReply) else ()
-                self.truth.hear_rows(said, reply, sum(row.may_write for row in rows))
+    def heard(self, said: Said) -> None:
+        said.reply = reply = said.call.reply
+        if isinstance(reply, ClaimAnswer | ProduceAnswer):
+            said.reply = _told(said.request, reply)
+        self.truth.hear(said)
+        if isinstance(reply, ProduceAnswer):
+            rows = said.reply.verdicts.values() if isinstance(said.reply, ClaimReply) else ()
+            self.truth.hear_rows(said, reply, sum(row.may_write for row in rows))
 
-    def _flush(self) -> None:
-        self.gateway.flush()
-        self._hear()
+    def shown(self, said: Said) -> str:
+        return _show(said.reply)
 
-    # The network.
+    def refuse(self) -> None:
+        """Between a sweep, sometimes, and what it would have let go of."""
+        if self.rng.random() < 0.5:
+            self.gateway.index.claims.sweep(self.now_ms)
+        super().refuse()
 
-    def _send(self, actor: Actor, request: Request) -> None:
-        chance, setup = self.rng.random(), self.setup
-        if chance < setup.late + setup.doubled:
-            self._delayed.append(request)
-        if chance < setup.late:
-            self._note(f"{request} [delayed]")
-            return
-        said = self.handle(request)
-        self._note(f"{request} -> {_show(said.reply)}")
-        if chance < 0.9:
-            self._waiting[actor.name] = said
-        if self.rng.random() < 0.7:
-            self._end_append()
+    def restarted(self) -> None:
+        self.truth.restart(self._seq, self.now_ms)
 
-    def _note(self, line: str) -> None:
-        self.trace.append(line)
+    def read(self, actor: Actor, said: Said) -> None:
+        if said.call.ended and said.reply is not None and not isinstance(said.reply, Retryable):
+            actor.take(_for_client(said.reply))
+            self.note(f"{actor.name} reads {_show(said.reply)}")
 
     # Steps.
 
@@ -174,15 +159,14 @@ class World:
         elif chance < 0.77:
             self._pass(rng.choice(PASSES_MS) * (2 if self.setup.horizon_ms else 1))
         elif chance < 0.80:
-            self._crash()
+            self.crash()
         elif chance < 0.86 and self._delayed:
-            request = self._delayed.pop(rng.randrange(len(self._delayed)))
-            self._note(f"late: {request} -> {_show(self.handle(request).reply)}")
+            self.deliver_late()
         elif chance < 0.88:
-            self._note("sweep")
+            self.note("sweep")
             self.gateway.sweep()
         elif chance < 0.92:
-            self._end_append()
+            self.end_append()
         elif chance < 0.96:
             self._upkeep()
         elif chance < 0.96 + self.setup.stepping:
@@ -198,45 +182,32 @@ class World:
         if self.rng.random() < 0.04:
             actor.alive = False
             self._waiting.pop(actor.name, None)
-            self._note(f"{actor.name} dies")
+            self.note(f"{actor.name} dies")
             return
-        if self._reads(actor):
+        if self.reads(actor):
             return
         request = actor.next(self.rng, self._write)
         if request is not None:
-            self._send(actor, request)
+            self.send(actor, request)
         elif actor.finish():
-            self._note(f"{actor.name} green")
+            self.note(f"{actor.name} green")
             self._check_green(actor)
 
     def _end_or_run_again(self, actor: Actor) -> None:
         if isinstance(actor, Job) and self.rng.random() < 0.3:
-            self._note(f"{actor.name} runs again")
+            self.note(f"{actor.name} runs again")
             actor.run_again()
-
-    def _reads(self, actor: Actor) -> bool:
-        """Whether it still waits; an answer that came is taken, one that it gives up is sent for again."""
-        said = self._waiting.get(actor.name)
-        if said is None:
-            return False
-        if not said.call.ended and self.rng.random() < 0.9:
-            return True
-        del self._waiting[actor.name]
-        if said.call.ended and said.reply is not None and not isinstance(said.reply, Retryable):
-            actor.take(_for_client(said.reply))
-            self._note(f"{actor.name} reads {_show(said.reply)}")
-        return False
 
     def _write(self, actor: Actor, i: int) -> None:
         if isinstance(actor, Job):
             self.job_wrote.add((actor.name, i))
         else:
             self.written[i] += 1
-        self._note(f"{actor.name} WRITES {i}")
+        self.note(f"{actor.name} WRITES {i}")
 
     def _pass(self, duration_ms: int) -> None:
         """Where ids retire, the timer of the upkeep goes off once a bucket."""
-        self._note(f"{duration_ms} ms pass")
+        self.note(f"{duration_ms} ms pass")
         length_ms = bucket_ms(self.setup.horizon_ms) if self.setup.horizon_ms else duration_ms
         for begun_ms in range(0, duration_ms, length_ms):
             self.clock.advance(min(length_ms, duration_ms - begun_ms))
@@ -244,34 +215,13 @@ class World:
 
     def _step_wall(self, step_ms: int) -> None:
         self.clock.step_wall_ms(step_ms)
-        self._note(f"the wall clock is set by {step_ms} ms")
-
-    def _end_append(self) -> None:
-        if self.rng.random() < 0.06 and self.gateway.committer.pending:
-            self._note("the append is refused")
-            self.gateway.refuse(sweeping=self.rng.random() < 0.5)
-            self._hear()
-        else:
-            self._flush()
-
-    def _crash(self) -> None:
-        """What is pending is lost with the process; or it is durable and only its answers are lost, and the ledger may
-        have been collected."""
-        if self.rng.random() < 0.5:
-            self._flush()
-            if self.rng.random() < 0.5:
-                self.gateway.collect()
-                self._note("collected")
-        self._note("crash and replay")
-        self._waiting, self._unheard = {}, []
-        self.gateway.crash()
-        self.truth.restart(self._seq, self.now_ms)
+        self.note(f"the wall clock is set by {step_ms} ms")
 
     def _upkeep(self) -> None:
         before = self.gateway.retired
         self.gateway.upkeep()
         if self.gateway.retired > before:
-            self._note("a bucket retires")
+            self.note("a bucket retires")
 
     def _come_and_go(self) -> None:
         """Strangers, each with an id of its own: produced, taken, or claimed and given back."""
@@ -279,10 +229,10 @@ class World:
             self._crowd = len(IDS) + (self._crowd + 1) % (len(self.gateway.fingerprints) - len(IDS))
             token, way = self.rng.randbytes(16), self.rng.choice(("claim", "produce", "take"))
             said = self.gateway.call(Request("crowd", token, None, 1, (self._crowd,), 1_000, way=way))
-            self._flush()
+            self.flush()
             if isinstance(said.reply, ClaimAnswer) and said.reply.claim is not None:
                 self.gateway.call(Request("crowd", token, Verb.RELEASE, claim=said.reply.claim))
-        self._flush()
+        self.flush()
 
     # The checks that follow every step.
 
@@ -314,9 +264,7 @@ class World:
 
     def finish(self) -> None:
         """From here on one acts alone and nothing is lost: the first that still tries, and a new one of each kind."""
-        self._note("-- from here on one acts alone")
-        self._waiting = {}
-        self._flush()
+        self.last_alone("-- from here on one acts alone")
         trying = [actor for actor in self.actors.values() if actor.trying]
         claimer, producer = self._attempt("D", (0, 1)), self._producer("E", (0, 1))
         claimer.dropping = producer.dropping = True
@@ -325,7 +273,7 @@ class World:
         for actor in [*trying[:1], *last[:2]]:
             self.actors[actor.name] = actor
             self._run_alone(actor)
-        self._crash()
+        self.crash()
         if self.setup.horizon_ms:
             self._let_all_go()
 
@@ -339,8 +287,8 @@ class World:
                     self._check_green(actor)
                 continue
             said = self.handle(request)
-            self._flush()
-            self._note(f"{request} -> {_show(said.reply)}")
+            self.flush()
+            self.note(f"{request} -> {_show(said.reply)}")
             if not isinstance(said.reply, Retryable):
                 actor.take(_for_client(said.reply))
             if isinstance(said.reply, ClaimReply) and not any(row.may_write for row in said.reply.verdicts.values()):
@@ -355,9 +303,9 @@ class World:
         held = next((i for i in everything if self.gateway.state(i) is IdState.ABSENT), None)
         if held is not None:
             self.gateway.call(Request("crowd", self.rng.randbytes(16), None, 1, (held,), LEASES_MS[0]))
-        self._flush()
+        self.flush()
         self._pass(2 * self.setup.horizon_ms)
-        self._flush()
+        self.flush()
         old = [i for i in everything if self.gateway.state(i) in (IdState.DONE, IdState.TAKEN)]
         if old:
             raise Broken("H2", f"{old} are still known after two horizons")

@@ -4,6 +4,7 @@ They know only what replies told them. `wrong`: rules that are left out of them,
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +52,7 @@ class Task:
 
 
 @dataclass
-class Attempt:
+class Attempt(ABC):
     """`granted`: rows of each claim that is open. `driver_epoch`: whose attempt it is."""
 
     name: str
@@ -158,32 +159,32 @@ class Attempt:
 
     # What differs between sequences and ids.
 
-    def _begin(self) -> Request | None:
-        raise NotImplementedError
+    @abstractmethod
+    def _begin(self) -> Request | None: ...
 
-    def _end(self) -> Request | None:
-        raise NotImplementedError
+    @abstractmethod
+    def _end(self) -> Request | None: ...
 
-    def _may_end(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _may_end(self) -> bool: ...
 
-    def _ask(self, needed: list[int], rng: random.Random) -> Request:
-        raise NotImplementedError
+    @abstractmethod
+    def _ask(self, needed: list[int], rng: random.Random) -> Request: ...
 
-    def _settling(self, verb: Verb, claim: Any) -> Request:
-        raise NotImplementedError
+    @abstractmethod
+    def _settling(self, verb: Verb, claim: Any) -> Request: ...
 
-    def _asked(self, request: Request) -> Sequence[int]:
-        raise NotImplementedError
+    @abstractmethod
+    def _asked(self, request: Request) -> Sequence[int]: ...
 
-    def _claim_of(self, request: Request, answer: ClaimAnswer) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _claim_of(self, request: Request, answer: ClaimAnswer) -> Any: ...
 
-    def _claim_named(self, request: Request) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def _claim_named(self, request: Request) -> Any: ...
 
-    def _take_other(self, reply: object) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _take_other(self, reply: object) -> None: ...
 
 
 @dataclass

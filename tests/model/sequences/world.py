@@ -21,6 +21,7 @@ from oncegate.engine.state import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.gateway import Broken
 from tests.model.held import Call
+from tests.model.network import Network
 from tests.model.sequences.actors import DRIVER, Attempt, OfIds, OfSequences, Request, Task
 from tests.model.sequences.drivers import Driver
 from tests.model.sequences.gateway import LEASE_MS, Gateway
@@ -52,20 +53,17 @@ class Setup:
         return World(self, seed)
 
 
-class World:
+class World(Network):
     def __init__(self, setup: Setup, seed: int) -> None:
-        self.rng, self.setup, self.clock = random.Random(seed), setup, FakeClock()
+        super().__init__(random.Random(seed), setup.late, setup.doubled)
+        self.setup, self.clock = setup, FakeClock()
         self.prints = _fingerprints(self.rng)
-        self.gateway = Gateway(self.clock, self.rng.randbytes, setup.forgetful)
+        self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes, setup.forgetful)
         self.written: Counter[tuple[str, int]] = Counter()
         self.truth = Truth(LEASE_MS, lambda lane, row: self.written[lane, row])
         self.offset_log, self.commit_log = self._plan(), 0
         self.drivers: list[Driver] = []
-        self.trace: list[str] = []
-        self._waiting: dict[str, Said] = {}
-        self._unheard: list[Said] = []
-        self._delayed: list[Request] = []
-        self._seq = self._attempts = 0
+        self._attempts = 0
         self._new_driver()
 
     def _plan(self) -> list[list[Task]]:
@@ -101,25 +99,18 @@ class World:
         common = (name, token, task, self.setup.refusing, epoch, self.setup.wrong)
         made = OfSequences(*common) if self.setup.way == "sequences" else OfIds(*common, prints=self.prints)
         driver.attempts.append(made)
-        self._note(f"{name} is to write {task.rows} of {task.lane}, batch {task.batch}")
+        self.note(f"{name} is to write {task.rows} of {task.lane}, batch {task.batch}")
         return made
 
     # Requests as the gateway meets them, and their answers in the order of the decisions.
 
-    def handle(self, request: Request) -> Said:
-        self._seq += 1
-        said = Said(self._seq, self.clock.monotonic_ms(), request, self.gateway.call(request.verb, *request.given))
-        self._unheard.append(said)
-        self._hear()
-        return said
+    def ask(self, request: Request) -> Said:
+        return Said(self._seq, self.clock.monotonic_ms(), request, self.gateway.call(request.verb, *request.given))
 
-    def _hear(self) -> None:
-        ended = [said for said in self._unheard if said.call.ended]
-        self._unheard = [said for said in self._unheard if not said.call.ended]
-        for said in ended:
-            self.truth.hear(said)
-            if isinstance(said.call.reply, ClaimAnswer) and said.request.verb == "claim_ids":
-                self._hear_ids(said.request, said.call.reply)
+    def heard(self, said: Said) -> None:
+        self.truth.hear(said)
+        if isinstance(said.call.reply, ClaimAnswer) and said.request.verb == "claim_ids":
+            self._hear_ids(said.request, said.call.reply)
 
     def _hear_ids(self, request: Request, answer: ClaimAnswer) -> None:
         """LOSS, of ids: their rows are told by the fingerprints that were asked for."""
@@ -132,47 +123,17 @@ class World:
     def _copies_of_id(self, row: int) -> int:
         return sum(self.written[lane, row] for lane in LANES)
 
-    # The network.
+    def shown(self, said: Said) -> str:
+        return show(said.call)
 
-    def _send(self, actor: Actor, request: Request) -> None:
-        chance, setup = self.rng.random(), self.setup
-        if chance < setup.late + setup.doubled:
-            self._delayed.append(request)
-        if chance < setup.late:
-            self._note(f"{request} [delayed]")
-            return
-        said = self.handle(request)
-        self._note(f"{request} -> {show(said.call)}")
-        if chance < 0.9:
-            self._waiting[actor.name] = said
-        if self.rng.random() < 0.7:
-            self._end_append()
-
-    def _note(self, line: str) -> None:
-        self.trace.append(line)
-
-    def _end_append(self) -> None:
-        if self.rng.random() < 0.06 and self.gateway.committer.pending:
-            self._note("the append is refused")
-            self.gateway.refuse()
-        else:
-            self.gateway.flush()
-        self._hear()
-
-    def _crash(self) -> None:
-        """What is pending is lost with the process; or it is durable and only its answers are lost, and the ledger may
-        have been collected."""
-        if self.rng.random() < 0.5:
-            self.gateway.flush()
-            self._hear()
-            if self.rng.random() < 0.5:
-                self.gateway.collect()
-                self._note("collected")
-        self._note("crash and replay")
-        self._waiting, self._unheard = {}, []
-        self.gateway.crash()
+    def restarted(self) -> None:
         self._seq += 1
         self.truth.restart(self._seq, self.clock.monotonic_ms())
+
+    def read(self, actor: Actor, said: Said) -> None:
+        if said.call.ended and said.request is actor.pending and not self._to_repeat(said.call.reply):
+            self.note(f"{actor.name} reads {show(said.call)}")
+            actor.take(said.call.reply)
 
     # Steps.
 
@@ -183,12 +144,11 @@ class World:
         elif chance < 0.86:
             self._pass(rng.choice((200, LEASE_MS // 2, LEASE_MS + 1)))
         elif chance < 0.88:
-            self._crash()
+            self.crash()
         elif chance < 0.94 and self._delayed:
-            request = self._delayed.pop(rng.randrange(len(self._delayed)))
-            self._note(f"late: {request} -> {show(self.handle(request).call)}")
+            self.deliver_late()
         elif chance < 0.98:
-            self._end_append()
+            self.end_append()
         elif chance < 0.99:
             self._change_driver()
         self._check()
@@ -199,54 +159,41 @@ class World:
         return trying or [self._new_driver()]
 
     def _pass(self, duration_ms: int) -> None:
-        self._note(f"{duration_ms} ms pass")
+        self.note(f"{duration_ms} ms pass")
         self.clock.advance(duration_ms)
 
     def _change_driver(self) -> None:
         """The driver is killed, with its attempts or without; or only believed dead, and goes on beside the next."""
         old = self.drivers[-1]
         fate = self.rng.choice(("killed", "killed, its attempts live on", "believed dead"))
-        self._note(f"{old.name} is {fate}")
+        self.note(f"{old.name} is {fate}")
         old.alive = fate == "believed dead" and old.alive
         for attempt in old.attempts if fate == "killed" else ():
             attempt.alive = False
         self._new_driver()
 
     def _act(self, actor: Actor) -> None:
-        if self._reads(actor):
+        if self.reads(actor):
             return
         if isinstance(actor, Driver):
             self._drive(actor)
             return
         if self.rng.random() < self.setup.dying:
             actor.alive = False
-            self._note(f"{actor.name} dies")
+            self.note(f"{actor.name} dies")
             return
         self._attempt(actor)
 
     def _attempt(self, attempt: Attempt) -> None:
         request = attempt.next(self.rng, self._write)
         if request is not None:
-            self._send(attempt, request)
+            self.send(attempt, request)
         elif attempt.finish():
-            self._note(f"{attempt.name} green")
+            self.note(f"{attempt.name} green")
             if "executors ack" in self.setup.wrong:
                 ask = AckAsk(DRIVER, attempt.driver_epoch, attempt.token, (), attempt.task.batch)
                 self.handle(Request(attempt.name, "ack", (ask,)))
-                self._note(f"{attempt.name} acks batch {attempt.task.batch}")
-
-    def _reads(self, actor: Actor) -> bool:
-        """Whether it still waits; an answer that came is taken, one that it gives up is sent for again."""
-        said = self._waiting.get(actor.name)
-        if said is None:
-            return False
-        if not said.call.ended and self.rng.random() < 0.9:
-            return True
-        del self._waiting[actor.name]
-        if said.call.ended and said.request is actor.pending and not self._to_repeat(said.call.reply):
-            self._note(f"{actor.name} reads {show(said.call)}")
-            actor.take(said.call.reply)
-        return False
+                self.note(f"{attempt.name} acks batch {attempt.task.batch}")
 
     def _to_repeat(self, reply: object) -> bool:
         """Nothing came of it; who is told that a lease is live makes up its mind anew."""
@@ -254,7 +201,7 @@ class World:
 
     def _write(self, attempt: Attempt, row: int) -> None:
         self.written[attempt.task.lane, row] += 1
-        self._note(f"{attempt.name} WRITES {row} of {attempt.task.lane}")
+        self.note(f"{attempt.name} WRITES {row} of {attempt.task.lane}")
 
     # What a driver does.
 
@@ -262,7 +209,7 @@ class World:
         eager = self.setup.eager and self.rng.random() < 0.3
         request = driver.request(self._ends(), eager)
         if request is not None:
-            self._send(driver, request)
+            self.send(driver, request)
             if driver.epoch is None or self.rng.random() < 0.5:
                 return
         if driver.epoch is not None and not driver.ended:
@@ -272,7 +219,7 @@ class World:
         """Begin the next batch, or see to the tasks of the one that runs; all green: write the commit log."""
         if driver.batch is None or driver.batch >= BATCHES:
             driver.batch = self.commit_log
-            self._note(f"{driver.name} begins batch {driver.batch}")
+            self.note(f"{driver.name} begins batch {driver.batch}")
         driver.ended = driver.batch >= BATCHES
         if driver.ended:
             driver.batch = None
@@ -292,14 +239,14 @@ class World:
         """Write the commit log, unless another has: then this one is over. From then on the batch may be acked."""
         if batch != self.commit_log:
             driver.alive = False
-            self._note(f"{driver.name} finds batch {batch} in the commit log, and ends")
+            self.note(f"{driver.name} finds batch {batch} in the commit log, and ends")
             return
         lost = [(t.lane, row) for t in self.offset_log[batch] for row in t.rows if not self.written[t.lane, row]]
         if lost:
             raise Broken("LOSS", f"batch {batch} is committed, {lost} were never written")
         self.commit_log += 1
         driver.acks.append(batch)
-        self._note(f"{driver.name} commits batch {batch}")
+        self.note(f"{driver.name} commits batch {batch}")
         driver.batch = self.commit_log if self.commit_log < BATCHES else BATCHES
 
     # The checks that follow every step, and the end.
@@ -311,10 +258,7 @@ class World:
 
     def finish(self) -> None:
         """From here on a new driver acts alone, and nothing is lost: it gets to the end, and acks it."""
-        self._note("-- from here on one acts alone")
-        self._waiting = {}
-        self.gateway.flush()
-        self._hear()
+        self.last_alone("-- from here on one acts alone")
         for driver in self.drivers:
             driver.alive = False
         driver = self._new_driver()
@@ -325,7 +269,7 @@ class World:
             self._check()
         if driver.trying or self.commit_log < BATCHES:
             raise Broken("P6", f"{driver.name} never gets there")
-        self._crash()
+        self.crash()
 
     def _drive_alone(self, driver: Driver) -> None:
         request = driver.request(self._ends(), eager=False)
@@ -338,13 +282,12 @@ class World:
             if request is not None:
                 self._answer(attempt, request)
             elif attempt.trying and attempt.finish():
-                self._note(f"{attempt.name} green")
+                self.note(f"{attempt.name} green")
 
     def _answer(self, actor: Actor, request: Request) -> None:
         said = self.handle(request)
-        self.gateway.flush()
-        self._hear()
-        self._note(f"{request} -> {show(said.call)}")
+        self.flush()
+        self.note(f"{request} -> {show(said.call)}")
         reply = said.call.reply
         if not self._to_repeat(reply):
             actor.take(reply)
