@@ -158,9 +158,15 @@ def load(file: Path | None = None, **flags: Any) -> Settings:
         given[_FILE_ARGUMENT] = path
         return Settings(SemanticSettings(**given), ProcessSettings(**given))
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "settings"
-        raise SettingsError(f"{place}: {first['msg']}") from error
+        raise SettingsError(_first_of(error)) from error
+
+
+def _first_of(error: ValidationError) -> str:
+    """What is wrong first, and where; of our own checks what they say, for that names the settings it is about."""
+    first = error.errors()[0]
+    place, ours = ".".join(str(part) for part in first["loc"]), first.get("ctx", {}).get("error")
+    said = first["msg"] if ours is None else str(ours)
+    return f"{place}: {said}" if place else said
 
 
 @dataclass(frozen=True)

@@ -109,3 +109,10 @@ def test_the_demo_outside_the_repository_says_where_it_is() -> None:
     status, _, err = run("demo")
     assert status == 1
     assert "clone it, then `make demo`" in err
+
+
+@pytest.mark.parametrize("words", ["verify", "ledger dump", "ledger accept"])
+def test_a_verb_that_finds_no_ledger_says_so_in_one_line_and_shows_nothing(words: str) -> None:
+    status, out, said = run(*words.split(), "--data", "nowhere")
+    assert (status, out, said.count("\n")) == (1, "", 1)
+    assert "nowhere" in said

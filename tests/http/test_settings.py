@@ -1,5 +1,6 @@
 """Settings: flags over environment over file over default; wrong ones are named in one line."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -63,6 +64,7 @@ def test_a_setting_that_cannot_be_is_named_in_one_line(text: str, message: str, 
     with pytest.raises(SettingsError, match=message) as caught:
         load()
     assert "\n" not in str(caught.value)
+    assert not re.search("^settings|error,", str(caught.value)), "said in our words"
 
 
 def test_both_halves_are_frozen() -> None:

@@ -81,7 +81,8 @@ def _show(namespace: str, items: Iterable[Item]) -> None:
             words = " ".join(f"{name}={_short(value)}" for name, value in item.fields.items())
             table.add_row(str(item.position), item.kind, Text(words))
     finally:
-        Console().print(table)
+        if table.row_count:
+            Console().print(table)
 
 
 def _short(value: object) -> str:
