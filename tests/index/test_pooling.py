@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from oncegate.core.decisions import IdState
-from oncegate.core.entries import Acked, Scoped
+from oncegate.core.producer_entries import Acked, Scoped
 from oncegate.core.verdicts import Flag
 from oncegate.index import pooling, settled
 from oncegate.index.claims import ClaimIndex, Widths

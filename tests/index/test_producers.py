@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from oncegate.core.decisions import ClaimState
-from oncegate.core.entries import Acked, DriverRegistered
+from oncegate.core.producer_entries import Acked, DriverRegistered
 from oncegate.core.sequences import Registrant, Standing
 from oncegate.index.intervals import flat
 from oncegate.index.producer_fold import CALLS_KEPT, PAST_TOKENS

@@ -6,8 +6,9 @@ import random
 import pytest
 
 from oncegate.core.decisions import IdState
-from oncegate.core.entries import Acked, Entry, Produced, Scoped, Sealed, Taken
+from oncegate.core.entries import Entry, Produced, Sealed, Taken
 from oncegate.core.errors import Recovering
+from oncegate.core.producer_entries import Acked, Scoped
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.cold import RUNS_MAX, fpr_of
 from oncegate.index.filters import make

@@ -5,8 +5,8 @@ Sources: RIFL (SOSP 2015), acks of a client that has all its results; MillWheel,
 
 from collections.abc import Iterator
 
-from oncegate.core.entries import Acked, DriverRegistered
 from oncegate.core.errors import BadRequest, Fenced, TooLarge, UnknownProducer
+from oncegate.core.producer_entries import Acked, DriverRegistered
 from oncegate.core.sequences import DRIVER, REGISTER_DRIVER, Entrance, Registration
 from oncegate.engine import producer_refusals as refusals
 from oncegate.engine.deadline import Deadline

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.decisions import SETTLE, Effect, Verb
-from oncegate.core.entries import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.errors import BadRequest, NotFound, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.producer_entries import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.sequences import PRODUCER, REGISTER_PRODUCER, Action, Entrance, Registration
 from oncegate.core.verdicts import Flag
 from oncegate.engine import producer_refusals as refusals

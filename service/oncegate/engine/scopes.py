@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.entries import Scoped
 from oncegate.core.errors import BadRequest
+from oncegate.core.producer_entries import Scoped
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import Scope

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.entries import Acked, Claimed, Completed, Entry, Produced, Released, Retired, Scoped, Taken
+from oncegate.core.entries import Claimed, Completed, Entry, Produced, Released, Retired, Taken
 from oncegate.core.errors import Overloaded
+from oncegate.core.producer_entries import Acked, Scoped
 from oncegate.index.arrays import I64, NO_ROW, U8, U32, U64
 from oncegate.index.grants import NO_CLAIM, Grant, grant_of
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from oncegate.core.decisions import ClaimState
-from oncegate.core.entries import (
+from oncegate.core.entries import Entry
+from oncegate.core.producer_entries import (
     Acked,
     DriverRegistered,
-    Entry,
     ProducerRegistered,
     SequencesClaimed,
     SequencesCompleted,

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from oncegate.core.encoding import encode
 from oncegate.core.entries import (
-    Acked,
     Archived,
     Asked,
     Claimed,
     Committed,
     Completed,
-    DriverRegistered,
     Dropped,
     Entry,
     Name,
@@ -25,21 +23,25 @@ from oncegate.core.entries import (
     Part,
     Probe,
     Produced,
-    ProducerRegistered,
     Released,
     Retired,
     Saved,
-    Scoped,
     Sealed,
-    SequencesClaimed,
-    SequencesCompleted,
-    SequencesReleased,
     Span,
     Staged,
     Taken,
     TopicCreated,
     TopicSet,
     Trimmed,
+)
+from oncegate.core.producer_entries import (
+    Acked,
+    DriverRegistered,
+    ProducerRegistered,
+    Scoped,
+    SequencesClaimed,
+    SequencesCompleted,
+    SequencesReleased,
 )
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "entries"
