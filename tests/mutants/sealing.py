@@ -5,6 +5,7 @@ from tests.mutants.planted import ENGINE, INDEX, Mutant, one
 _WALKS = "tests/index/test_sealing.py"
 _ENGINE = "tests/engine/test_sealing.py"
 _DROPPING = "tests/index/test_dropping.py"
+_TIMES = "tests/engine/test_sealing_times.py"
 
 SEALING: tuple[Mutant, ...] = (
     Mutant(
@@ -28,6 +29,27 @@ SEALING: tuple[Mutant, ...] = (
         "            kept[base + hole] = kept[base + at]\n",
         "            pass\n",
         f"{_DROPPING}::test_what_is_dropped_is_gone_and_every_other_id_is_found_with_its_row_and_digest",
+    ),
+    one(
+        "rounds leave no time for a collection",
+        f"{ENGINE}/sealing.py",
+        "                    self.between_rounds()\n",
+        "                    pass\n",
+        f"{_TIMES}::test_a_collection_that_is_due_has_its_turn_between_two_rounds",
+    ),
+    one(
+        "too many ids wait for the upkeep",
+        f"{ENGINE}/recovery.py",
+        "                shard.sealing.step()\n                if",
+        "                if",
+        f"{_TIMES}::test_ids_leave_memory_within_half_a_second_of_there_being_too_many",
+    ),
+    one(
+        "collected in the middle of a round",
+        f"{ENGINE}/upkeep.py",
+        "        if self._sealing.busy:\n            return\n        if self._sealing.sealed_some",
+        "        if self._sealing.sealed_some",
+        f"{_TIMES}::test_nothing_is_collected_in_the_middle_of_a_round",
     ),
     Mutant(
         "a filter of another run",

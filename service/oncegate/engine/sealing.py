@@ -12,7 +12,7 @@ is in a run and in the table is dropped again. Until then nothing retires.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine import archives
@@ -50,6 +50,8 @@ class Sealing:
         self._closing = self._moving = False
         self._from_ms = 0
         self.sealed_some = False
+        # Called whenever nothing is on its way out: what must not come in between has its turn.
+        self.between_rounds: Callable[[], None] = _nothing
         self._claims.cold.when_damaged = self.step
 
     @property
@@ -81,7 +83,8 @@ class Sealing:
         journal = self._journal
         try:
             while not self._closing and await self._one():
-                pass
+                if not self.busy:
+                    self.between_rounds()
         except Stopped:
             return
         except (OncegateError, OSError) as error:
@@ -199,3 +202,7 @@ class Sealing:
                 await self._journal.clock.sleep_ms(0)
             archive.dropped = archive.ids
         return True
+
+
+def _nothing() -> None:
+    return None

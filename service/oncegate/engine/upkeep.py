@@ -28,6 +28,8 @@ class Upkeep:
         self._saved_bytes = self._superseded = 0
         self._saving = (0, 0)
         self._collect_from_ms = 0
+        # Where ids leave memory one round after the other, a collection would never find a moment without one.
+        sealing.between_rounds = self.collect
 
     def step(self) -> None:
         """Whatever is due now; nothing while the ledger is full or closing."""
@@ -86,10 +88,12 @@ class Upkeep:
             self._something_went, self._sealing.sealed_some = True, False
         if journal.index.producers.superseded > self._superseded:
             self._something_went, self._superseded = True, journal.index.producers.superseded
-        if not self._something_went or journal.size_bytes < wanted or journal.committer.collecting:
+        if not self._something_went or journal.size_bytes < wanted:
+            return
+        if journal.committer.collecting or not journal.committer.open:
             return
         if now_ms >= self._collect_from_ms:
-            self._something_went, self._collect_from_ms = False, now_ms + COLLECT_AGAIN_MS
+            self._something_went = False
             journal.committer.collect(self.save, self._collected)
 
     def save(self) -> Iterator[list[bytes]]:
@@ -111,6 +115,7 @@ class Upkeep:
             self._journal.size_bytes -= self._saving[1]
         else:
             self._something_went = True
+            self._collect_from_ms = self._journal.clock.monotonic_ms() + COLLECT_AGAIN_MS
 
 
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:
