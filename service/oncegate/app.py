@@ -21,7 +21,7 @@ import structlog
 
 from oncegate.clock import SystemClock
 from oncegate.engine.gateway import Gateway, open_gateway
-from oncegate.index.claims import warm_up
+from oncegate.index.rebuild import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.memory import collect_seldom, keep_freed_memory
 from oncegate.settings import ProcessSettings, Settings, SettingsError

@@ -1,6 +1,8 @@
 """Planted bugs of a start: what it leaves out, and how it reads a ledger."""
 
-from tests.mutants.planted import Mutant, one
+from tests.mutants.planted import INDEX, Mutant, one
+
+_GATHERED = "tests/index/test_gathered.py"
 
 STARTING: tuple[Mutant, ...] = (
     one(
@@ -9,5 +11,40 @@ STARTING: tuple[Mutant, ...] = (
         "    sys.meta_path.insert(0, WithoutPandas())\n",
         "",
         "tests/cli/test_start.py",
+    ),
+    one(
+        "ids that wait while their claim is released",
+        f"{INDEX}/rebuild.py",
+        "        return known is None or all(states[row] in (OPEN, DONE) for row in known.rows)\n",
+        "        return True\n",
+        _GATHERED,
+    ),
+    one(
+        "the row that an id left still counts it",
+        f"{INDEX}/rebuild.py",
+        "        holders.slots[rows] -= losses.astype(np.int32)\n",
+        "",
+        _GATHERED,
+    ),
+    one(
+        "an id taken out of a dead row is not counted",
+        f"{INDEX}/rebuild.py",
+        "        claims.ids += revived\n",
+        "",
+        _GATHERED,
+    ),
+    one(
+        "what finds no room in its segment is left out",
+        f"{INDEX}/rebuild.py",
+        "        while added < len(ids):\n",
+        "        while False:\n",
+        _GATHERED,
+    ),
+    one(
+        "the other thread's half is left out",
+        f"{INDEX}/gathered.py",
+        "other.submit(self._spread, segments // 2, segments)",
+        "other.submit(self._spread, segments, segments)",
+        f"{_GATHERED}::test_two_threads_fold_what_one_would",
     ),
 )

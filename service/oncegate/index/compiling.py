@@ -26,6 +26,7 @@ SOURCES = (
     "oncegate.index.prefetching",
     "oncegate.index.probing",
     "oncegate.index.repeats",
+    "oncegate.index.spreading",
 )
 
 

@@ -2,12 +2,29 @@
 
 from collections.abc import Callable, Iterable
 
-from oncegate.core.entries import Claimed, Completed, Entry, Released
+import numpy as np
+
+from oncegate.core.entries import Claimed, Completed, Entry, Produced, Released, Taken
+from oncegate.index import spreading
+from oncegate.index.arrays import U32
 from oncegate.index.claims import ClaimIndex
+from oncegate.index.claims import warm_up as warm_up_claims
+from oncegate.index.folding import own
+from oncegate.index.gathered import GATHERED, Gathered
+from oncegate.index.grants import NO_TOPIC, Grant, grant_of
+from oncegate.index.kernels import COMPILED
+from oncegate.index.known import Known
+from oncegate.index.rows import DONE, LIVE, OPEN, ROWS_PER_CLAIM
+
+_CLAIMS_ALONE = (Claimed, Completed, Released)
 
 
 def rebuild(
-    entries: Iterable[tuple[int, Entry]], claims: ClaimIndex, now_ms: int, *others: Callable[[int, Entry], object]
+    entries: Iterable[tuple[int, Entry]],
+    claims: ClaimIndex,
+    now_ms: int,
+    *others: Callable[[int, Entry], object],
+    room: int = GATHERED,
 ) -> int:
     """Fold (position, entry) pairs, in the ledger's order, into an empty index; the last position, 0 for none.
 
@@ -15,13 +32,103 @@ def rebuild(
     renewals are not in the ledger, so nobody can know how much of it was left.
     Raises Overloaded: the rows' width cannot hold what is open or done.
     """
-    position = 0
+    folding, position = _Folding(claims, now_ms, room), 0
     for position, entry in entries:
-        undo = claims.apply(position, entry, now_ms)
-        if undo is not None:
-            claims.settle_undo(undo)
-        if not isinstance(entry, Claimed | Completed | Released):
+        folding.take(position, entry)
+        if not isinstance(entry, _CLAIMS_ALONE):
             for other in others:
                 other(position, entry)
+    folding.settle()
     claims.reset_leases(now_ms)
     return position
+
+
+def warm_up() -> None:
+    """Compile every kernel of claims, or load it from numba's cache, so that neither a start nor a request waits."""
+    warm_up_claims()
+    id16 = bytes(15) + b"1"
+    rebuild([(1, Claimed(id16, id16, 1, id16, 1, 0, id16, b""))], ClaimIndex(), 0)
+
+
+class _Folding:
+    """As `ClaimIndex.apply` one entry after the other, but that ids which nobody held wait until they are many.
+
+    Whatever could ask for them, or change whose they are, has them put into the table before; so what waits are new ids
+    of claims that are open or done. Their rows count them from the beginning.
+    """
+
+    def __init__(self, claims: ClaimIndex, now_ms: int, room: int) -> None:
+        self._claims = claims
+        self._now_ms = now_ms
+        kernels = spreading.COMPILED if claims._kernels is COMPILED else spreading.PLAIN
+        self._waiting = Gathered(claims._table, kernels, room)
+
+    def take(self, position: int, entry: Entry) -> None:
+        if isinstance(entry, Claimed | Produced | Taken) and self._waits(position, entry):
+            return
+        if not (isinstance(entry, Completed) and self._only_completes(entry)):
+            self.settle()
+        undo = self._claims.apply(position, entry, self._now_ms)
+        if undo is not None:
+            self._claims.settle_undo(undo)
+
+    def _only_completes(self, entry: Completed) -> bool:
+        """It changes no slot, and nothing of what a slot's row holds."""
+        known = self._claims._known.at_any_age(entry.claim)
+        states = self._claims._rows.holders.state
+        return known is None or all(states[row] in (OPEN, DONE) for row in known.rows)
+
+    def _waits(self, position: int, entry: Claimed | Produced | Taken) -> bool:
+        """Take in a grant of new ids alone; whether it was one."""
+        claims = self._claims
+        if not entry.fresh or entry.taken or (not isinstance(entry, Taken) and entry.digests):
+            return False
+        if claims._rows.free < ROWS_PER_CLAIM or claims.saving_now is not None:
+            return False
+        if not isinstance(entry, Taken) and claims._known.at_any_age(entry.claim) is not None:
+            return False
+        topic = claims._topic(entry.topic) if isinstance(entry, Produced) else NO_TOPIC
+        self._grant(position, grant_of(entry, topic))
+        return True
+
+    def _grant(self, position: int, grant: Grant) -> None:
+        claims, rows, ids = self._claims, self._claims._rows, own(grant.fresh)
+        row = rows.take(position, grant, False, len(ids), self._now_ms)
+        rows.holders.slots[row] = rows.holders.named[row] = len(ids)
+        claims._granted = (row,)
+        if grant.known:
+            claims._known.put(grant.claim, Known(grant.token, grant.call, grant.digest, (row,)))
+        if grant.state == OPEN:
+            claims.open_claims += 1
+        else:
+            claims._settled.add(row)
+            if grant.known:
+                claims._known.is_ending(grant.claim)
+        claims.wall_ms = max(claims.wall_ms, grant.wall_ms)
+        added = self._waiting.add(ids, row)
+        while added < len(ids):
+            self.settle()
+            added = self._waiting.add(ids, row, added)
+        rows.unpin((row,))
+
+    def settle(self) -> None:
+        """Put what waits into the table."""
+        if not self._waiting.ids:
+            return
+        new, lost = self._waiting.spread()
+        self._claims.ids += new
+        if len(lost):
+            self._lose(lost)
+
+    def _lose(self, lost: U32) -> None:
+        """Slots named these rows, each as often as it stands here, and name others now."""
+        claims, holders = self._claims, self._claims._rows.holders
+        rows, losses = np.unique(lost, return_counts=True)
+        holders.slots[rows] -= losses.astype(np.int32)
+        live = np.isin(holders.state[rows], LIVE)
+        holders.named[rows[live]] -= losses[live].astype(np.int32)
+        revived = int(losses[~live].sum())
+        claims.ids += revived
+        claims._table.dead -= revived
+        claims.open_claims -= claims._emptied(rows.tolist())
+        claims._rows.give_back_idle(rows.tolist())

@@ -111,6 +111,19 @@ class Table:
             self._sure = max(count, int(left.min()))
         self._sure -= count
 
+    def sweep_for(self, more: I64) -> None:
+        """Where dead slots can go, let the segments move that would be too full with so many more each."""
+        self._sure = 0
+        if self._sweeps:
+            self._make_room(more)
+
+    def make_room_within(self, begin: int, end: int, more: I64) -> None:
+        """Move the segments from `begin` to `end` that would be too full with so many more each; after `sweep_for`,
+        other threads may do so for other segments. Raises Overloaded, as `make_room_for`."""
+        used, capacity = self.slots.used[begin:end] + more[begin:end], self.slots.capacity[begin:end]
+        for segment in (begin + np.flatnonzero(used > LOAD_MAX * capacity)).tolist():
+            self._enlarge(segment, int(more[segment]))
+
     def sweep(self) -> None:
         """Drop every dead slot that nothing pins."""
         if self._sweeps:
@@ -132,9 +145,7 @@ class Table:
         new, revived = self._kernels.upsert(
             self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places, kept
         )
-        self.dead -= int(revived)
-        if self.saving is not None:
-            self.saving.overwritten(ids, previous, kept)
+        self._overwritten(int(revived), ids, previous, kept)
         return previous, int(new) + int(revived), kept
 
     def put_each(self, ids: U64, rows: I64, ends: I64) -> tuple[U32, I64, U32]:
@@ -150,10 +161,14 @@ class Table:
         revived = self._kernels.upsert_each(
             self.slots, self._rows.holders, ids, self.tag_mask, rows, ends, previous, absent, *told, kept
         )
-        self.dead -= int(revived)
+        self._overwritten(int(revived), ids, previous, kept)
+        return previous, absent, kept
+
+    def _overwritten(self, revived: int, ids: U64, previous: U32, kept: U32) -> None:
+        """These slots name other rows than they did; so many of them were dead."""
+        self.dead -= revived
         if self.saving is not None:
             self.saving.overwritten(ids, previous, kept)
-        return previous, absent, kept
 
     def _where_told(self) -> tuple[U64, I64]:
         """What was asked for last and where it was found; nothing once slots have moved."""
