@@ -3,6 +3,7 @@
 from tests.mutants.planted import INDEX, Mutant, one
 
 _GATHERED = "tests/index/test_gathered.py"
+_LOADING = "tests/index/test_loading.py"
 
 STARTING: tuple[Mutant, ...] = (
     one(
@@ -13,10 +14,10 @@ STARTING: tuple[Mutant, ...] = (
         "tests/cli/test_start.py",
     ),
     one(
-        "ids that wait while their claim is released",
+        "ids that wait while others take them over",
         f"{INDEX}/rebuild.py",
-        "        return known is None or all(states[row] in (OPEN, DONE) for row in known.rows)\n",
-        "        return True\n",
+        "        if not isinstance(entry, Completed):\n            self.settle()\n",
+        "",
         _GATHERED,
     ),
     one(
@@ -46,5 +47,19 @@ STARTING: tuple[Mutant, ...] = (
         "other.submit(self._spread, segments // 2, segments)",
         "other.submit(self._spread, segments, segments)",
         f"{_GATHERED}::test_two_threads_fold_what_one_would",
+    ),
+    one(
+        "a slot that cannot be is passed over by one of the threads",
+        f"{INDEX}/loading.py",
+        "    return parts[0][0] + parts[1][0], min(wrong, default=None)\n",
+        "    return parts[0][0] + parts[1][0], parts[0][1]\n",
+        _LOADING,
+    ),
+    one(
+        "a loaded row does not count its slots",
+        f"{INDEX}/loading.py",
+        '    column("slots")[:] = named\n',
+        "",
+        _LOADING,
     ),
 )

@@ -19,8 +19,9 @@ from oncegate.index.arrays import I32, NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, U
 from oncegate.index.cold import ColdSet
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
 from oncegate.index.grants import NO_CLAIM, NO_TOPIC
+from oncegate.index.loading import load
 from oncegate.index.rows import DONE, LIVE, OPEN, words
-from oncegate.index.saving import load, save, saving
+from oncegate.index.saving import save, saving
 from oncegate.index.sealed import SealedIndex
 from oncegate.index.sealing import drop, standing_row
 

@@ -196,21 +196,23 @@ def gather_of(slots: Slots, segment: int, holders: Holders, wanted: U8, out: U64
     return count  # type: ignore[return-value]
 
 
-def fill(slots: Slots, holders: Holders, given: U64, digests: U32, tag_mask: np.uint64, rows: int) -> int:
-    """Insert slots as `gather` gave them, into a table with room; how many, before the first that cannot be.
+def fill(
+    slots: Slots, states: U8, given: U64, digests: U32, tag_mask: np.uint64, begin: int, end: int, named: I64
+) -> int:
+    """Insert slots as `gather` gave them into the segments from `begin` to `end`, with room; how many of them all were
+    looked at, before the first that cannot be.
 
-    `digests`: as many, or none.
-
-    That is a slot of a row that holds nothing or is none of the first `rows`, of too wide a tag, or of an id that is
-    there already.
+    That is a slot of a row that holds nothing or is none of those in `named`, of too wide a tag, or of an id that is
+    there already. `named`: by row, how many slots; counted on. `digests`: as many as are given, or none.
     """
     words, base, capacity, used, kept = slots.words, slots.base, slots.capacity, slots.used, slots.digests
-    states, counts, named = holders.state, holders.slots, holders.named
     for i in range(given.shape[0]):
         tag, row = given[i, 0], row_at(given, i)
-        if row < 0 or row >= rows or tag & tag_mask != tag or not holds(states[row]):
-            return i
         segment = segment_of(tag, base.size)
+        if segment < begin or segment >= end:
+            continue
+        if row < 0 or row >= named.size or tag & tag_mask != tag or not holds(states[row]):
+            return i
         slot = find(words, base[segment], capacity[segment], tag, given[i, 1] >> HALF)
         if slot >= 0:
             return i
@@ -218,6 +220,5 @@ def fill(slots: Slots, holders: Holders, given: U64, digests: U32, tag_mask: np.
         if kept.size > 0:
             kept[-1 - slot] = digests[i] if digests.size > 0 else np.uint32(0)
         used[segment] += 1
-        counts[row] += 1
         named[row] += 1
     return len(given)

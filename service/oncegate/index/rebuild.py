@@ -14,7 +14,7 @@ from oncegate.index.gathered import GATHERED, Gathered
 from oncegate.index.grants import NO_TOPIC, Grant, grant_of
 from oncegate.index.kernels import COMPILED
 from oncegate.index.known import Known
-from oncegate.index.rows import DONE, LIVE, OPEN, ROWS_PER_CLAIM
+from oncegate.index.rows import LIVE, OPEN, ROWS_PER_CLAIM
 
 _CLAIMS_ALONE = (Claimed, Completed, Released)
 
@@ -53,8 +53,8 @@ def warm_up() -> None:
 class _Folding:
     """As `ClaimIndex.apply` one entry after the other, but that ids which nobody held wait until they are many.
 
-    Whatever could ask for them, or change whose they are, has them put into the table before; so what waits are new ids
-    of claims that are open or done. Their rows count them from the beginning.
+    Their rows count them from the beginning, so completing a claim changes its rows alone. Before anything else happens
+    they are put into the table.
     """
 
     def __init__(self, claims: ClaimIndex, now_ms: int, room: int) -> None:
@@ -66,17 +66,11 @@ class _Folding:
     def take(self, position: int, entry: Entry) -> None:
         if isinstance(entry, Claimed | Produced | Taken) and self._waits(position, entry):
             return
-        if not (isinstance(entry, Completed) and self._only_completes(entry)):
+        if not isinstance(entry, Completed):
             self.settle()
         undo = self._claims.apply(position, entry, self._now_ms)
         if undo is not None:
             self._claims.settle_undo(undo)
-
-    def _only_completes(self, entry: Completed) -> bool:
-        """It changes no slot, and nothing of what a slot's row holds."""
-        known = self._claims._known.at_any_age(entry.claim)
-        states = self._claims._rows.holders.state
-        return known is None or all(states[row] in (OPEN, DONE) for row in known.rows)
 
     def _waits(self, position: int, entry: Claimed | Produced | Taken) -> bool:
         """Take in a grant of new ids alone; whether it was one."""

@@ -181,10 +181,12 @@ class Table:
             return NO_DIGESTS
         return digests.copy() if len(digests) else np.zeros(ids, np.uint32)
 
-    def fill(self, given: U64, rows: int, digests: U32 = NO_DIGESTS) -> int:
-        """Insert slots as they were saved, of the first `rows` rows; how many, before the first that cannot be."""
-        self.make_room_for([given])
-        return int(self._kernels.fill(self.slots, self._rows.holders, given, digests, self.tag_mask, rows))
+    def fill(self, given: U64, digests: U32, begin: int, end: int, named: I64) -> int:
+        """Insert slots as they were saved, those of the segments from `begin` to `end`; how many of `given` were looked
+        at, before the first that cannot be. `named`: by row that was saved, how many slots; counted on. Room is made
+        before, by `make_room_for`; other threads may fill other segments."""
+        holders = self._rows.holders
+        return int(self._kernels.fill(self.slots, holders.state, given, digests, self.tag_mask, begin, end, named))
 
     def put_back(self, ids: U64, row: int, previous: U32, was_absent: int, kept: U32) -> None:
         """Undo `put`. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
