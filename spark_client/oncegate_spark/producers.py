@@ -2,7 +2,7 @@
 
 with Gateway("http://gateway:8080", namespace="mail") as gateway:
     with gateway.producer("events-3", driver="load") as producer:  # waits while another attempt's lease lives
-        claimed = producer.claim([17, 18, 20], prev_sequence=16)
+        claimed = producer.claim([17, 18, 20])  # the next one says prev_sequence=20
         send(claimed.granted)  # returns when it is durable
         producer.complete(claimed)
     with gateway.driver("load") as driver:  # once nobody retries them any more
