@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +25,13 @@ from bench.scale_load import Load
 from bench.scale_report import Window, draw, figures, reached
 from bench.server import gateway
 from oncegate.clock import SystemClock
+from oncegate.engine.cold_files import SALT_BYTES
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.index.claims import warm_up
+from oncegate.index.filters import load
 from oncegate.ledgers import open_ledgers
+from oncegate.memory import collect_seldom, keep_freed_memory
 
 OUT = Path("out/scale")
 IDS, BATCH = 100_000_000, 10_000
@@ -37,30 +41,34 @@ FLIGHT = 8
 
 
 class Quiet:
-    """An observer that keeps the names of what happened, for the picture."""
+    """An observer that counts what happened, by name."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[float, str]] = []
+        self._seen: Counter[str] = Counter()
 
     def event(self, name: str, /, **fields: object) -> None:
-        self.events.append((time.perf_counter(), name))
+        self._seen[name] += 1
+
+    def rounds(self) -> int:
+        """How often ids have left memory."""
+        return self._seen["sealed"]
 
 
 async def grow(folder: Path, options: argparse.Namespace, bar: Progress) -> list[Window]:
     """Ids from none to the number asked for; what each window of them cost."""
     limits = Limits() if options.hot_ids is None else replace(Limits(), hot_ids=options.hot_ids)
-    task = bar.add_task("ids", total=options.ids)
+    task, observer = bar.add_task("ids", total=options.ids), Quiet()
     async with (
         open_ledgers(f"log:{folder / 'data'}", create=True) as ledgers,
-        open_gateway(ledgers, SystemClock(), Quiet(), limits) as opened,
+        open_gateway(ledgers, SystemClock(), observer, limits) as opened,
     ):
         await opened.create("default")
-        load = Load(opened, folder, options.batch, options.seed)
-        windows = [load.window(0.0)]
+        asker = Load(opened, folder, options.batch, options.seed, observer.rounds)
+        windows = [asker.window(0.0)]
         step = max(options.batch, options.ids // WINDOWS)
-        while load.asked < options.ids:
-            windows.append(await load.run(min(step, options.ids - load.asked), FLIGHT))
-            bar.update(task, completed=load.asked)
+        while asker.asked < options.ids:
+            windows.append(await asker.run(min(step, options.ids - asker.asked), FLIGHT))
+            bar.update(task, completed=asker.asked)
         return windows
 
 
@@ -71,13 +79,25 @@ def restart(folder: Path) -> float:
         return time.perf_counter() - begin
 
 
-def measure(folder: Path, options: argparse.Namespace, console: Console) -> tuple[list[Window], float]:
-    """The windows, and the restart."""
+def reading_s(folder: Path) -> float:
+    """Seconds that a byte of a filter takes at a start: all there are, read and checked."""
+    begin, size_bytes = time.perf_counter(), 0
+    for path in folder.rglob("*.filter"):
+        data = path.read_bytes()
+        assert load(data[SALT_BYTES:]) is not None, "a run's own filter"
+        size_bytes += len(data)
+    return (time.perf_counter() - begin) / max(1, size_bytes)
+
+
+def measure(folder: Path, options: argparse.Namespace, console: Console) -> tuple[list[Window], float, float]:
+    """The windows, the restart, and what a filter's byte takes there. In a process like the one that serves."""
+    keep_freed_memory()
     warm_up()
+    collect_seldom()
     with Progress(console=console) as bar, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         windows = runner.run(grow(folder, options, bar))
     console.print("starting again")
-    return windows, restart(folder)
+    return windows, restart(folder), reading_s(folder)
 
 
 def main() -> int:
@@ -91,10 +111,10 @@ def main() -> int:
     began_s, console = time.monotonic(), Console(stderr=True)
     folder = Path(tempfile.mkdtemp(prefix="oncegate-scale-", dir=options.folder))
     try:
-        windows, restart_s = measure(folder, options, console)
+        windows, restart_s, filter_byte_s = measure(folder, options, console)
     finally:
         shutil.rmtree(folder)
-    found = [reached(figure) for figure in figures(windows, restart_s)]
+    found = [reached(figure) for figure in figures(windows, restart_s, filter_byte_s)]
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "windows.json").write_text(json.dumps([window.plain() for window in windows], indent=1) + "\n")
     (OUT / "result.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")

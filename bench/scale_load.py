@@ -26,9 +26,12 @@ _OLD_PART = 4
 class Load:
     """Sends requests to the default namespace and counts what they cost."""
 
-    def __init__(self, gateway: Gateway, folder: Path, batch: int, seed: int) -> None:
+    def __init__(self, gateway: Gateway, folder: Path, batch: int, seed: int, rounds: Callable[[], int]) -> None:
+        """`rounds`: how often ids have left memory."""
         self._gateway = gateway
         self._folder = folder
+        self._rounds = rounds
+        self._written_before = written_bytes()
         self._mixed, self._settled = Mixed(batch, seed), Settled()
         self._batch, self._deadline = batch, Deadline(gateway.clock, None)
         self._tokens = np.random.default_rng([seed, 1])
@@ -67,6 +70,11 @@ class Load:
         cold = self._gateway.shard("default").counters()["cold_ids"]
         return min(self._settled.below, cold or self._settled.below // _OLD_PART)
 
+    def _written(self) -> int:
+        """What was written to files since this was asked last."""
+        before, self._written_before = self._written_before, written_bytes()
+        return self._written_before - before
+
     def window(self, seconds: float, cpu_s: float = 0.0, ids: int = 0) -> Window:
         """What stands now, and what the last window took."""
         counters = self._gateway.shard("default").counters()
@@ -88,7 +96,14 @@ class Load:
             disk_bytes=disk_bytes(self._folder, lambda _: True),
             cold_disk_bytes=disk_bytes(self._folder, is_of_old_ids),
             filter_bytes=counters["cold_bytes"],
+            written_bytes=self._written(),
+            rounds=self._rounds(),
         )
+
+
+def written_bytes() -> int:
+    """What this process has written to files so far."""
+    return int(psutil.Process().io_counters().write_chars)
 
 
 def _check(verdicts: "np.ndarray[tuple[int], np.dtype[np.uint8]]", request: Request) -> None:

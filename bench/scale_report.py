@@ -6,12 +6,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.figures import Figure, Reach, extrapolated, judged, line
+from bench.figures import Figure, Reach, judged, line
+from bench.scale_model import Growth, fitted, seconds_at
 
 BILLION = 1_000_000_000
-# The windows before this part of the run are not in the line: caches, files and the table are still small.
+# The windows before this part of the run are not fitted to: caches, files and the table are still small.
 LINE_FROM = 0.3
-# From fewer ids a line to a billion says nothing.
+# From fewer ids nothing can be said of a billion.
 LINE_IDS = 50_000_000
 
 REACHES = (
@@ -27,7 +28,8 @@ class Window:
     """A stretch of the run. `asked`: ids in all requests so far; `ids`: different ones; `hot_ids` in memory.
 
     `memory_bytes`: anonymous memory of the process, of it `filter_bytes` for filters and fences.
-    `cold_disk_bytes`: of `disk_bytes`, archives and runs; the rest is entries and the saved index.
+    `cold_disk_bytes`: of `disk_bytes`, archives and runs; the rest is entries and the saved index. `written_bytes`: to
+    any file, by this window's end less its beginning. `rounds`: how often ids left memory so far.
     `longest_ms`, `p99_ms`, `p50_ms`: of one call, durable.
     """
 
@@ -45,6 +47,8 @@ class Window:
     disk_bytes: int
     filter_bytes: int
     cold_disk_bytes: int = 0
+    written_bytes: int = 0
+    rounds: int = 0
 
     def plain(self) -> dict[str, Any]:
         return asdict(self)
@@ -55,8 +59,8 @@ def reached(figure: Figure) -> Figure:
     return judged(figure, REACHES)
 
 
-def figures(windows: Sequence[Window], restart_s: float) -> list[Figure]:
-    """What was measured, then what it says of a billion ids."""
+def figures(windows: Sequence[Window], restart_s: float, filter_byte_s: float = 0.0) -> list[Figure]:
+    """What was measured, then what it says of a billion ids. `filter_byte_s`: what it takes to read a filter's byte."""
     start, end, run = windows[0], windows[-1], windows[1:]
     seconds, cpu_s = sum(window.seconds for window in run), sum(window.cpu_s for window in run)
     hot = hot_bytes(windows)
@@ -79,7 +83,9 @@ def figures(windows: Sequence[Window], restart_s: float) -> list[Figure]:
         found.append(Figure("disk of entries and saved index, at most", entry_bytes(windows) / 2**20, "MiB"))
         of_filters = end.filter_bytes / end.cold_ids
         found.append(Figure("memory of an id that left it, filter and fences", of_filters, "bytes/id"))
-    return found + (billion(windows, restart_s, hot, cold) if end.ids >= LINE_IDS else [])
+    if end.ids < LINE_IDS:
+        return found
+    return found + rates_at_a_billion(windows) + billion(windows, restart_s, hot, cold, filter_byte_s)
 
 
 def hot_bytes(windows: Sequence[Window]) -> float:
@@ -115,23 +121,50 @@ def entry_bytes(windows: Sequence[Window]) -> int:
     return max(window.disk_bytes - window.cold_disk_bytes for window in windows)
 
 
-def billion(windows: Sequence[Window], restart_s: float, hot: float, cold: tuple[float, float] | None) -> list[Figure]:
-    """A billion ids, along straight lines through the later windows; memory and disk by what an id takes."""
-    start, end = windows[0], windows[-1]
+def rates_at_a_billion(windows: Sequence[Window]) -> list[Figure]:
+    """By `bench.scale_model`, with its prices and how far its windows are from it: of time, and of processor time."""
+    end, name = windows[-1], f"a billion ids, by the model of {windows[-1].ids:,}"
     later = [window for window in windows[1:] if window.asked >= LINE_FROM * end.asked]
-    costs_ns = [1e9 * window.seconds / window.window_ids for window in later]
-    cost_ns = extrapolated([window.ids for window in later], costs_ns, BILLION)
+    leaving = [window for window in later if window.cold_ids] or later
+    written_bytes = sum(window.written_bytes for window in windows)
+    growth = Growth(end.asked, end.ids, end.cold_ids, end.rounds, written_bytes)
+    asked = BILLION * end.asked / end.ids
+    found = []
+    for what, seconds in (
+        ("", [window.seconds for window in leaving]),
+        (", processor time", [window.cpu_s for window in leaving]),
+    ):
+        prices = fitted(leaving, seconds)
+        found += [
+            Figure(f"{name}: rate{what}", asked / seconds_at(BILLION, prices, growth), "ids/s"),
+            Figure(f"{name}: an id{what}", 1e9 * prices.each_s, "ns"),
+            Figure(f"{name}: a KiB written{what}", 2**10 * 1e9 * prices.byte_s, "ns"),
+            Figure(f"{name}: windows' distance from it{what}", 100 * prices.residual, "%"),
+        ]
+    return found
+
+
+def billion(
+    windows: Sequence[Window],
+    restart_s: float,
+    hot: float,
+    cold: tuple[float, float] | None,
+    filter_byte_s: float = 0.0,
+) -> list[Figure]:
+    """Memory and disk of a billion ids by what an id takes. Start-up: of hot ids and entries, which do not become more,
+    and of the filters, which do."""
+    start, end = windows[0], windows[-1]
     in_memory = max(window.hot_ids for window in windows)
     of_old, leaving = (hot, 0.0) if cold is None else cold
     memory = start.memory_bytes + hot * in_memory + leaving + of_old * (BILLION - in_memory)
     of_old_disk = end.cold_disk_bytes / end.cold_ids if end.cold_ids else end.disk_bytes / end.ids
     disk = entry_bytes(windows) + of_old_disk * (BILLION - in_memory)
+    more_filters = end.filter_bytes * ((BILLION - in_memory) / end.cold_ids - 1) if end.cold_ids else 0.0
     name = f"a billion ids, extrapolated from {end.ids:,}"
     return [
-        Figure(f"{name}: rate", 1e9 / cost_ns if cost_ns > 0 else 0.0, "ids/s"),
         Figure(f"{name}: memory", memory / 2**30, "GiB"),
         Figure(f"{name}: disk", disk / 2**30, "GiB"),
-        Figure(f"{name}: start-up", restart_s * BILLION / end.ids, "s"),
+        Figure(f"{name}: start-up", restart_s + filter_byte_s * more_filters, "s"),
     ]
 
 

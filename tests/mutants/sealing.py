@@ -54,7 +54,7 @@ SEALING: tuple[Mutant, ...] = (
     Mutant(
         "a filter of another run",
         (
-            (f"{ENGINE}/cold_files.py", "if data[:_SALT_BYTES] == bytes.fromhex(salt) else None", "if data else None"),
+            (f"{ENGINE}/cold_files.py", "if data[:SALT_BYTES] == bytes.fromhex(salt) else None", "if data else None"),
             (f"{ENGINE}/cold_files.py", " or found.ids != run.run.size:", ":"),
         ),
         (f"{_ENGINE}::test_a_filter_of_another_run_is_not_believed",),

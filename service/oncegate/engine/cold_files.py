@@ -20,7 +20,7 @@ from oncegate.index.runs import Run, RunDamaged, encode
 from oncegate.ports import Runs
 
 _NAME = re.compile(r"(\d{8,16})\.(run|filter)")
-_SALT_BYTES = 16
+SALT_BYTES = 16
 # Read at once where a filter is made again.
 _BLOCKS_AT_ONCE = 4_096
 Spend = Callable[[int], None]
@@ -53,7 +53,7 @@ class ColdFiles:
     def write(self, planned: Planned, spend: Spend = _free) -> ColdRun:
         """Make a run and its filter durable, and open them. LedgerFull, OSError; RunDamaged where one is merged."""
         self._number += 1
-        name, salt = f"{self._number:08}.run", secrets.token_hex(_SALT_BYTES)
+        name, salt = f"{self._number:08}.run", secrets.token_hex(SALT_BYTES)
         sieve = make(self._kind, planned.ids, fpr_of(planned.place, self._cold_fpr))
         meta = {"ledger": self._ledger, "archives": spans(planned.archives), "salt": salt}
         try:
@@ -102,7 +102,7 @@ class ColdFiles:
             data = self._runs.open(_filter_of(run.name))
         except KeyError:
             data = memoryview(b"")
-        found = load(data[_SALT_BYTES:]) if data[:_SALT_BYTES] == bytes.fromhex(salt) else None
+        found = load(data[SALT_BYTES:]) if data[:SALT_BYTES] == bytes.fromhex(salt) else None
         if found is None or type(found) is not type(wanted) or not found.sound or found.ids != run.run.size:
             return self._made_again(run, salt, wanted)
         return found if found.fpr <= 1.01 * fpr else self._made_again(run, salt, wanted)
