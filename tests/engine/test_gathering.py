@@ -11,7 +11,7 @@ import pytest
 from oncegate.core.decisions import Verb
 from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, OncegateError, Overloaded, TokenReused
 from oncegate.engine import gathering
-from oncegate.engine.gathering import FEWEST, IDS_MOST, MOST, Gathering
+from oncegate.engine.gathering import FEWEST, IDS_MOST, MOST, WAIT_MS, Gathering
 from tests.engine.held import HeldLedgers, Served, said, serving, turns, until
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
@@ -45,12 +45,33 @@ async def test_new_claims_of_one_turn_are_granted_together_each_with_an_entry_of
 ) -> None:
     answers = await asyncio.gather(*(served.claim(f"a{n}", f"b{n}", token=n) for n in range(1, 9)))
     assert [said(answer) for answer in answers] == [["GRANTED", "GRANTED"]] * 8
-    assert (together, served.disk.kinds()) == ([7], [["Claimed"] * 8])
+    assert (together, served.disk.kinds()) == ([8], [["Claimed"] * 8])
     assert len({answer.claim for answer in answers}) == 8
     entries: list[Any] = served.disk.appends[0]
     assert [entry.claim for entry in entries] == [answer.claim for answer in answers]
     assert served.shard.counters()["granted"] == 16
     assert served.shard.counters()["open_claims"] == 8
+
+
+async def _one_a_turn(served: Served, claims: int, ms_a_turn: int = 0) -> list[asyncio.Task[Any]]:
+    tasks = []
+    for n in range(1, claims + 1):
+        tasks.append(served.start(served.claim(f"id {n}", token=n)))
+        await turns(1)
+        served.clock.advance(ms_a_turn)
+    await turns()
+    return tasks
+
+
+async def test_claims_wait_as_long_as_each_turn_brings_another(served: Served, together: list[int]) -> None:
+    await asyncio.gather(*await _one_a_turn(served, 9))
+    assert together == [9]
+
+
+async def test_no_claim_waits_longer_than_that(served: Served, together: list[int]) -> None:
+    await asyncio.gather(*await _one_a_turn(served, 9, ms_a_turn=WAIT_MS))
+    assert together
+    assert max(together) <= WAIT_MS + 2, "the turn that is under way, and those of the time before"
 
 
 async def test_what_was_granted_together_is_settled_repeated_and_explained_as_anything_else(served: Served) -> None:
@@ -119,32 +140,32 @@ async def test_an_id_that_two_of_them_name_goes_to_the_first(served: Served, tog
         ["BUSY"],
         ["GRANTED"],
     ]
-    assert together == [4]
+    assert together == [5]
 
 
 async def test_a_call_that_is_there_twice_is_granted_once(served: Served, together: list[int]) -> None:
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in (1, 2, 3, 4, 5, 2)))
     assert [said(answer) for answer in answers] == [["GRANTED"]] * 6
     assert answers[1].claim == answers[5].claim
-    assert together == [4]
+    assert together == [5]
     told = await asyncio.gather(
         *(served.claim(f"new {n}", token=n, call=9) for n in range(1, 7)),
         served.claim("another", token=2, call=9),
         return_exceptions=True,
     )
     assert isinstance(told[-1], TokenReused)
-    assert together == [4, 5]
+    assert together == [5, 6]
 
 
 async def test_few_large_or_refused_claims_go_their_own_way(served: Served, together: list[int]) -> None:
-    await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(1, FEWEST + 1)))
+    await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(1, FEWEST)))
     large = [f"large {n}" for n in range(IDS_MOST + 1)]
     await asyncio.gather(
         served.claim(*large, token=50), *(served.claim(f"more {n}", token=n, call=2) for n in range(1, FEWEST))
     )
     assert together == []
     told = await asyncio.gather(
-        served.claim("first", call=4),
+        served.claim(*large, token=51),
         served.claim("short", lease_ms=1),
         served.claim("late", timeout_ms=0),
         served.claim(token=7, call=7),
@@ -169,7 +190,7 @@ async def test_no_more_are_granted_together_than_may_be_open(together: list[int]
 async def test_many_are_granted_a_bounded_number_at_a_time(served: Served, together: list[int]) -> None:
     answers = await asyncio.gather(*(served.claim(f"id {n}", token=n) for n in range(2 * MOST + 2)))
     assert [said(answer) for answer in answers] == [["GRANTED"]] * (2 * MOST + 2)
-    assert together == [MOST, MOST]
+    assert together == [MOST, MOST, 2]
 
 
 async def test_a_caller_that_goes_away_before_the_decision_asks_for_nothing(served: Served) -> None:

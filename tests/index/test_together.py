@@ -2,6 +2,7 @@
 
 import os
 import random
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from oncegate.core.entries import Claimed, Completed, Released
 from oncegate.index.claims import ClaimIndex, Widths
 from oncegate.index.folding import Undo
 from oncegate.index.rows import _LAYOUT
-from oncegate.index.together import FIRST, grant_all, is_repeat, look
+from oncegate.index.together import FIRST, Granted, grant_all, is_repeat, look
 from tests.index.driver import NARROW
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
@@ -31,14 +32,30 @@ def ids_of(claims: list[Claimed]) -> np.ndarray:
     return np.frombuffer(bytearray(b"".join(claim.fresh for claim in claims)), np.uint64).reshape(-1, 2)
 
 
-def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> list[Undo]:
+@dataclass
+class OneByOne:
+    """What `Granted` is for claims that were folded in together."""
+
+    index: ClaimIndex
+    undos: list[Undo]
+
+    def settle(self) -> None:
+        for undo in self.undos:
+            self.index.settle_undo(undo)
+
+    def undo(self) -> None:
+        for undo in reversed(self.undos):
+            self.index.undo(undo)
+
+
+def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> Granted | OneByOne:
     ids = ids_of(claims)
     index.make_room(len(ids), now_ms, entries=len(claims))
     if at_once:
         assert (look(index, ids, now_ms).actions == FIRST).all()
         return grant_all(index, position, claims, ids, now_ms)
     undos = [index.apply(position + n, claim, now_ms) for n, claim in enumerate(claims)]
-    return [undo for undo in undos if undo is not None]
+    return OneByOne(index, [undo for undo in undos if undo is not None])
 
 
 def known(index: ClaimIndex) -> object:
@@ -58,14 +75,12 @@ def test_claims_folded_in_at_once_leave_the_index_that_one_after_the_other_leave
             claims = claims_of(rng, rng.randrange(1, 12), step)
             while (look(index, ids_of(claims), 50 * step).actions != FIRST).any():  # narrow tags collide
                 claims = claims_of(rng, 1, step)
-            undos = fold(index, claims, position, 50 * step, at_once)
+            folded = fold(index, claims, position, 50 * step, at_once)
             position += len(claims)
             if step % 4 == 3:
-                for undo in reversed(undos):
-                    index.undo(undo)
+                folded.undo()
             else:
-                for undo in undos:
-                    index.settle_undo(undo)
+                folded.settle()
                 end = Completed if step % 2 else Released
                 for n, claim in enumerate(claims[::2]):
                     undone = index.apply(position + n, end(claim.claim, step), 50 * step)
@@ -80,8 +95,7 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     rng, index = random.Random(SEED), ClaimIndex()
     claims = claims_of(rng, 5, 1)
     first = fold(index, claims, 1, 0, at_once=True)
-    for undo in first:
-        index.settle_undo(undo)
+    first.settle()
     for n, claim in enumerate(claims):
         released = index.apply(6 + n, Released(claim.claim, 2), 0)
         assert released is not None
@@ -90,17 +104,16 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     again = [
         Claimed(rng.randbytes(16), rng.randbytes(16), 0, claim.digest, 1_000, 3, claim.fresh, b"") for claim in claims
     ]
-    undos = fold(index, again, 11, 10, at_once=True)
+    folded = fold(index, again, 11, 10, at_once=True)
     assert index.ids == sum(len(claim.fresh) // 16 for claim in claims)
     index.sweep(1_000_000)
-    named = [row for undo in first for row in undo.pinned]
+    assert isinstance(first, Granted)
+    named = first.rows
     assert index._rows.used[named].all(), "forgotten, but for what may be taken back"
-    for undo in reversed(undos):
-        index.undo(undo)
+    folded.undo()
     assert index.snapshot() == before
     assert index.ids == index.open_claims == 0
-    for undo in fold(index, again, 11, 10, at_once=True):
-        index.settle_undo(undo)
+    fold(index, again, 11, 10, at_once=True).settle()
     index.sweep(1_000_000)
     assert not index._rows.used[named].any(), "nothing names them, and nothing is taken back any more"
 
@@ -108,11 +121,10 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
 def test_what_stands_twice_or_is_held_is_not_new_and_a_call_that_was_made_is_known() -> None:
     rng, index = random.Random(SEED), ClaimIndex()
     first, second = claims_of(rng, 2, 1)
-    undos = fold(index, [first], 1, 0, at_once=True)
+    fold(index, [first], 1, 0, at_once=True)
     ids = ids_of([first, second, second])
     new = (look(index, ids, 0).actions == FIRST).tolist()
     held, fresh = len(first.fresh) // 16, len(second.fresh) // 16
     assert new == [False] * held + [True] * fresh + [False] * fresh
     assert is_repeat(index, first.token, first.call, 0)
     assert not is_repeat(index, first.token, first.call + 1, 0)
-    assert len(undos) == 1

@@ -81,6 +81,13 @@ SERVING: tuple[Mutant, ...] = (
         "tests/faults/ledger/test_cancelling.py",
     ),
     one(
+        "a claim that waits for others without end",
+        f"{ENGINE}/gathering.py",
+        " and self._journal.clock.monotonic_ms() - self._since_ms <= WAIT_MS:",
+        ":",
+        f"{_GATHERING}::test_no_claim_waits_longer_than_that",
+    ),
+    one(
         "one new id makes a claim new",
         f"{ENGINE}/gathering.py",
         "if new[at:end].all()]",
@@ -103,9 +110,9 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "taken back oldest first",
-        f"{ENGINE}/journal.py",
-        "            for one in reversed(undos):\n",
-        "            for one in undos:\n",
+        f"{INDEX}/together.py",
+        "range(len(self.rows) - 1, -1, -1)",
+        "range(len(self.rows))",
         f"{_GATHERING}::test_a_full_ledger_takes_all_of_them_back",
     ),
     one(
@@ -118,8 +125,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "the row of a dead slot let go of",
         f"{INDEX}/together.py",
-        "    undo.pinned = (row, *losers)",
-        "    undo.pinned = (row,)",
+        "    losers = np.unique(previous[previous != NO_ROW])",
+        "    losers = np.unique(previous[:0])",
         _TOGETHER,
     ),
 )

@@ -15,7 +15,8 @@ import struct
 from collections.abc import Callable
 from dataclasses import astuple, fields
 from functools import partial
-from typing import Any, get_type_hints
+from itertools import takewhile
+from typing import Any, NamedTuple, get_type_hints
 
 from oncegate.core.entries import KINDS, Archived, Entry, Name, Part, Span
 
@@ -43,13 +44,22 @@ _LAYOUTS = {kind: _layout(cls) for kind, cls in KINDS.items()}
 
 def encode(entry: Entry) -> bytes:
     """The entry's bytes; ValueError or struct.error when a field does not fit its type."""
-    head, plan = _PLANS[entry.KIND]
-    return b"".join((head, *[put(getattr(entry, name)) for name, put in plan]))
+    plan = _PLANS[entry.KIND]
+    fixed = [getattr(entry, name) for name in plan.fixed]
+    for place in plan.raw:
+        _check_b16(fixed[place])
+    head = plan.head.pack(entry.KIND, VERSION, *fixed)
+    return b"".join((head, *[put(getattr(entry, name)) for name, put in plan.rest]))
+
+
+def _check_b16(value: bytes) -> None:
+    """struct pads and cuts raw bytes without a word."""
+    if len(value) != 16:
+        raise ValueError(f"16 bytes expected, got {len(value)}")
 
 
 def _put_b16(value: bytes) -> bytes:
-    if len(value) != 16:
-        raise ValueError(f"16 bytes expected, got {len(value)}")
+    _check_b16(value)
     return bytes(value)
 
 
@@ -88,7 +98,29 @@ _PUT: dict[str, Callable[[Any], bytes]] = {
     "blob": _put_blob,
     "blobs": _put_blobs,
 }
-_PLANS = {kind: (bytes((kind, VERSION)), [(name, _PUT[of]) for name, of in plan]) for kind, plan in _LAYOUTS.items()}
+_FIXED = {"b16": "16s", **{kind: layout.format.lstrip("<") for kind, layout in _INT.items()}}
+
+
+class _Plan(NamedTuple):
+    """How a kind is written: its first fields, as long as their width is fixed, in one go, then each of the others.
+
+    `raw`: places of 16 raw bytes among the fixed ones.
+    """
+
+    head: struct.Struct
+    fixed: list[str]
+    raw: list[int]
+    rest: list[tuple[str, Callable[[Any], bytes]]]
+
+
+def _plan(layout: list[tuple[str, str]]) -> _Plan:
+    fixed = list(takewhile(lambda field: field[1] in _FIXED, layout))
+    head = struct.Struct("<BB" + "".join(_FIXED[of] for _, of in fixed))
+    raw = [place for place, (_, of) in enumerate(fixed) if of == "b16"]
+    return _Plan(head, [name for name, _ in fixed], raw, [(name, _PUT[of]) for name, of in layout[len(fixed) :]])
+
+
+_PLANS = {kind: _plan(layout) for kind, layout in _LAYOUTS.items()}
 
 
 def _packed(layout: struct.Struct, values: tuple[Any, ...]) -> bytes:

@@ -69,17 +69,8 @@ class Journal:
         bodies = [encode(claim) for claim in claims]
         self.size_bytes += sum(map(len, bodies))
         index, position = self.index.claims, self.committer.next_position
-        undos = grant_all(index, position, claims, ids, self.clock.monotonic_ms())
-
-        def undo() -> None:
-            for one in reversed(undos):
-                index.undo(one)
-
-        def settle() -> None:
-            for one in undos:
-                index.settle_undo(one)
-
-        self.committer.submit(bodies, (), undo, settle)
+        granted = grant_all(index, position, claims, ids, self.clock.monotonic_ms())
+        self.committer.submit(bodies, (), granted.undo, granted.settle)
         return position
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:

@@ -183,6 +183,7 @@ def _exchange(kept: U32, slot: Any, digests: U32, i: int) -> None:
             digests[i] = before
 
 
+@helper
 def upsert(
     slots: Slots,
     holders: Holders,
@@ -235,6 +236,32 @@ def upsert(
     return new, revived
 
 
+def upsert_each(
+    slots: Slots,
+    holders: Holders,
+    ids: U64,
+    tag_mask: np.uint64,
+    rows: I64,
+    ends: I64,
+    previous: U32,
+    absent: I64,
+    asked: U64,
+    places: I64,
+    digests: U32,
+) -> int:
+    """`upsert` for several rows: each has the ids from where those of the row before end; `absent` gets how many
+    of its slots were new or dead. How many were dead, in all.
+    """
+    revived = first = 0
+    for n in range(rows.size):
+        part = slice(first, ends[n])
+        new, dead = upsert(
+            slots, holders, ids[part], tag_mask, rows[n], previous[part], asked[part], places[part], digests[part]
+        )
+        absent[n], revived, first = new + dead, revived + dead, ends[n]
+    return revived
+
+
 def restore(
     slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, digests: U32
 ) -> int:
@@ -272,6 +299,7 @@ class Kernels(NamedTuple):
 
     decide: Callable[..., tuple[int, bool, int, int]]
     upsert: Callable[..., tuple[int, int]]
+    upsert_each: Callable[..., int]
     restore: Callable[..., int]
     demand: Callable[..., None]
     staying: Callable[..., int]
@@ -284,5 +312,7 @@ class Kernels(NamedTuple):
     pool: Callable[..., tuple[int, int]]
 
 
-PLAIN = Kernels(decide, upsert, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool)
+PLAIN = Kernels(
+    decide, upsert, upsert_each, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool
+)
 COMPILED = Kernels(*(compiled(kernel) for kernel in PLAIN))
