@@ -31,6 +31,6 @@ REACHES = (
     Reach("disk, 10,000 ids a request", None, 18),
     Reach("retire a bucket of *", None, 10),
     Reach("growth to *: longest pause", None, 50),
-    Reach("cold start over entries, * ids: rate", None, 10e6),
+    Reach("cold start over entries, * ids: rate of the reading", None, 10e6),
     Reach("cold start over a saved index, * ids", None, 5),
 )

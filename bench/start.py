@@ -1,8 +1,10 @@
-"""How long a gateway takes to start: over entries, and over a saved index. `python -m bench.start`.
+"""How long a gateway takes to start: over nothing, over entries, and over a saved index. `python -m bench.start`.
 
-A folder is filled with ids that are done, by requests of 10,000, and a gateway's own process started upon it: from the
-start of the process until it answers. Then the ledger is collected, so that the saved index stands in place of the
-entries, and it is started once more. Beside both: the index alone, in processor time. All ids are kept in memory.
+A folder is filled with ids that are done, by requests of 10,000, and a copy of it collected, so that a saved index
+stands in place of the entries. A gateway's own process is started upon each, in turn with one upon nothing: from
+the start of the process until it answers. A rate stands there twice, of the whole start and of the reading alone, which
+is the start's median less that of the start over nothing. Beside both: the index alone, in processor time. All ids are
+kept in memory. Python's bytecode is cached, as installing a package does; what a start takes without is shown too.
 """
 
 import argparse
@@ -12,9 +14,10 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -26,11 +29,12 @@ from oncegate.core.encoding import decode, encode
 from oncegate.core.entries import Claimed, Completed, Entry
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.index.claims import ClaimIndex, warm_up
-from oncegate.index.rebuild import rebuild
+from oncegate.index.claims import ClaimIndex
+from oncegate.index.rebuild import rebuild, warm_up
 from oncegate.ledgers import open_ledgers
 
-IDS, QUICK_IDS, BATCH, SEED = 50_000_000, 2_000_000, 10_000, 20240611
+IDS, QUICK_IDS, BATCH, SEED = 50_000_000, 10_000_000, 10_000, 20240611
+ROUNDS, QUICK_ROUNDS = 3, 2
 # Nothing leaves memory: what is asked for is a start with so many ids in it.
 HOT_IDS = 1 << 30
 LEASE_MS = 1_000
@@ -90,11 +94,28 @@ class _Opened:
         await self._ledgers.__aexit__(None, None, None)
 
 
-def restart_s(folder: Path) -> tuple[float, float]:
-    """Seconds from the start of a gateway's process until it answers, and its processor time."""
+@dataclass(frozen=True)
+class Started:
+    """Seconds from the start of a gateway's process until it answers, and its processor time; medians."""
+
+    wall_s: float
+    cpu_s: float
+    runs: tuple[float, ...]
+
+
+def restart_s(folder: Path, environment: Mapping[str, str]) -> tuple[float, float]:
+    """One start: seconds until it answers, and of processor time."""
+    settings = {"ONCEGATE_HOT_IDS": str(HOT_IDS), **environment}
     begin = time.perf_counter()
-    with gateway(folder, core=None, settings={"ONCEGATE_HOT_IDS": str(HOT_IDS)}) as served:
+    with gateway(folder, core=None, settings=settings) as served:
         return time.perf_counter() - begin, served.cpu_s
+
+
+def restarts(folders: Sequence[Path], rounds: int, environment: Mapping[str, str]) -> list[Started]:
+    """Of each folder, in turn."""
+    found = [[restart_s(folder, environment) for folder in folders] for _ in range(rounds)]
+    of_each = [list(zip(*runs, strict=True)) for runs in zip(*found, strict=True)]
+    return [Started(median(wall), median(cpu), tuple(wall)) for wall, cpu in of_each]
 
 
 def index_s(ids: int) -> tuple[float, float, float]:
@@ -111,41 +132,69 @@ def index_s(ids: int) -> tuple[float, float, float]:
     return folded - begin, saved - folded, time.process_time() - again
 
 
-def measure(ids: int) -> list[Figure]:
+def measure(ids: int, rounds: int) -> list[Figure]:
     """All figures with so many ids."""
     warm_up()
-    folder = Path(tempfile.mkdtemp(prefix="oncegate-start-"))
+    root = Path(tempfile.mkdtemp(prefix="oncegate-start-"))
     try:
-        asyncio.run(fill(folder, ids))
-        rebuilt_s, rebuilt_cpu_s = restart_s(folder)
-        asyncio.run(collect(folder))
-        loaded_s, loaded_cpu_s = restart_s(folder)
+        nothing, over_entries, over_saved = folders = [root / name for name in ("nothing", "entries", "saved")]
+        nothing.mkdir()
+        asyncio.run(fill(over_entries, ids))
+        shutil.copytree(over_entries, over_saved)
+        asyncio.run(collect(over_saved))
+        cached = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(root / "bytecode")}
+        restart_s(nothing, cached)
+        started = restarts(folders, rounds, cached)
+        without = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(root / "none")}
+        (bare,) = restarts([nothing], rounds, without)
     finally:
-        shutil.rmtree(folder)
+        shutil.rmtree(root)
+    return [*_of_process(started[0], bare), *_of_ids(ids, *started), *_of_index(ids)]
+
+
+def _of_process(nothing: Started, bare: Started) -> list[Figure]:
+    return [
+        Figure("start of the process, nothing kept", nothing.wall_s, "s", runs=nothing.runs),
+        Figure("start of the process, nothing kept: processor time", nothing.cpu_s, "s"),
+        Figure("start of the process, nothing kept, Python's bytecode not cached", bare.wall_s, "s", runs=bare.runs),
+    ]
+
+
+def _of_ids(ids: int, nothing: Started, entries: Started, saved: Started) -> list[Figure]:
+    over_entries, over_saved = f"cold start over entries, {ids:,} ids", f"cold start over a saved index, {ids:,} ids"
+    return [
+        Figure(f"{over_entries}", entries.wall_s, "s", runs=entries.runs),
+        Figure(f"{over_entries}: rate of the whole start", ids / entries.wall_s, "ids/s"),
+        Figure(f"{over_entries}: rate of the reading", ids / (entries.wall_s - nothing.wall_s), "ids/s"),
+        Figure(f"{over_entries}: processor time", entries.cpu_s, "s"),
+        Figure(f"{over_saved}", saved.wall_s, "s", runs=saved.runs),
+        Figure(f"{over_saved}: rate of the reading", ids / (saved.wall_s - nothing.wall_s), "ids/s"),
+        Figure(f"{over_saved}: processor time", saved.cpu_s, "s"),
+    ]
+
+
+def _of_index(ids: int) -> list[Figure]:
     folding_s, saving_s, loading_s = index_s(ids)
     return [
-        Figure(f"cold start over entries, {ids:,} ids: rate", ids / rebuilt_s, "ids/s"),
-        Figure(f"cold start over entries, {ids:,} ids: processor time", rebuilt_cpu_s, "s", ceiling=folding_s),
-        Figure(f"cold start over a saved index, {ids:,} ids", loaded_s, "s"),
-        Figure(f"cold start over a saved index, {ids:,} ids: processor time", loaded_cpu_s, "s", ceiling=loading_s),
-        Figure(f"index of {ids:,} ids saved: processor time", saving_s, "s"),
+        Figure(f"index alone of {ids:,} ids, entries folded: processor time", folding_s, "s"),
+        Figure(f"index alone of {ids:,} ids, saved: processor time", saving_s, "s"),
+        Figure(f"index alone of {ids:,} ids, loaded: processor time", loading_s, "s"),
     ]
 
 
 def figures(quick: bool) -> list[dict[str, Any]]:
     """For `make bench`: as `Figure.plain`."""
-    return [figure.plain() for figure in measure(QUICK_IDS if quick else IDS)]
+    return [figure.plain() for figure in (measure(QUICK_IDS, QUICK_ROUNDS) if quick else measure(IDS, ROUNDS))]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.start", description=__doc__)
     parser.add_argument("--ids", type=int, default=IDS)
-    found = measure(parser.parse_args().ids)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args()
+    found = measure(arguments.ids, arguments.rounds)
     for figure in found:
-        print(
-            f"{figure.name}: {figure.value:,.2f} {figure.unit}"
-            + (f" (index alone {figure.ceiling:,.2f})" if figure.ceiling else "")
-        )
+        print(f"{figure.name}: {figure.value:,.2f} {figure.unit}")
     out = Path("out/bench")
     out.mkdir(parents=True, exist_ok=True)
     (out / "start.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")

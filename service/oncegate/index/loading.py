@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.index.arrays import I64, NO_DIGESTS, TAKEN, U32, U64
-from oncegate.index.folding import ClaimFold, own
+from oncegate.index.folding import ClaimFold
 from oncegate.index.gathered import ALONE
 from oncegate.index.grants import NO_TOPIC
 from oncegate.index.known import Known
@@ -110,7 +110,7 @@ def _slots(index: ClaimFold, pieces: dict[str, bytes]) -> Iterator[_Slots]:
     before, digests = 0, _numbered(pieces, "digests")
     for data in _numbered(pieces, "slots"):
         _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes is no piece of slots")
-        given = own(np.frombuffer(data, np.uint64).reshape(-1, 2))
+        given: U64 = np.frombuffer(data, np.uint64).reshape(-1, 2)
         yield _Slots(given, _digests_of(index, given, next(digests, b"")), before)
         before += len(given)
 
