@@ -1,9 +1,10 @@
 """Planted bugs of a start: what it leaves out, and how it reads a ledger."""
 
-from tests.mutants.planted import INDEX, Mutant, one
+from tests.mutants.planted import INDEX, LOG, Mutant, one
 
 _GATHERED = "tests/index/test_gathered.py"
 _LOADING = "tests/index/test_loading.py"
+_READING = "tests/faults/ledger/test_reading.py"
 
 STARTING: tuple[Mutant, ...] = (
     one(
@@ -61,5 +62,19 @@ STARTING: tuple[Mutant, ...] = (
         '    column("slots")[:] = named\n',
         "",
         _LOADING,
+    ),
+    one(
+        "a saved index out of order",
+        f"{LOG}/reading.py",
+        "            if len(waiting) > THREADS:\n                yield waiting.popleft().result()\n",
+        "            if len(waiting) > THREADS:\n                yield waiting.pop().result()\n",
+        _READING,
+    ),
+    one(
+        "all of a saved index read at once",
+        f"{LOG}/reading.py",
+        "            if len(waiting) > THREADS:\n",
+        "            if False:\n",
+        _READING,
     ),
 )
