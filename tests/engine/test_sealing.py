@@ -308,6 +308,22 @@ async def test_the_live_rate_of_false_positives_is_counted() -> None:
         assert found["cold_fpr_ppm"] == 1_000_000
 
 
+async def test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_for_in_vain() -> None:
+    async with sealing() as served:
+        await filled(served)
+        await done(served, *names(20, 40), token=5)
+        await seal(served)
+        runs = served.shard.journal.index.claims.cold.runs
+        for run in runs:
+            run.filter = None
+        await served.claim(*names(0, 10), token=4)
+        found = served.shard.counters()
+        assert len(runs) > 1
+        assert (found["cold_looked_up"], found["cold_in_vain"], found["cold_fpr_ppm"]) == (10 * len(runs), 0, 0)
+        await served.claim(*names(1_000, 1_010), token=4, call=2)
+        assert served.shard.counters()["cold_in_vain"] == 10 * len(runs)
+
+
 async def test_closing_in_the_middle_of_a_merge_ends_it() -> None:
     ledgers = HeldLedgers()
     async with sealing(ledgers, merge_bytes_per_second=1) as served:

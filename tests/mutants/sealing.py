@@ -67,6 +67,13 @@ SEALING: tuple[Mutant, ...] = (
         f"{_ENGINE}::test_a_run_whose_filter_found_no_room_is_no_file_that_is_left",
     ),
     one(
+        "a rate of others' ids",
+        f"{INDEX}/cold.py",
+        "int(np.count_nonzero(~is_held[places])) for places in missed",
+        "len(places) for places in missed",
+        f"{_ENGINE}::test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_for_in_vain",
+    ),
+    one(
         "the run installed after the drop",
         f"{ENGINE}/sealing.py",
         "            self._claims.cold.replace([], [run])\n            await self._drop(made)\n",

@@ -51,17 +51,29 @@ class ColdRun:
 
 @dataclass
 class Looks:
-    """`asked`: ids asked about, each once. `looked_up`: look-ups in runs, several an id perhaps. `found`, `in_vain`:
-    how they ended. What was passed over because of filters is asked × runs − looked_up."""
+    """`asked`: ids asked about, each once. `found`: those that some run holds. `looked_up`: look-ups in runs, several
+    an id perhaps. `in_vain`: those of ids that no run holds. What filters passed over is asked × runs − looked_up."""
 
     asked: int = 0
+    found: int = 0
     looked_up: int = 0
     in_vain: int = 0
+
+    def ended(self, asked: int, held: Sequence[NDArray[np.intp]], missed: Sequence[NDArray[np.intp]]) -> None:
+        """A request of so many ids: the places of those that a run held, and of those that one was asked in vain."""
+        is_held = np.zeros(asked, np.bool_)
+        for places in held:
+            is_held[places] = True
+        self.asked += asked
+        self.found += int(np.count_nonzero(is_held))
+        self.looked_up += sum(map(len, (*held, *missed)))
+        # A run's filter that was wrong about an id of another run tells nothing of ids that are new.
+        self.in_vain += sum(int(np.count_nonzero(~is_held[places])) for places in missed)
 
     @property
     def false_positive_rate(self) -> float:
         """Look-ups in vain an id that is in no run, measured, summed over the runs; 0 before any was asked."""
-        absent = self.asked - (self.looked_up - self.in_vain)
+        absent = self.asked - self.found
         return self.in_vain / absent if absent > 0 else 0.0
 
 
@@ -81,7 +93,8 @@ class ColdSet:
         Raises Recovering: what one of them is cannot be known now.
         """
         found = None
-        self.looks.asked += len(ids)
+        held: list[NDArray[np.intp]] = []
+        missed: list[NDArray[np.intp]] = []
         for run in self.runs:
             at = run.candidates(ids)
             if not len(at):
@@ -92,12 +105,16 @@ class ColdSet:
                 self.when_damaged()
                 raise
             here = archives >= 0
-            self.looks.looked_up += len(at)
-            self.looks.in_vain += len(at) - int(np.count_nonzero(here))
+            held.append(at[here])
+            missed.append(at[~here])
             live = here & (self.sealed.kinds_of(archives) != GONE)
             if live.any():
                 found = np.full(len(ids), -1, np.int64) if found is None else found
                 found[at[live]] = archives[live]
+        if held:
+            self.looks.ended(len(ids), held, missed)
+        else:
+            self.looks.asked += len(ids)
         return found
 
     def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:

@@ -187,8 +187,8 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "auto_create_topics": "whether a first write makes its topic",
         "counters": "since the process started; ids, cold_ids, takeovers and suppressed_rows: since the ledger was "
         "made. cold_ids left memory, and lie in cold_runs sorted runs behind filters of cold_bytes; of cold_asked ids "
-        "cold_looked_up were looked for there and cold_in_vain not found: of a million that are not there, "
-        "cold_fpr_ppm",
+        "cold_looked_up look-ups were made there, cold_in_vain of them of ids that are in none: of a million such "
+        "ids, cold_fpr_ppm",
     },
     "Problem": {
         "type": "leads to GET /errors/{code}",
