@@ -1,6 +1,6 @@
 """What the engine needs from the world, as Protocols of at most four methods each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -55,6 +55,8 @@ class TrimRanges:
 
 
 OutputChange = WriteRange | PublishRanges | DropRanges | TrimRanges
+# What stands in place of collected entries: all of it at once, or as it is made.
+State = Sequence[bytes] | AsyncIterable[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +114,11 @@ class Ledger(Protocol):
             LedgerDamaged: the bytes are not those that were written.
         """
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         """Replace the entries up to and including `position` by `state`, entries that mean the same, as one change.
+
+        A state that is still being made is gone through once, while appends go on; an error that it raises is passed
+        on, and nothing was changed.
 
         From then on `replay` gives the state's entries, each with `position` and the mark that stood there, then the
         entries after it. Positions, `mark` and outputs go on as if nothing had happened. Appends may go on meanwhile.

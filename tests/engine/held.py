@@ -32,7 +32,7 @@ from oncegate.engine.requests import (
 from oncegate.engine.shard import Shard
 from oncegate.index.rowprints import EMPTY, add
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import Chunk, Ledger, Mark, OpenLedger, OutputChange, Replayed
+from oncegate.ports import Chunk, Ledger, Mark, OpenLedger, OutputChange, Replayed, State
 from oncegate.testing import FakeClock
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class HeldLedger:
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         return await self._good.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         disk = self._disk
         await disk.collect_gate.wait()
         fault = disk.collect_faults.pop(0) if disk.collect_faults else ""

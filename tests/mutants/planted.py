@@ -46,6 +46,13 @@ PLANTED: tuple[Mutant, ...] = (
         _IN_STEPS,
     ),
     one(
+        "a save that was stopped is taken for whole",
+        f"{ENGINE}/committer.py",
+        "            self._end_saving(error)\n",
+        "            self._end_saving(None)\n",
+        "tests/engine/test_saving_meanwhile.py",
+    ),
+    one(
         "a save has a later row",
         f"{INDEX}/rows.py",
         "        if self._spares and not self.only_new:\n",

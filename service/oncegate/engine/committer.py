@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from oncegate.core.encoding import encode
 from oncegate.core.entries import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.engine.handing import Handed
 from oncegate.engine.marks import Marks
 from oncegate.index.saving import SavingStopped
 from oncegate.ports import Clock, Ledger, OutputChange
@@ -55,8 +56,7 @@ class Committer:
         self._full: LedgerFull | None = None
         self._save: Callable[[], Iterator[list[bytes]]] | None = None
         self._steps: Iterator[list[bytes]] | None = None
-        self._state: list[bytes] = []
-        self._saved_position = 0
+        self._state = Handed()
         self._collected: Callable[[bool], None] = _ignored
         self._replacing: asyncio.Task[None] | None = None
         self._dead: OncegateError | None = None
@@ -119,6 +119,8 @@ class Committer:
     async def run(self) -> None:
         """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown."""
         await self._append_all()
+        if self._steps is not None:
+            self._end_saving(SavingStopped("nothing more is saved: the ledger is let go of"))
         if self._replacing is not None:
             await asyncio.wait({self._replacing})
 
@@ -160,34 +162,40 @@ class Committer:
     async def _begin_collecting(self, save: Callable[[], Iterator[list[bytes]]]) -> None:
         """What waits is in what is saved: it is durable before, alone."""
         self._save = None
-        steps, self._saved_position, self._state = save(), self.next_position - 1, []
+        steps, position = save(), self.next_position - 1
         group, self._pending = self._pending, []
         if group:
             await self._append(group)
-        if self._dead is None and self.mark.position == self._saved_position:
-            self._steps = steps
+        if self._dead is None and self.mark.position == position:
+            self._steps, self._state = steps, Handed()
+            self._replacing = asyncio.create_task(self._replace(position, self._state))
         else:
             self._collected(False)
 
     async def _save_on(self, steps: Iterator[list[bytes]]) -> None:
         """One step of saving, then what waits, or whoever else has something to do."""
         try:
-            self._state += next(steps)
+            self._state.give(next(steps))
         except StopIteration:
-            state, self._steps, self._state = self._state, None, []
-            self._replacing = asyncio.create_task(self._replace(self._saved_position, state))
-        except SavingStopped:
-            self._steps, self._state = None, []
-            self._collected(False)
+            self._end_saving(None)
+        except SavingStopped as error:
+            self._end_saving(error)
         if self._pending:
             await self._append(self._close_group())
         else:
             await self._clock.sleep_ms(0)
 
-    async def _replace(self, position: int, state: list[bytes]) -> None:
+    def _end_saving(self, error: Exception | None) -> None:
+        """The steps that are thrown away set the index free; the ledger has all of it, or leaves its own."""
+        self._steps = None
+        self._state.end(error)
+
+    async def _replace(self, position: int, state: Handed) -> None:
+        """The ledger writes what is saved as it comes, so that never much of it is held."""
         try:
             await self._ledger.collect(position, state)
-        except LedgerFull:
+        except (LedgerFull, SavingStopped):
+            self._steps = None
             self._collected(False)
         except Exception as error:
             self._die(error if isinstance(error, OncegateError) else LedgerDown(f"collecting failed: {error}"))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from oncegate.core.errors import LedgerFenced, NotFound
 from oncegate.ledgers.catalog import Catalog, Dropped, Published, Trimmed, Wrote
 from oncegate.ledgers.memory_runs import MemoryRuns
+from oncegate.ledgers.stating import entries_of
 from oncegate.ports import (
     Chunk,
     DropRanges,
@@ -22,6 +23,7 @@ from oncegate.ports import (
     OutputChange,
     PublishRanges,
     Replayed,
+    State,
     TrimRanges,
     WriteRange,
 )
@@ -103,13 +105,16 @@ class MemoryLedger:
         found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
         return [Chunk(held.first_offset, held.rows, held.place) for held in found]
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         """As the port says."""
+        self.own()
+        self._mark_at(position)
+        entries = [bytes(entry) async for entry in entries_of(state)]
         self.own()
         store = self._store
         mark = self._mark_at(position)
         later = bisect_right(store.entries, position, key=lambda entry: entry.position)
-        store.entries[:later] = [Replayed(position, bytes(body), mark) for body in state]
+        store.entries[:later] = [Replayed(position, body, mark) for body in entries]
         store.collected = mark
 
     def _mark_at(self, position: int) -> Mark:

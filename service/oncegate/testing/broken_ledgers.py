@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 from oncegate.core.errors import LedgerFenced
+from oncegate.ledgers.stating import entries_of
 from oncegate.ports import (
     Chunk,
     DropRanges,
@@ -23,6 +24,7 @@ from oncegate.ports import (
     PublishRanges,
     Replayed,
     Runs,
+    State,
     TrimRanges,
     WriteRange,
 )
@@ -49,7 +51,7 @@ class Broken:
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         return await self.good.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         await self.good.collect(position, state)
 
     def beside(self, runs: Runs) -> Runs:
@@ -179,14 +181,14 @@ class FetchesWithoutBound(Broken):
 
 
 class CollectsNothing(Broken):
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         pass
 
 
 class CollectsTheRestToo(Broken):
     """What was appended after the collected position is gone as well."""
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         await self.good.collect(self.good.mark.position, state)
 
 
@@ -195,7 +197,7 @@ class CollectsOnce(Broken):
 
     _collected = False
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         if not self._collected:
             await self.good.collect(position, state)
         self._collected = True
@@ -206,8 +208,8 @@ class CollectsBeforeDurable(Broken):
 
     _late: tuple[int, Sequence[bytes]] | None = None
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
-        self._late = (position, state)
+    async def collect(self, position: int, state: State) -> None:
+        self._late = (position, [entry async for entry in entries_of(state)])
 
     def replay(self, from_position: int) -> Iterable[Replayed]:
         seen = list(self.good.replay(from_position))
@@ -239,7 +241,7 @@ class CollectsOutputsToo(Broken):
                     self._waiting -= set(output.range_ids)
         return mark
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         await self.good.collect(position, state)
         await self.good.append([], [DropRanges(tuple(self._waiting))])
         self._waiting.clear()
@@ -248,7 +250,7 @@ class CollectsOutputsToo(Broken):
 class CollectsAnywhere(Broken):
     """Takes any position for one where an append ended, and does not say that nothing was collected."""
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         with suppress(ValueError):
             await self.good.collect(position, state)
 
@@ -264,12 +266,32 @@ class LosesAppendsWhileItCollects(Broken):
         self._meanwhile.set()
         return self.good.mark
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         self._meanwhile = asyncio.Event()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._meanwhile.wait(), 0.05)
         self._meanwhile = None
         await self.good.collect(position, state)
+
+
+class CollectsUpToTheEnd(Broken):
+    """What was appended while the state was made is gone as well."""
+
+    async def collect(self, position: int, state: State) -> None:
+        made = [entry async for entry in entries_of(state)]
+        await self.good.collect(position if isinstance(state, Sequence) else self.good.mark.position, made)
+
+
+class CollectsWhatCame(Broken):
+    """A state that came to no end is taken for whole."""
+
+    async def collect(self, position: int, state: State) -> None:
+        came, entries = list[bytes](), entries_of(state)
+        try:
+            while (entry := await anext(entries, None)) is not None:
+                came.append(entry)
+        finally:
+            await self.good.collect(position, came)
 
 
 class WritesRunsInPlace(Broken):
@@ -316,6 +338,8 @@ BREAKS: dict[type[Broken], Callable[[Place], Awaitable[None]]] = {
     CollectsOutputsToo: collect_checks.outputs_outlive_a_collection,
     CollectsAnywhere: collect_checks.only_the_end_of_an_append_is_collected,
     LosesAppendsWhileItCollects: collect_checks.appends_go_on_while_it_collects,
+    CollectsUpToTheEnd: collect_checks.a_state_may_come_while_appends_go_on,
+    CollectsWhatCame: collect_checks.a_state_that_comes_to_no_end_changes_nothing,
     WritesRunsInPlace: runs_checks.a_run_that_was_cut_short_is_not_there,
     WritesRunsOnce: runs_checks.runs_are_replaced_and_removed,
     LosesRuns: runs_checks.runs_are_durable,

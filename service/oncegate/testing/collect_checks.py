@@ -1,7 +1,7 @@
 """The part of the conformance suite about collecting: entries replaced by a state that means the same."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from oncegate.ports import DropRanges, Ledger, Mark, Replayed, TrimRanges
 from oncegate.testing.ledger_places import BIG, Place, chunk_of, opened_at, publish, range_of, read, require
@@ -146,6 +146,46 @@ async def appends_go_on_while_it_collects(place: Place) -> None:
         _replaced(opened.ledger, mark, state, later)
 
 
+async def a_state_may_come_while_appends_go_on(place: Place) -> None:
+    async with opened_at(place) as opened:
+        ledger = opened.ledger
+        mark = await _append(ledger, *range(3))
+        state = [b"state %d" % number for number in range(10)]
+
+        async def made() -> AsyncIterator[bytes]:
+            for number, entry in enumerate(state):
+                await _append(ledger, 100 + number)
+                yield entry
+
+        await ledger.collect(mark.position, made())
+        later = [b"entry %d" % number for number in range(100, 110)]
+        _replaced(ledger, mark, state, later)
+    async with opened_at(place) as opened:
+        _replaced(opened.ledger, mark, state, later)
+
+
+async def a_state_that_comes_to_no_end_changes_nothing(place: Place) -> None:
+    async with opened_at(place) as opened:
+        ledger = opened.ledger
+        await _append(ledger, 0, 1)
+        held = read(ledger)
+
+        async def broken() -> AsyncIterator[bytes]:
+            yield b"state" * 1_000
+            raise InterruptedError("made no further")
+
+        try:
+            await ledger.collect(2, broken())
+        except InterruptedError:
+            pass
+        else:
+            raise AssertionError("a ledger must: pass on the error of a state that is still being made")
+        require(read(ledger) == held, "change nothing where a state came to no end")
+        await _append(ledger, 2)
+        await ledger.collect(2, [b"whole"])
+        require(read(ledger) == [(2, b"whole"), (3, b"entry 2")], "collect after a state that came to no end")
+
+
 COLLECT_CHECKS = (
     collected_entries_are_replaced,
     everything_can_be_collected_again,
@@ -153,4 +193,6 @@ COLLECT_CHECKS = (
     outputs_outlive_a_collection,
     only_the_end_of_an_append_is_collected,
     appends_go_on_while_it_collects,
+    a_state_may_come_while_appends_go_on,
+    a_state_that_comes_to_no_end_changes_nothing,
 )

@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,7 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log import accept, dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.removals import held
+from oncegate.ledgers.log.states import PIECE_BYTES
 from oncegate.ports import TrimRanges
 from tests.faults.ledger.tools import (
     SEED,
@@ -53,6 +55,24 @@ async def test_whole_segments_are_given_back_and_the_old_state_is(tmp_path, smal
         assert "00000002-00000001.out" in outputs
         assert (await see(ledger)).entries == (b"eleven",)
     assert names(data, "aside") == []
+
+
+async def test_a_state_that_comes_to_no_end_leaves_no_file_and_the_ledger_goes_on(tmp_path) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        for number in range(5):
+            yield bytes([number]) * PIECE_BYTES
+        raise InterruptedError
+
+    data = tmp_path / "data"
+    async with opened_at(data, create=True) as ledger:
+        await ledger.append(*produce(0))
+        before = list((data / "default/0/outputs").iterdir())
+        with pytest.raises(InterruptedError):
+            await ledger.collect(1, broken())
+        assert list((data / "default/0/outputs").iterdir()) == before
+        await ledger.append(*produce(1))
+        await ledger.collect(2, [b"whole"])
+        assert (await see(ledger)).entries == (b"whole",)
 
 
 async def test_a_damaged_or_missing_state_is_refused_and_nothing_touched(fast_folder, small_segments) -> None:

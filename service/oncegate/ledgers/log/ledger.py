@@ -22,8 +22,8 @@ from oncegate.ledgers.log.recovery import Found, LedgerPlace, Owned
 from oncegate.ledgers.log.removals import Removals
 from oncegate.ledgers.log.replaying import Extent, mark_at, replayed
 from oncegate.ledgers.log.segments import NoRoom, SegmentWriter
-from oncegate.ledgers.log.states import write_state
-from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, TrimRanges, WriteRange
+from oncegate.ledgers.log.states import StateWriter, pieces_of
+from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, State, TrimRanges, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
 WITNESS_SYNC_S = 1.0
@@ -94,19 +94,19 @@ class LogLedger:
         await asyncio.shield(written)
         return self._mark
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         """As the port says; not stopped by its caller being cancelled. Appends wait for its frame, not for its state.
 
         LedgerFull also when what lies beside the entries is more than fits one frame; nothing was changed.
         """
         await self._alone(self._collect(position, state))
 
-    async def _collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def _collect(self, position: int, state: State) -> None:
         async with self._collecting:
             self._require_alive()
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
-            places = await asyncio.to_thread(self._write_state, file, state)
+            places = await self._write_state(file, state)
             async with self._one:
                 self._require_alive()
                 try:
@@ -123,10 +123,22 @@ class LogLedger:
             self._dead = LedgerDown(f"the ledger in {self._place.shard} cannot be read ({error}); open it anew")
             raise self._dead from error
 
-    def _write_state(self, file: tuple[int, int], state: Sequence[bytes]) -> tuple[Location, ...]:
+    async def _write_state(self, file: tuple[int, int], state: State) -> tuple[Location, ...]:
+        """In whatever thread is free, piece by piece as they come; an error of `state` itself leaves no file."""
+        writer = StateWriter(self._disk, self._place.outputs, file)
+        try:
+            async for piece in pieces_of(state):
+                await asyncio.to_thread(self._with_known_end, partial(writer.add, piece))
+        except BaseException:
+            # A disk that failed is left as it is.
+            await asyncio.to_thread(writer.abandon, self._dead is None)
+            raise
+        return await asyncio.to_thread(self._with_known_end, writer.finish)
+
+    def _with_known_end(self, work: Callable[[], T]) -> T:
         with self._known_end():
             self._guard()
-            return write_state(self._disk, self._place.outputs, file, state)
+            return work()
 
     def _write_collected(self, mark: Mark, places: tuple[Location, ...]) -> Collected:
         """In the writer's thread: the frame, synced; then the witness, so that it never names what is removed next."""

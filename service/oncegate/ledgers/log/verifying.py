@@ -10,7 +10,7 @@ from oncegate.ledgers.log.outputs import require_range
 from oncegate.ledgers.log.recovery import Found, LedgerPlace, inspect
 from oncegate.ledgers.log.removals import held
 from oncegate.ledgers.log.replaying import Extent, replayed
-from oncegate.ports import Chunk, Mark, OutputChange, Replayed
+from oncegate.ports import Chunk, Mark, OutputChange, Replayed, State
 
 
 class ReadLedger:
@@ -43,7 +43,7 @@ class ReadLedger:
         """LedgerFenced, always."""
         raise LedgerFenced("this ledger was opened to be read only")
 
-    async def collect(self, position: int, state: Sequence[bytes]) -> None:
+    async def collect(self, position: int, state: State) -> None:
         """LedgerFenced, always."""
         raise LedgerFenced("this ledger was opened to be read only")
 
