@@ -32,8 +32,8 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "index saved without what waits",
         f"{ENGINE}/committer.py",
-        "        steps, self._saved_position, self._state = save(), self.next_position - 1, []\n",
-        "        steps, self._saved_position, self._state = save(), self.mark.position, []\n",
+        "        steps, position = save(), self.next_position - 1\n",
+        "        steps, position = save(), self.mark.position\n",
         "tests/engine/test_collecting.py",
     ),
     one(
