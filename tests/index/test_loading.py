@@ -90,3 +90,45 @@ def test_of_two_slots_that_cannot_be_the_first_is_named(pieces: Pieces, monkeypa
     monkeypatch.setattr(loading, "ALONE", 1 << 30)
     with pytest.raises(ValueError, match=f"slot {first} names no row"):
         load(damaged)
+
+
+def load_piecewise(pieces: Pieces) -> ClaimIndex:
+    """As a start does, which never holds them all."""
+    found = ClaimIndex()
+    loader = found.loading()
+    for piece, data in pieces.items():
+        loader.take(piece, data)
+    loader.finish()
+    found.reset_leases(0)
+    return found
+
+
+def test_pieces_are_loaded_as_they_come(index: ClaimIndex, pieces: Pieces, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "BATCH_IDS", IDS // 2)
+    assert load_piecewise(pieces).snapshot() == index.snapshot()
+
+
+@pytest.mark.parametrize("piece", ["head", "topics", "rows/0", "slots/0", "slots/5", "digests/2", "sums"])
+def test_damage_is_found_when_all_sums_are_there_at_the_latest(pieces: Pieces, piece: str) -> None:
+    data = pieces[piece]
+    for at in range(0, len(data), 1 + len(data) // 20):
+        flipped = data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :]
+        with pytest.raises(ValueError, match=r"."):
+            load_piecewise(pieces | {piece: flipped})
+
+
+@pytest.mark.parametrize("piece", ["head", "rows/0", "slots/0", "slots/5", "digests/2", "sums"])
+def test_a_piece_that_does_not_come_is_missed(pieces: Pieces, piece: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        load_piecewise({name: data for name, data in pieces.items() if name != piece})
+
+
+def test_a_piece_before_its_turn_is_refused(pieces: Pieces) -> None:
+    first, second = pieces["slots/0"], pieces["slots/1"]
+    loader = ClaimIndex().loading()
+    for piece in ("head", "topics", "rows/0"):
+        loader.take(piece, pieces[piece])
+    with pytest.raises(ValueError, match="nothing refers to: slots/1"):
+        loader.take("slots/1", second)
+    with pytest.raises(ValueError, match="no head"):
+        ClaimIndex().loading().take("slots/0", first)

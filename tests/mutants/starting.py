@@ -52,14 +52,14 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "a slot that cannot be is passed over by one of the threads",
         f"{INDEX}/loading.py",
-        "    return parts[0][0] + parts[1][0], min(wrong, default=None)\n",
-        "    return parts[0][0] + parts[1][0], parts[0][1]\n",
+        "    return min((first for first in wrong if first is not None), default=None)\n",
+        "    return wrong[0]\n",
         _LOADING,
     ),
     one(
         "a loaded row does not count its slots",
         f"{INDEX}/loading.py",
-        '    column("slots")[:] = named\n',
+        '        column("slots")[:] = named\n',
         "",
         _LOADING,
     ),
@@ -76,5 +76,19 @@ STARTING: tuple[Mutant, ...] = (
         "            if len(waiting) > THREADS:\n",
         "            if False:\n",
         _READING,
+    ),
+    one(
+        "sums of a saved index that nobody looks at",
+        f"{INDEX}/loading.py",
+        '        _check(self._said == self._sums, "a piece is damaged or missing")\n',
+        "",
+        _LOADING,
+    ),
+    one(
+        "digests of the piece before",
+        f"{INDEX}/loading.py",
+        "        piece = self._waiting.pop()\n        self._waiting.append(",
+        "        piece = self._waiting.pop()\n        self._waiting.insert(0, ",
+        _LOADING,
     ),
 )

@@ -7,6 +7,7 @@ import msgspec
 from oncegate.core.entries import NamespaceSet, Saved
 from oncegate.index.batches import BatchIndex, SavedBatches
 from oncegate.index.claims import ClaimIndex
+from oncegate.index.loading import Loader
 from oncegate.index.producer_saving import SavedProducers
 from oncegate.index.producer_saving import load as load_producers
 from oncegate.index.producer_saving import save as save_producers
@@ -69,6 +70,7 @@ class Loading:
         self._claims, self._batches, self._topics, self._producers = claims, batches, topics, producers
         self._whole: dict[str, bytes] = {}
         self._begun: list[Saved] = []
+        self._loader: Loader | None = None
 
     def take(self, piece: Saved) -> SavedSettings | None:
         """One piece; the settings and buckets once everything is there and loaded."""
@@ -78,15 +80,21 @@ class Loading:
             raise ValueError(f"piece {piece.part} of {piece.what} does not follow {self._begun[-1].what}")
         self._begun.append(piece)
         if piece.part == 0:
-            self._whole[piece.what] = b"".join(one.data for one in self._begun)
+            data = b"".join(one.data for one in self._begun)
             self._begun = []
+            self._take(piece.what, data)
         return None
+
+    def _take(self, what: str, data: bytes) -> None:
+        """Claims go into their index as they come: the next ones are read meanwhile, and all of them never held."""
+        if what.startswith(_CLAIMS):
+            self._loader = self._loader or self._claims.loading()
+            self._loader.take(what.removeprefix(_CLAIMS), data)
+        else:
+            self._whole[what] = data
 
     def _load(self) -> SavedSettings:
         try:
-            claims = {
-                name.removeprefix(_CLAIMS): data for name, data in self._whole.items() if name.startswith(_CLAIMS)
-            }
             self._batches.load(msgspec.msgpack.decode(self._whole[_BATCHES], type=SavedBatches))
             self._topics.load(msgspec.msgpack.decode(self._whole[_TOPICS], type=SavedTopics))
             # What was saved before there were producers has none.
@@ -98,7 +106,9 @@ class Loading:
                 self._claims.sealed.load(msgspec.msgpack.decode(self._whole[_SEALED], type=SavedSealed))
         except (KeyError, msgspec.MsgspecError) as error:
             raise ValueError(f"the saved index cannot be read: {error}") from error
-        self._claims.load(claims)
+        if self._loader is None:
+            raise ValueError("the saved index has no claims")
+        self._loader.finish()
         self._claims.scopes.load(scopes)
-        self._whole = {}
+        self._whole, self._loader = {}, None
         return settings

@@ -19,7 +19,7 @@ from oncegate.index.arrays import I32, NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, U
 from oncegate.index.cold import ColdSet
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
 from oncegate.index.grants import NO_CLAIM, NO_TOPIC
-from oncegate.index.loading import load
+from oncegate.index.loading import Loader, load
 from oncegate.index.rows import DONE, LIVE, OPEN, words
 from oncegate.index.saving import save, saving
 from oncegate.index.sealed import SealedIndex
@@ -268,6 +268,10 @@ class ClaimIndex(ClaimFold):
         A step raises SavingStopped when something has been undone since, or rows ran out: then it is begun anew.
         """
         return saving(self)
+
+    def loading(self) -> Loader:
+        """The same as `load`, piece by piece in the order in which they were saved."""
+        return Loader(self)
 
     def load(self, pieces: Mapping[str, bytes]) -> None:
         """Fill an empty index with what `save` gave; `reset_leases` is to follow.

@@ -3,7 +3,8 @@
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.core.errors import Overloaded
 from oncegate.index.arrays import I64, NO_DIGESTS, TAKEN, U32, U64
 from oncegate.index.folding import ClaimFold
 from oncegate.index.gathered import ALONE
@@ -20,67 +22,155 @@ from oncegate.index.rows import DONE, LASTING, LIVE, Rows
 from oncegate.index.saving import HEAD, VERSION
 from oncegate.index.table import Table
 
+# Put into the table at once: large enough for two threads, small enough to be read into the same memory again.
+BATCH_IDS = 1 << 21
 
-def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
-    """Fill an empty index with what `save` gave; `reset_leases` is to follow, for leases are not kept.
 
-    Raises ValueError: the pieces are damaged, do not belong together, or are too wide for this index, which is then to
-    be thrown away.
+class Loader:
+    """Fills an empty index with what `save` gave, piece by piece in that order; `reset_leases` is to follow, for leases
+    are not kept. All raise ValueError: the pieces are damaged, do not belong together, or are too wide for this index,
+    which is then to be thrown away.
     """
-    assert index._rows.made == 0, "only an empty index is loaded"
-    left = dict(pieces)
-    try:
-        sums = json.loads(left.pop("sums"))
-        _check(sums == {name: zlib.crc32(data) for name, data in left.items()}, "a piece is damaged or missing")
-        version, tag_bits, rows, slots, *counters = HEAD.unpack(left.pop("head"))
-        topics = json.loads(left.pop("topics"))
-    except (KeyError, struct.error) as error:
-        raise ValueError(f"the saved claims have no head: {error}") from error
-    _check(version == VERSION, f"version {version} of the saved claims is not known")
-    _check(tag_bits == int(index._table.tag_mask).bit_length(), f"they were saved with tags of {tag_bits} bits")
-    _check(rows <= index._rows.limit, f"{rows} rows were saved, and {index._rows.limit} are all there can be")
-    _check(isinstance(topics, list) and all(isinstance(name, str) for name in topics), "topics are a list of names")
-    index._topics = topics
-    _load_rows(index._rows, rows, len(topics), left)
-    _load_slots(index, rows, slots, left)
-    _check(not left, f"pieces that nothing refers to: {sorted(left)[:5]}")
-    open_claims = _load_known(index)
-    index.takeovers, index.open_claims, index.wall_ms = counters
-    _check(open_claims == index.open_claims, f"{open_claims} claims are open, and the head says {index.open_claims}")
-    index.ids = slots
 
+    def __init__(self, index: ClaimFold) -> None:
+        assert index._rows.made == 0, "only an empty index is loaded"
+        self._index = index
+        self._head: _Head | None = None
+        self._sums: dict[str, int] = {}
+        self._said: object = None
+        self._taken: Counter[str] = Counter()
+        self._rows = 0
+        self._named: I64 | None = None
+        self._waiting: list[_Slots] = []
+        self._slots = 0
+        self._takers: dict[str, Callable[[bytes], None]] = {
+            "head": self._take_head,
+            "topics": self._take_topics,
+            "rows": self._take_rows,
+            "slots": self._take_slots,
+            "digests": self._take_digests,
+        }
 
-def _check(holds: bool, why: str) -> None:
-    if not holds:
-        raise ValueError(f"the saved claims do not add up: {why}")
+    def take(self, name: str, data: bytes) -> None:
+        """The next piece; of slots some wait until they are many, or until the end."""
+        kind = name.partition("/")[0]
+        if kind == "sums":
+            self._said = json.loads(data)
+            return
+        self._sums[name] = zlib.crc32(data)
+        wanted = kind if kind in ("head", "topics") else f"{kind}/{self._taken[kind]}"
+        _check(kind in self._takers and name == wanted, f"pieces that nothing refers to: {name}")
+        self._taken[kind] += 1
+        self._takers[kind](data)
 
+    def finish(self) -> None:
+        """That was all; everything must add up now."""
+        head, index = self._begun(), self._index
+        named = self._all_named()
+        self._fill()
+        _check(self._slots == head.slots, f"{self._slots} slots of {head.slots}")
+        _check(self._said == self._sums, "a piece is damaged or missing")
+        column = index._rows.column
+        live = np.isin(column("state"), LIVE)
+        adds_up = bool((column("named")[live] == named[live]).all())
+        _check(adds_up, "a row holds more or fewer ids than were saved with it")
+        column("slots")[:] = named
+        open_claims = _load_known(index)
+        index.takeovers, index.open_claims, index.wall_ms = head.takeovers, head.open_claims, head.wall_ms
+        _check(open_claims == head.open_claims, f"{open_claims} claims are open, and the head says {head.open_claims}")
+        index.ids = head.slots
 
-def _numbered(pieces: dict[str, bytes], name: str) -> Iterator[bytes]:
-    """The pieces of this name in their order, each taken out."""
-    number = 0
-    while f"{name}/{number}" in pieces:
-        yield pieces.pop(f"{name}/{number}")
-        number += 1
+    def _begun(self) -> "_Head":
+        if self._head is None:
+            raise ValueError("the saved claims have no head")
+        return self._head
 
+    def _take_head(self, data: bytes) -> None:
+        try:
+            head = self._head = _Head(*HEAD.unpack(data))
+        except struct.error as error:
+            raise ValueError(f"the saved claims have no head: {error}") from error
+        rows, tag_bits = self._index._rows, int(self._index._table.tag_mask).bit_length()
+        _check(head.version == VERSION, f"version {head.version} of the saved claims is not known")
+        _check(head.tag_bits == tag_bits, f"they were saved with tags of {head.tag_bits} bits")
+        _check(head.rows <= rows.limit, f"{head.rows} rows were saved, and {rows.limit} are all there can be")
+        rows.load(head.rows)
 
-def _load_rows(rows: Rows, count: int, topics: int, pieces: dict[str, bytes]) -> None:
-    rows.load(count)
-    columns: list[NDArray[Any]] = [rows.column(name) for name in LASTING]
-    row_bytes, done = sum(column[:1].nbytes for column in columns), 0
-    for data in _numbered(pieces, "rows"):
-        more, rest = divmod(len(data), row_bytes)
-        _check(not rest and done + more <= count, f"a piece of {len(data)} bytes is no piece of {count} rows")
+    def _take_topics(self, data: bytes) -> None:
+        topics = json.loads(data)
+        _check(isinstance(topics, list) and all(isinstance(name, str) for name in topics), "topics are a list of names")
+        self._index._topics = topics
+
+    def _take_rows(self, data: bytes) -> None:
+        rows, count = self._index._rows, self._begun().rows
+        columns: list[NDArray[Any]] = [rows.column(name) for name in LASTING]
+        more, rest = divmod(len(data), max(1, sum(column[:1].nbytes for column in columns)))
+        _check(not rest and self._rows + more <= count, f"a piece of {len(data)} bytes is no piece of {count} rows")
         at = 0
         for column in columns:
-            part = column[done : done + more]
+            part = column[self._rows : self._rows + more]
             part.reshape(-1)[:] = np.frombuffer(data, column.dtype, part.size, at)
             at += part.nbytes
-        done += more
-    _check(done == count, f"{done} rows of {count}")
-    state, topic = rows.column("state"), rows.column("topic")
-    _check(bool((state <= TAKEN).all()), "a row's state is unknown")
-    _check(bool((np.isin(state, LIVE) | (rows.column("kept") > 0)).all()), "a row holds nothing and cannot be named")
-    _check(bool(((topic < topics) | (topic == NO_TOPIC)).all()), "a row's topic is unknown")
+        self._rows += more
+
+    def _all_named(self) -> I64:
+        """By row, how many slots were put in; every row is there by now."""
+        if self._named is None:
+            head, rows = self._begun(), self._index._rows
+            _check(self._rows == head.rows, f"{self._rows} rows of {head.rows}")
+            _check_rows(rows, len(self._index._topics))
+            self._named = np.zeros(head.rows, np.int64)
+            try:
+                self._index._table.make_room(head.slots)
+            except Overloaded as error:
+                raise ValueError(f"{head.slots} slots were saved, and there is no room for them") from error
+        return self._named
+
+    def _take_slots(self, data: bytes) -> None:
+        _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes is no piece of slots")
+        if sum(len(piece.given) for piece in self._waiting) >= BATCH_IDS:
+            self._fill()
+        self._all_named()
+        given: U64 = np.frombuffer(data, np.uint64).reshape(-1, 2)
+        self._waiting.append(_Slots(given, NO_DIGESTS, self._slots))
+        self._slots += len(given)
+
+    def _take_digests(self, data: bytes) -> None:
+        _check(self._taken["digests"] == self._taken["slots"], "digests stand beside no slots")
+        piece = self._waiting.pop()
+        self._waiting.append(piece._replace(digests=_digests_of(self._index, piece.given, data)))
+
+    def _fill(self) -> None:
+        """Put what waits into the table; each row then names as many as it was saved with."""
+        table, waiting, named = self._index._table, self._waiting, self._all_named()
+        self._waiting = []
+        table.make_room_for([piece.given for piece in waiting])
+        wrong = _fill(table, waiting, named)
+        _check(wrong is None, f"slot {wrong} names no row that could hold it, or is there twice")
+
+
+def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
+    """Fill an empty index with all that `save` gave, as `Loader` does; its sums are looked at first."""
+    try:
+        sums = json.loads(pieces["sums"])
+    except KeyError as error:
+        raise ValueError("the saved claims have no sums") from error
+    found = {name: zlib.crc32(data) for name, data in pieces.items() if name != "sums"}
+    _check(sums == found, "a piece is damaged or missing")
+    loader = Loader(index)
+    for name, data in pieces.items():
+        loader.take(name, data)
+    loader.finish()
+
+
+class _Head(NamedTuple):
+    version: int
+    tag_bits: int
+    rows: int
+    slots: int
+    takeovers: int
+    open_claims: int
+    wall_ms: int
 
 
 class _Slots(NamedTuple):
@@ -91,50 +181,39 @@ class _Slots(NamedTuple):
     before: int
 
 
-def _load_slots(index: ClaimFold, rows: int, slots: int, pieces: dict[str, bytes]) -> None:
-    """Insert them; each row then names as many as it was saved with."""
-    table, column = index._table, index._rows.column
-    table.make_room(slots)
-    found = list(_slots(index, pieces))
-    table.make_room_for([piece.given for piece in found])
-    done = sum(len(piece.given) for piece in found)
-    named, wrong = _fill(table, found, rows, alone=done < ALONE)
-    _check(wrong is None, f"slot {wrong} names no row that could hold it, or is there twice")
-    _check(done == slots, f"{done} slots of {slots}")
-    live = np.isin(column("state"), LIVE)
-    _check(bool((column("named")[live] == named[live]).all()), "a row holds more or fewer ids than were saved with it")
-    column("slots")[:] = named
+def _check(holds: bool, why: str) -> None:
+    if not holds:
+        raise ValueError(f"the saved claims do not add up: {why}")
 
 
-def _slots(index: ClaimFold, pieces: dict[str, bytes]) -> Iterator[_Slots]:
-    before, digests = 0, _numbered(pieces, "digests")
-    for data in _numbered(pieces, "slots"):
-        _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes is no piece of slots")
-        given: U64 = np.frombuffer(data, np.uint64).reshape(-1, 2)
-        yield _Slots(given, _digests_of(index, given, next(digests, b"")), before)
-        before += len(given)
+def _check_rows(rows: Rows, topics: int) -> None:
+    state, topic = rows.column("state"), rows.column("topic")
+    _check(bool((state <= TAKEN).all()), "a row's state is unknown")
+    _check(bool((np.isin(state, LIVE) | (rows.column("kept") > 0)).all()), "a row holds nothing and cannot be named")
+    _check(bool(((topic < topics) | (topic == NO_TOPIC)).all()), "a row's topic is unknown")
 
 
-def _fill(table: Table, found: Sequence[_Slots], rows: int, alone: bool) -> tuple[I64, int | None]:
-    """By row, how many slots name it; and the first slot that cannot be. Segments know nothing of one another, so
-    two threads have half of them each, unless `alone`."""
+def _fill(table: Table, found: Sequence[_Slots], named: I64) -> int | None:
+    """Put these in, counted in `named` by row; the first that cannot be. Segments know nothing of one another, so two
+    threads have some each: slots were saved by segments, so about half."""
+    if sum(len(piece.given) for piece in found) < ALONE:
+        return _fill_part(table, found, 0, len(table.slots.base), named)
     segments = len(table.slots.base)
-    if alone:
-        return _fill_part(table, found, rows, 0, segments)
+    first, last = (int(slot[0]) & (segments - 1) for slot in (found[0].given[0], found[-1].given[-1]))
+    middle, beside = (first + last + 1) // 2, np.zeros_like(named)
     with ThreadPoolExecutor(1) as other:
-        later = other.submit(_fill_part, table, found, rows, segments // 2, segments)
-        parts = [_fill_part(table, found, rows, 0, segments // 2), later.result()]
-    wrong = [first for _, first in parts if first is not None]
-    return parts[0][0] + parts[1][0], min(wrong, default=None)
+        later = other.submit(_fill_part, table, found, middle, segments, beside)
+        wrong = [_fill_part(table, found, 0, middle, named), later.result()]
+    named += beside
+    return min((first for first in wrong if first is not None), default=None)
 
 
-def _fill_part(table: Table, found: Sequence[_Slots], rows: int, begin: int, end: int) -> tuple[I64, int | None]:
-    named = np.zeros(rows, np.int64)
+def _fill_part(table: Table, found: Sequence[_Slots], begin: int, end: int, named: I64) -> int | None:
     for piece in found:
         filled = table.fill(piece.given, piece.digests, begin, end, named)
         if filled < len(piece.given):
-            return named, piece.before + filled
-    return named, None
+            return piece.before + filled
+    return None
 
 
 def _digests_of(index: ClaimFold, given: U64, data: bytes) -> U32:
