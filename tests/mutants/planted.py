@@ -46,6 +46,13 @@ PLANTED: tuple[Mutant, ...] = (
         _IN_STEPS,
     ),
     one(
+        "a save forgets the payloads of what is overwritten",
+        f"{INDEX}/saving.py",
+        "            self._before.digests.append(digests[at].tobytes())\n",
+        "            self._before.digests.append(bytes(4 * len(tags)))\n",
+        _IN_STEPS,
+    ),
+    one(
         "a save that was stopped is taken for whole",
         f"{ENGINE}/committer.py",
         "            self._end_saving(error)\n",

@@ -168,18 +168,21 @@ def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> 
     """Copy the slots of a segment whose rows have other numbers, by these; how many.
 
     NO_ROW, or no element: the row has none, and its slots are left out. `digests` gets what they keep of payloads,
-    where anything does.
+    where anything does. `out`, and `digests`, are one longer than there are slots in use, as in `gather_of`.
     """
-    words, kept, base, count = slots.words, slots.digests, slots.base[segment], 0
+    words, kept, base, count = slots.words, slots.digests, slots.base[segment], np.int64(0)
+    last = np.int64(numbers.size) - 1
+    if last < 0:
+        return 0
     for at in range(base, base + slots.capacity[segment]):
         row = row_at(words, at)
-        if row >= 0 and row < numbers.size and numbers[row] != NO_ROW:
-            out[count, 0] = words[at, 0]
-            out[count, 1] = words[at, 1] & ~LOW | np.uint64(np.int64(numbers[row]) + 1)
-            if kept.size > 0:
-                digests[count] = kept[at]
-            count += 1
-    return count
+        number = np.int64(numbers[min(max(row, np.int64(0)), last)])
+        out[count, 0] = words[at, 0]
+        out[count, 1] = words[at, 1] & ~LOW | np.uint64(number + 1)
+        if kept.size > 0:
+            digests[count] = kept[at]
+        count += np.int64(row >= 0) & np.int64(row <= last) & np.int64(number != NO_ROW)
+    return count  # type: ignore[return-value]
 
 
 def gather_of(slots: Slots, segment: int, holders: Holders, wanted: U8, out: U64) -> int:

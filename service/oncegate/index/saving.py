@@ -30,9 +30,9 @@ from oncegate.index.rows import LASTING, LIVE
 VERSION = 1
 # Version, tag bits, rows, slots, takeovers, open claims, wall_ms.
 HEAD = struct.Struct("<IIQQQQQ")
-# A piece is put together and summed up in one step.
+# A piece is put together and summed up in one step: a MiB of slots at least, a segment of them at most.
 _ROWS_PER_PIECE = 25_000
-_SLOTS_PER_PIECE = 200_000
+_SLOTS_PER_PIECE = 65_536
 
 
 Piece = tuple[str, bytes]
@@ -75,8 +75,9 @@ class _Saving:
         tag_bits, counters = int(index._table.tag_mask).bit_length(), (index.takeovers, index.open_claims)
         head = HEAD.pack(VERSION, tag_bits, self._count, index.ids, *counters, index.wall_ms)
         self._first = [("head", head), ("topics", json.dumps(index._topics).encode())]
-        self._segment = 0
-        self._parts = _Parts([], [])
+        self._segment = self._pieces = 0
+        # Of whole segments, and of what was overwritten: apart, for a segment that is a piece by itself is not copied.
+        self._parts, self._before = _Parts([], []), _Parts([], [])
         index.begin_saving(self)
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
@@ -88,9 +89,9 @@ class _Saving:
         later = (tags & np.uint64(len(table.slots.base) - 1)).astype(np.int64) >= self._segment
         at, tags = at[later], tags[later]
         words = ids[at, 1] << np.uint64(32) | self._numbers[previous[at]].astype(np.uint64) + np.uint64(1)
-        self._parts.slots.append(np.stack([tags, words], axis=1).tobytes())
+        self._before.slots.append(np.stack([tags, words], axis=1).tobytes())
         if self._digests:
-            self._parts.digests.append(digests[at].tobytes())
+            self._before.digests.append(digests[at].tobytes())
 
     def steps(self) -> Iterator[list[Piece]]:
         """All steps; the index is free again after the last, or when they are closed."""
@@ -112,28 +113,32 @@ class _Saving:
         for piece, at in enumerate(range(0, self._count, _ROWS_PER_PIECE)):
             yield [(f"rows/{piece}", b"".join(column[at : at + _ROWS_PER_PIECE].tobytes() for column in self._columns))]
         self._columns = []
-        number = 0
         for segment in range(len(self._index._table.slots.base)):
             self._gather(segment)
             self._segment = segment + 1
-            ready = self._parts.size_bytes >= 16 * _SLOTS_PER_PIECE
-            yield self._taken(number) if ready else []
-            number += ready
-        yield self._taken(number)
+            yield [piece for parts in (self._parts, self._before) if parts.is_full for piece in self._taken(parts)]
+        yield self._taken(self._parts)
+        yield self._taken(self._before)
 
     def _gather(self, segment: int) -> None:
         slots = self._index._table.slots
         if not self._digests:
             slots = slots._replace(digests=NO_DIGESTS)
-        used = int(slots.used[segment])
-        found, digests = np.empty((used, 2), np.uint64), np.empty(used if self._digests else 0, np.uint32)
+        room = int(slots.used[segment]) + 1
+        found, digests = np.empty((room, 2), np.uint64), np.empty(room if self._digests else 0, np.uint32)
         held = int(self._index._kernels.gather(slots, segment, self._numbers, found, digests))
         self._parts.slots.append(found[:held].tobytes())
         self._parts.digests.append(digests[:held].tobytes())
 
-    def _taken(self, number: int) -> list[Piece]:
-        parts, self._parts = self._parts, _Parts([], [])
-        return parts.pieces(number)
+    def _taken(self, parts: "_Parts") -> list[Piece]:
+        """What the parts are together; they are empty then. None of nothing: its digests would be the next one's."""
+        if not any(parts.slots):
+            return []
+        pieces = parts.pieces(self._pieces)
+        self._pieces += 1
+        parts.slots.clear()
+        parts.digests.clear()
+        return pieces
 
 
 def _saved_rows(index: ClaimFold) -> U32:
@@ -151,8 +156,8 @@ class _Parts(NamedTuple):
     digests: list[bytes]
 
     @property
-    def size_bytes(self) -> int:
-        return sum(map(len, self.slots))
+    def is_full(self) -> bool:
+        return sum(map(len, self.slots)) >= 16 * _SLOTS_PER_PIECE
 
     def pieces(self, number: int) -> list[Piece]:
         digests = b"".join(self.digests)
