@@ -65,12 +65,22 @@ def test_two_threads_load_what_was_saved(index: ClaimIndex, pieces: Pieces) -> N
     assert dict(found.save()).keys() == pieces.keys()
 
 
+def summed(pieces: Pieces) -> Pieces:
+    """The same with the sums that they have."""
+    found = {of: raw for of, raw in pieces.items() if of != "sums"}
+    return found | {"sums": msgspec.json.encode({of: zlib.crc32(raw) for of, raw in found.items()})}
+
+
 def changed(pieces: Pieces, piece: str, at: int, word: int) -> Pieces:
     data = bytearray(pieces[piece])
     struct.pack_into("<I", data, at, word)
-    found = {**pieces, piece: bytes(data)}
-    found["sums"] = msgspec.json.encode({of: zlib.crc32(raw) for of, raw in found.items() if of != "sums"})
-    return found
+    return summed({**pieces, piece: bytes(data)})
+
+
+def test_a_last_piece_without_slots_changes_nothing(index: ClaimIndex, pieces: Pieces) -> None:
+    whole = {piece: data for piece, data in pieces.items() if data}
+    count = sum(piece.startswith("slots/") for piece in whole)
+    assert load(summed({**whole, f"slots/{count}": b""})).snapshot() == index.snapshot()
 
 
 @pytest.mark.parametrize("place", [0.01, 0.3, 0.49, 0.51, 0.99])

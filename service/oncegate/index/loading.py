@@ -142,8 +142,8 @@ class Loader:
 
     def _fill(self) -> None:
         """Put what waits into the table; each row then names as many as it was saved with."""
-        table, waiting, named = self._index._table, self._waiting, self._all_named()
-        self._waiting = []
+        table, named = self._index._table, self._all_named()
+        waiting, self._waiting = [piece for piece in self._waiting if len(piece.given)], []
         table.make_room_for([piece.given for piece in waiting])
         wrong = _fill(table, waiting, named)
         _check(wrong is None, f"slot {wrong} names no row that could hold it, or is there twice")
