@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from oncegate.index import saving
@@ -186,3 +187,17 @@ def test_no_step_goes_over_more_than_one_segment() -> None:
     steps = list(driver.index.saving())
     assert len(steps) >= 8 + 3
     assert sum(any(name.startswith("slots/") for name, _ in ready) for ready in steps) == 1
+
+
+@both_kernels
+def test_the_payloads_of_what_is_overwritten_meanwhile_are_saved_as_they_were(compiled: bool) -> None:
+    driver, ids = Driver(WIDE, compiled), list(range(40))
+    driver.claim("first", 1, ids, digests=np.arange(1, 41, dtype=np.uint32))
+    driver.now_ms += 2 * LEASE_MS
+    before, steps, pieces = driver.index.snapshot(), driver.index.saving(), dict[str, bytes]()
+    for number, ready in enumerate(steps):
+        pieces |= ready
+        if number == 4:
+            driver.claim("second", 1, ids, digests=np.arange(101, 141, dtype=np.uint32))
+    assert driver.index.snapshot() != before
+    assert loaded(pieces, WIDE).snapshot() == before
