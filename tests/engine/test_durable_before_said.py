@@ -8,7 +8,18 @@ import pytest
 
 from oncegate.core.decisions import ClaimState, IdState, Verb
 from oncegate.core.entries import Name
-from oncegate.core.errors import ChunkAltered, Conflict, MissingStage, ReleasedClaim, SchemaMismatch, TokenReused
+from oncegate.core.errors import (
+    ChunkAltered,
+    Conflict,
+    LedgerDown,
+    LedgerFull,
+    MissingStage,
+    ReleasedClaim,
+    SchemaMismatch,
+    TokenReused,
+)
+from oncegate.engine.committer import PROBE_MS
+from oncegate.engine.recovery import REOPEN_MS
 from oncegate.engine.requests import Winner
 from tests.engine.held import Served, rows_of, said, serving, turns, winner
 
@@ -220,3 +231,24 @@ async def test_a_refusal_waits_for_the_entry_it_rests_on(served: Served, refusal
     await waits(served, changed, refused)
     assert changed.exception() is None
     assert isinstance(refused.exception(), refusal)
+
+
+@pytest.mark.parametrize("end", ["full", "lost"])
+async def test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable(
+    served: Served, end: str
+) -> None:
+    """Told before, it would complete with its claim what it was told to leave alone, if the takeover were refused."""
+    first = await served.claim("a", "b", token=1, lease_ms=1_000)
+    served.clock.advance(1_000)
+    served.disk.hold()
+    served.disk.faults = [end]
+    taker = await served.begin(served.claim("b", token=2))
+    repeat = await served.begin(served.claim("a", "b", token=1, lease_ms=1_000))
+    await waits(served, taker, repeat)
+    assert isinstance(taker.exception(), LedgerFull | LedgerDown)
+    assert isinstance(repeat.exception(), LedgerFull | LedgerDown)
+    served.clock.advance(max(PROBE_MS, REOPEN_MS))
+    while served.gateway.readiness()["default"] != "SERVING":
+        await turns()
+    again = await served.claim("a", "b", token=1, lease_ms=1_000)
+    assert (said(again), again.claim) == (["GRANTED", "GRANTED"], first.claim)

@@ -52,6 +52,14 @@ SERVING: tuple[Mutant, ...] = (
         f"{_CONNECTIONS}::test_a_head_that_does_not_end_is_refused_before_it_takes_much_memory",
     ),
     one(
+        "busy said before it is durable",
+        f"{ENGINE}/claims.py",
+        "        elif asked.claim is not None and bool((asked.actions == Action.BUSY).any()):\n",
+        "        elif asked.claim is not None and not len(asked.actions):\n",
+        "tests/engine/test_durable_before_said.py"
+        "::test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable",
+    ),
+    one(
         "another answer kept open",
         f"{HTTP}/direct.py",
         "        if not self.keep_alive:\n            self.transport.close()\n",

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.decisions import SETTLE, ClaimState, Effect, Verb
+from oncegate.core.decisions import SETTLE, Action, ClaimState, Effect, Verb
 from oncegate.core.entries import Claimed, Completed, Released, Taken
 from oncegate.core.errors import Overloaded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.counting import count_verdicts
@@ -61,6 +61,9 @@ class Claims:
         if len(asked.fresh) or len(asked.taken):
             assert not asked.again, "a repeat grants nothing new"
             claim, rests_on = self._grant(ask, asked, digest, lease_ms)
+        elif asked.claim is not None and bool((asked.actions == Action.BUSY).any()):
+            # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
+            rests_on = self._journal.committer.next_position - 1
         await self._journal.committer.durable(rests_on)
         count_verdicts(self._journal.counts, asked)
         return ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)
