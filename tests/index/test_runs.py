@@ -214,6 +214,21 @@ def test_a_damaged_block_is_met_only_where_it_is_touched(kernels) -> None:
         assert run.find(records[510:]).tolist() == [1] * (len(records) - 510)
 
 
+@pytest.mark.parametrize("damaged", range(6))
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_a_damaged_block_is_met_among_many_that_are_touched_at_once(kernels, damaged) -> None:
+    """They are checked by fours; whichever of these it is, nothing is answered."""
+    rng = np.random.default_rng(SEED)
+    records = sorted_records(records_of(dict.fromkeys(random_ids(rng, 6 * 255, 64), 1)))
+    whole = bytearray(b"".join(encode([records], {})))
+    whole[(1 + damaged) * BLOCK_BYTES + 100] ^= 4
+    run = Run(memoryview(bytes(whole)), kernels=kernels)
+    one_of_each = rng.permutation(records[100::255])
+    for _ in range(2):
+        with pytest.raises(RunDamaged, match=f"block {damaged} is damaged"):
+            run.find(one_of_each)
+
+
 def test_a_run_takes_16_bytes_an_id_on_disk_and_a_25th_of_one_in_memory() -> None:
     rng, ids = np.random.default_rng(SEED), 1_000_000
     records = sorted_records(rng.integers(0, 1 << 64, (ids, 2), dtype=np.uint64))

@@ -17,6 +17,13 @@ TIERS: tuple[Mutant, ...] = (
         f"{_RUNS}::test_two_blocks_that_changed_places_are_refused",
     ),
     one(
+        "of four blocks the first is checked",
+        f"{INDEX}/run_kernels.py",
+        "        if not _is_whole(blocks, four[i], crcs[i], fences, salt):\n",
+        "        if i == 0 and not _is_whole(blocks, four[i], crcs[i], fences, salt):\n",
+        f"{_RUNS}::test_a_damaged_block_is_met_among_many_that_are_touched_at_once",
+    ),
+    one(
         "a block of another run",
         f"{INDEX}/run_kernels.py",
         "words[_NUMBER] == named and words[0] == fences[block] and",

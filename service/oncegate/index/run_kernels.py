@@ -67,17 +67,23 @@ def _crc(words: U64) -> Any:
 
 
 @_helper
+def _four_crcs(a: U64, b: U64, c: U64, d: U64) -> Any:
+    """Those of four blocks at a time, for each step waits for the one before it."""
+    of_a, of_b, of_c, of_d = _LOW, _LOW, _LOW, _LOW
+    for i in range(_CRC):
+        of_a, of_b = _crc_step(of_a, a[i]), _crc_step(of_b, b[i])
+        of_c, of_d = _crc_step(of_c, c[i]), _crc_step(of_d, d[i])
+    return of_a ^ _LOW, of_b ^ _LOW, of_c ^ _LOW, of_d ^ _LOW
+
+
+@_helper
 def _crcs(blocks: U64, first: Any, last: Any) -> Any:
-    """Those of the blocks from `first` to before `last`: four at a time, for each step waits for the one before it."""
+    """Those of the blocks from `first` to before `last`."""
     found, block = np.empty(last - first, np.uint64), first
     while block + 4 <= last:
-        a, b, c, d = blocks[block], blocks[block + 1], blocks[block + 2], blocks[block + 3]
-        of_a, of_b, of_c, of_d = _LOW, _LOW, _LOW, _LOW
-        for i in range(_CRC):
-            of_a, of_b = _crc_step(of_a, a[i]), _crc_step(of_b, b[i])
-            of_c, of_d = _crc_step(of_c, c[i]), _crc_step(of_d, d[i])
+        a, b, c, d = _four_crcs(blocks[block], blocks[block + 1], blocks[block + 2], blocks[block + 3])
         at = block - first
-        found[at], found[at + 1], found[at + 2], found[at + 3] = of_a ^ _LOW, of_b ^ _LOW, of_c ^ _LOW, of_d ^ _LOW
+        found[at], found[at + 1], found[at + 2], found[at + 3] = a, b, c, d
         block += 4
     while block < last:
         found[block - first] = _crc(blocks[block])
@@ -152,19 +158,48 @@ def _guess(fences: U64, block: Any, count: Any, tag: np.uint64) -> Any:
     return min(np.int64(part * count), count - 1)
 
 
+@_helper
+def _check_four(blocks: U64, fences: U64, salt: Any, seen: U8, four: I64) -> Any:
+    """Check these blocks; the first of them that is damaged, or -1."""
+    crcs = _four_crcs(blocks[four[0]], blocks[four[1]], blocks[four[2]], blocks[four[3]])
+    for i in range(4):
+        if not _is_whole(blocks, four[i], crcs[i], fences, salt):
+            return four[i]
+        seen[four[i]] = 1
+    return np.int64(-1)
+
+
+@_helper
+def _check_unseen(blocks: U64, fences: U64, salt: Any, seen: U8, at: I64) -> Any:
+    """Check those of the blocks that were never looked into, as long as there are four; a damaged one, or -1."""
+    four, waiting = np.empty(4, np.int64), 0
+    for i in range(at.size):
+        if at[i] >= 0 and seen[at[i]] == 0:
+            four[waiting] = at[i]
+            waiting += 1
+        if waiting == 4:
+            damaged, waiting = _check_four(blocks, fences, salt, seen, four), 0
+            if damaged >= 0:
+                return damaged
+    return np.int64(-1)
+
+
 def find(
     blocks: U64, fences: U64, records: int, salt: int, seen: U8, tags: U64, places: U64, at: I64, archives: I64
 ) -> int:
     """Fill `archives`: of each (tag, place) where it is, else -1. The number of a damaged block, or -1.
 
     A block is checked the first time that it is touched: then `seen` gets 1. `at`: scratch, one an id. First where to
-    look, then a look at each, so that the processor waits for many at once, then the search.
+    look, then a look at each, so that the processor waits for many at once, then blocks by fours, then the search.
     """
     for i in range(tags.size):
         at[i] = _block_of(fences, tags[i])
     for i in range(tags.size):
         if at[i] >= 0:
             archives[i] = np.int64(blocks[at[i], 2 * _guess(fences, at[i], _count(at[i], records), tags[i])] >> _HALF)
+    damaged = _check_unseen(blocks, fences, salt, seen, at)
+    if damaged >= 0:
+        return damaged  # type: ignore[no-any-return]
     for i in range(tags.size):
         tag, place, block, archive = tags[i], places[i] & _LOW, at[i], np.int64(-1)
         while block >= 0:
