@@ -113,13 +113,14 @@ def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archive
     ids = np.concatenate([np.empty((0, 2), np.uint64), *(one.ids for one in gathered)])
     wall_ms = np.concatenate([np.empty(0, np.int64), *(one.wall_ms for one in gathered)])
     number, made = (ids[:, 1] >> _HALF).astype(np.int64), []
-    for part in np.flatnonzero(np.bincount(number)).tolist():
-        mine = number == part
-        records = ids[mine]
+    found = np.flatnonzero(np.bincount(number)).tolist()
+    for part in found:
+        # Most often all are of one part, and need not be copied.
+        mine = number == part if len(found) > 1 else slice(None)
+        records, times = ids[mine], wall_ms[mine]
         records[:, 1] &= _LOW
-        owner, takeover = picked.parts[part]
-        times = int(wall_ms[mine].min()), int(wall_ms[mine].max())
-        made.append((Archived(owner, takeover, *times, len(records)), records))
+        archived = Archived(*picked.parts[part], int(times.min()), int(times.max()), len(records))
+        made.append((archived, records))
     return made
 
 
