@@ -22,6 +22,8 @@ from oncegate.index.probing import (
     segment_of,
 )
 
+_SLOTS_PER_PAGE = 256
+
 
 @helper
 def _goes(state: Any, pins: Any) -> bool:
@@ -53,6 +55,9 @@ def move(
     keeping = slots.digests.size > 0
     words, states, pins, kept, named_by = slots.words, holders.state, holders.pins, holders.kept, holders.slots
     base, free, dropped = slots.base[segment], 0, 0
+    # A page that is read before it is written is mapped twice, and all of these are written soon.
+    for new in range(base + slots.capacity[segment], base + capacity, _SLOTS_PER_PAGE):
+        words[new, 1] = np.uint64(0)
     at = slots.capacity[segment] - 1
     while at >= 0:
         held = 0
