@@ -12,7 +12,8 @@ from oncegate.core.decisions import Verb
 from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, OncegateError, Overloaded, TokenReused
 from oncegate.engine import gathering
 from oncegate.engine.gathering import FEWEST, IDS_MOST, MOST, WAIT_MS, Gathering
-from tests.engine.held import HeldLedgers, Served, said, serving, turns, until
+from oncegate.index.together import LEFT, Together
+from tests.engine.held import HeldLedgers, Served, id16, said, serving, turns, until
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 Outcome = tuple[str, ...]
@@ -30,13 +31,13 @@ async def served() -> AsyncIterator[Served]:
 def together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many claims were granted together, each time."""
     counts: list[int] = []
-    record = Gathering._record
+    answer = Gathering._answer
 
-    def counted(self: Gathering, some: list[Any], *rest: Any) -> None:
-        counts.append(len(some))
-        record(self, some, *rest)
+    def counted(self: Gathering, some: list[Any], together: Together, position: int) -> None:
+        counts.append(len(together.entries))
+        answer(self, some, together, position)
 
-    monkeypatch.setattr(Gathering, "_record", counted)
+    monkeypatch.setattr(Gathering, "_answer", counted)
     return counts
 
 
@@ -140,7 +141,7 @@ async def test_an_id_that_two_of_them_name_goes_to_the_first(served: Served, tog
         ["BUSY"],
         ["GRANTED"],
     ]
-    assert together == [5]
+    assert together == [6]
 
 
 async def test_a_call_that_is_there_twice_is_granted_once(served: Served, together: list[int]) -> None:
@@ -202,15 +203,25 @@ async def test_a_caller_that_goes_away_before_the_decision_asks_for_nothing(serv
     assert said(await served.claim("id 3", token=99)) == ["GRANTED"]
 
 
-async def outcomes(steps: list[list[Step]]) -> tuple[list[list[Outcome]], list[Any]]:
-    """What each request of each turn is told, and what the index knows in the end but for the claims' names."""
+# The calls that were decided together, of each turn.
+Decided = list[set[tuple[bytes, int]]]
+
+
+async def outcomes(
+    steps: list[list[Step]], orders: list[list[int]], decided: Decided
+) -> tuple[list[list[Outcome]], list[Any]]:
+    """What each request of each turn is told, sent in that order, and what the index knows in the end but for the
+    claims' names.
+    """
     async with serving(HeldLedgers()) as served:
         found: list[list[Outcome]] = []
         claims: list[bytes | None] = [None]
-        for turn in steps:
-            told = await asyncio.gather(*(_step(served, claims, *step) for step in turn))
-            found.append([outcome for outcome, _ in told])
-            claims += [claim for _, claim in told]
+        for turn, order in zip(steps, orders, strict=True):
+            decided.append(set())
+            told = await asyncio.gather(*(_step(served, claims, *turn[place]) for place in order))
+            in_place = [one for _, one in sorted(zip(order, told, strict=True), key=lambda pair: pair[0])]
+            found.append([outcome for outcome, _ in in_place])
+            claims += [claim for _, claim in in_place]
             served.clock.advance(7_000)
         held = served.shard.journal.index.claims.snapshot()
         return found, sorted((state, *rest) for state, _, *rest in held.values())
@@ -245,6 +256,13 @@ def a_turn(rng: random.Random, number: int) -> list[Step]:
     return turn
 
 
+def in_order(turn: list[Step], decided: set[tuple[bytes, int]]) -> list[int]:
+    """The places of a turn's requests: those that were decided together first, the others after them."""
+    calls = [(id16(token), call) if verb == "claim" else None for verb, token, call, _ in turn]
+    first = [place for place, call in enumerate(calls) if call in decided and calls.index(call) == place]
+    return first + [place for place in range(len(turn)) if place not in first]
+
+
 @pytest.mark.parametrize("walk", range(4))
 async def test_claims_of_one_turn_are_told_what_claims_one_after_the_other_are(
     walk: int, together: list[int], monkeypatch: pytest.MonkeyPatch
@@ -252,9 +270,20 @@ async def test_claims_of_one_turn_are_told_what_claims_one_after_the_other_are(
     print(f"ONCEGATE_SEED={SEED}")
     rng = random.Random(SEED + walk)
     steps = [a_turn(rng, number) for number in range(1, 40)]
-    shared = await outcomes(steps)
+    decided: Decided = []
+    answer = Gathering._answer
+
+    def noted(self: Gathering, some: list[Any], told: Together, position: int) -> None:
+        decided[-1].update(
+            (one.ask.token, one.ask.call) for one, on in zip(some, told.rests_on, strict=True) if on != LEFT
+        )
+        answer(self, some, told, position)
+
+    monkeypatch.setattr(Gathering, "_answer", noted)
+    shared = await outcomes(steps, [list(range(len(turn))) for turn in steps], decided)
     assert sum(together) > 50, "many were granted together"
     monkeypatch.setattr(gathering, "IDS_MOST", 0)
     together.clear()
-    assert await outcomes(steps) == shared
+    orders = [in_order(turn, calls) for turn, calls in zip(steps, decided, strict=True)]
+    assert await outcomes(steps, orders, []) == shared
     assert together == []

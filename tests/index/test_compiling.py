@@ -21,6 +21,40 @@ COMPILED.demand(np.full((3, 2), 1, np.uint64), np.uint64(255), counts)
 print(counts.tolist(), sum(COMPILED.demand.stats.cache_hits.values()))
 """
 
+# What requests bring, after all was compiled: does a kernel meet arguments of types that it was not compiled for?
+SERVES = """
+import numpy as np
+from oncegate.core.entries import Claimed, Completed
+from oncegate.index.claims import ClaimIndex, warm_up
+from oncegate.index.fingerprints import Fingerprinter
+from oncegate.index.kernels import COMPILED
+from oncegate.index.together import claim_all
+warm_up()
+before = [len(kernel.signatures) for kernel in COMPILED]
+index, prints, n = ClaimIndex(), Fingerprinter(bytes(32)), 0
+def claim(ids):
+    global n
+    n += 1
+    return Claimed(n.to_bytes(16), n.to_bytes(16), 1, bytes(16), 1_000, 0, ids.tobytes(), b"")
+for count in (1, 1_000):
+    ids = prints.of_packed(bytes(range(16)) * count if count == 1 else np.arange(2 * count, dtype=np.uint64).tobytes())
+    asked = index.ask(bytes(16), 1, bytes(16), ids, 0)
+    index.make_room(count, 0)
+    index.settle_undo(index.apply(1, claim(asked.fresh), 0))
+    told = claim_all(index, 2, [claim(ids), claim(prints.of_packed(bytes(range(count % 7, 16 + count % 7))))], 0)
+    told.settle()
+    for entry in told.entries:
+        index.settle_undo(index.apply(5, Completed(entry.claim, 1), 0))
+    claim_all(index, 6, [claim(prints.of_packed(bytes(range(40, 56))))], 0).undo()
+index.sweep(1)
+print([kernel.__name__ for kernel, some in zip(COMPILED, before) if len(kernel.signatures) > some])
+"""
+
+
+def test_no_request_waits_for_the_compiler() -> None:
+    done = subprocess.run([sys.executable, "-c", SERVES], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
+
 
 def imported(name: str) -> set[str]:
     """The package's own modules that a module imports from."""

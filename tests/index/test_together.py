@@ -2,16 +2,17 @@
 
 import os
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from oncegate.core.entries import Claimed, Completed, Released
+from oncegate.core.verdicts import Verdict
 from oncegate.index.claims import ClaimIndex, Widths
 from oncegate.index.folding import Undo
 from oncegate.index.rows import _LAYOUT
-from oncegate.index.together import FIRST, Granted, grant_all, is_repeat, look
+from oncegate.index.together import LEFT, Together, claim_all, is_repeat
 from tests.index.driver import NARROW
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
@@ -34,7 +35,7 @@ def ids_of(claims: list[Claimed]) -> np.ndarray:
 
 @dataclass
 class OneByOne:
-    """What `Granted` is for claims that were folded in together."""
+    """What `Together` is for claims that were folded in together."""
 
     index: ClaimIndex
     undos: list[Undo]
@@ -48,12 +49,10 @@ class OneByOne:
             self.index.undo(undo)
 
 
-def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> Granted | OneByOne:
-    ids = ids_of(claims)
-    index.make_room(len(ids), now_ms, entries=len(claims))
+def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> Together | OneByOne:
     if at_once:
-        assert (look(index, ids, now_ms).actions == FIRST).all()
-        return grant_all(index, position, claims, ids, now_ms)
+        return claim_all(index, position, claims, now_ms)
+    index.make_room(len(ids_of(claims)), now_ms, entries=len(claims))
     undos = [index.apply(position + n, claim, now_ms) for n, claim in enumerate(claims)]
     return OneByOne(index, [undo for undo in undos if undo is not None])
 
@@ -73,8 +72,6 @@ def test_claims_folded_in_at_once_leave_the_index_that_one_after_the_other_leave
         rng, index, position = random.Random(SEED), ClaimIndex(widths), 1
         for step in range(12):
             claims = claims_of(rng, rng.randrange(1, 12), step)
-            while (look(index, ids_of(claims), 50 * step).actions != FIRST).any():  # narrow tags collide
-                claims = claims_of(rng, 1, step)
             folded = fold(index, claims, position, 50 * step, at_once)
             position += len(claims)
             if step % 4 == 3:
@@ -107,7 +104,7 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     folded = fold(index, again, 11, 10, at_once=True)
     assert index.ids == sum(len(claim.fresh) // 16 for claim in claims)
     index.sweep(1_000_000)
-    assert isinstance(first, Granted)
+    assert isinstance(first, Together)
     named = first.rows
     assert index._rows.used[named].all(), "forgotten, but for what may be taken back"
     folded.undo()
@@ -118,13 +115,24 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     assert not index._rows.used[named].any(), "nothing names them, and nothing is taken back any more"
 
 
-def test_what_stands_twice_or_is_held_is_not_new_and_a_call_that_was_made_is_known() -> None:
+def test_what_is_held_is_told_and_what_would_be_taken_over_is_left_alone_with_no_effect() -> None:
     rng, index = random.Random(SEED), ClaimIndex()
-    first, second = claims_of(rng, 2, 1)
-    fold(index, [first], 1, 0, at_once=True)
-    ids = ids_of([first, second, second])
-    new = (look(index, ids, 0).actions == FIRST).tolist()
-    held, fresh = len(first.fresh) // 16, len(second.fresh) // 16
-    assert new == [False] * held + [True] * fresh + [False] * fresh
+    first, second, third, fourth = claims_of(rng, 4, 1)
+    fold(index, [first], 1, 0, at_once=True).settle()
     assert is_repeat(index, first.token, first.call, 0)
     assert not is_repeat(index, first.token, first.call + 1, 0)
+    mixed = replace(second, fresh=first.fresh + second.fresh + second.fresh)
+    late = first.lease_ms
+    told = claim_all(index, 2, [mixed, replace(third, fresh=second.fresh), fourth], late - 1)
+    held, fresh = len(first.fresh) // 16, len(second.fresh) // 16
+    said = [Verdict(int(byte) & 15).name for byte in told.answers.verdicts]
+    assert said[: held + 3 * fresh] == ["BUSY"] * held + ["GRANTED"] * fresh + ["SAME"] * fresh + ["BUSY"] * fresh
+    assert [entry.fresh for entry in told.entries] == [second.fresh, fourth.fresh]
+    assert index.open_claims == 3
+    told.undo()
+    before = known(index)
+    told = claim_all(index, 2, [mixed, fourth], late)
+    assert told.rests_on[0] == LEFT
+    assert [entry.claim for entry in told.entries] == [fourth.claim]
+    told.undo()
+    assert known(index)[1:] == before[1:], "rows apart, which are another's by now"

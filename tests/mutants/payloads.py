@@ -118,8 +118,8 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "a call is its ids whatever they come with",
         f"{ENGINE}/claims.py",
-        "        digest.update(ask.digests.tobytes())\n",
-        "        pass\n",
+        "blake2b(digest + ask.digests.tobytes(), digest_size=16)",
+        "blake2b(digest, digest_size=16)",
         _ENGINE,
     ),
     one(

@@ -96,11 +96,32 @@ SERVING: tuple[Mutant, ...] = (
         f"{_GATHERING}::test_no_claim_waits_longer_than_that",
     ),
     one(
-        "one new id makes a claim new",
+        "one request's answers are the next one's",
         f"{ENGINE}/gathering.py",
-        "if new[at:end].all()]",
-        "if new[at:end].any()]",
+        "            at, first = slice(first, end), end\n",
+        "            at = slice(first, end)\n",
         f"{_GATHERING}::test_an_id_that_two_of_them_name_goes_to_the_first",
+    ),
+    one(
+        "taken over together",
+        f"{INDEX}/kernels.py",
+        "rests_on if taken == 0 else -1, 0",
+        "rests_on, 0",
+        _TOGETHER,
+    ),
+    one(
+        "all asked for is granted",
+        f"{INDEX}/together.py",
+        "            claim = replace(claim, fresh=raw[16 * first : 16 * end])\n",
+        "            pass\n",
+        _TOGETHER,
+    ),
+    one(
+        "the first position for all",
+        f"{INDEX}/kernels.py",
+        "= position, position + 1, filled + fresh",
+        "= position, position, filled + fresh",
+        _TOGETHER,
     ),
     one(
         "one call granted twice",
@@ -112,8 +133,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "granted together, said at once",
         f"{ENGINE}/gathering.py",
-        "            journal.committer.wait(first + n, one.waiter)",
-        "            one.waiter.set_result(None)",
+        "            if rests_on > committer.mark.position:",
+        "            if rests_on > committer.mark.position + 100:",
         f"{_GATHERING}::test_nothing_is_said_before_it_is_durable",
     ),
     one(
@@ -133,8 +154,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "the row of a dead slot let go of",
         f"{INDEX}/together.py",
-        "    losers = np.unique(previous[previous != NO_ROW])",
-        "    losers = np.unique(previous[:0])",
+        "    losers = np.unique(folded.previous[folded.previous != NO_ROW])",
+        "    losers = np.unique(folded.previous[:0])",
         _TOGETHER,
     ),
 )

@@ -15,6 +15,7 @@ from oncegate.engine.requests import ClaimAnswer, ClaimAsk, SettleAnswer, TakeAs
 from oncegate.engine.scopes import is_over, scoped, stale
 from oncegate.index.answers import Asked, Explained
 from oncegate.index.arrays import NO_DIGESTS
+from oncegate.index.digesting import digest_of_ids
 from oncegate.index.grants import NO_CLAIM
 
 STATE_AFTER = {
@@ -26,10 +27,10 @@ STATE_AFTER = {
 
 def digest_of(ask: ClaimAsk) -> bytes:
     """16 bytes by which a repeat of (token, call) is told from another request."""
-    digest = hashlib.blake2b(np.ascontiguousarray(ask.ids).reshape(-1).data, digest_size=16)
-    if ask.digests is not None:
-        digest.update(ask.digests.tobytes())
-    return digest.digest()
+    digest = digest_of_ids(ask.ids)
+    if ask.digests is None:
+        return digest
+    return hashlib.blake2b(digest + ask.digests.tobytes(), digest_size=16).digest()
 
 
 class Claims:
@@ -65,7 +66,7 @@ class Claims:
             # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
             rests_on = self._journal.committer.next_position - 1
         await self._journal.committer.durable(rests_on)
-        count_verdicts(self._journal.counts, asked)
+        count_verdicts(self._journal.counts, asked.actions, asked.verdicts)
         return ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)
 
     def _check(self, ask: ClaimAsk) -> int:
@@ -107,7 +108,7 @@ class Claims:
             entry = Taken(ask.owner, journal.wall_ms(), asked.fresh.tobytes(), asked.taken.tobytes())
             rests_on = journal.record([entry, *scoped(ask.scope, NO_CLAIM)])
         await journal.committer.durable(rests_on)
-        count_verdicts(journal.counts, asked)
+        count_verdicts(journal.counts, asked.actions, asked.verdicts)
         return ClaimAnswer(None, 0, asked.verdicts, asked.numbers)
 
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> SettleAnswer:

@@ -6,8 +6,7 @@ import numpy as np
 
 from oncegate.core.decisions import Action
 from oncegate.core.verdicts import Flag
-from oncegate.index.answers import Asked
-from oncegate.index.claims import SAME_INDEX
+from oncegate.index.arrays import SAME_INDEX, U8
 
 _COUNTER = {
     int(Action.GRANT): "granted",
@@ -25,14 +24,14 @@ _FEW = 32
 _OWN = int(Flag.OWN)
 
 
-def count_verdicts(counts: Counter[str], asked: Asked) -> None:
-    """Add one request's answers."""
-    if len(asked.actions) <= _FEW:
-        for action, verdict in zip(asked.actions.tolist(), asked.verdicts.tolist(), strict=True):
+def count_verdicts(counts: Counter[str], actions: U8, verdicts: U8) -> None:
+    """Add one request's answers: what was done about each id, and what was said of it."""
+    if len(actions) <= _FEW:
+        for action, verdict in zip(actions.tolist(), verdicts.tolist(), strict=True):
             counts["own_duplicates" if verdict & _OWN else _COUNTER[action]] += 1
         return
-    by_action = np.bincount(asked.actions, minlength=256)
-    own = int(np.count_nonzero(asked.verdicts & Flag.OWN))
+    by_action = np.bincount(actions, minlength=256)
+    own = int(np.count_nonzero(verdicts & Flag.OWN))
     for action, name in _COUNTER.items():
         counts[name] += int(by_action[action])
     counts["duplicates"] -= own

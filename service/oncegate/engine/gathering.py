@@ -1,41 +1,41 @@
 """Small claims that come close together are decided and recorded together, where nothing tells them from claims that
-come one after the other: new calls for new ids, no id twice. The rest goes its own way, after them.
+come one after the other: new calls, no payloads, no batch, nothing to take over. The rest goes its own way, after them.
 
 They wait while each turn of the loop brings more, a millisecond or two at most: that is as long as one of them takes to
 be synced, and a lone one waits for no other. PostgreSQL's commit_siblings has the same reason.
 """
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
-from numpy.typing import NDArray
 
 from oncegate.core.entries import Claimed
 from oncegate.core.errors import OncegateError
 from oncegate.engine.claims import Claims, digest_of
+from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import ClaimAnswer, ClaimAsk
-from oncegate.index.together import FIRST, is_repeat, look
+from oncegate.index.arrays import U8
+from oncegate.index.together import LEFT, Together, is_repeat
 
 # Claims of more ids cost little beside their ids.
-IDS_MOST = 16
-# One alone costs more that way; more at once than that would keep the loop from its renewals.
-FEWEST, MOST = 2, 64
+IDS_MOST = 2_048
+# One alone costs more that way; more at once than that, or with more ids, would keep the loop from its renewals.
+FEWEST, MOST, IDS_TOGETHER = 2, 64, 16_384
 # No claim waits longer for others, but for the turn that is under way.
 WAIT_MS = 1
-_NO_NUMBERS = np.zeros(IDS_MOST, np.uint32)
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A claim that waits: for its turn, and with an answer for its entry to be durable."""
+    """A claim that waits: for its turn, and with an answer for what that rests on to be durable."""
 
     ask: ClaimAsk
     deadline: Deadline
     waiter: asyncio.Future[None]
     answer: ClaimAnswer | None = field(default=None)
+    actions: U8 | None = field(default=None)
 
 
 class Gathering:
@@ -45,31 +45,38 @@ class Gathering:
         self._journal = journal
         self._claims = claims
         self._waiting: list[_Waiting] = []
+        self._ids_most = min(IDS_MOST, journal.limits.ids_per_request)
+        self._ids = 0
         self._seen = 0
         self._since_ms = 0
 
     async def claim(self, ask: ClaimAsk, deadline: Deadline) -> ClaimAnswer:
         """As `Claims.claim`, and with its errors."""
-        if not 0 < len(ask.ids) <= IDS_MOST or ask.scope is not None or ask.digests is not None:
+        if not 0 < len(ask.ids) <= self._ids_most or ask.scope is not None or ask.digests is not None:
             return await self._claims.claim(ask, deadline)
         self._journal.lease_ms(ask.lease_ms)
         deadline.check()
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            self._seen, self._since_ms = 0, self._journal.clock.monotonic_ms()
-            loop.call_soon(self._turn, loop)
-        waiting = _Waiting(ask, deadline, loop.create_future())
-        self._waiting.append(waiting)
+        waiting = _Waiting(ask, deadline, asyncio.get_running_loop().create_future())
+        self._wait(waiting)
         await waiting.waiter
-        if waiting.answer is None:
+        if waiting.answer is None or waiting.actions is None:
             return await self._claims.claim(ask, deadline)
-        self._journal.counts["granted"] += len(ask.ids)
+        count_verdicts(self._journal.counts, waiting.actions, waiting.answer.verdicts)
         return waiting.answer
+
+    def _wait(self, waiting: _Waiting) -> None:
+        if not self._waiting:
+            self._ids, self._seen, self._since_ms = 0, 0, self._journal.clock.monotonic_ms()
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._turn, loop)
+        self._waiting.append(waiting)
+        self._ids += len(waiting.ask.ids)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Decide once a turn has brought nothing more, or enough or enough time has come together."""
         count = len(self._waiting)
-        if self._seen < count < MOST and self._journal.clock.monotonic_ms() - self._since_ms <= WAIT_MS:
+        is_more = self._seen < count < MOST and self._ids < IDS_TOGETHER
+        if is_more and self._journal.clock.monotonic_ms() - self._since_ms <= WAIT_MS:
             self._seen = count
             loop.call_soon(self._turn, loop)
         else:
@@ -78,11 +85,9 @@ class Gathering:
     def _decide(self) -> None:
         """All that came; a caller that has gone away meanwhile asked for nothing."""
         waiting, self._waiting = [one for one in self._waiting if not one.waiter.done()], []
-        for first in range(0, len(waiting), MOST):
-            some = waiting[first : first + MOST]
+        for some in _cut(waiting):
             try:
-                if len(some) >= FEWEST:
-                    self._grant(some)
+                self._grant(some)
             except OncegateError:
                 pass  # it had no effect: each is told alone
             except Exception as error:
@@ -92,26 +97,24 @@ class Gathering:
                     one.waiter.set_result(None)
 
     def _grant(self, some: list[_Waiting]) -> None:
-        """Give an answer to those that are new, and let them wait for their entries; the others are left as they are.
+        """Give answers, and let them wait for what they rest on; some are left as they are.
 
         Raises OncegateError before any effect.
         """
         journal, index = self._journal, self._journal.index.claims
-        journal.committer.check()
-        now_ms = journal.clock.monotonic_ms()
-        some = self._first_calls(some, now_ms)
-        asked = look(index, _ids(some), now_ms) if some else None
-        if asked is None:
+        if len(some) < FEWEST:
             return
-        bounds = np.cumsum([0, *(len(one.ask.ids) for one in some)]).tolist()
-        new = asked.actions == FIRST
-        if not new.all():
-            some = [one for one, at, end in zip(some, bounds, bounds[1:], strict=False) if new[at:end].all()]
+        journal.committer.check()
+        some = self._first_calls(some, journal.clock.monotonic_ms())
         if len(some) < FEWEST or index.open_claims + len(some) > journal.limits.open_claims:
             return
-        ids = asked.fresh if new.all() else _ids(some)
-        index.make_room(len(ids), now_ms, entries=len(some))
-        self._record(some, ids, asked.verdicts[new][:1])
+        wall_ms, names = journal.wall_ms(), journal.random(16 * len(some))
+        claims = []
+        for n, one in enumerate(some):
+            ask, lease_ms, ids = one.ask, journal.lease_ms(one.ask.lease_ms), one.ask.ids.tobytes()
+            name = names[16 * n : 16 * n + 16]
+            claims.append(Claimed(name, ask.token, ask.call, digest_of(ask), lease_ms, wall_ms, ids, b""))
+        self._answer(some, *journal.record_together(claims))
 
     def _first_calls(self, some: list[_Waiting], now_ms: int) -> list[_Waiting]:
         """Those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
@@ -123,24 +126,38 @@ class Gathering:
                 found.append(one)
         return found
 
-    def _record(self, some: list[_Waiting], ids: NDArray[np.uint64], granted: NDArray[np.uint8]) -> None:
-        journal = self._journal
-        wall_ms, names = journal.wall_ms(), journal.random(16 * len(some))
-        entries = []
-        for n, one in enumerate(some):
-            ask, fresh = one.ask, one.ask.ids.tobytes()
-            lease_ms = journal.lease_ms(ask.lease_ms)
-            name = names[16 * n : 16 * n + 16]
-            entries.append(Claimed(name, ask.token, ask.call, digest_of(ask), lease_ms, wall_ms, fresh, b""))
-        first = journal.record_together(entries, ids)
-        for n, (one, entry) in enumerate(zip(some, entries, strict=True)):
-            verdicts = granted.repeat(len(one.ask.ids))
-            one.answer = ClaimAnswer(entry.claim, entry.lease_ms, verdicts, _NO_NUMBERS[: len(verdicts)])
-            journal.committer.wait(first + n, one.waiter)
+    def _answer(self, some: Sequence[_Waiting], together: Together, position: int) -> None:
+        """`position`: of the entry of the first that was granted any, which the next ones follow."""
+        committer, granted = self._journal.committer, {entry.claim for entry in together.entries}
+        told, first = together.answers, 0
+        for one, claim, end, rests_on in zip(some, together.claims, together.ends, together.rests_on, strict=True):
+            at, first = slice(first, end), end
+            if rests_on == LEFT:
+                continue
+            is_granted = claim.claim in granted
+            if is_granted:
+                rests_on, position = position, position + 1
+            name = claim.claim if is_granted else None
+            one.answer = ClaimAnswer(name, claim.lease_ms, told.verdicts[at], told.numbers[at])
+            one.actions = told.actions[at]
+            if rests_on > committer.mark.position:
+                committer.wait(rests_on, one.waiter)
+            else:
+                one.waiter.set_result(None)
 
 
-def _ids(some: list[_Waiting]) -> NDArray[np.uint64]:
-    return np.concatenate([one.ask.ids for one in some])
+def _cut(waiting: list[_Waiting]) -> Iterator[list[_Waiting]]:
+    """As many at a time as may be decided at once."""
+    some: list[_Waiting] = []
+    ids = 0
+    for one in waiting:
+        if some and (len(some) == MOST or ids + len(one.ask.ids) > IDS_TOGETHER):
+            yield some
+            some, ids = [], 0
+        some.append(one)
+        ids += len(one.ask.ids)
+    if some:
+        yield some
 
 
 def _fail(some: list[_Waiting], error: Exception) -> None:

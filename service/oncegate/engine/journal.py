@@ -5,16 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from oncegate.core.encoding import encode
 from oncegate.core.entries import Claimed, Entry
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.committer import Committer
 from oncegate.engine.limits import Limits
 from oncegate.engine.state import ShardIndex, Undo
-from oncegate.index.together import grant_all
+from oncegate.index.together import Together, claim_all
 from oncegate.ports import Clock, Observer, OutputChange
 
 
@@ -64,14 +61,22 @@ class Journal:
             return self.committer.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
         return self.committer.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
-    def record_together(self, claims: Sequence[Claimed], ids: NDArray[np.uint64]) -> int:
-        """As `record`, for claims of new ids, which are `ids` one after the other; the first one's position."""
-        bodies = [encode(claim) for claim in claims]
+    def record_together(self, claims: Sequence[Claimed]) -> tuple[Together, int]:
+        """Decide on new claims at once, each with all its ids as `fresh`; the position of the first entry.
+
+        Raises what `claim_all` does, before any effect.
+        """
+        index, first = self.index.claims, self.committer.next_position
+        together = claim_all(index, first, claims, self.clock.monotonic_ms())
+        try:
+            bodies = [encode(entry) for entry in together.entries]
+        except BaseException:
+            together.undo()
+            raise
         self.size_bytes += sum(map(len, bodies))
-        index, position = self.index.claims, self.committer.next_position
-        granted = grant_all(index, position, claims, ids, self.clock.monotonic_ms())
-        self.committer.submit(bodies, (), granted.undo, granted.settle)
-        return position
+        if bodies:
+            self.committer.submit(bodies, (), together.undo, together.settle)
+        return together, first
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
         """Apply all of them or none; what takes them back, and what settles them."""

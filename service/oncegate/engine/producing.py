@@ -58,7 +58,7 @@ class Producing:
         if len(asked.fresh) or len(asked.taken):
             rests_on, spans = self._write(ask, asked, digest, entries)
         await self._journal.committer.durable(rests_on)
-        count_verdicts(self._journal.counts, asked)
+        count_verdicts(self._journal.counts, asked.actions, asked.verdicts)
         rows = sum(span.rows for span in spans)
         self._journal.counts["produced_rows"] += rows
         return ProduceAnswer(rows, spans, asked.verdicts, asked.numbers)

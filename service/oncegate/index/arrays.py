@@ -83,6 +83,23 @@ class Answers(NamedTuple):
     numbers: U32
 
 
+class Folded(NamedTuple):
+    """What several claims that are folded in at once are granted, all one after the other: `ids`, shape (n, 2),
+    `places` where their slots were found, `previous` rows of these, digests that were `kept`.
+
+    Of each claim: `ends`, where its ids end; `absent`, how many of their slots were new or dead; `rests_on`, as
+    `decide` says, or -1: it would take ids over, and nothing was done.
+    """
+
+    ids: U64
+    places: I64
+    previous: U32
+    kept: U32
+    ends: I64
+    absent: I64
+    rests_on: I64
+
+
 class Small(NamedTuple):
     """By row: its topic, whether its ids have digests, whether it goes with a batch; what a topic is that is none, and
     how many ids a small row holds at most."""

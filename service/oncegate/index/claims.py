@@ -302,6 +302,10 @@ def warm_up() -> None:
     undo = index.apply(1, Claimed(id16, id16, 1, id16, 1, 0, ids.tobytes(), b""), 0)
     assert undo is not None
     index.undo(undo)
+    row = np.array([index._rows.made - 1])
+    index._table.claim_each(index._rules["claim"], 0, ids, NO_COLD, row, np.ones(1, np.int64), 1)
+    index.settle_undo(Undo(index._counters(), NO_CLAIM, pinned=np.empty(0, np.uint32)))
+    index._kernels.staying(index._table.slots, 0, index._rows.holders)
     index.apply(2, Retired(0, 0), 0)
     index.make_room(10_000, 0)
     index.sweep(0)

@@ -21,6 +21,7 @@ from oncegate.index.arrays import (
     U32,
     U64,
     Answers,
+    Folded,
     Holders,
     Question,
     Rules,
@@ -103,6 +104,7 @@ def _tell_apart(given: U32, answers: Answers, verdicts: U8) -> None:
             answers.actions[i], answers.verdicts[i], answers.numbers[i] = _CONFLICT, verdicts[_CONFLICT], 0
 
 
+@helper
 def decide(
     slots: Slots,
     holders: Holders,
@@ -236,29 +238,45 @@ def upsert(
     return new, revived
 
 
-def upsert_each(
+def claim_each(
     slots: Slots,
     holders: Holders,
-    ids: U64,
+    rules: Rules,
+    now_ms: int,
     tag_mask: np.uint64,
+    ids: U64,
+    cold: I32,
     rows: I64,
     ends: I64,
-    previous: U32,
-    absent: I64,
-    asked: U64,
-    places: I64,
-    digests: U32,
+    position: int,
+    answers: Answers,
+    folded: Folded,
+    no_digests: U32,
 ) -> int:
-    """`upsert` for several rows: each has the ids from where those of the row before end; `absent` gets how many
-    of its slots were new or dead. How many were dead, in all.
+    """`decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and call
+    that its row has, for the ids from where those of the row before end. The first to be granted any gets `position`,
+    the next one more. How many dead slots were taken over. There must be room for all ids.
     """
-    revived = first = 0
+    revived = first = filled = 0
     for n in range(rows.size):
-        part = slice(first, ends[n])
-        new, dead = upsert(
-            slots, holders, ids[part], tag_mask, rows[n], previous[part], asked[part], places[part], digests[part]
+        row, end = rows[n], ends[n]
+        whole, room = slice(first, end), slice(filled, filled + end - first)
+        token, call = holders.token[row], holders.call[row]
+        question = Question(token[0], token[1], call, False, now_ms, tag_mask, no_digests)
+        part = Answers(answers.actions[whole], answers.verdicts[whole], answers.numbers[whole])
+        rests_on, _, fresh, taken = decide(
+            slots, holders, rules, question, ids[whole], part, cold[whole], folded.ids[room], folded.places[room]
         )
-        absent[n], revived, first = new + dead, revived + dead, ends[n]
+        first, folded.rests_on[n], folded.absent[n] = end, rests_on if taken == 0 else -1, 0
+        if fresh > 0 and taken == 0:
+            given = slice(filled, filled + fresh)
+            part_ids, places = folded.ids[given], folded.places[given]
+            new, dead = upsert(
+                slots, holders, part_ids, tag_mask, row, folded.previous[given], part_ids, places, folded.kept[given]
+            )
+            holders.position[row], position, filled = position, position + 1, filled + fresh
+            folded.absent[n], revived = new + dead, revived + dead
+        folded.ends[n] = filled
     return revived
 
 
@@ -299,7 +317,7 @@ class Kernels(NamedTuple):
 
     decide: Callable[..., tuple[int, bool, int, int]]
     upsert: Callable[..., tuple[int, int]]
-    upsert_each: Callable[..., int]
+    claim_each: Callable[..., int]
     restore: Callable[..., int]
     demand: Callable[..., None]
     staying: Callable[..., int]
@@ -313,6 +331,6 @@ class Kernels(NamedTuple):
 
 
 PLAIN = Kernels(
-    decide, upsert, upsert_each, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool
+    decide, upsert, claim_each, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool
 )
 COMPILED = Kernels(*(compiled(kernel) for kernel in PLAIN))

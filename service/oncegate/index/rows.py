@@ -155,6 +155,11 @@ class Rows:
         self.spare[self._spares : self._spares + len(rows)] = rows
         self._spares += len(rows)
 
+    def let_go(self, rows: NDArray[Any]) -> None:
+        """These were taken just now, and nothing names them."""
+        self.holders.pins[rows] = self.holders.kept[rows] = 0
+        self.give_back(rows)
+
     def give_back_idle(self, rows: Iterable[int]) -> None:
         """Those of the rows that nothing holds any more are free from now on."""
         holders = self.holders

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from oncegate.core.errors import Overloaded
-from oncegate.index.arrays import I64, NO_DIGESTS, U32, U64, Slots
+from oncegate.index.arrays import I32, I64, NO_DIGESTS, U32, U64, Answers, Folded, Rules, Slots
 from oncegate.index.kernels import Kernels
 from oncegate.index.memory import reserve
 from oncegate.index.probing import find, row_at, segment_of
@@ -33,6 +33,8 @@ GROWTH = 1.5
 SLOTS_MAX = 1 << 31
 _NO_IDS: U64 = np.empty((0, 2), np.uint64)
 _NO_PLACES: I64 = np.empty(0, np.int64)
+# What `Folded` has of each id.
+_OF_IDS = ("ids", "places", "previous", "kept")
 
 
 class Saving(Protocol):
@@ -148,32 +150,33 @@ class Table:
         self._overwritten(int(revived), ids, previous, kept)
         return previous, int(new) + int(revived), kept
 
-    def put_each(self, ids: U64, rows: I64, ends: I64) -> tuple[U32, I64, U32]:
-        """As `put` for several rows, (n,): each gets the ids from where those of the row before end. What each slot
-        named before, how many ids of each row were absent, and the digests that were kept before.
+    def claim_each(
+        self, rules: Rules, now_ms: int, ids: U64, cold: I32, rows: I64, ends: I64, position: int
+    ) -> tuple[Answers, Folded]:
+        """Decide on claims of `ids`, shape (n, 2), one after the other, and let the slots of what each is granted name
+        its row. Room is made before, by `make_room_for` of them all.
         """
-        previous, absent, kept = (
-            np.empty(len(ids), np.uint32),
-            np.empty(len(rows), np.int64),
-            self._kept(NO_DIGESTS, len(ids)),
-        )
-        told = self._where_told()
-        revived = self._kernels.upsert_each(
-            self.slots, self._rows.holders, ids, self.tag_mask, rows, ends, previous, absent, *told, kept
-        )
-        self._overwritten(int(revived), ids, previous, kept)
-        return previous, absent, kept
+        n = len(ids)
+        answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
+        places, previous, kept = np.empty(n, np.int64), np.empty(n, np.uint32), self._kept(NO_DIGESTS, n)
+        of_claims = (np.empty(len(rows), np.int64) for _ in range(3))
+        folded = Folded(np.empty((n, 2), np.uint64), places, previous, kept, *of_claims)
+        asked = rules, now_ms, self.tag_mask, ids, cold, rows, ends, position
+        revived = self._kernels.claim_each(self.slots, self._rows.holders, *asked, answers, folded, NO_DIGESTS)
+        folded = folded._replace(**{name: getattr(folded, name)[: folded.ends[-1]] for name in _OF_IDS})
+        self._overwritten(int(revived), folded.ids, folded.previous, folded.kept)
+        return answers, folded
+
+    def _where_told(self) -> tuple[U64, I64]:
+        """What was asked for last and where it was found; nothing once slots have moved."""
+        asked, places, moves = self._told
+        return (asked, places) if moves == self.moves else (_NO_IDS, _NO_PLACES)
 
     def _overwritten(self, revived: int, ids: U64, previous: U32, kept: U32) -> None:
         """These slots name other rows than they did; so many of them were dead."""
         self.dead -= revived
         if self.saving is not None:
             self.saving.overwritten(ids, previous, kept)
-
-    def _where_told(self) -> tuple[U64, I64]:
-        """What was asked for last and where it was found; nothing once slots have moved."""
-        asked, places, moves = self._told
-        return (asked, places) if moves == self.moves else (_NO_IDS, _NO_PLACES)
 
     def _kept(self, digests: U32, ids: int) -> U32:
         """The digests to write; of payloads that have none, 0."""

@@ -1,34 +1,25 @@
-"""Claims of new ids that come at once, folded in at once: for each what `apply` does, in the same order, with one look
-at all their ids and one filling of all their rows. What comes alone, or is not new, goes its own way.
+"""Claims that are asked for at once, by new calls, decided and folded in at once: for each what `ask` says and `apply`
+does, one after the other in the same order, by one call of a kernel and one filling of all their rows.
+
+A claim that would take ids over is left as it is, to be asked for alone; so is what `is_repeat`, and what comes with
+payloads or goes with a batch.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from oncegate.core.decisions import CLAIM, Action, Asker, IdState
 from oncegate.core.entries import Claimed
-from oncegate.index.answers import Asked
-from oncegate.index.arrays import I64, NO_ROW, U32, U64
+from oncegate.index.arrays import I64, NO_ROW, U32, U64, Answers, Folded
 from oncegate.index.claims import ClaimIndex
 from oncegate.index.folding import Undo
 from oncegate.index.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.known import Known
 from oncegate.index.rows import OPEN, Rows
 
-# Whoever asks for the first time for what nobody holds is told the same, so one question stands for all of them.
-FIRST = Action.GRANT
-assert {CLAIM[IdState.ABSENT, asker].action for asker in (Asker.SAME_TOKEN, Asker.OTHER)} == {FIRST}
-_NOBODY = bytes(16)
-
-
-def look(index: ClaimIndex, ids: U64, now_ms: int) -> Asked:
-    """What is said of ids, (n, 2), of several requests, each asking for the first time: `FIRST` where an id is new.
-
-    Only that is an answer: an id that stands here twice, or that somebody holds, is to be asked for alone. No effect.
-    """
-    return index._decide("claim", _NOBODY, 0, None, ids, now_ms)
+# What a claim rests on that was left alone.
+LEFT = -1
 
 
 def is_repeat(index: ClaimIndex, token: bytes, call: int, now_ms: int) -> bool:
@@ -37,22 +28,24 @@ def is_repeat(index: ClaimIndex, token: bytes, call: int, now_ms: int) -> bool:
 
 
 @dataclass
-class Granted:
-    """Claims that were folded in at once; to be settled or undone at once, as one change.
+class Together:
+    """What is said of claims, and what those were granted that hold ids now; to be settled or undone as one change.
 
-    counters: before the first; `ends`: where each one's `ids` end; `previous`, `absent` and `kept`: what `put_each`
-    said; `known`: what each one's name stood for before; `losers`: rows that slots named, for dead ids.
+    claims: each with all its ids as `fresh`. ends: where each one's answers end. rests_on: the highest position that
+    its verdicts rest on, 0 for none; LEFT: it is to be asked for alone.
+    entries: of those that were granted any, in order; `rows`, `folded` and `known` (what each one's name stood for
+    before) have an element for each of these. counters: before the first. losers: rows that slots named for dead ids.
     """
 
     index: ClaimIndex
+    claims: Sequence[Claimed]
+    answers: Answers
+    ends: list[int]
+    rests_on: list[int]
     counters: tuple[int, int, int]
-    names: list[bytes]
     rows: I64
-    ids: U64
-    ends: I64
-    previous: U32
-    absent: I64
-    kept: U32
+    folded: Folded
+    entries: list[Claimed]
     known: list[tuple[Known | None, bytes | None]]
     losers: U32
 
@@ -64,43 +57,69 @@ class Granted:
     def undo(self) -> None:
         """Take all of them back, the last one first: each as if it had come alone."""
         takeovers, open_claims, ids = self.counters
-        before = ids + np.cumsum(self.absent) - self.absent
-        firsts = [0, *self.ends[:-1].tolist()]
+        ends, absent = self.folded.ends.tolist(), self.folded.absent.tolist()
         for n in range(len(self.rows) - 1, -1, -1):
-            at, row = slice(firsts[n], int(self.ends[n])), int(self.rows[n])
-            undo = Undo((takeovers, open_claims + n, int(before[n])), self.names[n], self.known[n])
-            undo.puts = [(row, self.ids[at], self.previous[at], int(self.absent[n]), self.kept[at])]
+            at, row = slice(ends[n - 1] if n else 0, ends[n]), int(self.rows[n])
+            undo = Undo((takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.known[n])
+            undo.puts = [(row, self.folded.ids[at], self.folded.previous[at], absent[n], self.folded.kept[at])]
             undo.pinned = (row, *(() if n else self.losers.tolist()))
             self.index.undo(undo)
 
 
-def grant_all(index: ClaimIndex, position: int, claims: Sequence[Claimed], ids: U64, now_ms: int) -> Granted:
-    """Fold in entries, the first at `position`; `ids`: theirs one after the other, all new, as `look` has just said.
+def claim_all(index: ClaimIndex, position: int, claims: Sequence[Claimed], now_ms: int) -> Together:
+    """Decide on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
 
-    Raises Overloaded, before any effect, only where `make_room` would.
+    Raises Overloaded and Recovering, before any effect.
     """
-    index.make_room(0, now_ms, entries=len(claims))
+    ids = np.frombuffer(bytearray().join([claim.fresh for claim in claims]), np.uint64).reshape(-1, 2)
+    cold = index._cold_rows(ids)
+    index.make_room(len(ids), now_ms, entries=len(claims))
     index._table.make_room_for([ids])
-    counters = index._counters()
-    rows = _take_all(index._rows, position, claims, now_ms)
-    ends = np.cumsum([len(claim.fresh) // 16 for claim in claims])
-    previous, absent, kept = index._table.put_each(ids, rows, ends)
+    counters, ends = index._counters(), np.cumsum([len(claim.fresh) // 16 for claim in claims])
+    rows = _take_all(index._rows, claims, now_ms)
+    answers, folded = index._table.claim_each(index._rules["claim"], now_ms, ids, cold, rows, ends, position)
+    granted = np.diff(folded.ends, prepend=0)
+    index._rows.granted[rows] = granted
+    index._rows.let_go(rows[granted == 0])
+    given = np.flatnonzero(granted)
+    rests_on, rows = folded.rests_on.tolist(), rows[given]
+    folded = folded._replace(ends=folded.ends[given], absent=folded.absent[given])
+    entries = _entries(claims, given.tolist(), folded)
     # Nobody loses an id, but dead slots may have named rows: these stay what they are until all of it is settled.
-    losers = np.unique(previous[previous != NO_ROW])
+    losers = np.unique(folded.previous[folded.previous != NO_ROW])
     index._rows.holders.pins[losers] += 1
+    known = _count_in(index, entries, rows.tolist())
+    index.ids += int(folded.absent.sum())
+    return Together(index, claims, answers, ends.tolist(), rests_on, counters, rows, folded, entries, known, losers)
+
+
+def _entries(claims: Sequence[Claimed], given: list[int], folded: Folded) -> list[Claimed]:
+    """The claims of those places, each with what it was granted alone."""
+    raw, ends, first, entries = folded.ids.tobytes(), folded.ends.tolist(), 0, []
+    for place, end in zip(given, ends, strict=True):
+        claim = claims[place]
+        if len(claim.fresh) != 16 * (end - first):
+            claim = replace(claim, fresh=raw[16 * first : 16 * end])
+        entries.append(claim)
+        first = end
+    return entries
+
+
+def _count_in(
+    index: ClaimIndex, entries: Sequence[Claimed], rows: Sequence[int]
+) -> list[tuple[Known | None, bytes | None]]:
+    """Remember the claims by their names and calls; what each stood for before."""
     put, known = index._known.put, []
-    for claim, row in zip(claims, rows.tolist(), strict=True):
+    for claim, row in zip(entries, rows, strict=True):
         known.append(put(claim.claim, Known(claim.token, claim.call, claim.digest, (row,))))
-    index.ids += int(absent.sum())
-    index.open_claims += len(claims)
-    index.wall_ms = max(index.wall_ms, *(claim.wall_ms for claim in claims))
-    index._granted = (int(rows[-1]),)
-    names = [claim.claim for claim in claims]
-    return Granted(index, counters, names, rows, ids, ends, previous, absent, kept, known, losers)
+        index.wall_ms = max(index.wall_ms, claim.wall_ms)
+    index.open_claims += len(rows)
+    index._granted = tuple(rows[-1:])
+    return known
 
 
-def _take_all(rows: Rows, position: int, claims: Sequence[Claimed], now_ms: int) -> I64:
-    """Free rows, filled in as `Rows.take` fills in one each."""
+def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
+    """Free rows, filled in as `Rows.take` fills in one each, but for their positions and how many ids are granted."""
     at, holders = np.array([rows._next() for _ in claims], np.int64), rows.holders
     lease_ms = np.array([claim.lease_ms for claim in claims], np.int64)
     rows.used[at], holders.kept[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
@@ -108,10 +127,8 @@ def _take_all(rows: Rows, position: int, claims: Sequence[Claimed], now_ms: int)
     holders.token[at] = _words([claim.token for claim in claims])
     rows.digest[at] = _words([claim.digest for claim in claims])
     holders.call[at] = [claim.call for claim in claims]
-    holders.position[at] = np.arange(position, position + len(claims))
     rows.lease_ms[at], holders.lease_until_ms[at] = lease_ms, now_ms + lease_ms
     rows.wall_ms[at] = [claim.wall_ms for claim in claims]
-    rows.granted[at] = [len(claim.fresh) // 16 for claim in claims]
     rows.topic[at] = NO_TOPIC
     for zero in (holders.takeover, holders.named, holders.slots, rows.ended_ms, rows.partition, rows.first_offset):
         zero[at] = 0
