@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NullId
-from oncegate.index.cmac import FEW_ROWS, Cmac
+from oncegate.index.cmac import Cmac
 from oncegate.index.joining import join
 from oncegate.index.octets import Octets, plain
 
@@ -46,13 +46,9 @@ class Fingerprinter:
 
     def of_packed(self, data: bytes | memoryview) -> NDArray[np.uint64]:
         """Fingerprints (n, 2) of n ids of 16 raw bytes each; BadRequest for a length that is no multiple of 16."""
-        rows, rest = divmod(len(data), FINGERPRINT_BYTES)
-        if rest:
+        if len(data) % FINGERPRINT_BYTES:
             raise BadRequest(f"packed ids have 16 bytes each; {len(data)} bytes are not a multiple of that")
-        if rows <= FEW_ROWS:
-            places = range(0, len(data), FINGERPRINT_BYTES)
-            return self._cmac.of_few(bytes(data[at : at + FINGERPRINT_BYTES]) for at in places)
-        return self._cmac.of_octets(Octets.of_width(np.frombuffer(data, np.uint8), FINGERPRINT_BYTES, rows))
+        return self._cmac.of_blocks(data)
 
     def of_array(self, array: pa.Array) -> NDArray[np.uint64]:
         """Fingerprints (n, 2), C-contiguous, of the bytes of a string or binary array of any kind, sliced or not.

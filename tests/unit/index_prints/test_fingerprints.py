@@ -49,7 +49,7 @@ def test_a_slice_gives_the_prints_of_its_own_rows(kind: pa.DataType, rows: int) 
     assert PRINTER.of_array(array.slice(3, 0)).shape == (0, 2)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 40, 41, 5_000])
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 40, 41, 4_096, 4_097, 9_000])
 def test_packed_ids_and_arrays_of_the_same_bytes_agree(rows: int) -> None:
     data = random.Random(reference.SEED).randbytes(16 * rows)
     packed = PRINTER.of_packed(data)
