@@ -48,11 +48,12 @@ def sections(plan: Plan) -> dict[str, Section]:
 
 
 def _claims(setting: Setting) -> list[Figure]:
-    """The packed door, the two others, and latencies at half of the packed door's peak."""
+    """The packed door, the two others, and latencies at half of the packed door's peaks."""
     plan = setting.plan
     found = [one for point in plan.points for one in claims.batches(setting, "packed", *point)]
-    peak = f"claim, packed, {claims.PEAK_IDS:,} ids, {claims.PEAK_CLIENTS} clients"
-    found += claims.open_loop(setting, next(one.value for one in found if one.name == peak))
+    for ids, clients in claims.PEAKS:
+        peak = f"claim, packed, {ids:,} ids, {clients} clients"
+        found += claims.open_loop(setting, ids, next(one.value for one in found if one.name == peak))
     return found + [
         one for door in ("arrow", "json") for point in plan.text_points for one in claims.batches(setting, door, *point)
     ]

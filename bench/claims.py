@@ -18,8 +18,8 @@ from bench.worker import Worker
 
 _DOORS = {"packed": "packed", "arrow": "Arrow strings", "json": "JSON strings"}
 _PEERS = {REDIS_PY: "redis_py", LUA: "lua", LUA_EACH: "lua_each", RAW: "raw"}
-# The point whose peak the open loop runs at half of.
-PEAK_IDS, PEAK_CLIENTS = 10_000, 16
+# The points whose peak the open loop runs at half of: ids a request, and clients.
+PEAKS = ((1_000, 16), (10_000, 16))
 # Connections of the open loop: enough that a free one is there while latencies are what they should be.
 OPEN_CLIENTS = 64
 BATCH = 100_000
@@ -139,13 +139,13 @@ def singles(setting: Setting, clients: int) -> list[Figure]:
     return [*beside(name, found), _figure(f"{name}, JSON", json_row, "ids/s").against(FRONT, found[FRONT]["rate"])]
 
 
-def open_loop(setting: Setting, peak: float) -> list[Figure]:
-    """Latencies from the intended send time at half of the peak rate (ids a second), 10,000 ids a request."""
-    name = "open loop at half of peak"
+def open_loop(setting: Setting, ids: int, peak: float) -> list[Figure]:
+    """Latencies from the intended send time at half of the peak rate (ids a second)."""
+    name = f"open loop at half of peak, {ids:,} ids a request"
     setting.tell(name)
     with setting.serving(name) as servers:
-        job = {"ids": PEAK_IDS, "clients": OPEN_CLIENTS, "seconds": setting.plan.open_seconds, "live": servers.live}
-        rate = max(1.0, peak / 2 / PEAK_IDS)
+        job = {"ids": ids, "clients": OPEN_CLIENTS, "seconds": setting.plan.open_seconds, "live": servers.live}
+        rate = max(1.0, peak / 2 / ids)
         row = interleaved(1, {"": partial(setting.load.run, servers.gateway, "packed", rate=rate, **job)})[""]
     said = [Figure(f"{name}: {quantile}", row[f"{quantile}_ms"], "ms") for quantile in ("p50", "p99")]
     return [*said, Figure(f"{name}: rate", row["rate"], "ids/s")]
