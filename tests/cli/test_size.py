@@ -33,6 +33,14 @@ def test_a_lower_false_positive_rate_costs_memory_of_old_ids_alone() -> None:
     assert tight["memory_bytes"]["table"] == loose["memory_bytes"]["table"]
 
 
+def test_payloads_cost_memory_only_where_they_are_asked_for() -> None:
+    asked = ("--rate", "1000", "--horizon", "12h", "--json")
+    without, found = (json.loads(run(*asked, *more)[1]) for more in ((), ("--payload-digests",)))
+    assert without["memory_bytes"]["payload digests"] == 0
+    assert 4 < found["memory_bytes"]["payload digests"] / found["hot_ids"] < 8
+    assert found["disk_bytes"]["saved index"] > without["disk_bytes"]["saved index"]
+
+
 def test_a_person_gets_a_table() -> None:
     status, out, _ = run("--rate", "20000", "--horizon", "1h")
     assert status == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import tracemalloc
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from oncegate.cli.size import _filter_bytes
 from oncegate.clock import SystemClock
 from oncegate.core.decisions import Verb
+from oncegate.core.encoding import encode as encode_entry
 from oncegate.core.entries import Claimed, Completed
 from oncegate.engine import sizing
 from oncegate.engine.deadline import Deadline
@@ -32,13 +34,14 @@ class Silent:
         pass
 
 
-def grow(index: ClaimIndex, ids: int, batch: int, first: int = 0) -> ClaimIndex:
-    """The index, in which so many ids more were claimed and completed."""
+def grow(index: ClaimIndex, ids: int, batch: int, first: int = 0, payloads: bool = False) -> ClaimIndex:
+    """The index, in which so many ids more were claimed and completed; with `payloads`, or without."""
     rng = np.random.default_rng(first)
     for call in range(first, first + ids // batch):
         index.make_room(batch, call)
         claim, raw = rng.bytes(16), rng.bytes(16 * batch)
-        claimed = Claimed(claim, claim, call, claim, 30_000, call, raw, b"")
+        digests = rng.bytes(4 * batch) if payloads else b""
+        claimed = Claimed(claim, claim, call, claim, 30_000, call, raw, b"", digests)
         index.settle_undo(index.apply(2 * call + 1, claimed, call))
         index.settle_undo(index.apply(2 * call + 2, Completed(claim, call), call))
     return index
@@ -50,6 +53,27 @@ def test_the_table_is_as_large_as_said_wherever_its_segments_stand() -> None:
         grow(index, 5 * batch, batch, first=claims - 5)
         said = sizing.table_bytes(claims * batch) + claims * sizing.ROW_BYTES
         assert index.size_bytes == pytest.approx(said, rel=WITHIN), claims
+
+
+def test_payloads_digests_take_what_is_said() -> None:
+    """In the table, in a saved index, in an entry."""
+    index, batch = ClaimIndex(), 10_000
+    work = sizing.Work(rate=1.0, horizon_s=1.0, filter_bytes=1.0, payload_digests=True)
+    for claims in range(5, 70, 5):
+        grow(index, 5 * batch, batch, first=claims - 5, payloads=True)
+        found = sizing.sizes(replace(work, rate=claims * batch / (1 + sizing.LATE)))
+        assert found.memory["payload digests"] == pytest.approx(4 * index._table.capacity, rel=WITHIN), claims
+    saved = sum(len(data) for _, data in save(index))
+    assert saved == pytest.approx(sizing.saved_bytes(65 * batch, 65, work.digest_bytes), rel=WITHIN)
+    entry = encode_entry(Claimed(bytes(16), bytes(16), 1, bytes(16), 1, 1, bytes(16 * batch), b"", bytes(4 * batch)))
+    assert sizing.entry_bytes(batch, 1, work.digest_bytes) == pytest.approx(len(entry) / batch, rel=WITHIN)
+
+
+def test_ids_with_payloads_stay_in_memory() -> None:
+    work = sizing.Work(rate=1_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=1_000_000)
+    assert sizing.sizes(work).cold_ids > 0
+    found = sizing.sizes(replace(work, payload_digests=True))
+    assert (found.cold_ids, found.memory["filters"]) == (0, 0)
 
 
 def test_a_claim_that_can_be_named_takes_what_is_said() -> None:

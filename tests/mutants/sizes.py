@@ -23,8 +23,8 @@ SIZES: tuple[Mutant, ...] = (
     one(
         "named ids leave memory",
         _SIZING,
-        "    hot = min(ids, max(work.hot_ids_max, math.ceil(work.rate * held_s(work))))",
-        "    hot = min(ids, work.hot_ids_max)",
+        "    hot = min(ids, max(most, math.ceil(work.rate * held_s(work))))",
+        "    hot = min(ids, most)",
         f"{_TESTS}::test_ids_stay_in_memory_while_their_claims_can_be_named_however_few_may_stay_there",
     ),
     one(
@@ -33,5 +33,19 @@ SIZES: tuple[Mutant, ...] = (
         '        "archives": cold * ID_BYTES,',
         '        "archives": 0,',
         f"{_TESTS}::test_ids_that_left_memory_take_as_much_memory_and_disk_as_said",
+    ),
+    one(
+        "payloads' digests beside full slots alone",
+        _SIZING,
+        '        "payload digests": math.ceil(hot * work.digest_bytes / TABLE_LOAD),',
+        '        "payload digests": math.ceil(hot * work.digest_bytes),',
+        f"{_TESTS}::test_payloads_digests_take_what_is_said",
+    ),
+    one(
+        "ids with payloads leave memory",
+        _SIZING,
+        "    most = ids if work.payload_digests else work.hot_ids_max",
+        "    most = work.hot_ids_max",
+        f"{_TESTS}::test_ids_with_payloads_stay_in_memory",
     ),
 )

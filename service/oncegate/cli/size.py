@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -23,6 +24,7 @@ Fpr = Annotated[float, typer.Option(help="Summed false-positive rate of the filt
 Batch = Annotated[int, typer.Option(min=1, help="Ids a request.")]
 Clients = Annotated[int, typer.Option(min=1, help="Clients at work at the same time.")]
 HotIds = Annotated[int, typer.Option(min=1, help="Ids that stay in memory, the setting hot_ids.")]
+Digests = Annotated[bool, typer.Option("--payload-digests", help="Each id comes with a payload: digestCols.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and seconds.")]
 
 
@@ -33,6 +35,7 @@ def size(
     batch: Batch = 10_000,
     clients: Clients = 1,
     hot_ids: HotIds = Limits.hot_ids,
+    payload_digests: Digests = False,
     as_json: AsJson = False,
 ) -> None:
     """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.
@@ -40,7 +43,8 @@ def size(
     Example: oncegate size --rate 20000 --horizon 30d --fpr 0.01
     """
     with refusing():
-        found = _sizes(Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids))
+        work = Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids)
+        found = _sizes(replace(work, payload_digests=payload_digests))
         if as_json:
             sys.stdout.write(msgspec.json.encode(members(found)).decode() + "\n")
         else:

@@ -29,9 +29,12 @@ RUN_BYTES = BLOCK_BYTES / 255
 LATE = 1 / 12
 # Entries are collected when they are twice what was saved before; until the new state replaces it, the old one stays.
 ENTRIES_PER_SAVED, SAVED_AT_ONCE = 2, 2
-# Start-up on one core, as `make bench` measures it: the process, a saved id, an entry's id, a byte of a filter.
-START_S = 3.0
-SAVED_IDS_PER_S, ENTRY_IDS_PER_S, FILTER_BYTES_PER_S = 15e6, 10e6, 1e9
+# Of an id's payload, beside its slot, its id in an entry and its place in a saved index.
+DIGEST_BYTES = 4
+# Start-up on one core, as `python -m bench.start` measures processor time: the process (its bytecode cached, as an
+# installed package's is), a saved id, an entry's id, an entry whatever it holds, a byte of a filter.
+START_S = 1.6
+SAVED_IDS_PER_S, ENTRY_IDS_PER_S, ENTRY_S, FILTER_BYTES_PER_S = 15e6, 9e6, 15e-6, 1e9
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Work:
     """What is expected. `rate`: new ids a second, all day; `fpr`: the summed false-positive rate of the filters.
 
     `clients` work side by side, each with one request of `batch` ids under way. `filter_bytes`: of one id in a filter.
+    payload_digests: every id comes with a payload that is to be known again, so none leaves memory.
     """
 
     rate: float
@@ -49,6 +53,12 @@ class Work:
     hot_ids_max: int = Limits.hot_ids
     lease_s: float = Limits.lease_ms / 1_000
     collect_bytes: int = Limits.collect_bytes
+    payload_digests: bool = False
+
+    @property
+    def digest_bytes(self) -> int:
+        """Of one id's payload."""
+        return DIGEST_BYTES if self.payload_digests else 0
 
 
 @dataclass(frozen=True)
@@ -80,27 +90,32 @@ def sizes(work: Work) -> Sizes:
     if min(work.rate, work.horizon_s, work.batch, work.clients, work.hot_ids_max) <= 0:
         raise ValueError("rate, horizon, batch, clients and the ids in memory are above zero")
     ids = math.ceil(work.rate * work.horizon_s * (1 + LATE))
-    hot = min(ids, max(work.hot_ids_max, math.ceil(work.rate * held_s(work))))
+    most = ids if work.payload_digests else work.hot_ids_max
+    hot = min(ids, max(most, math.ceil(work.rate * held_s(work))))
     cold, named = ids - hot, named_claims(work)
     memory = {
         "process": PROCESS_BYTES,
         "table": table_bytes(hot),
+        "payload digests": math.ceil(hot * work.digest_bytes / TABLE_LOAD),
         "claims": math.ceil(named * (ROW_BYTES + NAMED_BYTES)),
         "filters": math.ceil(cold * (work.filter_bytes + FENCE_BYTES)),
     }
-    saved = saved_bytes(hot, named)
+    saved, id_entry_bytes = (
+        saved_bytes(hot, named, work.digest_bytes),
+        entry_bytes(work.batch, work.clients, work.digest_bytes),
+    )
     entries = max(work.collect_bytes, ENTRIES_PER_SAVED * saved)
     disk = {
-        "entries": math.ceil(min(entries, entry_bytes(work.batch, work.clients) * ids)),
+        "entries": math.ceil(min(entries, id_entry_bytes * ids)),
         "saved index": SAVED_AT_ONCE * saved,
         "archives": cold * ID_BYTES,
         "runs": math.ceil(cold * (RUN_BYTES + FENCE_BYTES + work.filter_bytes)),
     }
-    waiting = disk["entries"] / entry_bytes(work.batch, work.clients)
+    waiting = disk["entries"] / id_entry_bytes
     start_s = {
         "process": START_S,
         "saved index": hot / SAVED_IDS_PER_S,
-        "entries": waiting / ENTRY_IDS_PER_S,
+        "entries": waiting * (1 / ENTRY_IDS_PER_S + 2 * ENTRY_S / work.batch),
         "filters": cold * work.filter_bytes / FILTER_BYTES_PER_S,
     }
     return Sizes(ids, hot, cold, memory, disk, start_s)
@@ -121,16 +136,16 @@ def held_s(work: Work) -> float:
     return min(NAMED_LEASES * work.lease_s, work.horizon_s)
 
 
-def entry_bytes(batch: int, clients: int) -> float:
+def entry_bytes(batch: int, clients: int, digest_bytes: int = 0) -> float:
     """Disk of an id's claim and completion: entries that come together share a frame, and frames are whole blocks.
 
     With several clients an append holds what all of them sent meanwhile: a claim and its completion are in two.
     """
-    asked = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + ID_BYTES * batch)) / BLOCK_BYTES)
+    asked = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + (ID_BYTES + digest_bytes) * batch)) / BLOCK_BYTES)
     done = math.ceil((FRAME_BYTES + clients * COMPLETION_BYTES) / BLOCK_BYTES)
     return BLOCK_BYTES * (asked + done) / (clients * batch)
 
 
-def saved_bytes(ids: int, claims: float) -> int:
+def saved_bytes(ids: int, claims: float, digest_bytes: int = 0) -> int:
     """Disk of a saved index."""
-    return math.ceil(ids * SLOT_BYTES + claims * ROW_BYTES)
+    return math.ceil(ids * (SLOT_BYTES + digest_bytes) + claims * ROW_BYTES)
