@@ -1,5 +1,6 @@
 """Sorted runs: what was put in is found, what was not is not, and nothing damaged is believed."""
 
+import mmap
 import os
 
 import numpy as np
@@ -244,3 +245,18 @@ def test_the_checksum_of_a_block_is_crc_32() -> None:
     for block in (1, 2):
         words = data[block * BLOCK_BYTES : (block + 1) * BLOCK_BYTES]
         assert int.from_bytes(words[-8:], "little") == zlib.crc32(words[:-8])
+
+
+def test_what_is_mapped_of_a_run_can_be_let_go_of_and_is_read_again_where_it_is_needed(tmp_path) -> None:
+    rng = np.random.default_rng(SEED)
+    records = sorted_records(records_of(dict.fromkeys(random_ids(rng, 700, 64), 1)))
+    path = tmp_path / "run"
+    path.write_bytes(b"".join(encode([records], {})))
+    with path.open("rb") as file:
+        run = Run(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
+    assert (run.find(records) == 1).all()
+    run.let_go()
+    assert (run.find(records) == 1).all()
+    held = Run(memoryview(path.read_bytes()))
+    held.let_go()
+    assert (held.find(records) == 1).all(), "what is not mapped stays"

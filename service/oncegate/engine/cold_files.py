@@ -127,6 +127,7 @@ class ColdFiles:
         """Nobody looks into these any more; what is open stays readable."""
         for run in runs:
             self._remove(run.name)
+            run.run.let_go()
 
     def _remove(self, name: str) -> None:
         self._runs.remove(name)

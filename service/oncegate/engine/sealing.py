@@ -162,10 +162,11 @@ class Sealing:
         made, refused = await self._append(picked)
         if made:
             run = await self._making.of_records(made, len(self._claims.cold.runs))
+            ids = sum(archive.ids for archive, _ in made)
             self._claims.cold.replace([], [run])
             await self._drop(made)
             self.sealed_some = True
-            event = {"ids": sum(archive.ids for archive, _ in made), "hot_ids": self._claims.ids}
+            event = {"ids": ids, "hot_ids": self._claims.ids}
             self._journal.observer.event("sealed", namespace=self._journal.namespace, **event)
         if refused is not None:
             raise refused
@@ -192,9 +193,11 @@ class Sealing:
             await self._journal.clock.sleep_ms(0)
         return made, None
 
-    async def _drop(self, made: Sequence[tuple[Archive, U64]]) -> bool:
-        """False: the index is being saved, so it is gone on with later."""
-        for archive, ids in made:
+    async def _drop(self, made: list[tuple[Archive, U64]]) -> bool:
+        """What is done goes from the list, so that it is not all given back at once. False: the index is being saved,
+        so it is gone on with later."""
+        while made:
+            archive, ids = made.pop(0)
             for first in range(0, len(ids), _DROPPED_AT_ONCE):
                 if self._journal.committer.collecting or self._closing:
                     return False

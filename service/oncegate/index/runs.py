@@ -11,6 +11,7 @@ blocks are Bigtable's SSTables (Chang et al., 2006), a Bloom filter before each 
 """
 
 import json
+import mmap
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +29,7 @@ _HEAD = struct.Struct("<8sIII")  # magic, version, blocks, bytes of JSON
 _FOOT = struct.Struct("<8sIIQQQII")  # magic, version; blocks: header, data, fences; records; CRCs: header, fences
 _CRC = struct.Struct("<I")
 _PIECE_BLOCKS = 256  # given and taken at once: 1 MiB
+_LET_GO_BYTES = 16 << 20  # a fifth of a millisecond
 _WINDOW_BLOCKS = 64  # of each run that is merged: 256 KiB, so that it stays in the processor's caches
 
 Meta = dict[str, Any]
@@ -132,7 +134,7 @@ class Run:
         """`name` is for messages. RunDamaged."""
         self.name = name
         self._kernels = kernels
-        data = memoryview(data).toreadonly()
+        self._data = data = memoryview(data).toreadonly()
         header, blocks, fences, self.size, self._salt, fences_crc = self._footer(data)
         self.meta = self._read_header(data[: header * BLOCK_BYTES])
         end = (header + blocks) * BLOCK_BYTES
@@ -166,6 +168,14 @@ class Run:
         self._require(blocks * BLOCK_BYTES == len(header), "its header has another length")
         meta: Meta = json.loads(bytes(header[_HEAD.size : _HEAD.size + length]))
         return meta
+
+    def let_go(self) -> None:
+        """Nobody looks into it any more, or hardly: what of it is mapped goes in small pieces, from any thread. All at
+        once, when the last reference goes, a gigabyte of it would hold up everything for some 30 ms."""
+        under = self._data.obj
+        if isinstance(under, mmap.mmap):
+            for at in range(0, len(under), _LET_GO_BYTES):
+                under.madvise(mmap.MADV_DONTNEED, at, min(_LET_GO_BYTES, len(under) - at))
 
     @property
     def blocks(self) -> int:
