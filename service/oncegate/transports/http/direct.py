@@ -72,10 +72,13 @@ class Fields(Headers):
 class Call(Request):
     """The request of an exchange."""
 
+    # An attribute where the framework has a call: it is asked for a dozen times.
+    headers = Fields([])
+
     def __init__(self, scope: Scope, exchange: "Exchange") -> None:
         receive: Any = exchange.receive
         super().__init__(scope, receive)
-        self._headers = Fields(scope["headers"])
+        self.headers = Fields(scope["headers"])
         self._exchange = exchange
 
     @property

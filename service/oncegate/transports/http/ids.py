@@ -23,6 +23,8 @@ PACKED_ID_BYTES = 16
 # More than any key has; each costs arrays as long as the request.
 COLUMNS_MAX = 16
 PLACES_SHOWN = 10
+# So many strings cost less one by one than an array of them costs to set up.
+FEW = 40
 Fingerprints = NDArray[np.uint64]
 
 
@@ -75,11 +77,20 @@ def of_rows(rows: Rows, names: Sequence[str], fingerprints: Fingerprinter, limit
 def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
     """Strings, or lists of strings that are all of one length."""
     _check_count(len(ids), limits)
+    if 0 < len(ids) <= FEW and (plain := _plain_bytes(ids, limits)) is not None:
+        return fingerprints.of_few(plain)
     try:
         column = pa.array(ids, pa.string())
     except pa.ArrowTypeError:
         return _of_lists(ids, fingerprints, limits)
     return of_columns([column], ["id"], fingerprints, limits)
+
+
+def _plain_bytes(ids: Sequence[Id], limits: Limits) -> list[bytes] | None:
+    """Each id's bytes, where all are strings that nothing is to be said of; else None."""
+    found = [item.encode() for item in ids if isinstance(item, str)]
+    good = len(found) == len(ids) and all(0 < len(item) <= limits.id_bytes for item in found)
+    return found if good else None
 
 
 def _of_lists(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
