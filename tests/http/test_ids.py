@@ -142,16 +142,16 @@ def test_several_batches_of_one_stream_are_one_list() -> None:
 
 def test_few_ids_are_the_same_ids_as_among_many() -> None:
     many = [f"{number}é" for number in range(3 * ids.FEW)]
-    whole = ids.of_json(many, PRINTS, LIMITS)
+    whole = ids.of_json(many, PRINTS, Limits())
     for count in (0, 1, 2, ids.FEW, ids.FEW + 1):
-        few = ids.of_json(many[:count], PRINTS, LIMITS)
+        few = ids.of_json(many[:count], PRINTS, Limits())
         assert few.shape == (count, 2)
         assert few.tobytes() == whole[:count].tobytes()
-    assert ids.of_json(["a", "b"], PRINTS, LIMITS).tobytes() == ids.of_json([["a"], ["b"]], PRINTS, LIMITS).tobytes()
+    assert ids.of_json(["a", "b"], PRINTS, Limits()).tobytes() == ids.of_json([["a"], ["b"]], PRINTS, Limits()).tobytes()
 
 
 def test_text_that_has_no_bytes_is_no_id() -> None:
     with pytest.raises(UnicodeEncodeError):
-        ids.of_json(["\ud800"], PRINTS, LIMITS)
+        ids.of_json(["\ud800"], PRINTS, Limits())
     with pytest.raises(UnicodeEncodeError):
-        ids.of_json(["\ud800"] * (ids.FEW + 1), PRINTS, LIMITS)
+        ids.of_json(["\ud800"] * (ids.FEW + 1), PRINTS, Limits())

@@ -29,8 +29,10 @@ Fingerprints = NDArray[np.uint64]
 
 
 def warm_up() -> None:
-    """Take one id in: with its first array pyarrow imports pandas, where that is installed; no request waits for it."""
-    of_json(["id"], Fingerprinter(bytes(32)), Limits())
+    """Take in as many ids as become an array: with its first one pyarrow imports pandas, where that is installed and not
+    kept away; no request waits for it.
+    """
+    of_json(["id"] * (FEW + 1), Fingerprinter(bytes(32)), Limits())
 
 
 def of_packed(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
