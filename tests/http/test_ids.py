@@ -147,7 +147,9 @@ def test_few_ids_are_the_same_ids_as_among_many() -> None:
         few = ids.of_json(many[:count], PRINTS, Limits())
         assert few.shape == (count, 2)
         assert few.tobytes() == whole[:count].tobytes()
-    assert ids.of_json(["a", "b"], PRINTS, Limits()).tobytes() == ids.of_json([["a"], ["b"]], PRINTS, Limits()).tobytes()
+    assert (
+        ids.of_json(["a", "b"], PRINTS, Limits()).tobytes() == ids.of_json([["a"], ["b"]], PRINTS, Limits()).tobytes()
+    )
 
 
 def test_text_that_has_no_bytes_is_no_id() -> None:

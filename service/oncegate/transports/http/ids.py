@@ -29,9 +29,8 @@ Fingerprints = NDArray[np.uint64]
 
 
 def warm_up() -> None:
-    """Take in as many ids as become an array: with its first one pyarrow imports pandas, where that is installed and not
-    kept away; no request waits for it.
-    """
+    """Take in as many ids as become an array: with its first one pyarrow imports pandas, where that is installed and
+    not kept away; no request waits for it."""
     of_json(["id"] * (FEW + 1), Fingerprinter(bytes(32)), Limits())
 
 
