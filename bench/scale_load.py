@@ -21,6 +21,8 @@ from oncegate.engine.requests import ClaimAsk
 LEASE_MS = 1_000
 # Which part of what was asked for is old while nothing has left memory yet: the first quarter.
 _OLD_PART = 4
+# An id's fingerprint in an archive, and nothing else.
+ARCHIVED_BYTES = 16
 
 
 class Load:
@@ -94,7 +96,7 @@ class Load:
             p50_ms=float(np.percentile(pauses_ms, 50)),
             memory_bytes=anonymous_bytes(),
             disk_bytes=disk_bytes(self._folder, lambda _: True),
-            cold_disk_bytes=disk_bytes(self._folder, is_of_old_ids),
+            cold_disk_bytes=disk_bytes(self._folder, is_of_runs) + ARCHIVED_BYTES * cold,
             filter_bytes=counters["cold_bytes"],
             written_bytes=self._written(),
             rounds=self._rounds(),
@@ -132,6 +134,6 @@ def disk_bytes(folder: Path, counts: Callable[[Path], bool]) -> int:
     return total
 
 
-def is_of_old_ids(path: Path) -> bool:
-    """Archives and runs; everything else is entries and the saved index."""
-    return path.suffix == ".out" or path.parent.name == "runs"
+def is_of_runs(path: Path) -> bool:
+    """Runs and their filters; archives stand in files as the saved index does."""
+    return path.parent.name == "runs"
