@@ -1,12 +1,16 @@
 """A collection whose save goes on between appends: answers come meanwhile, and what is collected is as it was."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 
 import pytest
 
 from oncegate.core.decisions import Verb
+from oncegate.engine.committer import SAVING_RESTS
 from oncegate.engine.requests import ClaimAnswer
 from tests.engine.held import HeldLedgers, Served, said, serving, turns, until
+
+STEP_MS = 5
 
 
 @pytest.fixture
@@ -61,6 +65,31 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
         assert served.shard.journal.index.claims.snapshot() == before
         assert served.shard.counters()["ids"] == ids
         assert said(await served.claim("meanwhile 0", "meanwhile 1", token=9)) == ["DUPLICATE", "BUSY"]
+
+
+async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks(served: Served) -> None:
+    held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
+    await served.settle(Verb.COMPLETE, held.claim)
+    committer, steps = served.shard.committer, []
+    save = served.shard.upkeep.save
+
+    def slow() -> Iterator[list[bytes]]:
+        for step in save():
+            steps.append(served.clock.monotonic_ms())
+            served.clock.advance(STEP_MS)
+            yield step
+
+    committer.collect(slow)
+    await until(lambda: len(steps) == 1)
+    for n in range(5):
+        await served.claim(f"meanwhile {n}", token=10 + n)
+    assert len(steps) == 1, "appends went on alone"
+    while committer.collecting:
+        served.clock.advance(STEP_MS)
+        await turns()
+    rests_ms = [after - before - STEP_MS for before, after in pairwise(steps)]
+    assert len(steps) > 3
+    assert min(rests_ms) == SAVING_RESTS * STEP_MS
 
 
 async def test_a_refusal_meanwhile_stops_the_save_and_the_next_one_is_whole(

@@ -89,6 +89,13 @@ SERVING: tuple[Mutant, ...] = (
         "tests/faults/ledger/test_cancelling.py",
     ),
     one(
+        "a save without a rest",
+        f"{ENGINE}/committer.py",
+        "ended_ms + SAVING_RESTS * (ended_ms - began_ms)",
+        "ended_ms",
+        "tests/engine/test_saving_meanwhile.py::test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks",
+    ),
+    one(
         "a claim that waits for others without end",
         f"{ENGINE}/gathering.py",
         " and self._journal.clock.monotonic_ms() - self._since_ms <= WAIT_MS:",

@@ -25,6 +25,8 @@ from oncegate.ports import Clock, Ledger, OutputChange
 PROBE_MS = 1_000
 # One append holds at most this much: a frame stays far below its 32-bit length, a group below a second of disk.
 GROUP_BYTES_MAX = 64 << 20
+# After a step of saving, so many times as long for whoever asks: it has a quarter of the time at most.
+SAVING_RESTS = 3
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Committer:
         self._full: LedgerFull | None = None
         self._save: Callable[[], Iterator[list[bytes]]] | None = None
         self._steps: Iterator[list[bytes]] | None = None
+        self._next_step_ms = 0
         self._state = Handed()
         self._collected: Callable[[bool], None] = _ignored
         self._replacing: asyncio.Task[None] | None = None
@@ -128,7 +131,7 @@ class Committer:
         while self._dead is None:
             if self._save is not None and self.open and self._fits_one_group():
                 await self._begin_collecting(self._save)
-            elif self._steps is not None and not self._closing:
+            elif self._steps is not None and not self._closing and self._rest_ms <= 0:
                 await self._save_on(self._steps)
             elif not self._pending:
                 if self._closing:
@@ -136,6 +139,11 @@ class Committer:
                 await self._wait()
             else:
                 await self._append(self._close_group())
+
+    @property
+    def _rest_ms(self) -> int:
+        """How long no step of saving is taken."""
+        return self._next_step_ms - self._clock.monotonic_ms()
 
     def _fits_one_group(self) -> bool:
         return sum(change.size_bytes for change in self._pending) <= GROUP_BYTES_MAX
@@ -174,12 +182,15 @@ class Committer:
 
     async def _save_on(self, steps: Iterator[list[bytes]]) -> None:
         """One step of saving, then what waits, or whoever else has something to do."""
+        began_ms = self._clock.monotonic_ms()
         try:
             self._state.give(next(steps))
         except StopIteration:
             self._end_saving(None)
         except SavingStopped as error:
             self._end_saving(error)
+        ended_ms = self._clock.monotonic_ms()
+        self._next_step_ms = ended_ms + SAVING_RESTS * (ended_ms - began_ms)
         if self._pending:
             await self._append(self._close_group())
         else:
@@ -209,20 +220,26 @@ class Committer:
         return self._dead
 
     async def _wait(self) -> None:
-        """Until something is to be written; a full ledger is asked again after a while."""
+        """Until something is to be written or saved; a full ledger is asked again after a while."""
         self._wake.clear()
+        if self._steps is not None:
+            await self._woken_within(self._rest_ms)
+            return
         if self._full is None:
             await self._wake.wait()
             return
-        pause, woken = asyncio.ensure_future(self._clock.sleep_ms(PROBE_MS)), asyncio.ensure_future(self._wake.wait())
+        await self._woken_within(PROBE_MS)
+        if not self._pending and not self._closing:
+            self.next_position += 1
+            await self._append([Change([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)])
+
+    async def _woken_within(self, wait_ms: int) -> None:
+        pause, woken = asyncio.ensure_future(self._clock.sleep_ms(wait_ms)), asyncio.ensure_future(self._wake.wait())
         try:
             await asyncio.wait((pause, woken), return_when=asyncio.FIRST_COMPLETED)
         finally:
             pause.cancel()
             woken.cancel()
-        if not self._pending and not self._closing:
-            self.next_position += 1
-            await self._append([Change([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)])
 
     def _close_group(self) -> list[Change]:
         size_bytes = 0
