@@ -40,7 +40,7 @@ demo: setup ## real data, real Spark, six faults, the same job four ways: out/de
 bench: setup ## speed beside Redis and others, 20 minutes, ARGS=--short 2: out/bench/result.json, .md and .png
 	@$(RUN) $(PY) -m bench $(ARGS)
 
-scale: setup ## 100 million ids in one process, ARGS="--ids 300_000_000" for the line to a billion: out/scale/
+scale: setup ## 100 million ids in one process, ARGS="--ids 300_000_000" for the figures of a billion: out/scale/
 	@$(RUN) $(PY) -m bench.scale $(ARGS)
 
 mutants: setup ## planted bugs, each turned red by a named test: out/mutants/result.json

@@ -2,7 +2,8 @@
 
 Requests of 10,000 ids, 90 % new, 8 % recent, 2 % old, each claimed and completed, durable; some requests under way at a
 time, as a gateway has them. Every verdict is checked. Then a gateway is started on what was left, and its first answer
-awaited. The figure for a billion is extrapolated from what was measured: `--ids 300_000_000`. Writes out/scale/.
+awaited. The figure for a billion is extrapolated from what was measured: `--ids 300_000_000`. Writes out/scale/, and
+with other numbers of ids out/scale-300M/ and the like.
 """
 
 import argparse
@@ -33,7 +34,7 @@ from oncegate.index.filters import load
 from oncegate.ledgers import open_ledgers
 from oncegate.memory import collect_seldom, keep_freed_memory
 
-OUT = Path("out/scale")
+OUT = Path("out")
 IDS, BATCH = 100_000_000, 10_000
 WINDOWS = 100
 # Requests under way: enough that one is decided while another is synced.
@@ -100,6 +101,11 @@ def measure(folder: Path, options: argparse.Namespace, console: Console) -> tupl
     return windows, restart(folder), reading_s(folder)
 
 
+def out_of(ids: int) -> Path:
+    """Where the results of a run stand: of another number of ids than the usual beside it."""
+    return OUT / ("scale" if ids == IDS else f"scale-{ids // 1_000_000}M")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench.scale", description=__doc__)
     parser.add_argument("--ids", type=int, default=IDS, help="how many are asked for in all  [default: 100_000_000]")
@@ -115,14 +121,15 @@ def main() -> int:
     finally:
         shutil.rmtree(folder)
     found = [reached(figure) for figure in figures(windows, restart_s, filter_byte_s)]
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "windows.json").write_text(json.dumps([window.plain() for window in windows], indent=1) + "\n")
-    (OUT / "result.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")
+    out = out_of(options.ids)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "windows.json").write_text(json.dumps([window.plain() for window in windows], indent=1) + "\n")
+    (out / "result.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")
     command = "make scale" + (f' ARGS="{" ".join(sys.argv[1:])}"' if sys.argv[1:] else "")
-    (OUT / "result.md").write_text(report.markdown(found, command, time.monotonic() - began_s))
-    draw(windows, OUT / "result.png")
+    (out / "result.md").write_text(report.markdown(found, command, time.monotonic() - began_s))
+    draw(windows, out / "result.png")
     report.show(found, Console(width=None if sys.stdout.isatty() else 170))
-    print(report.last_line(found, OUT).replace("bench:", "scale:"))
+    print(report.last_line(found, out).replace("bench:", "scale:"))
     return 0
 
 

@@ -1,6 +1,6 @@
 """Quote the last `make bench` and `make scale` in PERFORMANCE.md, between their markers; their pictures go to docs/.
 
-python scripts/quote_figures.py     rewrite the page from out/bench and out/scale, where they have results
+python scripts/quote_figures.py     rewrite the page from out/bench, out/scale, out/scale-300M, where they have results
 """
 
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "PERFORMANCE.md"
-RESULTS = ("bench", "scale")
+RESULTS = ("bench", "scale", "scale-300M")
 
 
 def quoted(page: str, name: str, text: str) -> str:
