@@ -77,3 +77,8 @@ def test_no_file_names_an_index() -> None:
 
 def test_the_drawings_of_the_architecture_are_what_the_tables_say() -> None:
     subprocess.run([sys.executable, "scripts/draw_tables.py", "--check"], cwd=ROOT, check=True)
+
+
+def test_no_tracked_file_is_one_that_gitignore_names() -> None:
+    command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert not subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout

@@ -6,10 +6,10 @@ backup, checksums, recovery and collection are those of rows. An id's number the
 
 from collections.abc import AsyncIterator, Iterable
 
+from oncegate.arraytypes import U64
 from oncegate.core.entries import Archived, Sealed
 from oncegate.core.errors import LedgerDamaged
 from oncegate.engine.journal import Journal
-from oncegate.index.arrays import U64
 from oncegate.index.sealed import Archive, records_of
 from oncegate.index.sealing import numbered
 from oncegate.ports import Chunk, Ledger, OutputChange, PublishRanges, TrimRanges, WriteRange

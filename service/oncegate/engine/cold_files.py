@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, pairwise
 
-from oncegate.index.arrays import U64
+from oncegate.arraytypes import U64
 from oncegate.index.cold import ColdRun, fpr_of
 from oncegate.index.filters import Filter, load, make
 from oncegate.index.runs import Run, RunDamaged, encode

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from oncegate.arraytypes import U64
 from oncegate.engine import archives as ledger_archives
 from oncegate.engine.cold_files import ColdFiles, Planned
-from oncegate.index.arrays import U64
 from oncegate.index.cold import RUNS_MAX, ColdRun
 from oncegate.index.runs import RunDamaged, merge, sorted_records
 from oncegate.index.sealed import Archive, SealedIndex, total

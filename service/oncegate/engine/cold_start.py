@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 
+from oncegate.arraytypes import U64
 from oncegate.core.entries import Entry, Sealed
 from oncegate.core.errors import LedgerDown, OffsetTrimmed
 from oncegate.engine import archives
 from oncegate.engine.cold_files import ColdFiles
 from oncegate.engine.cold_runs import Making
 from oncegate.engine.limits import Limits
-from oncegate.index.arrays import U64
 from oncegate.index.claims import ClaimIndex
 from oncegate.index.sealed import Archive, total
 from oncegate.ports import Ledger, Observer

@@ -4,9 +4,10 @@ from collections import Counter
 
 import numpy as np
 
+from oncegate.arraytypes import U8
 from oncegate.core.decisions import Action
 from oncegate.core.verdicts import Flag
-from oncegate.index.arrays import SAME_INDEX, U8
+from oncegate.index.arrays import SAME_INDEX
 
 _COUNTER = {
     int(Action.GRANT): "granted",

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from oncegate.arraytypes import U8
 from oncegate.core.entries import Claimed
 from oncegate.core.errors import OncegateError
 from oncegate.engine.claims import Claims, digest_of
@@ -16,7 +17,6 @@ from oncegate.engine.counting import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.journal import Journal
 from oncegate.engine.requests import ClaimAnswer, ClaimAsk
-from oncegate.index.arrays import U8
 from oncegate.index.together import LEFT, Together, is_repeat
 
 # Claims of more ids cost little beside their ids.

@@ -14,13 +14,13 @@ is in a run and in the table is dropped again. Until then nothing retires.
 import asyncio
 from collections.abc import Callable, Sequence
 
+from oncegate.arraytypes import U64
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine import archives
 from oncegate.engine.cold_files import ColdFiles
 from oncegate.engine.cold_runs import Making, to_merge
 from oncegate.engine.journal import Journal
 from oncegate.engine.pace import Pace, Stopped
-from oncegate.index.arrays import U64
 from oncegate.index.cold import RUNS_MAX
 from oncegate.index.sealed import Archive
 from oncegate.index.sealing import Gathered, Picked, gather, let_be, parts_of, pick

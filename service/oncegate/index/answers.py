@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from oncegate.arraytypes import U8, U32, U64
 from oncegate.core.decisions import ClaimState, IdState
-from oncegate.index.arrays import U8, U32, U64
 
 
 @dataclass(frozen=True)

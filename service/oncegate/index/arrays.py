@@ -3,15 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oncegate.arraytypes import I32, I64, U8, U32, U64
 from oncegate.core.decisions import ClaimState
-
-U8 = NDArray[np.uint8]
-U32 = NDArray[np.uint32]
-U64 = NDArray[np.uint64]
-I32 = NDArray[np.int32]
-I64 = NDArray[np.int64]
 
 NO_ROW = 0xFFFF_FFFF
 SAME_INDEX = 250

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from oncegate.arraytypes import I32, U32, U64
 from oncegate.core.decisions import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, ClaimState, IdState, actions
 from oncegate.core.entries import Claimed, Entry, Retired, Sealed
 from oncegate.core.errors import TokenReused
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index import cold
 from oncegate.index.answers import Asked, ClaimView, Explained
-from oncegate.index.arrays import I32, NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, U32, U64, Answers, Question, Rules
+from oncegate.index.arrays import NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, Answers, Question, Rules
 from oncegate.index.cold import ColdSet
 from oncegate.index.folding import ClaimFold, Undo, Widths, own
 from oncegate.index.grants import NO_CLAIM, NO_TOPIC

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import I64, U64
 from oncegate.core.errors import Recovering
-from oncegate.index.arrays import I64, U64
 from oncegate.index.filters import Filter, make
 from oncegate.index.runs import Run, RunDamaged, encode, merge, sorted_records
 from oncegate.index.sealed import GONE, Archive, SealedIndex

@@ -7,7 +7,7 @@ whoever sought two such requests would cheat nobody else, for both are under one
 
 import numpy as np
 
-from oncegate.index.arrays import U64
+from oncegate.arraytypes import U64
 
 # SplitMix64 (Steele, Lea, Flood, 2014): its step and its two multipliers.
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.index.arrays import U32, U64, Holders, Slots
+from oncegate.arraytypes import U32, U64
+from oncegate.index.arrays import Holders, Slots
 from oncegate.index.compiling import compiled, helper
 from oncegate.index.prefetching import AHEAD, touch_chain
 from oncegate.index.probing import LOW, STATE_DONE, STATE_TAKEN, begin_of, find, place_of, row_at, segment_of

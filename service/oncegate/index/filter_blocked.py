@@ -19,7 +19,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from oncegate.index.arrays import I64, U64
+from oncegate.arraytypes import I64, U64
 from oncegate.index.filter_format import packed
 
 KIND = "blocked"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.index.arrays import U64
+from oncegate.arraytypes import U64
 from oncegate.index.filter_format import packed
 
 KIND = "pybloom"

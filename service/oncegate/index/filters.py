@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.index.arrays import U64
+from oncegate.arraytypes import U64
 from oncegate.index.filter_blocked import BlockedFilter
 from oncegate.index.filter_format import unpacked
 from oncegate.index.filter_pybloom import PybloomFilter

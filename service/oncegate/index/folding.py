@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import I64, U8, U32, U64
 from oncegate.core.entries import Claimed, Completed, Entry, Produced, Released, Retired, Taken
 from oncegate.core.errors import Overloaded
 from oncegate.core.producer_entries import Acked, Scoped
-from oncegate.index.arrays import I64, NO_ROW, U8, U32, U64
+from oncegate.index.arrays import NO_ROW
 from oncegate.index.grants import NO_CLAIM, Grant, grant_of
 from oncegate.index.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.known import Known, KnownClaims

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oncegate.index.arrays import U32, U64
+from oncegate.arraytypes import U32, U64
 from oncegate.index.spreading import Kernels
 from oncegate.index.table import Table
 

@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from oncegate.arraytypes import U32, U64
 from oncegate.core.decisions import ClaimState
 from oncegate.core.entries import Claimed, Produced, Taken
-from oncegate.index.arrays import NO_DIGESTS, TAKEN, U32, U64
+from oncegate.index.arrays import NO_DIGESTS, TAKEN
 
 NO_CLAIM = bytes(16)
 NO_TOPIC = 0xFFFF_FFFF

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oncegate.index.arrays import U64
+from oncegate.arraytypes import U64
 
 _ONE = np.uint64(1)
 

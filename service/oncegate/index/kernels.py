@@ -10,23 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oncegate.arraytypes import I32, I64, U8, U32, U64
 from oncegate.core.decisions import Action, Asker, IdState
 from oncegate.core.verdicts import Flag, Verdict
-from oncegate.index.arrays import (
-    I32,
-    I64,
-    NO_ROW,
-    SAME_INDEX,
-    U8,
-    U32,
-    U64,
-    Answers,
-    Folded,
-    Holders,
-    Question,
-    Rules,
-    Slots,
-)
+from oncegate.index.arrays import NO_ROW, SAME_INDEX, Answers, Folded, Holders, Question, Rules, Slots
 from oncegate.index.compiling import compiled, helper
 from oncegate.index.moving import fill, gather, gather_of, move, pool, retire, staying, unpin
 from oncegate.index.prefetching import AHEAD, touch, touch_chain

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.errors import Overloaded
-from oncegate.index.arrays import I64, NO_DIGESTS, TAKEN, U32, U64
+from oncegate.index.arrays import NO_DIGESTS, TAKEN
 from oncegate.index.folding import ClaimFold
 from oncegate.index.gathered import ALONE
 from oncegate.index.grants import NO_TOPIC

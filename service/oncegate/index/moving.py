@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.index.arrays import I64, NO_ROW, U8, U32, U64, Holders, Pooled, Slots, Small
+from oncegate.arraytypes import I64, U8, U32, U64
+from oncegate.index.arrays import NO_ROW, Holders, Pooled, Slots, Small
 from oncegate.index.compiling import helper
 from oncegate.index.probing import (
     HALF,

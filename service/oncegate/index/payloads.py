@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oncegate.index.arrays import U32
+from oncegate.arraytypes import U32
 from oncegate.index.cmac import Cmac
 from oncegate.index.fingerprints import derive
 from oncegate.index.joining import join

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from oncegate.index.arrays import I64, U64
+from oncegate.arraytypes import I64, U64
 from oncegate.index.compiling import helper
 from oncegate.index.probing import LOW, begin_of, segment_of
 

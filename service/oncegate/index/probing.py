@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from oncegate.arraytypes import U64
 from oncegate.core.decisions import ClaimState
-from oncegate.index.arrays import TAKEN, U64
+from oncegate.index.arrays import TAKEN
 from oncegate.index.compiling import helper
 
 # numba takes plain integers as constants.

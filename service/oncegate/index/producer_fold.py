@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from oncegate.arraytypes import U64
 from oncegate.core.decisions import ClaimState
 from oncegate.core.entries import Entry
 from oncegate.core.producer_entries import (
@@ -15,7 +16,6 @@ from oncegate.core.producer_entries import (
     SequencesCompleted,
     SequencesReleased,
 )
-from oncegate.index.arrays import U64
 from oncegate.index.intervals import Intervals, count_of, raw_spans
 
 Undo = Callable[[], None]

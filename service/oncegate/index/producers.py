@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oncegate.arraytypes import U8, U32, U64
 from oncegate.core.decisions import ClaimState
 from oncegate.core.errors import TokenReused
 from oncegate.core.sequences import (
@@ -23,7 +24,6 @@ from oncegate.core.sequences import (
     actions,
 )
 from oncegate.core.verdicts import Flag, Verdict
-from oncegate.index.arrays import U8, U32, U64
 from oncegate.index.intervals import spans_of
 from oncegate.index.producer_fold import DONE, FREE, HELD, LEFT, OWN, TAKEN, Call, Driver, Producer, ProducerFold
 

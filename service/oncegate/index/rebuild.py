@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from oncegate.arraytypes import U32
 from oncegate.core.entries import Claimed, Completed, Entry, Produced, Released, Taken
 from oncegate.index import spreading
-from oncegate.index.arrays import U32
 from oncegate.index.claims import ClaimIndex
 from oncegate.index.claims import warm_up as warm_up_claims
 from oncegate.index.folding import own

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.index.arrays import SAME_INDEX, U64, Answers
+from oncegate.arraytypes import U64
+from oncegate.index.arrays import SAME_INDEX, Answers
 from oncegate.index.compiling import helper
 from oncegate.index.probing import place_of
 

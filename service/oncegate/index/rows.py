@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import I64, U8, U32, U64
 from oncegate.core.decisions import ClaimState
-from oncegate.index.arrays import I64, TAKEN, U8, U32, U64, Holders
+from oncegate.index.arrays import TAKEN, Holders
 from oncegate.index.grants import Grant
 from oncegate.index.memory import reserve
 

@@ -18,7 +18,7 @@ from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
-from oncegate.index.arrays import I64, U8, U64
+from oncegate.arraytypes import I64, U8, U64
 
 BLOCK_RECORDS = 255
 BLOCK_WORDS = 512

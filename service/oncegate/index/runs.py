@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.index.arrays import I64, U8, U64
+from oncegate.arraytypes import I64, U8, U64
 from oncegate.index.run_kernels import BLOCK_RECORDS, BLOCK_WORDS, COMPILED, RunKernels
 
 VERSION = 1

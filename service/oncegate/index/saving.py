@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from oncegate.index.arrays import NO_DIGESTS, NO_ROW, U32, U64
+from oncegate.arraytypes import U32, U64
+from oncegate.index.arrays import NO_DIGESTS, NO_ROW
 from oncegate.index.folding import ClaimFold
 from oncegate.index.rows import LASTING, LIVE
 

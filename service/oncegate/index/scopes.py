@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oncegate.index.arrays import U32, U64
+from oncegate.arraytypes import U32, U64
 from oncegate.index.rows import OPEN, Rows
 
 # driver, batch, and the makers of its rows as little-endian uint64.

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oncegate.arraytypes import I32, I64, U8, U64
 from oncegate.core.entries import Retired, Sealed
-from oncegate.index.arrays import I32, I64, U8, U64
 
 Undo = Callable[[], None]
 # What an archive's ids are now: nothing, or one of the `kinds`.

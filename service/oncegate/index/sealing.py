@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from oncegate.arraytypes import I32, I64, U8, U32, U64
 from oncegate.core.entries import Archived
 from oncegate.core.errors import Overloaded
 from oncegate.index import dropping
-from oncegate.index.arrays import I32, I64, TAKEN, U8, U32, U64
+from oncegate.index.arrays import TAKEN
 from oncegate.index.folding import ClaimFold, own
 from oncegate.index.grants import NO_CLAIM, Grant
 from oncegate.index.kernels import COMPILED

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from oncegate.index.arrays import TAKEN, U32
+from oncegate.arraytypes import U32
+from oncegate.index.arrays import TAKEN
 from oncegate.index.rows import DONE, Rows
 
 # A bucket of 2^13 ms: some eight seconds of rows are looked at to find the oldest.

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oncegate.index.arrays import I64, U32, U64, Slots
+from oncegate.arraytypes import I64, U32, U64
+from oncegate.index.arrays import Slots
 from oncegate.index.compiling import compiled
 from oncegate.index.prefetching import AHEAD, touch
 from oncegate.index.probing import HALF, begin_of, find, place_of, row_at, segment_of

@@ -14,8 +14,9 @@ from typing import Protocol
 
 import numpy as np
 
+from oncegate.arraytypes import I32, I64, U32, U64
 from oncegate.core.errors import Overloaded
-from oncegate.index.arrays import I32, I64, NO_DIGESTS, U32, U64, Answers, Folded, Rules, Slots
+from oncegate.index.arrays import NO_DIGESTS, Answers, Folded, Rules, Slots
 from oncegate.index.kernels import Kernels
 from oncegate.index.memory import reserve
 from oncegate.index.probing import find, row_at, segment_of

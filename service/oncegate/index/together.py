@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.entries import Claimed
-from oncegate.index.arrays import I64, NO_ROW, U32, U64, Answers, Folded
+from oncegate.index.arrays import NO_ROW, Answers, Folded
 from oncegate.index.claims import ClaimIndex
 from oncegate.index.folding import Undo
 from oncegate.index.grants import NO_CLAIM, NO_TOPIC
