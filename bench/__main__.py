@@ -20,12 +20,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench import ceilings, claims, kept, report
-from bench.claims import Setting
-from bench.figures import Figure, judged, read, unanswered
-from bench.plan import LONG, SHORT, Plan
-from bench.reaches import REACHES
-from bench.worker import worker
+from bench.cases import ceilings, claims, kept
+from bench.cases.claims import Setting
+from bench.load.plan import LONG, SHORT, Plan
+from bench.load.worker import worker
+from bench.report import report
+from bench.report.figures import Figure, judged, read, unanswered
+from bench.report.reaches import REACHES
 
 OUT = Path("out/bench")
 # First, while nothing else takes memory.
@@ -40,10 +41,10 @@ def sections(plan: Plan) -> dict[str, Section]:
         "claims": _claims,
         "singles": lambda setting: [one for clients in plan.single_clients for one in claims.singles(setting, clients)],
         "kept": kept.figures,
-        "filters": partial(_part, "bench.filters"),
+        "filters": partial(_part, "bench.cases.filters"),
         "growth": _growth,
-        "start": partial(_part, "bench.start"),
-        "spark": partial(_part, "bench.spark"),
+        "start": partial(_part, "bench.cases.start"),
+        "spark": partial(_part, "bench.cases.spark"),
     }
 
 
@@ -72,7 +73,7 @@ def _part(module: str, setting: Setting) -> list[Figure]:
 
 def _growth(setting: Setting) -> list[Figure]:
     setting.tell("growth")
-    command = [sys.executable, "-m", "bench.growth", "--ids", str(setting.plan.growth_ids)]
+    command = [sys.executable, "-m", "bench.cases.growth", "--ids", str(setting.plan.growth_ids)]
     quiet = subprocess.DEVNULL
     subprocess.run(command, check=True, stdout=quiet, stderr=quiet)
     return [read(one) for one in json.loads((OUT / "growth.json").read_text())]

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from demo.hooks import BATCHES_BEFORE_THE_KILL, Here, kill_this_process
-from oncegate_spark.sinks import SUFFIX, FileSink, SinkContext
+from oncegate_spark.spark.sinks import SUFFIX, FileSink, SinkContext
 
 
 def files() -> "StruckFiles":

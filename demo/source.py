@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from demo.faults import BY_NAME
 from demo.hooks import BATCHES_BEFORE_THE_KILL, Here, block_until_killed, events, kill_this_process
-from oncegate_spark.datasource import OncegateSource
+from oncegate_spark.spark.datasource import OncegateSource
 
 
 class DemoSource(OncegateSource):

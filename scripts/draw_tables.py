@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from oncegate.core.batches import COMMIT
-from oncegate.core.decisions import (
+from oncegate.core.claims import (
     CLAIM,
     PRODUCE,
     SETTLE,
@@ -26,7 +26,7 @@ from oncegate.core.decisions import (
     IdState,
     Verb,
 )
-from oncegate.core.sequences import (
+from oncegate.core.producers import (
     ACK,
     ASKERS,
     DRIVER,
@@ -38,7 +38,7 @@ from oncegate.core.sequences import (
     SequenceState,
     Standing,
 )
-from oncegate.core.sequences import Asker as SequenceAsker
+from oncegate.core.producers import Asker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
 
 FreeIds = dict[tuple[IdState, Asker], Cell]

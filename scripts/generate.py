@@ -4,17 +4,17 @@ import sys
 from pathlib import Path
 
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, Flag
-from oncegate.telemetry.logging import open_log
-from oncegate.telemetry.observer import LogObserver
-from oncegate.transports.http import openapi
+from oncegate.runtime.log_observer import LogObserver
+from oncegate.runtime.logging import open_log
 from oncegate.transports.http.app import About, create_app
+from oncegate.transports.http.openapi import document
 
 ROOT = Path(__file__).parents[1]
 
 
 def openapi_text() -> str:
     """The OpenAPI document of the HTTP door."""
-    return openapi.text(create_app(LogObserver(open_log("text")), About("log:./data", "")))
+    return document.text(create_app(LogObserver(open_log("text")), About("log:./data", "")))
 
 
 def verdicts_text() -> str:
@@ -36,8 +36,8 @@ def verdicts_text() -> str:
 
 
 GENERATED = {
-    "service/oncegate/transports/http/openapi.json": openapi_text,
-    "spark_client/oncegate_spark/_generated_verdicts.py": verdicts_text,
+    "service/oncegate/transports/http/openapi/openapi.json": openapi_text,
+    "spark_client/oncegate_spark/protocol/_generated_verdicts.py": verdicts_text,
 }
 
 

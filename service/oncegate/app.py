@@ -19,16 +19,16 @@ from pathlib import Path
 
 import structlog
 
-from oncegate.clock import SystemClock
 from oncegate.engine.gateway import Gateway, open_gateway
-from oncegate.index.rebuild import warm_up
+from oncegate.index.claims.replay import warm_up
 from oncegate.ledgers import open_ledgers
-from oncegate.memory import collect_seldom, keep_freed_memory
+from oncegate.runtime.clock import SystemClock
+from oncegate.runtime.log_observer import LogObserver
+from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
 from oncegate.settings import ProcessSettings, Settings, SettingsError
-from oncegate.telemetry.observer import LogObserver
-from oncegate.transports.http import ids
+from oncegate.transports.decode import ids
 from oncegate.transports.http.app import About, create_app
-from oncegate.transports.http.wire import Server, listening
+from oncegate.transports.http.server.protocol import Server, listening
 from oncegate.transports.promises import CREDENTIALS, promise_line
 
 Log = structlog.typing.FilteringBoundLogger

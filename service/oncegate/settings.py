@@ -119,7 +119,7 @@ class ProcessSettings(_Half):
         if not 0 < self.cold_fpr < 1:
             raise ValueError("0 < cold_fpr < 1 must hold")
         if self.cold_filter == "pybloom":
-            from oncegate.index.filter_pybloom import require_installed  # with numpy, which nobody else here needs
+            from oncegate.index.lsm.bloom_pybloom import require_installed  # with numpy, which nobody else here needs
 
             require_installed()
         return self

@@ -6,19 +6,28 @@ is imported when it is used.
 
 from typing import Any
 
-from oncegate_spark import shipping
-from oncegate_spark.acks import acknowledger
-from oncegate_spark.aio import AsyncAttempt, AsyncGateway
-from oncegate_spark.aio_producers import AsyncDriver, AsyncProducer
-from oncegate_spark.answers import Acked, Claimed, ClaimedSequences, Produced, Registered, Taken, Topic, Written
-from oncegate_spark.assigning import assign_ids
-from oncegate_spark.attempt import Attempt
-from oncegate_spark.client import Gateway
-from oncegate_spark.dedup import dedup
+from oncegate_spark.aio.gateway import AsyncAttempt, AsyncGateway
+from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
 from oncegate_spark.errors import OncegateError, Outcome
-from oncegate_spark.foreach_batch import foreach_batch
-from oncegate_spark.producers import Driver, Producer
-from oncegate_spark.sequencing import assign_sequences
+from oncegate_spark.protocol.answers import (
+    Acked,
+    Claimed,
+    ClaimedSequences,
+    Produced,
+    Registered,
+    Taken,
+    Topic,
+    Written,
+)
+from oncegate_spark.spark import pickling
+from oncegate_spark.spark.acks import acknowledger
+from oncegate_spark.spark.assign_ids import assign_ids
+from oncegate_spark.spark.assign_sequences import assign_sequences
+from oncegate_spark.spark.dedup import dedup
+from oncegate_spark.spark.foreach_batch import foreach_batch
+from oncegate_spark.sync.attempt import Attempt
+from oncegate_spark.sync.gateway import Gateway
+from oncegate_spark.sync.producers import Driver, Producer
 
 __version__ = "0.1.0"
 
@@ -29,9 +38,9 @@ def register(spark: Any) -> None:
     Raises BadOption, with the line to write instead, where the package was shipped in a way that Spark's workers or its
     planner would not find.
     """
-    from oncegate_spark.datasource import OncegateSource
+    from oncegate_spark.spark.datasource import OncegateSource
 
-    shipping.check(spark)
+    pickling.check(spark)
     spark.dataSource.register(OncegateSource)
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bench import bodies, resp
-from bench.kinds import KINDS
-from bench.mixed import Mixed, Settled
+from bench.load import bodies, resp
+from bench.load.kinds import KINDS
+from bench.load.mixed import Mixed, Settled
 
 JOB = {"port": 0, "ids": 20, "clients": 2, "seconds": 0.001, "stream": 7, "live": 50, "sha": "0" * 40}
 

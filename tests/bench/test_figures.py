@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.figures import Figure, Reach, extrapolated, interleaved, judged, line, ratio, read, unanswered
+from bench.report.figures import Figure, Reach, extrapolated, interleaved, judged, line, ratio, read, unanswered
 
 
 def test_of_rates_more_is_better_and_of_times_less() -> None:

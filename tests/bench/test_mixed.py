@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from bench.bodies import numbered, of_numbers
-from bench.mixed import RECENT_IDS, STREAM, Mixed, fill
+from bench.load.bodies import numbered, of_numbers
+from bench.load.mixed import RECENT_IDS, STREAM, Mixed, fill
 
 
 def test_ids_are_those_of_their_numbers() -> None:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from bench import report
 from bench.__main__ import sections
-from bench.claims import PEAKS
-from bench.figures import Figure, Reach, judged
-from bench.plan import LONG, SHORT, Plan
-from bench.plot import points
-from bench.scale_report import BILLION, Window, billion, cold_bytes, figures, hot_bytes
+from bench.cases.claims import PEAKS
+from bench.load.plan import LONG, SHORT, Plan
+from bench.report import report
+from bench.report.figures import Figure, Reach, judged
+from bench.report.plot import points
+from bench.scale.report import BILLION, Window, billion, cold_bytes, figures, hot_bytes
 
 BASE = 100 << 20
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from bench.scale_model import Growth, Prices, fitted, record_writes, seconds_at
+from bench.scale.model import Growth, Prices, fitted, record_writes, seconds_at
 from oncegate.engine.limits import Limits
 
 MILLION = 1_000_000

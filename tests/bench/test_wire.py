@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bench.load import counted
-from bench.wire import Run, drive
+from bench.load.client import counted
+from bench.load.wire import Run, drive
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello"
 REQUEST = b"POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\nab"

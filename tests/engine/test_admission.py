@@ -5,7 +5,7 @@ import pytest
 from oncegate.core.errors import BadRequest, Overloaded, TooLarge
 from oncegate.engine.admission import Admission
 from oncegate.engine.limits import Limits
-from tests.engine.held import said, serving
+from tests.support.held import said, serving
 
 SMALL = Limits(requests_in_flight=2, bytes_in_flight=100, body_bytes=60)
 

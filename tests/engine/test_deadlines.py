@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from oncegate.core.decisions import ClaimState, Verb
+from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import DeadlinePassed
 from oncegate.engine.deadline import Deadline
 from oncegate.testing import FakeClock
-from tests.engine.held import Served, rows_of, said, serving, turns, winner
+from tests.support.held import Served, rows_of, said, serving, turns, winner
 
 
 @pytest.fixture

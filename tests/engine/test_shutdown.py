@@ -6,9 +6,9 @@ import pytest
 
 from oncegate.core.errors import KeyMismatch, LedgerBusy, LedgerDamaged, LedgerDown, NotFound, OncegateError
 from oncegate.engine.gateway import open_gateway
-from oncegate.engine.gathering import IDS_MOST
+from oncegate.engine.usecases.claim_batching import IDS_MOST
 from oncegate.testing import FakeClock
-from tests.engine.held import Events, HeldLedgers, rows_of, said, serving, turns
+from tests.support.held import Events, HeldLedgers, rows_of, said, serving, turns
 
 
 async def test_what_was_taken_is_written_and_said_before_the_ledger_closes() -> None:

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from oncegate.core.decisions import Verb
+from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError
 from oncegate.core.verdicts import Verdict
 from tests.model.gateway import ClaimReply, SettleReply

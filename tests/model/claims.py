@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from oncegate.index.claims import Widths
+from oncegate.index.claims.index import Widths
 from tests.model.gateway import Broken
 from tests.model.mixed import walks as mixed
 from tests.model.sequences import walks as sequences

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oncegate.core import decisions
-from oncegate.core.decisions import Effect, Verb
-from oncegate.core.encoding import decode, encode
-from oncegate.core.entries import Claimed, Completed, Entry, Released
+from oncegate.core import claims as decisions
+from oncegate.core.claims import Effect, Verb
+from oncegate.core.entries.codec import decode, encode
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import BY_BYTE, VerdictRow
-from oncegate.index.claims import SAME_INDEX, ClaimIndex, Widths
-from oncegate.index.rebuild import rebuild
+from oncegate.index.claims.index import SAME_INDEX, ClaimIndex, Widths
+from oncegate.index.claims.replay import rebuild
 
 
 class Broken(Exception):

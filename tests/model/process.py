@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from oncegate.core.encoding import decode, encode
-from oncegate.core.entries import Entry
+from oncegate.core.entries.codec import decode, encode
+from oncegate.core.entries.kinds import Entry
 from oncegate.core.errors import LedgerFull
-from oncegate.engine.marks import Marks
-from oncegate.engine.state import ShardIndex, rebuild
+from oncegate.engine.commit.marks import Marks
+from oncegate.engine.recovery.replay import ShardIndex, rebuild
 from oncegate.ports import Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
 from tests.model.gateway import Broken

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from oncegate.core.decisions import Verb
+from oncegate.core.claims import Verb
 from tests.model.attempt import Request
 from tests.model.claims import SETUPS
 from tests.model.gateway import ClaimReply

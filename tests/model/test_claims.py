@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from oncegate.core.decisions import Verb
-from oncegate.index.known import Known, KnownClaims
+from oncegate.core.claims import Verb
+from oncegate.index.claims.by_name import Known, KnownClaims
 from tests.model.attempt import Request
 from tests.model.claims import SEED, SETUPS, WALKS, walk_all
 from tests.model.gateway import ClaimReply

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
-from oncegate.core import decisions
-from oncegate.core.decisions import CLAIM, SETTLE, Action, Asker, Cell, ClaimState, Effect, IdState, SettleCell, Verb
-from oncegate.index.claims import Widths
-from tests.index.cells import check_cell
-from tests.index.settle_cells import check_settle_cell
+from oncegate.core import claims as decisions
+from oncegate.core.claims import CLAIM, SETTLE, Action, Asker, Cell, ClaimState, Effect, IdState, SettleCell, Verb
+from oncegate.index.claims.index import Widths
 from tests.model.claims import SETUPS, Outcome, walk
 from tests.model.gateway import Broken
 from tests.model.stories import late_copy_meets_a_released_id
+from tests.support.index.cells import check_cell
+from tests.support.index.settle_cells import check_settle_cell
 
 CELLS, STORY = "cells", "story"
 WALKS_MAX = 1_500

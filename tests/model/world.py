@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from oncegate.core.decisions import Verb
+from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError, Overloaded, ReleasedClaim, Retryable, UnknownClaim
-from oncegate.index.claims import Widths
+from oncegate.index.claims.index import Widths
 from tests.model.attempt import Attempt, Request
 from tests.model.gateway import Broken, ClaimReply, Gateway, SettleReply
 

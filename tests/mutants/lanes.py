@@ -3,65 +3,65 @@
 from tests.mutants.planted import CLIENT, Mutant, one
 
 HTTP = "service/oncegate/transports/http"
-_ACKS = "tests/client/test_acks.py"
-_LANES = "tests/client/test_lanes.py"
-_PRODUCERS = "tests/http/test_producers.py"
-_CLIENT = "tests/client/test_producers.py"
-_PLANS = "tests/client/test_sequencing.py::test_whatever_may_split_or_shuffle_a_lane_is_refused"
+_ACKS = "tests/client/spark/test_acks.py"
+_LANES = "tests/client/spark/test_sequenced.py"
+_PRODUCERS = "tests/transports/http/test_producers.py"
+_CLIENT = "tests/client/sync/test_producers.py"
+_PLANS = "tests/client/spark/test_assign_sequences.py::test_whatever_may_split_or_shuffle_a_lane_is_refused"
 
 LANES: tuple[Mutant, ...] = (
     one(
         "acked before the commit log",
-        f"{CLIENT}/acks.py",
+        f"{CLIENT}/spark/acks.py",
         '        if not (folder / "commits" / str(found.batch)).exists():\n',
         "        if False:\n",
         f"{_ACKS}::test_a_batch_is_acked_when_the_next_begins_and_its_commit_is_logged_and_never_before",
     ),
     one(
         "a driver's token for each ack",
-        f"{CLIENT}/acks.py",
+        f"{CLIENT}/spark/acks.py",
         '    return hashlib.sha256(f"oncegate driver {run}".encode()).hexdigest()[:32]\n',
         "    return os.urandom(16).hex()\n",
         f"{_ACKS}::test_an_older_run_that_still_acks_is_told_so_and_disturbs_nobody",
     ),
     one(
         "a failed ack forgotten",
-        f"{CLIENT}/acks.py",
+        f"{CLIENT}/spark/acks.py",
         '            log.warning("batch %d is not acked yet: %s", found.batch, error)\n            break\n',
         '            log.warning("batch %d is not acked yet: %s", found.batch, error)\n',
         f"{_ACKS}::test_an_ack_that_finds_no_gateway_fails_no_batch_and_is_made_up_for",
     ),
     one(
         "an offset log written late",
-        f"{CLIENT}/acks.py",
+        f"{CLIENT}/spark/acks.py",
         "    if read is not None and batch_id is not None and read != batch_id:\n",
         "    if False:\n",
         f"{_ACKS}::test_where_the_offset_log_is_written_late_nothing_is_written_or_committed",
     ),
     one(
         "an acked batch taken for duplicates",
-        f"{CLIENT}/attempt_calls.py",
+        f"{CLIENT}/protocol/attempt_calls.py",
         "        if verdicts is not None and verdicts.stale:\n",
         "        if False:\n",
         f"{_ACKS}::test_ids_of_a_batch_are_forgotten_with_its_ack_and_its_latecomers_fail",
     ),
     one(
         "busy taken for success",
-        f"{CLIENT}/lanes.py",
+        f"{CLIENT}/spark/writers/sequenced.py",
         "    if verdicts.unsettled:\n",
         "    if False:\n",
         f"{_LANES}::test_a_task_that_is_told_to_wait_or_stop_never_reports_success",
     ),
     one(
         "a lane's rows never completed",
-        f"{CLIENT}/lanes.py",
+        f"{CLIENT}/spark/writers/sequenced.py",
         '            lane.producer.settle(claimed, "complete")\n',
         "",
         f"{_LANES}::test_a_retry_drops_what_is_written_and_writes_the_rest",
     ),
     one(
         "a lane vouched for before its first row",
-        f"{CLIENT}/lanes.py",
+        f"{CLIENT}/spark/writers/sequenced.py",
         "        claimed = lane.producer.claim(sequences, prev_sequence=lane.last)\n",
         "        before = sequences[0].as_py() - 1 if lane.last is None else lane.last\n"
         "        claimed = lane.producer.claim(sequences, prev_sequence=before)\n",
@@ -69,56 +69,56 @@ LANES: tuple[Mutant, ...] = (
     ),
     one(
         "a lane's order unlooked at",
-        f"{CLIENT}/lanes.py",
+        f"{CLIENT}/spark/writers/sequenced.py",
         "        if not increasing(sequences) or (last is not None and sequences[0].as_py() <= last):\n",
         "        if not increasing(sequences):\n",
         f"{_LANES}::test_rows_out_of_order_fail_the_task_before_any_effect_of_their_batch",
     ),
     one(
         "lanes left to their leases",
-        f"{CLIENT}/lanes.py",
+        f"{CLIENT}/spark/writers/sequenced.py",
         "        self._holder.close()\n        self._lanes.close()\n",
         "        self._holder.close()\n",
         f"{_LANES}::test_rows_of_several_lanes_are_written_lane_by_lane_and_in_order",
     ),
     one(
         "a shuffle taken for a coalesce",
-        f"{CLIENT}/sequencing.py",
+        f"{CLIENT}/spark/assign_sequences.py",
         '    return name == "Repartition" and not plan.shuffle()\n',
         '    return name == "Repartition"\n',
         _PLANS,
     ),
     one(
         "a partition read in several tasks",
-        f"{CLIENT}/sequencing.py",
+        f"{CLIENT}/spark/assign_sequences.py",
         'SPLITTING = ("minPartitions", "maxRecordsPerPartition")\n',
         'SPLITTING = ("minPartitions",)\n',
         _PLANS,
     ),
     one(
         "a producer's lease waited for as a call",
-        f"{CLIENT}/protocol.py",
+        f"{CLIENT}/protocol/effort.py",
         'NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE", "PRODUCER_BUSY"})\n',
         'NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE"})\n',
         f"{_CLIENT}::test_who_waits_for_a_lease_that_does_not_move_on_gives_up_after_one_and_a_half",
     ),
     one(
         "the sequence before lost in a header",
-        f"{HTTP}/routes_producers.py",
+        f"{HTTP}/routes/producers.py",
         '    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", messages.SEQUENCE_MAX), inbound.lease_ms\n',
         "    prev, lease_ms = None, inbound.lease_ms\n",
         f"{_PRODUCERS}::test_a_gap_is_told_through_every_door",
     ),
     one(
         "a batch lost in a header",
-        f"{HTTP}/routes_claims.py",
+        f"{HTTP}/routes/claims.py",
         "    return ClaimAsk(token, call, found, lease_ms, scope, digests)\n",
         "    return ClaimAsk(token, call, found, lease_ms, None, digests)\n",
         f"{_PRODUCERS}::test_ids_of_a_batch_are_stale_once_it_is_acked_through_every_door",
     ),
     one(
         "produced by sequence without the one before",
-        f"{HTTP}/sequences.py",
+        "service/oncegate/transports/decode/sequences.py",
         "    return SequenceAsk(producer, epoch, token, call, found, asked.prev_sequence)\n",
         "    return SequenceAsk(producer, epoch, token, call, found)\n",
         f"{_PRODUCERS}::test_a_gap_is_told_through_every_door",

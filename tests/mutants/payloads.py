@@ -2,18 +2,18 @@
 
 from tests.mutants.planted import CLIENT, ENGINE, INDEX, Mutant, one
 
-_DIGESTS = "tests/index/test_digests.py"
-_CELLS = "tests/index/test_cells.py"
-_ENGINE = "tests/engine/test_payloads.py"
-_HTTP = "tests/http/test_payloads.py"
-_CLIENT = "tests/client/test_payloads.py"
-_PRINTS = "tests/unit/index_prints/test_payloads.py"
-_HTTP_PAYLOADS = "service/oncegate/transports/http/payloads.py"
+_DIGESTS = "tests/index/claims/test_digests.py"
+_CELLS = "tests/index/claims/test_cells.py"
+_ENGINE = "tests/engine/usecases/test_payloads.py"
+_HTTP = "tests/transports/decode/test_payloads.py"
+_CLIENT = "tests/client/sync/test_payloads.py"
+_PRINTS = "tests/hashing/test_payloads.py"
+_HTTP_PAYLOADS = "service/oncegate/transports/decode/payloads.py"
 
 PAYLOADS: tuple[Mutant, ...] = (
     one(
         "another payload is a duplicate",
-        "service/oncegate/core/decisions.py",
+        "service/oncegate/core/claims.py",
         "    (IdState.DONE_OTHER, Asker.REPEAT): _CONFLICT,",
         "    (IdState.DONE_OTHER, Asker.REPEAT): _DUPLICATE,",
         _CELLS,
@@ -21,7 +21,7 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "a payload is compared while it is only claimed",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "and slot >= 0 and state == _IS_DONE and",
         "and slot >= 0 and state != _ABSENT and",
         _DIGESTS,
@@ -29,59 +29,59 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "no payload is another payload",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "return bool(first != 0 and second != 0 and first != second)",
         "return bool(second != 0 and first != second)",
         _DIGESTS,
     ),
     one(
         "twice in one request is the same",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "    _tell_apart(given, answers, verdicts)\n",
         "",
         _DIGESTS,
-        "tests/index/test_claims_against_a_dict.py",
+        "tests/index/claims/test_against_a_dict.py",
     ),
     one(
         "a takeover keeps the old payload",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "        kept[slot] = digests[i] if digests.size > 0 else np.uint32(0)\n",
         "        kept[slot] = digests[i] if before == 0 else before\n",
         _DIGESTS,
     ),
     one(
         "undo leaves the new payload",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "        _exchange(slots.digests, slot, digests, i)\n",
         "",
         _DIGESTS,
     ),
     one(
         "a move leaves payloads behind",
-        f"{INDEX}/moving.py",
+        f"{INDEX}/table/resize.py",
         "                slots.digests[base + put] = digests[i]\n",
         "                pass\n",
         _DIGESTS,
-        "tests/index/test_kernels.py",
+        "tests/index/table/test_kernels.py",
     ),
     one(
         "a new slot has the payload of whoever was there",
-        f"{INDEX}/table.py",
+        f"{INDEX}/table/table.py",
         "        return digests.copy() if len(digests) else np.zeros(ids, np.uint32)",
         "        return digests.copy() if len(digests) else np.ones(ids, np.uint32)",
         _DIGESTS,
     ),
     one(
         "digests of what is taken over in the order of asking",
-        f"{INDEX}/claims.py",
+        f"{INDEX}/claims/index.py",
         "digests[answers.actions == Action.TAKE_OVER][::-1]",
         "digests[answers.actions == Action.TAKE_OVER]",
         _ENGINE,
-        "tests/index/test_claims_against_a_dict.py",
+        "tests/index/claims/test_against_a_dict.py",
     ),
     one(
         "digests are not saved",
-        f"{INDEX}/saving.py",
+        f"{INDEX}/snapshot/claims_writer.py",
         '        digests = b"".join(self.digests)\n',
         '        digests = b""\n',
         _DIGESTS,
@@ -89,42 +89,42 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "ids with payloads are sealed",
-        f"{INDEX}/sealing.py",
+        f"{INDEX}/claims/evict.py",
         "whole = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)",
         "whole = rows.scoped[listed] == 0",
-        "tests/index/test_sealing.py",
+        "tests/index/lsm/test_eviction.py",
     ),
     one(
         "ids with payloads share a row",
-        f"{INDEX}/moving.py",
+        f"{INDEX}/table/resize.py",
         "topics[row] != no_topic or digests[row] != 0 or scoped[row] != 0",
         "topics[row] != no_topic or scoped[row] != 0",
         _DIGESTS,
     ),
     one(
         "a digest of 0",
-        f"{INDEX}/payloads.py",
+        "service/oncegate/hashing/payloads.py",
         "    digests[digests == 0] = 1\n",
         "",
         _PRINTS,
     ),
     one(
         "a null payload is an empty one",
-        f"{INDEX}/payloads.py",
+        "service/oncegate/hashing/payloads.py",
         "digests[pc.is_null(column).to_numpy(zero_copy_only=False)] = self._null",
         "pass",
         _PRINTS,
     ),
     one(
         "a call is its ids whatever they come with",
-        f"{ENGINE}/claims.py",
+        f"{ENGINE}/usecases/claims.py",
         "blake2b(digest + ask.digests.tobytes(), digest_size=16)",
         "blake2b(digest, digest_size=16)",
         _ENGINE,
     ),
     one(
         "each partition has all payloads",
-        f"{ENGINE}/producing.py",
+        f"{ENGINE}/usecases/produce.py",
         "        came = ask.digests[share.places]\n",
         "        came = ask.digests[: len(share.places)]\n",
         _ENGINE,
@@ -145,28 +145,28 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "a conflict is dropped without asking",
-        f"{CLIENT}/attempt_calls.py",
+        f"{CLIENT}/protocol/attempt_calls.py",
         "            yield from self._conflict(claimed, drops)\n",
         "            yield from self._conflict(claimed, True)\n",
         _CLIENT,
     ),
     one(
         "what is granted beside a conflict stays claimed",
-        f"{CLIENT}/attempt_calls.py",
+        f"{CLIENT}/protocol/attempt_calls.py",
         '            yield from self.settle(claimed, "release")\n',
         "            yield from ()\n",
         _CLIENT,
     ),
     one(
         "a conflict counts as written",
-        f"{CLIENT}/codecs.py",
+        f"{CLIENT}/protocol/codecs.py",
         "pc.or_(pc.or_(self.may_write, self.open), self.conflicting)",
         "pc.or_(self.may_write, self.open)",
         _CLIENT,
     ),
     one(
         "busy rows forget their payloads",
-        f"{CLIENT}/settling.py",
+        f"{CLIENT}/spark/writers/claim_loop.py",
         "            payloads = [column.filter(again) for column in payloads]\n",
         "            payloads = []\n",
         _CLIENT,

@@ -26,90 +26,90 @@ def _token_per_job(docstring: str) -> tuple[str, str, str]:
     head = f"    {docstring}\n\n    def __init__(self, way: Way) -> None:\n        self.way = way\n"
     write = "\n    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:\n        token = "
     old, new = f"{head}{write}new_token()\n", f"{head}        self.token = new_token()\n{write}self.token\n"
-    return f"{CLIENT}/datasource.py", old, new
+    return f"{CLIENT}/spark/datasource.py", old, new
 
 
-_CELLS = "tests/index/test_cells.py"
-_IN_STEPS = "tests/index/test_saving_in_steps.py"
-_POOLING = "tests/index/test_pooling.py"
-_REPEATS = "tests/engine/test_repeats_and_asks.py"
-_UPKEEP = "tests/engine/test_upkeep.py"
+_CELLS = "tests/index/claims/test_cells.py"
+_IN_STEPS = "tests/index/snapshot/test_snapshot_in_steps.py"
+_POOLING = "tests/index/claims/test_row_sharing.py"
+_REPEATS = "tests/engine/recovery/test_repeats_and_asks.py"
+_UPKEEP = "tests/engine/maintenance/test_scheduler.py"
 _WALKS = "tests/model/mixed/test_walks.py::test_the_properties_hold_whatever_happens_to_messages_ledger_and_clocks"
 _MIXED = f"{_WALKS}[mixed, late]"
 
 PLANTED: tuple[Mutant, ...] = (
     one(
         "a save forgets what is overwritten",
-        f"{INDEX}/table.py",
+        f"{INDEX}/table/table.py",
         "            self.saving.overwritten(ids, previous, kept)\n",
         "            pass\n",
         _IN_STEPS,
     ),
     one(
         "a save forgets the payloads of what is overwritten",
-        f"{INDEX}/saving.py",
+        f"{INDEX}/snapshot/claims_writer.py",
         "            self._before.digests.append(digests[at].tobytes())\n",
         "            self._before.digests.append(bytes(4 * len(tags)))\n",
         _IN_STEPS,
     ),
     one(
         "a save that was stopped is taken for whole",
-        f"{ENGINE}/committer.py",
+        f"{ENGINE}/commit/group_commit.py",
         "            self._end_saving(error)\n",
         "            self._end_saving(None)\n",
-        "tests/engine/test_saving_meanwhile.py",
+        "tests/engine/maintenance/test_snapshot_under_load.py",
     ),
     one(
         "a save has a later row",
-        f"{INDEX}/rows.py",
+        f"{INDEX}/table/rows.py",
         "        if self._spares and not self.only_new:\n",
         "        if self._spares:\n",
         _IN_STEPS,
     ),
     one(
         "a sweep under a save",
-        f"{INDEX}/table.py",
+        f"{INDEX}/table/table.py",
         "        return self.dead > 0 and self.saving is None\n",
         "        return self.dead > 0\n",
         _IN_STEPS,
     ),
     one(
         "a named claim shares a row",
-        f"{INDEX}/moving.py",
+        f"{INDEX}/table/resize.py",
         "STATE_DONE or kept[row] != 0 or pins[row] != 0 or named[row] > most:",
         "STATE_DONE or pins[row] != 0 or named[row] > most:",
         _POOLING,
     ),
     one(
         "a shared row has the oldest time",
-        f"{INDEX}/moving.py",
+        f"{INDEX}/table/resize.py",
         "times[shared], positions[shared] = max(times[shared], times[row])",
         "times[shared], positions[shared] = min(times[shared], times[row])",
         f"{_POOLING}::test_nothing_is_forgotten_before_its_time",
     ),
     one(
         "partial settle",
-        f"{INDEX}/folding.py",
+        f"{INDEX}/claims/apply.py",
         "        for row in known.rows:\n            before = ",
         "        for row in known.rows[:1]:\n            before = ",
-        "tests/index/test_claims.py",
+        "tests/index/claims/test_index.py",
         _CELLS,
-        "tests/index/test_rebuild.py",
+        "tests/index/claims/test_replay.py",
     ),
     one(
         "first completer",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "        words[slot, 1] = place << HALF | np.uint64(row + 1)\n        _exchange(kept,",
         "        if previous[i] == NO_ROW or states[previous[i]] != STATE_OPEN:\n"
         "            words[slot, 1] = place << HALF | np.uint64(row + 1)\n        _exchange(kept,",
         _CELLS,
-        "tests/index/test_claims.py",
+        "tests/index/claims/test_index.py",
     ),
     Mutant(
         "repeat from a cache",
         (
             (
-                f"{ENGINE}/claims.py",
+                f"{ENGINE}/usecases/claims.py",
                 "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)\n",
                 "        cache = self.__dict__.setdefault('cache', {})\n"
                 "        if (ask.token, ask.call) in cache:\n"
@@ -117,7 +117,7 @@ PLANTED: tuple[Mutant, ...] = (
                 "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)\n",
             ),
             (
-                f"{ENGINE}/claims.py",
+                f"{ENGINE}/usecases/claims.py",
                 "        return ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)\n",
                 "        cache[ask.token, ask.call] = ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)\n"
                 "        return cache[ask.token, ask.call]\n",
@@ -127,7 +127,7 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "repeat grants more",
-        "service/oncegate/core/decisions.py",
+        "service/oncegate/core/claims.py",
         "    (IdState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,",
         "    (IdState.ABSENT, Asker.REPEAT): _FRESH,",
         _CELLS,
@@ -135,14 +135,14 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "settle by slot alone",
-        "service/oncegate/core/decisions.py",
+        "service/oncegate/core/claims.py",
         "    (Verb.COMPLETE, ClaimState.RELEASED): _RELEASED,",
         '    (Verb.COMPLETE, ClaimState.RELEASED): SettleCell(Effect.MARK_DONE, "the slot says so", "nothing else"),',
         _CELLS,
     ),
     one(
         "first-fit reuse",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "        slot = find(words, base[segment], capacity[segment], tag, place)\n"
         "        if slot < 0:\n            slot, new",
         "        slot = find(words, base[segment], capacity[segment], tag, place)\n"
@@ -155,21 +155,21 @@ PLANTED: tuple[Mutant, ...] = (
         "                break\n"
         "            at = (at + 1) % capacity[segment]\n"
         "        if slot < 0:\n            slot, new",
-        "tests/index/test_slots_and_rows.py::test_a_dead_slot_is_taken_over_by_its_own_id_alone",
+        "tests/index/table/test_slots_and_rows.py::test_a_dead_slot_is_taken_over_by_its_own_id_alone",
     ),
     one(
         "row reuse before sweep",
-        f"{INDEX}/rows.py",
+        f"{INDEX}/table/rows.py",
         "if not (holders.slots[row] or holders.pins[row] or holders.kept[row])]",
         "if not (holders.pins[row] or holders.kept[row])]",
-        "tests/index/test_slots_and_rows.py",
+        "tests/index/table/test_slots_and_rows.py",
     ),
     one(
         "verdict before durable",
-        f"{ENGINE}/claims.py",
+        f"{ENGINE}/usecases/claims.py",
         "        await self._journal.committer.durable(rests_on)\n        count_verdicts(",
         "        count_verdicts(",
-        "tests/engine/test_durable_before_said.py",
+        "tests/engine/commit/test_durable_before_said.py",
     ),
     Mutant(
         "token per job",
@@ -181,36 +181,36 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "abort by key",
-        f"{ENGINE}/staging.py",
+        f"{ENGINE}/usecases/batches.py",
         "there = [token for token in dict.fromkeys(ask.tokens) if self._index.stage(ask.name, token) is not None]",
         "there = list(self._index.stages.get(ask.name, {}))",
         f"{_REPEATS}::test_an_abort_removes_the_stages_of_its_tokens_and_no_others",
     ),
     one(
         "XOR fingerprint",
-        f"{INDEX}/rowprints.py",
+        "service/oncegate/hashing/rows.py",
         "int(limb.sum(dtype=np.uint64)) << (32 * place)",
         "int(np.bitwise_xor.reduce(limb)) << (32 * place)",
-        "tests/unit/index_prints/test_rowprints.py::test_a_row_twice_is_not_another_row_twice",
+        "tests/hashing/test_rows.py::test_a_row_twice_is_not_another_row_twice",
     ),
     one(
         "digest read in commit()",
-        f"{CLIENT}/writers/staged.py",
+        f"{CLIENT}/spark/writers/staged.py",
         "        read = messages[0].read\n        winners",
-        "        from oncegate_spark.checkpoint import read_input\n\n"
+        "        from oncegate_spark.spark.checkpoint import read_input\n\n"
         "        read = read_input(self.options.checkpoint)\n        winners",
-        "tests/client/test_staged_commit.py",
+        "tests/client/spark/test_staged_commit.py",
     ),
     one(
         "ask not durable",
-        f"{ENGINE}/staging.py",
+        f"{ENGINE}/usecases/batches.py",
         "        await journal.committer.durable(journal.record([asked]))\n",
         "        self._index.apply(0, asked)\n",
         f"{_REPEATS}::test_a_second_write_is_known_as_one_after_the_gateway_was_killed",
     ),
     one(
         "drain without fingerprint",
-        f"{ENGINE}/staging.py",
+        f"{ENGINE}/usecases/batches.py",
         "            return StageAnswer(True, ask.rows.rows, ask.fingerprint)",
         "            return StageAnswer(True, ask.rows.rows, bytes(16))",
         f"{_REPEATS}::test_a_replay_whose_input_is_unknown_is_compared_by_its_rows",
@@ -234,40 +234,40 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "witness ignored",
-        f"{LOG}/recovery.py",
+        f"{LOG}/opening/recovery.py",
         "        require_witnessed(place, walk, seen)\n    require_reach",
         "    require_reach",
         "tests/faults/ledger/test_damage.py::test_a_cut_at_each_byte_of_the_last_frame_is_refused",
     ),
     one(
         "busy is success",
-        f"{CLIENT}/settling.py",
+        f"{CLIENT}/spark/writers/claim_loop.py",
         "            again = claimed.verdicts.open\n",
         "            again = pc.and_(claimed.verdicts.open, False)\n",
-        "tests/client/test_settling.py",
-        "tests/client/test_sinks.py",
+        "tests/client/spark/test_claim_loop.py",
+        "tests/client/spark/test_sinks.py",
     ),
     one(
         "produce's repeat from a cache",
-        f"{ENGINE}/producing.py",
+        f"{ENGINE}/usecases/produce.py",
         '        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce", digests)\n',
         '        asked = self.__dict__.setdefault("cache", {}).setdefault(\n'
         "            (ask.token, ask.call),\n"
         '            self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce", digests),\n'
         "        )\n",
-        "tests/engine/test_producing.py",
+        "tests/engine/usecases/test_produce.py",
         _MIXED,
     ),
     one(
         "produce's repeat is busy",
-        "service/oncegate/core/decisions.py",
+        "service/oncegate/core/claims.py",
         "    (IdState.ABSENT, Asker.REPEAT): _WRITES,\n    (IdState.ABSENT, Asker.SAME_TOKEN): _WRITES,",
         "    (IdState.ABSENT, Asker.REPEAT): _REPEAT_BUSY,\n    (IdState.ABSENT, Asker.SAME_TOKEN): _WRITES,",
         _CELLS,
     ),
     one(
         "produce over a live claim",
-        "service/oncegate/core/decisions.py",
+        "service/oncegate/core/claims.py",
         "    (IdState.CLAIMED_LIVE, Asker.OTHER): _HELD,\n    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _TAKES_AND",
         "    (IdState.CLAIMED_LIVE, Asker.OTHER): _TAKES_AND_WRITES,\n"
         "    (IdState.CLAIMED_OVER, Asker.SAME_CLAIM): _TAKES_AND",
@@ -275,46 +275,46 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "produce marks busy rows done",
-        f"{ENGINE}/producing.py",
+        f"{ENGINE}/usecases/produce.py",
         "    ids, acts = ask.ids[share.places], asked.actions[share.places]\n"
         "    fresh, taken = acts == Action.GRANT, acts == Action.TAKE_OVER\n",
         "    ids, acts = ask.ids, asked.actions\n"
         "    fresh, taken = acts != Action.TAKE_OVER, acts == Action.TAKE_OVER\n",
-        "tests/engine/test_producing.py",
+        "tests/engine/usecases/test_produce.py",
         _MIXED,
     ),
     one(
         "every partition's entry names every id",
-        f"{ENGINE}/producing.py",
+        f"{ENGINE}/usecases/produce.py",
         "    ids, acts = ask.ids[share.places], asked.actions[share.places]\n",
         "    ids, acts = ask.ids, asked.actions\n",
         _MIXED,
     ),
     one(
         "produce said before durable",
-        f"{ENGINE}/producing.py",
+        f"{ENGINE}/usecases/produce.py",
         "        await self._journal.committer.durable(rests_on)\n        count_verdicts(",
         "        count_verdicts(",
-        "tests/engine/test_producing.py",
+        "tests/engine/usecases/test_produce.py",
         _MIXED,
     ),
     one(
         "taken by anybody",
-        "service/oncegate/core/decisions.py",
+        "service/oncegate/core/claims.py",
         "    (IdState.TAKEN, Asker.SAME_TOKEN): _KEEPS,\n    (IdState.TAKEN, Asker.OTHER): _BELONGS,",
         "    (IdState.TAKEN, Asker.SAME_TOKEN): _KEEPS,\n    (IdState.TAKEN, Asker.OTHER): _KEEPS,",
         _MIXED,
     ),
     one(
         "owner forgotten",
-        f"{INDEX}/grants.py",
+        f"{INDEX}/table/grants.py",
         "        return Grant(NO_CLAIM, entry.owner, 0,",
         "        return Grant(NO_CLAIM, NO_CLAIM, 0,",
         _MIXED,
     ),
     one(
         "retired before durable",
-        f"{INDEX}/folding.py",
+        f"{INDEX}/claims/apply.py",
         "            holders.state[due], holders.position[due] = states, positions\n",
         "            holders.position[due] = positions\n",
         f"{_UPKEEP}::test_a_retirement_that_the_ledger_refuses_is_taken_back",
@@ -324,42 +324,42 @@ PLANTED: tuple[Mutant, ...] = (
         "open claims retire",
         (
             (
-                f"{INDEX}/moving.py",
+                f"{INDEX}/table/resize.py",
                 "        if state in (STATE_DONE, STATE_TAKEN) and wall_ms[row] < before_ms:\n",
                 "        if state in (STATE_DONE, STATE_TAKEN, 0) and wall_ms[row] < before_ms:\n",
             ),
             (
-                f"{INDEX}/folding.py",
+                f"{INDEX}/claims/apply.py",
                 "            if grant.state != OPEN:\n                self._settled.add(row)\n",
                 "            self._settled.add(row)\n",
             ),
         ),
-        ("tests/index/test_retiring.py", f"{_WALKS}[retiring]"),
+        ("tests/index/claims/test_expiry.py", f"{_WALKS}[retiring]"),
     ),
     one(
         "a bucket too early",
-        f"{ENGINE}/upkeep.py",
+        f"{ENGINE}/maintenance/scheduler.py",
         "index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0",
         "index.buckets[1] if len(index.buckets) == buckets_kept(horizon_ms) else 0",
         f"{_UPKEEP}::test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon",
     ),
     one(
         "two buckets at once",
-        f"{ENGINE}/upkeep.py",
+        f"{ENGINE}/maintenance/scheduler.py",
         "now_ms - self._retired_ms < bucket_ms(horizon_ms)",
         "now_ms == self._retired_ms",
         f"{_UPKEEP}::test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_retire",
     ),
     one(
         "collected without its buckets",
-        f"{ENGINE}/saving.py",
+        "service/oncegate/index/snapshot/pieces.py",
         "msgspec.msgpack.encode((settings, buckets))",
         "msgspec.msgpack.encode((settings, ()))",
         f"{_WALKS}[retiring]",
     ),
     one(
         "age by the wall clock",
-        f"{ENGINE}/upkeep.py",
+        f"{ENGINE}/maintenance/scheduler.py",
         "        before_ms = index.buckets[0] if len(index.buckets) == buckets_kept(horizon_ms) else 0\n",
         "        before_ms = max(0, journal.wall_ms() - horizon_ms)\n",
         f"{_UPKEEP}::test_a_wall_clock_set_forward_makes_nothing_older",
@@ -367,14 +367,14 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "trim above retention",
-        f"{ENGINE}/upkeep.py",
+        f"{ENGINE}/maintenance/scheduler.py",
         "rows.wall_ms + topic.retention_ms <= wall_ms",
         "rows.wall_ms + topic.retention_ms // 2 <= wall_ms",
         f"{_UPKEEP}::test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time",
     ),
     one(
         "newest rows trimmed by bytes",
-        f"{ENGINE}/upkeep.py",
+        f"{ENGINE}/maintenance/scheduler.py",
         "size_bytes > topic.retention_bytes and place < len(kept) - 1",
         "size_bytes > topic.retention_bytes",
         f"{_UPKEEP}::test_rows_beyond_a_topics_bytes_go_but_never_the_newest",
@@ -384,12 +384,12 @@ PLANTED: tuple[Mutant, ...] = (
         f"{INDEX}/topics.py",
         "                partition.high_offset -= span.rows\n",
         "",
-        "tests/unit/index_topics",
-        "tests/unit/index_batches",
+        "tests/index/test_topics.py",
+        "tests/index/test_batches_undo.py",
     ),
     one(
         "partition by turn",
-        f"{ENGINE}/sharing.py",
+        f"{ENGINE}/usecases/partitioning.py",
         "    return (keys % np.uint64(partitions)).astype(np.int64)",
         "    return (np.arange(rows) + turn) % partitions",
         _MIXED,

@@ -3,51 +3,51 @@
 from tests.mutants.planted import ENGINE, INDEX, Mutant, one
 
 CORE = "service/oncegate/core"
-_ENGINE = "tests/engine/test_producers.py"
-_DURABLE = "tests/engine/test_producers_durable.py"
-_SCOPES = "tests/engine/test_scopes.py"
-_INDEX = "tests/index/test_producers.py"
-_CELLS = "tests/index/test_sequence_cells.py"
+_ENGINE = "tests/engine/usecases/test_producers.py"
+_DURABLE = "tests/engine/usecases/test_producers_durable.py"
+_SCOPES = "tests/engine/usecases/test_batch_scopes.py"
+_INDEX = "tests/index/producers/test_index.py"
+_CELLS = "tests/index/producers/test_cells.py"
 
 PRODUCERS: tuple[Mutant, ...] = (
     one(
         "executors ack",
-        f"{CORE}/sequences.py",
+        f"{CORE}/producers.py",
         "    Standing.OTHER_TOKEN: EntranceCell(\n        Entrance.REFUSE_NOT_DRIVER,",
         "    Standing.OTHER_TOKEN: EntranceCell(\n        Entrance.GO_ON,",
         f"{_ENGINE}::test_an_executor_never_acks",
     ),
     one(
         "older epoch completes",
-        f"{CORE}/sequences.py",
+        f"{CORE}/producers.py",
         "    Standing.BELOW: _FENCED,",
         "    Standing.BELOW: _CURRENT,",
         f"{_ENGINE}::test_an_older_epoch_never_completes",
     ),
     one(
         "twins fence each other",
-        f"{CORE}/sequences.py",
+        f"{CORE}/producers.py",
         "        Registration.REFUSE_BUSY,",
         "        Registration.NEXT_EPOCH,",
         f"{_ENGINE}::test_a_live_lease_is_respected_and_the_answer_says_how_long",
     ),
     one(
         "late registration fences",
-        f"{CORE}/sequences.py",
+        f"{CORE}/producers.py",
         "_PAST = RegisterCell(\n    Registration.REFUSE_FENCED,",
         "_PAST = RegisterCell(\n    Registration.NEXT_EPOCH,",
         f"{_ENGINE}::test_a_late_copy_of_a_registration_does_not_fence_who_followed",
     ),
     one(
         "ack over what is open",
-        f"{INDEX}/producers.py",
+        f"{INDEX}/producers/index.py",
         "refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]",
         "refused = [False for _ in SequenceState]",
         f"{_ENGINE}::test_an_ack_over_what_is_not_done_changes_nothing_not_even_for_others",
     ),
     one(
         "ack beyond what was claimed",
-        f"{INDEX}/producers.py",
+        f"{INDEX}/producers/index.py",
         "(reached is not None and sequence < reached):",
         "sequence:",
         f"{_ENGINE}::test_an_ack_goes_no_further_than_what_was_claimed_and_never_back",
@@ -55,14 +55,14 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "ack of some producers",
-        f"{ENGINE}/drivers.py",
+        f"{ENGINE}/usecases/drivers.py",
         "        self._check_done(named)\n",
         "        self._check_done(named[:1])\n",
         f"{_ENGINE}::test_an_ack_over_what_is_not_done_changes_nothing_not_even_for_others",
     ),
     one(
         "forgets without a watermark",
-        f"{INDEX}/producer_fold.py",
+        f"{INDEX}/producers/apply.py",
         "            producer.watermark, producer.held = watermark, producer.held.above(watermark)",
         "            producer.held = producer.held.above(watermark)",
         f"{_ENGINE}::test_what_was_acked_is_stale_for_ever_also_after_a_restart",
@@ -70,28 +70,28 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "stale before the ack is durable",
-        f"{ENGINE}/producers.py",
+        f"{ENGINE}/usecases/producers.py",
         "        await self._journal.committer.durable(producer.position)\n        self.count(asked)\n        ret",
         "        self.count(asked)\n        ret",
         f"{_DURABLE}::test_stale_waits_for_the_ack_it_rests_on",
     ),
     one(
         "batch is over before its ack is durable",
-        f"{ENGINE}/scopes.py",
+        f"{ENGINE}/usecases/batch_scopes.py",
         "    await journal.committer.durable(driver.position)\n",
         "",
         f"{_DURABLE}::test_stale_waits_for_the_ack_it_rests_on",
     ),
     one(
         "epoch said before it is durable",
-        f"{ENGINE}/producers.py",
+        f"{ENGINE}/usecases/producers.py",
         "        answer = self._answer(producer)\n        await self._journal.committer.durable(producer.position)\n",
         "        answer = self._answer(producer)\n",
         _DURABLE,
     ),
     one(
         "next epoch goes on with the calls before",
-        f"{INDEX}/producer_fold.py",
+        f"{INDEX}/producers/apply.py",
         "            held=old.held.relabelled(_left(old.held.label)),",
         "            held=old.held,",
         f"{_INDEX}::test_an_older_epochs_open_claims_are_left_to_the_next",
@@ -99,64 +99,64 @@ PRODUCERS: tuple[Mutant, ...] = (
     ),
     one(
         "a claim taken back leaves a trace",
-        f"{INDEX}/producer_fold.py",
+        f"{INDEX}/producers/apply.py",
         "producer.calls, producer.held, producer.claimed_to, producer.last_call, producer.position = before\n",
         "producer.calls, producer.held, _, producer.last_call, producer.position = before\n",
         f"{_INDEX}::test_what_was_taken_back_leaves_no_trace",
     ),
     one(
         "late copy of a call that got nothing",
-        f"{INDEX}/producers.py",
+        f"{INDEX}/producers/index.py",
         "is_repeat = call <= max(producer.last_call, producer.quiet_call)",
         "is_repeat = call <= producer.last_call",
         f"{_ENGINE}::test_a_late_copy_of_a_call_that_was_granted_nothing_is_granted_nothing",
     ),
     one(
         "gap against what is done",
-        f"{INDEX}/producers.py",
+        f"{INDEX}/producers/index.py",
         "(producer.claimed_to is None or prev > producer.claimed_to)",
         "prev > (self.resume_after(producer) or 0)",
         f"{_CELLS}::test_a_gap_is_told_against_the_highest_that_was_claimed",
     ),
     one(
         "a hole is done with its neighbours",
-        f"{INDEX}/intervals.py",
+        f"{INDEX}/producers/intervals.py",
         "    begins[1:] = (first[1:] != last[:-1] + _ONE) | (label[1:] != label[:-1])\n",
         "    begins[1:] = label[1:] != label[:-1]\n",
-        "tests/index/test_intervals.py",
+        "tests/index/producers/test_intervals.py",
         f"{_CELLS}::test_what_a_request_passes_over_is_out_of_order_later",
     ),
     one(
         "produced and left open",
-        f"{ENGINE}/producers.py",
+        f"{ENGINE}/usecases/producers.py",
         "        return [claimed, SequencesCompleted(producer.number, producer.epoch, ask.call, claimed.wall_ms)]",
         "        return [claimed]",
         f"{_DURABLE}::test_rows_with_sequences_are_written_once_whoever_sends_them",
     ),
     one(
         "ack of a batch forgets the next",
-        f"{INDEX}/scopes.py",
+        f"{INDEX}/claims/batch_scopes.py",
         "for batch in [batch for batch in held if batch < batches]}",
         "for batch in [batch for batch in held if batch <= batches]}",
         f"{_SCOPES}::test_only_what_was_claimed_in_those_batches_is_forgotten",
     ),
     one(
         "ack over a batch's open claims",
-        f"{ENGINE}/drivers.py",
+        f"{ENGINE}/usecases/drivers.py",
         "        if held := journal.index.claims.scopes.open_ids(driver.name, batches):",
         "        if held := 0:",
         f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_not_acked_until_it_is_settled",
     ),
     one(
         "another's row goes with a batch",
-        f"{INDEX}/scopes.py",
+        f"{INDEX}/claims/batch_scopes.py",
         "rows[self._rows.used[rows] & (self._makers(rows) == made_by)]",
         "rows[self._rows.used[rows]]",
         f"{_SCOPES}::test_a_row_that_was_given_to_another_claim_is_left_alone",
     ),
     one(
         "batches forgotten by a collection",
-        f"{ENGINE}/saving.py",
+        "service/oncegate/index/snapshot/pieces.py",
         "        self._claims.scopes.load(scopes)\n",
         "",
         f"{_SCOPES}::test_a_collected_ledger_knows_which_batch_ids_are_of",

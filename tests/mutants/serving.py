@@ -3,65 +3,65 @@
 from tests.mutants.planted import ENGINE, INDEX, LOG, Mutant, one
 
 HTTP = "service/oncegate/transports/http"
-_DIRECT = "tests/http/test_direct.py"
-_CONNECTIONS = "tests/http/test_connections.py"
-_GATHERING = "tests/engine/test_gathering.py"
-_TOGETHER = "tests/index/test_together.py"
+_DIRECT = "tests/transports/http/test_fast_path.py"
+_CONNECTIONS = "tests/transports/http/test_connections.py"
+_GATHERING = "tests/engine/usecases/test_claim_batching.py"
+_TOGETHER = "tests/index/claims/test_bulk_claim.py"
 
 SERVING: tuple[Mutant, ...] = (
     one(
         "half a body taken for all of it",
-        f"{HTTP}/direct.py",
+        f"{HTTP}/server/fast_path.py",
         "        if self.more_body or self.disconnected:",
         "        if self.disconnected:",
         f"{_DIRECT}::test_a_body_that_comes_in_pieces_is_waited_for",
     ),
     one(
         "answers overtake each other",
-        f"{HTTP}/wire.py",
+        f"{HTTP}/server/protocol.py",
         "        if before is None or before.response_complete:",
         "        if before is exchange or before is not exchange:",
         f"{_DIRECT}::test_requests_sent_at_once_on_one_connection_are_answered_in_their_order",
     ),
     one(
         "heads that never end are waited for",
-        f"{HTTP}/wire.py",
+        f"{HTTP}/server/protocol.py",
         "        self._is_ours = isinstance(self.app, FastAPI)\n        self._rest()\n",
         "        self._is_ours = isinstance(self.app, FastAPI)\n",
         f"{_DIRECT}::test_a_connection_without_a_whole_head_is_closed_after_its_time",
     ),
     one(
         "an answer lost to what came behind it",
-        f"{HTTP}/wire.py",
+        f"{HTTP}/server/protocol.py",
         "not cycle.response_complete and (self.pipeline or not cycle.more_body):",
         "not cycle.response_complete and not cycle.more_body:",
         f"{_CONNECTIONS}::test_a_body_that_cannot_be_read_takes_no_answer_from_the_request_before_it",
     ),
     one(
         "a body lost to an offer",
-        f"{HTTP}/wire.py",
+        f"{HTTP}/server/protocol.py",
         "self.parser, self.cycle.more_body, self._goes_on = httptools.HttpRequestParser(self), True, True",
         "self.parser, self._goes_on = httptools.HttpRequestParser(self), True",
         f"{_CONNECTIONS}::test_who_offers_another_protocol_is_answered_in_this_one_body_and_all",
     ),
     one(
         "heads without an end",
-        f"{HTTP}/wire.py",
+        f"{HTTP}/server/protocol.py",
         "        if self._head_bytes > HEAD_BYTES:\n",
         "        if self._head_bytes < 0:\n",
         f"{_CONNECTIONS}::test_a_head_that_does_not_end_is_refused_before_it_takes_much_memory",
     ),
     one(
         "busy said before it is durable",
-        f"{ENGINE}/claims.py",
+        f"{ENGINE}/usecases/claims.py",
         "        elif asked.claim is not None and bool((asked.actions == Action.BUSY).any()):\n",
         "        elif asked.claim is not None and not len(asked.actions):\n",
-        "tests/engine/test_durable_before_said.py"
+        "tests/engine/commit/test_durable_before_said.py"
         "::test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable",
     ),
     one(
         "another answer kept open",
-        f"{HTTP}/direct.py",
+        f"{HTTP}/server/fast_path.py",
         "        if not self.keep_alive:\n            self.transport.close()\n",
         "",
         f"{_DIRECT}::test_a_caller_that_wants_no_more_is_answered_and_let_go",
@@ -71,14 +71,14 @@ SERVING: tuple[Mutant, ...] = (
         f"{HTTP}/codecs.py",
         "_WITHOUT_NUMBER, bytes(range(len(_ITEMS))))",
         "_WITHOUT_NUMBER, bytes(range(len(_ITEMS)))[::-1])",
-        "tests/http/test_codecs.py::test_many_verdicts_are_the_same_json_as_each_alone",
+        "tests/transports/http/test_codecs.py::test_many_verdicts_are_the_same_json_as_each_alone",
     ),
     one(
         "retirements told to the claims alone",
-        f"{ENGINE}/state.py",
+        f"{ENGINE}/recovery/replay.py",
         "_OF_CLAIMS = (Claimed, Completed, Released, Taken)",
         "_OF_CLAIMS = (Claimed, Completed, Released, Taken, Retired)",
-        "tests/engine/test_upkeep.py",
+        "tests/engine/maintenance/test_scheduler.py",
     ),
     one(
         "an append noted by its caller",
@@ -90,77 +90,77 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "a save without a rest",
-        f"{ENGINE}/committer.py",
+        f"{ENGINE}/commit/group_commit.py",
         "ended_ms + SAVING_RESTS * (ended_ms - began_ms)",
         "ended_ms",
-        "tests/engine/test_saving_meanwhile.py::test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks",
+        "tests/engine/maintenance/test_snapshot_under_load.py::test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks",
     ),
     one(
         "a claim that waits for others without end",
-        f"{ENGINE}/gathering.py",
+        f"{ENGINE}/usecases/claim_batching.py",
         " and self._journal.clock.monotonic_ms() - self._since_ms <= WAIT_MS:",
         ":",
         f"{_GATHERING}::test_no_claim_waits_longer_than_that",
     ),
     one(
         "one request's answers are the next one's",
-        f"{ENGINE}/gathering.py",
+        f"{ENGINE}/usecases/claim_batching.py",
         "            at, first = slice(first, end), end\n",
         "            at = slice(first, end)\n",
         f"{_GATHERING}::test_an_id_that_two_of_them_name_goes_to_the_first",
     ),
     one(
         "taken over together",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "rests_on if taken == 0 else -1, 0",
         "rests_on, 0",
         _TOGETHER,
     ),
     one(
         "all asked for is granted",
-        f"{INDEX}/together.py",
+        f"{INDEX}/claims/bulk_claim.py",
         "            claim = replace(claim, fresh=raw[16 * first : 16 * end])\n",
         "            pass\n",
         _TOGETHER,
     ),
     one(
         "the first position for all",
-        f"{INDEX}/kernels.py",
+        f"{INDEX}/table/kernels.py",
         "= position, position + 1, filled + fresh",
         "= position, position, filled + fresh",
         _TOGETHER,
     ),
     one(
         "one call granted twice",
-        f"{ENGINE}/gathering.py",
+        f"{ENGINE}/usecases/claim_batching.py",
         "            if call not in calls and not is_repeat(index, *call, now_ms)",
         "            if not is_repeat(index, *call, now_ms)",
         f"{_GATHERING}::test_a_call_that_is_there_twice_is_granted_once",
     ),
     one(
         "granted together, said at once",
-        f"{ENGINE}/gathering.py",
+        f"{ENGINE}/usecases/claim_batching.py",
         "            if rests_on > committer.mark.position:",
         "            if rests_on > committer.mark.position + 100:",
         f"{_GATHERING}::test_nothing_is_said_before_it_is_durable",
     ),
     one(
         "taken back oldest first",
-        f"{INDEX}/together.py",
+        f"{INDEX}/claims/bulk_claim.py",
         "range(len(self.rows) - 1, -1, -1)",
         "range(len(self.rows))",
         f"{_GATHERING}::test_a_full_ledger_takes_all_of_them_back",
     ),
     one(
         "a lease from the beginning of time",
-        f"{INDEX}/together.py",
+        f"{INDEX}/claims/bulk_claim.py",
         "= lease_ms, now_ms + lease_ms",
         "= lease_ms, lease_ms",
         _TOGETHER,
     ),
     one(
         "the row of a dead slot let go of",
-        f"{INDEX}/together.py",
+        f"{INDEX}/claims/bulk_claim.py",
         "    losers = np.unique(folded.previous[folded.previous != NO_ROW])",
         "    losers = np.unique(folded.previous[:0])",
         _TOGETHER,

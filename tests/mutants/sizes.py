@@ -1,9 +1,9 @@
 """Planted bugs of `oncegate size`: what it would leave out of memory and disk."""
 
-from tests.mutants.planted import ENGINE, Mutant, one
+from tests.mutants.planted import Mutant, one
 
-_SIZING = f"{ENGINE}/sizing.py"
-_TESTS = "tests/engine/test_sizing.py"
+_SIZING = "service/oncegate/cli/capacity.py"
+_TESTS = "tests/cli/test_capacity.py"
 
 SIZES: tuple[Mutant, ...] = (
     one(

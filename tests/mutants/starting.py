@@ -2,8 +2,8 @@
 
 from tests.mutants.planted import INDEX, LOG, Mutant, one
 
-_GATHERED = "tests/index/test_gathered.py"
-_LOADING = "tests/index/test_loading.py"
+_GATHERED = "tests/index/table/test_bulk_insert.py"
+_LOADING = "tests/index/snapshot/test_claims_reader.py"
 _READING = "tests/faults/ledger/test_reading.py"
 
 STARTING: tuple[Mutant, ...] = (
@@ -16,77 +16,77 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "ids that wait while others take them over",
-        f"{INDEX}/rebuild.py",
+        f"{INDEX}/claims/replay.py",
         "        if not isinstance(entry, Completed):\n            self.settle()\n",
         "",
         _GATHERED,
     ),
     one(
         "the row that an id left still counts it",
-        f"{INDEX}/rebuild.py",
+        f"{INDEX}/claims/replay.py",
         "        holders.slots[rows] -= losses.astype(np.int32)\n",
         "",
         _GATHERED,
     ),
     one(
         "an id taken out of a dead row is not counted",
-        f"{INDEX}/rebuild.py",
+        f"{INDEX}/claims/replay.py",
         "        claims.ids += revived\n",
         "",
         _GATHERED,
     ),
     one(
         "what finds no room in its segment is left out",
-        f"{INDEX}/rebuild.py",
+        f"{INDEX}/claims/replay.py",
         "        while added < len(ids):\n",
         "        while False:\n",
         _GATHERED,
     ),
     one(
         "the other thread's half is left out",
-        f"{INDEX}/gathered.py",
+        f"{INDEX}/table/gathered.py",
         "other.submit(self._spread, segments // 2, segments)",
         "other.submit(self._spread, segments, segments)",
         f"{_GATHERED}::test_two_threads_fold_what_one_would",
     ),
     one(
         "a slot that cannot be is passed over by one of the threads",
-        f"{INDEX}/loading.py",
+        f"{INDEX}/snapshot/claims_reader.py",
         "    return min((first for first in wrong if first is not None), default=None)\n",
         "    return wrong[0]\n",
         _LOADING,
     ),
     one(
         "a loaded row does not count its slots",
-        f"{INDEX}/loading.py",
+        f"{INDEX}/snapshot/claims_reader.py",
         '        column("slots")[:] = named\n',
         "",
         _LOADING,
     ),
     one(
         "a saved index out of order",
-        f"{LOG}/reading.py",
+        f"{LOG}/files/reading.py",
         "            if len(waiting) > THREADS:\n                yield waiting.popleft().result()\n",
         "            if len(waiting) > THREADS:\n                yield waiting.pop().result()\n",
         _READING,
     ),
     one(
         "all of a saved index read at once",
-        f"{LOG}/reading.py",
+        f"{LOG}/files/reading.py",
         "            if len(waiting) > THREADS:\n",
         "            if False:\n",
         _READING,
     ),
     one(
         "sums of a saved index that nobody looks at",
-        f"{INDEX}/loading.py",
+        f"{INDEX}/snapshot/claims_reader.py",
         '        _check(self._said == self._sums, "a piece is damaged or missing")\n',
         "",
         _LOADING,
     ),
     one(
         "digests of the piece before",
-        f"{INDEX}/loading.py",
+        f"{INDEX}/snapshot/claims_reader.py",
         "        piece = self._waiting.pop()\n        self._waiting.append(",
         "        piece = self._waiting.pop()\n        self._waiting.insert(0, ",
         _LOADING,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from oncegate_spark import Gateway
-from tests.spark.jobs import Job
+from tests.spark.jobs.job import Job
 from tests.support.gateway_process import GatewayProcess
 
 ROOT = Path(__file__).parents[2]

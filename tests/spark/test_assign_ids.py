@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
 
-from oncegate_spark.assigning import HASH, assign_ids
 from oncegate_spark.errors import BadOption, Refused
-from oncegate_spark.rowtext import row_text
-from tests.spark.jobs import Job
+from oncegate_spark.spark.assign_ids import HASH, assign_ids
+from oncegate_spark.spark.row_text import row_text
+from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
 

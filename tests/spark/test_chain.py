@@ -40,7 +40,7 @@ class Network:
 @contextmanager
 def driver(url: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The program with the two jobs, again on the same checkpoints; what is left of it is killed, its JVM first."""
-    process = processes.start("tests.spark.chain_job", url, str(folder), log=folder / "driver.log")
+    process = processes.start("tests.spark.jobs.chain", url, str(folder), log=folder / "driver.log")
     jvm = folder / "jvm"
     try:
         yield process

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from oncegate_spark import dedup
 from oncegate_spark.errors import BadId, BadOption, Refused
-from tests.spark.faults import dies_once_when
-from tests.spark.jobs import SCHEMA, Job
+from tests.spark.jobs.faults import dies_once_when
+from tests.spark.jobs.job import SCHEMA, Job
 
 pytestmark = pytest.mark.spark
 ROOT = Path(__file__).parents[2]
@@ -62,7 +62,7 @@ def test_a_worker_killed_after_it_took_its_ids_loses_none(job: Job, small_batche
 def test_a_job_killed_after_it_took_its_ids_gets_them_again_by_its_key_and_no_other_job_does(job: Job) -> None:
     took = job.folder / "took"
     where = [job.gateway.url, job.gateway.namespace, "monday", str(took)]
-    command = [sys.executable, "-m", "tests.spark.killed_dedup", *where]
+    command = [sys.executable, "-m", "tests.spark.jobs.killed_dedup", *where]
     killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
     assert took.read_text() == "40", killed.stderr[-4000:]
     assert killed.returncode != 0

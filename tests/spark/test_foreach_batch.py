@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from oncegate_spark import foreach_batch
-from tests.spark.jobs import Job
+from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
 Fn = Callable[[Any, int], None]

@@ -8,8 +8,8 @@ import pytest
 
 from demo.proxy import Proxy, Trap
 from oncegate_spark import Gateway
-from tests.spark.faults import FaultySource, dies_once_when, wait_for
-from tests.spark.jobs import SCHEMA, Job
+from tests.spark.jobs.faults import FaultySource, dies_once_when, wait_for
+from tests.spark.jobs.job import SCHEMA, Job
 from tests.support.gateway_process import GatewayProcess
 
 pytestmark = pytest.mark.spark

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.jobs import Job
+from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
 
@@ -16,7 +16,7 @@ def faults(job: Job) -> dict[str, str]:
 
 
 def _faulty() -> type:
-    from tests.spark.faults import FaultySource
+    from tests.spark.jobs.faults import FaultySource
 
     return FaultySource
 
@@ -31,7 +31,7 @@ def test_a_worker_killed_after_it_staged_everything_publishes_nothing_twice(job:
 
 
 def test_a_worker_killed_in_the_middle_of_its_rows_is_written_once(job: Job, small_batches: None) -> None:
-    from tests.spark.faults import dies_once_when
+    from tests.spark.jobs.faults import dies_once_when
 
     job.add_file(*range(50))
     job.run(job.stream().coalesce(1).mapInArrow(dies_once_when(str(job.folder), 25), "id string, n bigint"))
@@ -69,7 +69,7 @@ def test_claim_writes_twice_only_what_was_taken_over(
 ) -> None:
     """The second Arrow batch is on disk and nobody was told: its lease must run out, and it may be there twice."""
     job.add_file(*range(35))
-    job.run(job.stream().coalesce(1), **job.claim_options(sink=f"tests.spark.faults:{sink}", **faults))
+    job.run(job.stream().coalesce(1), **job.claim_options(sink=f"tests.spark.jobs.faults:{sink}", **faults))
     written = job.written()
     assert set(written) == set(range(35))
     assert {n for n, times in written.items() if times == 2} == set(range(10, 20))
@@ -78,7 +78,7 @@ def test_claim_writes_twice_only_what_was_taken_over(
 
 
 def test_a_sink_slower_than_its_lease_keeps_it(job: Job) -> None:
-    options = job.claim_options(sink="tests.spark.faults:SlowFileSink", pauseS="2.5")
+    options = job.claim_options(sink="tests.spark.jobs.faults:SlowFileSink", pauseS="2.5")
     job.write(job.rows(1, 2, partitions=1), **options)
     assert job.written() == {1: 1, 2: 1}
     assert job.counters()["takeovers"] == 0
@@ -98,7 +98,7 @@ def test_a_zombie_that_stages_after_the_abort_changes_nothing(job: Job, faults: 
 
 
 def _wait_for(path: Path) -> None:
-    from tests.spark.faults import wait_for
+    from tests.spark.jobs.faults import wait_for
 
     wait_for(str(path.parent), path.name)
 

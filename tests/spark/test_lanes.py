@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from oncegate_spark import Gateway, acknowledger, assign_sequences, sequencing
+from oncegate_spark import Gateway, acknowledger, assign_sequences
 from oncegate_spark.errors import BadOption, Refused
-from tests.spark.faults import FaultySource
-from tests.spark.jobs import Job
-from tests.spark.stub_kafka import NAME, StubKafka, hold, numbers
+from oncegate_spark.spark import assign_sequences as sequencing
+from tests.spark.jobs.faults import FaultySource
+from tests.spark.jobs.job import Job
+from tests.spark.jobs.stub_kafka import NAME, StubKafka, hold, numbers
 
 pytestmark = pytest.mark.spark
 LANES = {"producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence"}
@@ -43,7 +44,7 @@ def by_place(job: Job, write: str, lease_ms: int = 10_000, **more: str) -> dict[
     options = job.options(**LANES, write=write, **more)
     if write == "ids":
         return options
-    return {**options, "sink": "oncegate_spark.sinks:files", "sinkPath": str(job.out), "leaseMs": str(lease_ms)}
+    return {**options, "sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(job.out), "leaseMs": str(lease_ms)}
 
 
 def there(job: Job, write: str) -> Any:
@@ -90,7 +91,7 @@ def test_a_driver_killed_before_the_commit_log_is_acked_up_to_the_batch_before_a
     """SIGKILL of the JVM and the driver's Python, when the gateway and the sink have all of batch 1."""
     stream = assign_sequences(events())
     where = [job.gateway.url, job.gateway.namespace, str(job.folder)]
-    command = [sys.executable, "-m", "tests.spark.killed_lanes", *where]
+    command = [sys.executable, "-m", "tests.spark.jobs.killed_lanes", *where]
     killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert killed.returncode != 0
     assert job.batches() == [0], killed.stderr[-4000:]

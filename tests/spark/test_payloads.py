@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.spark.jobs import SCHEMA, Job
+from tests.spark.jobs.job import SCHEMA, Job
 
 pytestmark = pytest.mark.spark
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import functions as F
 
-from tests.spark.jobs import Job
+from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from oncegate_spark import Gateway, codecs
-from tests.spark.jobs import Job
-from tests.spark.stub_topic import StubTopic
+from oncegate_spark import Gateway
+from oncegate_spark.protocol import codecs
+from tests.spark.jobs.job import Job
+from tests.spark.jobs.stub_topic import StubTopic
 
 pytestmark = pytest.mark.spark
 

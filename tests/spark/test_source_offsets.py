@@ -6,8 +6,8 @@ import random
 import pytest
 
 from oncegate_spark.errors import BadOption, LedgerBehind, Stopped
-from oncegate_spark.readers import offsets
-from oncegate_spark.readers.offsets import Ends, Span
+from oncegate_spark.spark.readers import offsets
+from oncegate_spark.spark.readers.offsets import Ends, Span
 
 ENDS = Ends.of([10, 0], [30, 5])
 

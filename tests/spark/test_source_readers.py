@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
-from oncegate_spark.datasource import OncegateSource
 from oncegate_spark.errors import BadOption, LedgerBehind, OncegateError, Stopped, TaskFailed
-from oncegate_spark.readers import BatchReader, ReadOptions, StreamReader, schema
-from tests.spark.stub_topic import StubTopic
+from oncegate_spark.spark.datasource import OncegateSource
+from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, schema
+from tests.spark.jobs.stub_topic import StubTopic
 from tests.support.stub_gateway import Answer, StubGateway
 
 LEAST = {"url": "http://127.0.0.1:1", "topic": "t"}

@@ -20,7 +20,7 @@ from oncegate_spark import Gateway
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
-JOB = ROOT / "tests/spark/one_job.py"
+JOB = ROOT / "tests/spark/jobs/one.py"
 SPARK_HOME = Path(pyspark.__file__).parent
 PACKAGES = Path(sysconfig.get_paths()["purelib"])
 SHORT_LIVED = (

@@ -14,7 +14,7 @@ from rich.text import Text
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers import log
-from oncegate.ledgers.log.dumping import Item
+from oncegate.ledgers.log.admin.dump import Item
 
 app = typer.Typer(help="Look at an embedded ledger, or accept what is left of one.", no_args_is_help=True)
 

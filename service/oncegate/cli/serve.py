@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from oncegate.cli.refusals import refusing
+from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError, load
-from oncegate.telemetry.logging import open_log
 
 Data = Annotated[Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]")]
 Ledger = Annotated[str | None, typer.Option(help="Ledger by URL, instead of --data: memory: or log:FOLDER.")]

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from oncegate.cli.capacity import Sizes, Work, sizes
 from oncegate.cli.refusals import refusing
 from oncegate.engine.limits import GIB, KIB, MIB, Limits
-from oncegate.engine.sizing import Sizes, Work, sizes
 from oncegate.settings import SettingsError
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "y": 365 * 86_400}
@@ -69,8 +69,8 @@ def seconds(text: str) -> float:
 def _filter_bytes(fpr: float) -> float:
     """Of one id on the average: a run is at most half as large as the one before it, and its filter is finer."""
     # The compiler takes a second to import; no other verb needs it.
-    from oncegate.index.cold import RUNS_MAX, fpr_of
-    from oncegate.index.filter_blocked import WORD_BITS, design
+    from oncegate.index.lsm.bloom_blocked import WORD_BITS, design
+    from oncegate.index.lsm.tier import RUNS_MAX, fpr_of
 
     if not 0 < fpr < 1:
         raise SettingsError(f"a false-positive rate lies between 0 and 1, both left out: {fpr}")

@@ -11,7 +11,7 @@ from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import OncegateError
 from oncegate.ledgers import log
-from oncegate.ledgers.log.verifying import ReadLedger, Verified
+from oncegate.ledgers.log.admin.verify import ReadLedger, Verified
 
 
 def verify(data: Data = Path("data"), witness: Witness = None, as_json: AsJson = False) -> None:
@@ -33,9 +33,9 @@ def verify(data: Data = Path("data"), witness: Witness = None, as_json: AsJson =
 def _rebuild(ledger: ReadLedger) -> None:
     """LedgerDamaged, KeyMismatch unless the entries make an index."""
     # The compiler takes a second to import; no other verb needs it.
-    from oncegate.engine.marks import Marks
-    from oncegate.engine.state import ShardIndex, rebuild
-    from oncegate.index.fingerprints import Fingerprinter
+    from oncegate.engine.commit.marks import Marks
+    from oncegate.engine.recovery.replay import ShardIndex, rebuild
+    from oncegate.hashing.ids import Fingerprinter
 
     rebuild(ShardIndex(), ledger, Marks(ledger.mark.ledger), Fingerprinter(ledger.key).check, 0)
 

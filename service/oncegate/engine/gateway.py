@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering
 from oncegate.engine.admission import Admission
 from oncegate.engine.limits import Limits
-from oncegate.engine.recovery import Owner, World
+from oncegate.engine.recovery.owner import Owner, World
 from oncegate.engine.shard import Shard
 from oncegate.ports import Clock, Ledgers, Observer
 

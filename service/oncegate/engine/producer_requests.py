@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.decisions import ClaimState
+from oncegate.core.claims import ClaimState
 
 
 @dataclass(frozen=True)

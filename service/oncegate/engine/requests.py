@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.decisions import ClaimState
-from oncegate.core.entries import Name, Span
+from oncegate.core.claims import ClaimState
+from oncegate.core.entries.kinds import Name, Span
 from oncegate.engine.producer_requests import SequenceAsk
 from oncegate.index.batches import Winner
 from oncegate.ports import Chunk

@@ -7,28 +7,28 @@ Deadlines are checked before a decision and never after.
 from collections.abc import Awaitable, Callable
 from typing import ParamSpec, TypeVar
 
-from oncegate.core.entries import NamespaceSet
+from oncegate.core.entries.kinds import NamespaceSet
 from oncegate.core.errors import BadRequest, MissingStage, Rejected, Stop
-from oncegate.engine.claims import Claims
-from oncegate.engine.cold_files import ColdFiles
-from oncegate.engine.committer import Committer
+from oncegate.engine.commit.group_commit import Committer
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.marks import Marks
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.drivers import Drivers
-from oncegate.engine.gathering import Gathering
-from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
-from oncegate.engine.marks import Marks
-from oncegate.engine.producers import Producers
-from oncegate.engine.producing import Producing
-from oncegate.engine.sealing import Sealing
-from oncegate.engine.stages import Stages
-from oncegate.engine.staging import Staging
-from oncegate.engine.state import ShardIndex
-from oncegate.engine.topics import Topics
-from oncegate.engine.upkeep import Upkeep
-from oncegate.index.fingerprints import Fingerprinter
-from oncegate.index.payloads import PayloadDigester
-from oncegate.index.rowprints import RowFingerprinter
+from oncegate.engine.maintenance.eviction import Sealing
+from oncegate.engine.maintenance.run_files import ColdFiles
+from oncegate.engine.maintenance.scheduler import Upkeep
+from oncegate.engine.recovery.replay import ShardIndex
+from oncegate.engine.usecases.batches import Staging
+from oncegate.engine.usecases.claim_batching import Gathering
+from oncegate.engine.usecases.claims import Claims
+from oncegate.engine.usecases.drivers import Drivers
+from oncegate.engine.usecases.produce import Producing
+from oncegate.engine.usecases.producers import Producers
+from oncegate.engine.usecases.stage_quota import Stages
+from oncegate.engine.usecases.topics import Topics
+from oncegate.hashing.ids import Fingerprinter
+from oncegate.hashing.payloads import PayloadDigester
+from oncegate.hashing.rows import RowFingerprinter
 from oncegate.ports import Clock, Ledger, Mark, Observer
 
 P = ParamSpec("P")

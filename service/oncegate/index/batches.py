@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from oncegate.core.batches import Digests, Facts
-from oncegate.core.entries import Asked, Committed, Dropped, Entry, Name, Part, Span, Staged
+from oncegate.core.entries.kinds import Asked, Committed, Dropped, Entry, Name, Part, Span, Staged
 
 Undo = Callable[[], None]
 # A few hours of micro-batches; older names keep only their digest (64 bytes), for ever.

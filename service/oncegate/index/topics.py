@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from oncegate.core.entries import Committed, Entry, Produced, Span, TopicCreated, TopicSet, Trimmed
+from oncegate.core.entries.kinds import Committed, Entry, Produced, Span, TopicCreated, TopicSet, Trimmed
 
 Undo = Callable[[], None]
 

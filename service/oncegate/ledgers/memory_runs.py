@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from oncegate.ledgers.naming import require_run_name
+from oncegate.ledgers.names import require_run_name
 
 
 class MemoryRuns:

@@ -16,8 +16,8 @@ from typing import Any, Self
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 
+from oncegate.runtime.logging import open_log
 from oncegate.settings import ProcessSettings, SemanticSettings, Settings, SettingsError
-from oncegate.telemetry.logging import open_log
 
 START_MS = 60_000  # the first start on a machine compiles the kernels
 STOP_MS = 30_000

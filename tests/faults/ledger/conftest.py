@@ -10,7 +10,7 @@ import pytest
 from oncegate.ledgers.log import backup
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
-from tests.faults.ledger.tools import QuietDisk, opened_at, produce, range_of
+from tests.support.ledger_tools import QuietDisk, opened_at, produce, range_of
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import DropRanges
 from tests.faults.ledger.test_failing_disk import Trouble
-from tests.faults.ledger.tools import (
+from tests.support.ledger_tools import (
     SEED,
     FailingDisk,
     QuietDisk,

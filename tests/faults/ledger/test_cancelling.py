@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.errors import LedgerBusy
 from oncegate.ledgers.log import open_log
-from tests.faults.ledger.tools import FailingDisk, Seen, fill, look, produce, see
+from tests.support.ledger_tools import FailingDisk, Seen, fill, look, produce, see
 
 
 class HeldDisk(FailingDisk):

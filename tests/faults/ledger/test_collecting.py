@@ -11,10 +11,10 @@ import pytest
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log import accept, dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
-from oncegate.ledgers.log.removals import held
-from oncegate.ledgers.log.states import PIECE_BYTES
+from oncegate.ledgers.log.files.garbage import held
+from oncegate.ledgers.log.files.snapshots import PIECE_BYTES
 from oncegate.ports import TrimRanges
-from tests.faults.ledger.tools import (
+from tests.support.ledger_tools import (
     SEED,
     QuietDisk,
     Seen,

@@ -14,12 +14,12 @@ from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import DropRanges
-from tests.faults.ledger.crash_disk import Crashes, Op, RecordingDisk, State, materialize
 from tests.faults.ledger.test_crash_states import digest
 from tests.faults.ledger.test_damage import Verdicts
 from tests.faults.ledger.test_damage import _files as files_of
 from tests.faults.ledger.test_failing_disk import Trouble
-from tests.faults.ledger.tools import (
+from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, materialize
+from tests.support.ledger_tools import (
     SEED,
     Append,
     FailingDisk,

@@ -13,8 +13,8 @@ import pytest
 
 from oncegate.ledgers.log import open_log
 from oncegate.ports import DropRanges
-from tests.faults.ledger.crash_disk import Crashes, Op, RecordingDisk, State, materialize
-from tests.faults.ledger.tools import (
+from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, materialize
+from tests.support.ledger_tools import (
     SEED,
     Append,
     QuietDisk,

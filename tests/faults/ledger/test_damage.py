@@ -18,7 +18,7 @@ from oncegate.core.errors import KeyMismatch, LedgerDamaged, NotFound
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges
-from tests.faults.ledger.tools import SEED, Append, Seen, fill, judge, look_quickly, produce, publish, range_of
+from tests.support.ledger_tools import SEED, Append, Seen, fill, judge, look_quickly, produce, publish, range_of
 
 LATER: list[Append] = [
     ([b"staged"], [range_of(50, stream="a"), range_of(51, stream="b")]),

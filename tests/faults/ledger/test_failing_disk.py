@@ -16,8 +16,8 @@ from oncegate.ledgers.log import dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges, Ledger, TrimRanges
-from tests.faults.ledger.crash_disk import Crashes, LosingDisk, materialize
-from tests.faults.ledger.tools import Append, FailingDisk, Seen, look, produce, publish, range_of, see
+from tests.support.crash_disk import Crashes, LosingDisk, materialize
+from tests.support.ledger_tools import Append, FailingDisk, Seen, look, produce, publish, range_of, see
 
 STAGE: Append = ([b"stage"], [range_of(70, stream="old"), range_of(71, stream="new"), range_of(72, stream="old")])
 AFTER: Append = ([b"after"], [range_of(90), publish(2, 90)])

@@ -12,9 +12,9 @@ import pytest
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerBusy, LedgerDamaged, LedgerDown, LedgerFenced, NotFound
 from oncegate.ledgers import open_ledgers
 from oncegate.ledgers.log import open_log
-from oncegate.ledgers.log.keys import write_new_key
+from oncegate.ledgers.log.files.keys import write_new_key
 from oncegate.ledgers.log.locks import OWNER_NAME
-from tests.faults.ledger.tools import Append, QuietDisk, Seen, fill, look, produce
+from tests.support.ledger_tools import Append, QuietDisk, Seen, fill, look, produce
 
 SOME: list[Append] = [produce(0), produce(1)]
 

@@ -3,13 +3,13 @@
 import hashlib
 
 from oncegate.ledgers.catalog import Dropped, Published, Trimmed, Wrote
-from oncegate.ledgers.log.body import Body, Location, decode_body, encode_body
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.frames import FrameHeader, SegmentHeader, chain_of, decode_header, encode_header
-from oncegate.ledgers.log.keys import key_check
-from oncegate.ledgers.log.lists import read_list, write_list
-from oncegate.ledgers.log.segments import End
-from oncegate.ledgers.log.witness import Seen
+from oncegate.ledgers.log.files.frame_body import Body, Location, decode_body, encode_body
+from oncegate.ledgers.log.files.frames import FrameHeader, SegmentHeader, chain_of, decode_header, encode_header
+from oncegate.ledgers.log.files.keys import key_check
+from oncegate.ledgers.log.files.ledger_list import read_list, write_list
+from oncegate.ledgers.log.files.segments import End
+from oncegate.ledgers.log.files.witness import Seen
 
 LEDGER = bytes(range(16))
 CHAIN = bytes(range(100, 116))

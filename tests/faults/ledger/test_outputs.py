@@ -8,11 +8,12 @@ import pytest
 
 from oncegate.core.errors import OffsetTrimmed
 from oncegate.ledgers.log import ledger as ledger_module
-from oncegate.ledgers.log import open_log, outputs
+from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import BLOCK_BYTES
+from oncegate.ledgers.log.files import outputs
 from oncegate.ports import DropRanges, TrimRanges
-from tests.faults.ledger.crash_disk import Crashes, RecordingDisk, materialize
-from tests.faults.ledger.tools import SEED, QuietDisk, Seen, fill, look, look_quickly, produce, publish, range_of, see
+from tests.support.crash_disk import Crashes, RecordingDisk, materialize
+from tests.support.ledger_tools import SEED, QuietDisk, Seen, fill, look, look_quickly, produce, publish, range_of, see
 
 
 def files(data: Path, folder: str = "outputs") -> list[str]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.log.body import Location
 from oncegate.ledgers.log.disk import Disk, padded
-from oncegate.ledgers.log.outputs import located, output_path
-from oncegate.ledgers.log.reading import THREADS, verified
+from oncegate.ledgers.log.files.frame_body import Location
+from oncegate.ledgers.log.files.outputs import located, output_path
+from oncegate.ledgers.log.files.reading import THREADS, verified
 
 FILE = (1, 1)
 

@@ -15,7 +15,7 @@ import pytest
 from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.log import open_log
 from oncegate.ports import Ledger
-from tests.faults.ledger.tools import SEED, Seen, look, produce, see
+from tests.support.ledger_tools import SEED, Seen, look, produce, see
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2  # what is not yet in the journal is lost, as when the power fails
@@ -88,7 +88,7 @@ async def test_a_full_disk_refuses_keeps_all_and_goes_on_when_there_is_room(smal
 WRITE = """
 import asyncio, sys
 from oncegate.ledgers.log import open_log
-from tests.faults.ledger.tools import produce
+from tests.support.ledger_tools import produce
 async def main():
     async with open_log(sys.argv[1], create=True, witness=sys.argv[1] + ".witness") as ledgers:
         async with ledgers.open("default") as opened:

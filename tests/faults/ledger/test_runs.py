@@ -9,13 +9,13 @@ import pytest
 
 from oncegate.core.errors import LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.log import accept, backup, open_log, restore, verify
-from oncegate.ledgers.log import runs as runs_module
 from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files import runs as runs_module
 from oncegate.ports import Runs
-from tests.faults.ledger.crash_disk import Crashes, LosingDisk, RecordingDisk, State, materialize
 from tests.faults.ledger.test_crash_states import digest
 from tests.faults.ledger.test_failing_disk import Trouble
-from tests.faults.ledger.tools import SEED, FailingDisk, QuietDisk, fill, look, names, produce
+from tests.support.crash_disk import Crashes, LosingDisk, RecordingDisk, State, materialize
+from tests.support.ledger_tools import SEED, FailingDisk, QuietDisk, fill, look, names, produce
 
 FIRST = [b"first" * 300, b"", b"and more" * 400]
 SECOND = [b"second" * 700, b"."]

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from oncegate.core.errors import LedgerFull
-from oncegate.index.filters import load, make
-from oncegate.index.runs import BLOCK_BYTES, Run, RunDamaged, encode, merge, sorted_records
+from oncegate.index.lsm.bloom import load, make
+from oncegate.index.lsm.run import BLOCK_BYTES, Run, RunDamaged, encode, merge, sorted_records
 from oncegate.ledgers.log import open_log
 from tests.faults.ledger.test_real_disks import small_disk as small_disk
-from tests.faults.ledger.tools import SEED, QuietDisk, produce, see
+from tests.support.ledger_tools import SEED, QuietDisk, produce, see
 
 ARCHIVE = np.uint64(32)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from oncegate.core.decisions import Verb
+from oncegate.core.claims import Verb
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
@@ -22,10 +22,10 @@ from oncegate.engine.requests import ClaimAsk
 from oncegate.ledgers.log import backup, dump, open_log, restore, verify
 from oncegate.ledgers.log.disk import Disk
 from oncegate.testing import FakeClock
-from tests.engine.held import Events, id16, said, until
-from tests.faults.ledger.crash_disk import Crashes, Op, RecordingDisk, State, materialize
 from tests.faults.ledger.test_crash_states import digest
-from tests.faults.ledger.tools import SEED, QuietDisk
+from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, materialize
+from tests.support.held import Events, id16, said, until
+from tests.support.ledger_tools import SEED, QuietDisk
 
 FORGOTTEN_MS, BUCKET_MS, HORIZON_MS = 90_000, 3_600_000, 24 * 3_600_000
 # Half of the moments after one of these, which is which depends on the seed.

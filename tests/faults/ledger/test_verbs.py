@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from oncegate.core.encoding import encode
-from oncegate.core.entries import Probe
+from oncegate.core.entries.codec import encode
+from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, NotFound
 from oncegate.ledgers.log import accept, dump, init, open_log
 from oncegate.ports import DropRanges, TrimRanges
-from tests.faults.ledger.tools import Seen, fill, look, produce, range_of
+from tests.support.ledger_tools import Seen, fill, look, produce, range_of
 
 
 async def test_init_makes_a_folder_that_serves(tmp_path) -> None:

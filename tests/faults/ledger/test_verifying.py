@@ -6,10 +6,10 @@ import pytest
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged
 from oncegate.ledgers.log import verify
+from oncegate.ledgers.log.admin.verify import ReadLedger
+from oncegate.ledgers.log.data_dir import DataFolder
 from oncegate.ledgers.log.disk import Disk
-from oncegate.ledgers.log.folder import DataFolder
-from oncegate.ledgers.log.verifying import ReadLedger
-from tests.faults.ledger.tools import (
+from tests.support.ledger_tools import (
     everything,
     opened_at,
     produce,

@@ -9,9 +9,9 @@ import pytest
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.folding import Fold
-from oncegate.ledgers.log.segments import Walk
-from tests.faults.ledger.tools import fill
+from oncegate.ledgers.log.files.segments import Walk
+from oncegate.ledgers.log.opening.scan import Fold
+from tests.support.ledger_tools import fill
 
 BODY = 100  # where a body certainly is, from the beginning of its frame
 

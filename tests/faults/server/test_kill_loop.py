@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from oncegate.testing.oracle import judge
-from oncegate_spark.client import Gateway
-from tests.faults.server.writers import ClaimWriter, Journal, StageDriver
+from oncegate_spark.sync.gateway import Gateway
 from tests.support.gateway_process import GatewayProcess
+from tests.support.writers import ClaimWriter, Journal, StageDriver
 
 KILLS = int(os.environ.get("ONCEGATE_KILLS", "50"))
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from oncegate.core.entries import Name
+from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import OncegateError, Retryable, Stop
 from oncegate.engine.requests import AbortAsk, CommitAnswer, CommitAsk, StageAnswer, StageAsk, Winner
 from tests.model.batches.rows import Item, merged, pack, print_of, sha256

@@ -9,15 +9,15 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from oncegate.core.encoding import decode, encode
-from oncegate.core.entries import Entry, NamespaceSet, TopicCreated
+from oncegate.core.entries.codec import decode, encode
+from oncegate.core.entries.kinds import Entry, NamespaceSet, TopicCreated
 from oncegate.core.errors import LedgerFull
+from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
-from oncegate.engine.stages import Stages
-from oncegate.engine.staging import Staging
-from oncegate.engine.topics import Topics
+from oncegate.engine.usecases.batches import Staging
+from oncegate.engine.usecases.stage_quota import Stages
+from oncegate.engine.usecases.topics import Topics
 from oncegate.index.batches import BatchIndex
 from oncegate.index.topics import TopicIndex
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange

@@ -8,7 +8,7 @@ import hashlib
 import random
 from types import SimpleNamespace
 
-from oncegate.core.entries import Name
+from oncegate.core.entries.kinds import Name
 from oncegate.engine.requests import AbortAsk
 from oncegate.testing import FakeClock
 from tests.model.batches.driver import Died, Driver, Life, Offsets, Request

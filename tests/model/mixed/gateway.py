@@ -10,20 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.core.decisions import IdState
-from oncegate.core.entries import NamespaceSet, Opened, TopicCreated
-from oncegate.engine.claims import Claims
+from oncegate.core.claims import IdState
+from oncegate.core.entries.kinds import NamespaceSet, Opened, TopicCreated
+from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
-from oncegate.engine.producing import Producing
+from oncegate.engine.maintenance.scheduler import Upkeep
+from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.requests import ClaimAsk, ProduceAsk, TakeAsk
 from oncegate.engine.shard import Shard
-from oncegate.engine.state import ShardIndex
-from oncegate.engine.topics import Topics
-from oncegate.engine.upkeep import Upkeep
-from oncegate.index.claims import ClaimIndex, Widths
-from oncegate.index.fingerprints import FUNCTION
+from oncegate.engine.usecases.claims import Claims
+from oncegate.engine.usecases.produce import Producing
+from oncegate.engine.usecases.topics import Topics
+from oncegate.hashing.ids import FUNCTION
+from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.attempt import Request

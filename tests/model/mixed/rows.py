@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from oncegate.engine.requests import Rows
-from oncegate.engine.sharing import stream
+from oncegate.engine.usecases.partitioning import stream
 
 SCHEMA = pa.schema([("id", pa.int64()), ("by", pa.string())])
 

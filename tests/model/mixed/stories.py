@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from oncegate.core.decisions import Verb
-from oncegate.engine.upkeep import bucket_ms
+from oncegate.core.claims import Verb
+from oncegate.engine.maintenance.scheduler import bucket_ms
 from tests.model.attempt import Request
 from tests.model.gateway import ClaimReply
 from tests.model.mixed.walks import SETUPS

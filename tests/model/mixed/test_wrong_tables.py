@@ -6,13 +6,13 @@ other change. Why it has nothing to see stands beside those.
 
 import pytest
 
-from oncegate.core.decisions import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, IdState
-from oncegate.index.claims import Widths
-from tests.index.cells import check_cell
+from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, IdState
+from oncegate.index.claims.index import Widths
 from tests.model.claims import Outcome, walk
 from tests.model.gateway import Broken
 from tests.model.mixed.stories import STORIES
 from tests.model.mixed.walks import SETUPS
+from tests.support.index.cells import check_cell
 
 WALKS_MAX = 1_500
 CELLS = "cells"

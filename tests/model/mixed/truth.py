@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from oncegate.core.decisions import Verb
+from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.requests import ProduceAnswer, SettleAnswer

@@ -15,12 +15,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from oncegate.core.decisions import IdState, Verb
+from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Flag, Verdict
+from oncegate.engine.maintenance.scheduler import bucket_ms
 from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, SettleAnswer
-from oncegate.engine.upkeep import bucket_ms
-from oncegate.index.claims import Widths
+from oncegate.index.claims.index import Widths
 from oncegate.testing import FakeClock
 from tests.model.attempt import Attempt, Request
 from tests.model.gateway import Broken, ClaimReply, SettleReply

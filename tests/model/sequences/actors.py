@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.core.decisions import Verb
+from oncegate.core.claims import Verb
 from oncegate.core.errors import Fenced, OncegateError, ProducerBusy
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.producer_requests import AckAsk, ProducerAnswer, ProducerAsk, SequenceAsk, SequenceSettled

@@ -7,18 +7,18 @@ from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
-from oncegate.core.entries import Opened
-from oncegate.engine.claims import Claims
+from oncegate.core.entries.kinds import Opened
+from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.drivers import Drivers
-from oncegate.engine.journal import Journal
 from oncegate.engine.limits import Limits
-from oncegate.engine.producers import Producers
+from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.shard import Shard
-from oncegate.engine.state import ShardIndex
-from oncegate.index.claims import ClaimIndex, Widths
-from oncegate.index.fingerprints import FUNCTION
-from oncegate.index.producer_saving import save
+from oncegate.engine.usecases.claims import Claims
+from oncegate.engine.usecases.drivers import Drivers
+from oncegate.engine.usecases.producers import Producers
+from oncegate.hashing.ids import FUNCTION
+from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.snapshot.producers import save
 from oncegate.testing import FakeClock
 from tests.model.held import Call
 from tests.model.process import KEY_CHECK, Process

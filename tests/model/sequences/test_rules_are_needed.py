@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from oncegate.core import sequences
-from oncegate.core.sequences import (
+from oncegate.core import producers as sequences
+from oncegate.core.producers import (
     AckEffect,
     Action,
     Asker,
@@ -23,8 +23,8 @@ from oncegate.core.sequences import (
     SequenceState,
     Standing,
 )
-from oncegate.engine.state import ShardIndex
-from oncegate.index.intervals import Intervals
+from oncegate.engine.recovery.replay import ShardIndex
+from oncegate.index.producers.intervals import Intervals
 from tests.model.claims import Outcome, walk
 from tests.model.sequences.walks import SETUPS
 from tests.model.sequences.world import Setup

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oncegate.core.decisions import ClaimState, Verb
+from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.producer_requests import AckAnswer, ProducerAnswer, SequenceSettled
 from oncegate.engine.requests import ClaimAnswer

@@ -16,8 +16,8 @@ from typing import Literal
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.producer_requests import AckAsk
+from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.requests import ClaimAnswer
-from oncegate.engine.state import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.gateway import Broken
 from tests.model.held import Call

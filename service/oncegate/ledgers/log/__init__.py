@@ -11,11 +11,11 @@ removals       files go when nobody reads them       copies, restoring, verifyin
 runs           sorted ids, which are made again when they are gone
 """
 
-from oncegate.ledgers.log.copies import backup
-from oncegate.ledgers.log.dumping import dump
-from oncegate.ledgers.log.folder import LogLedgers, open_log
-from oncegate.ledgers.log.restoring import restore
-from oncegate.ledgers.log.verbs import accept, init
-from oncegate.ledgers.log.verifying import verify
+from oncegate.ledgers.log.admin.backup import backup
+from oncegate.ledgers.log.admin.dump import dump
+from oncegate.ledgers.log.admin.init import accept, init
+from oncegate.ledgers.log.admin.restore import restore
+from oncegate.ledgers.log.admin.verify import verify
+from oncegate.ledgers.log.data_dir import LogLedgers, open_log
 
 __all__ = ["LogLedgers", "accept", "backup", "dump", "init", "open_log", "restore", "verify"]

@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog import Dropped, Held, Published, Trimmed, Wrote
-from oncegate.ledgers.log.body import Body, Change, Collected, Location, encode_body
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.frames import BODY_BYTES_MAX, SegmentHeader
-from oncegate.ledgers.log.outputs import Living, OutputWriter, read_range
-from oncegate.ledgers.log.recovery import Found, LedgerPlace, Owned
-from oncegate.ledgers.log.removals import Removals
-from oncegate.ledgers.log.replaying import Extent, mark_at, replayed
-from oncegate.ledgers.log.segments import NoRoom, SegmentWriter
-from oncegate.ledgers.log.states import StateWriter, pieces_of
+from oncegate.ledgers.log.files.frame_body import Body, Change, Collected, Location, encode_body
+from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
+from oncegate.ledgers.log.files.garbage import Removals
+from oncegate.ledgers.log.files.outputs import Living, OutputWriter, read_range
+from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
+from oncegate.ledgers.log.files.snapshots import StateWriter, pieces_of
+from oncegate.ledgers.log.opening.recovery import Found, LedgerPlace, Owned
+from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
 from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, State, TrimRanges, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second

@@ -7,15 +7,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oncegate.engine.gateway import Gateway
 from oncegate.ports import Observer
-from oncegate.transports.http import (
-    openapi,
-    problems,
-    routes_batches,
-    routes_claims,
-    routes_producers,
-    routes_service,
-    routes_topics,
-)
+from oncegate.transports.http import problems
+from oncegate.transports.http.openapi import document
+from oncegate.transports.http.routes import batches, claims, producers, service, topics
 from oncegate.transports.http.tracing import trace_id_of
 
 
@@ -40,11 +34,11 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     app.state.about = about
     app.state.observer = observer
     app.state.plain_topics = set()
-    for routes in (routes_claims, routes_topics, routes_batches, routes_service, routes_producers):
+    for routes in (claims, topics, batches, service, producers):
         app.include_router(routes.router)
     problems.install(app, observer)
     app.add_middleware(Traced, observer=observer)
-    openapi.install(app)
+    document.install(app)
     return app
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from oncegate.core.verdicts import BY_BYTE, Flag
 from oncegate.engine.requests import ClaimAnswer, SettleAnswer
-from oncegate.engine.sharing import stream
-from oncegate.transports.http import messages
-from oncegate.transports.http.identifiers import claim_text
+from oncegate.engine.usecases.partitioning import stream
+from oncegate.transports.decode.identifiers import claim_text
+from oncegate.transports.http.messages import claims as messages
 
 _HEAD = struct.Struct("<16sII")
 _NO_CLAIM = bytes(16)

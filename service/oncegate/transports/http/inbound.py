@@ -26,7 +26,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.shard import Shard
-from oncegate.transports.http import identifiers
+from oncegate.transports.decode import identifiers
 from oncegate.transports.http.negotiation import negotiated
 
 # Reading a body above this takes longer than handing it to a thread does.

@@ -6,7 +6,8 @@ from fastapi import Response
 
 from oncegate.engine.requests import ClaimAnswer
 from oncegate.engine.shard import Shard
-from oncegate.transports.http import codecs, identifiers
+from oncegate.transports.decode import identifiers
+from oncegate.transports.http import codecs
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 
 # What ids come in as, and verdicts go out as.

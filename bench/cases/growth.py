@@ -1,0 +1,104 @@
+"""The index of claims from 0 to 50 million ids: its longest pause, its memory, its rate.
+
+Run it with `python -m bench.cases.growth`.
+
+Random fingerprints, fresh ones only, claimed and completed by requests of 10,000, without ledger and door. A pause is
+the time that one request takes: room made, claim and completion applied and settled. On a machine that does other
+things too, waiting for the processor is in it: so it is told in processor time as well. Memory is the growth of the
+process (RSS) and, beside it, that of the arrays alone. Writes out/bench/growth.json.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import Progress
+
+from oncegate.core.entries.kinds import Claimed, Completed
+from oncegate.index.claims.index import ClaimIndex, warm_up
+
+IDS = 50_000_000
+BATCH = 10_000
+SEED = 20240611
+# A pool of random fingerprints, made while nothing is measured, is used up and made anew.
+POOL_IDS = 200_000
+
+
+def fingerprints(batch: int, total: int) -> Iterator[NDArray[np.uint64]]:
+    """Batches of random ids, shape (batch, 2)."""
+    rng = np.random.default_rng(SEED)
+    for done in range(0, total, POOL_IDS):
+        pool = rng.integers(0, 1 << 64, (min(POOL_IDS, total - done), 2), dtype=np.uint64)
+        yield from (pool[at : at + batch] for at in range(0, len(pool), batch))
+
+
+def grow(total: int, batch: int, each: Callable[[int], None] = lambda ids: None) -> list[dict[str, object]]:
+    """The figures of one growth; `each` hears how many ids were added."""
+    warm_up()
+    process, rng, pauses, index = psutil.Process(), np.random.default_rng(SEED + 1), [], ClaimIndex()
+    rss_before = process.memory_info().rss
+    for call, ids in enumerate(fingerprints(batch, total)):
+        claim, raw = rng.bytes(16), ids.tobytes()
+        start, start_cpu = time.perf_counter(), time.thread_time()
+        add(index, call, claim, raw, len(ids))
+        pauses.append((time.perf_counter() - start, time.thread_time() - start_cpu))
+        each(len(ids))
+    rss = process.memory_info().rss - rss_before
+    return figures(index, total, batch, np.array(pauses) * 1000, rss)
+
+
+def add(index: ClaimIndex, call: int, claim: bytes, ids: bytes, count: int) -> None:
+    """One claim of fresh ids and its completion, both durable; five milliseconds after the one before."""
+    now_ms = 5 * call
+    index.make_room(count, now_ms)
+    claimed = index.apply(2 * call + 1, Claimed(claim, claim, call, claim, 30_000, now_ms, ids, b""), now_ms)
+    completed = index.apply(2 * call + 2, Completed(claim, now_ms), now_ms)
+    assert claimed is not None
+    assert completed is not None
+    index.settle_undo(claimed)
+    index.settle_undo(completed)
+
+
+def figures(
+    index: ClaimIndex, total: int, batch: int, pauses_ms: NDArray[np.float64], rss: int
+) -> list[dict[str, object]]:
+    name = f"growth to {total:,} ids, {batch:,} a request"
+    wall_ms, cpu_ms = pauses_ms[:, 0], pauses_ms[:, 1]
+    found: list[tuple[str, float, str]] = [
+        ("longest pause", float(wall_ms.max()), "ms"),
+        ("longest pause, processor time", float(cpu_ms.max()), "ms"),
+        ("p99", float(np.percentile(wall_ms, 99)), "ms"),
+        ("p50", float(np.percentile(wall_ms, 50)), "ms"),
+        ("memory, process", rss / total, "bytes/id"),
+        ("memory, arrays", index.size_bytes / total, "bytes/id"),
+        ("rate", 1000 * total / float(wall_ms.sum()), "ids/s"),
+        ("rate, processor time", 1000 * total / float(cpu_ms.sum()), "ids/s"),
+    ]
+    return [{"name": f"{name}: {what}", "value": round(value, 3), "unit": unit} for what, value, unit in found]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench.cases.growth")
+    parser.add_argument("--ids", type=int, default=IDS)
+    parser.add_argument("--batch", type=int, default=BATCH, help="ids a request")
+    options = parser.parse_args()
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("growth", total=options.ids)
+        found = grow(options.ids, options.batch, lambda ids: bar.advance(task, ids))
+    for figure in found:
+        print(f"{figure['name']}: {figure['value']:,} {figure['unit']}")
+    out = Path("out/bench")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "growth.json").write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""How long a gateway takes to start: over nothing, over entries, and over a saved index. `python -m bench.cases.start`.
+
+A folder is filled with ids that are done, by requests of 10,000, and a copy of it collected, so that a saved index
+stands in place of the entries. A gateway's own process is started upon each, in turn with one upon nothing: from
+the start of the process until it answers. A rate stands there twice, of the whole start and of the reading alone, which
+is the start's median less the fastest start over nothing. Beside both: the index alone, in processor time. All ids are
+kept in memory. Python's bytecode is cached, as installing a package does; what a start takes without is shown too.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from bench.load.server import gateway
+from bench.report.figures import Figure
+from oncegate.core.entries.codec import decode, encode
+from oncegate.core.entries.kinds import Claimed, Completed, Entry
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.replay import rebuild, warm_up
+from oncegate.ledgers import open_ledgers
+from oncegate.runtime.clock import SystemClock
+
+IDS, QUICK_IDS, BATCH, SEED = 50_000_000, 10_000_000, 10_000, 20240611
+ROUNDS, QUICK_ROUNDS = 3, 2
+# Nothing leaves memory: what is asked for is a start with so many ids in it.
+HOT_IDS = 1 << 30
+LEASE_MS = 1_000
+
+
+class _Silent:
+    """An observer that nobody listens to."""
+
+    def event(self, name: str, /, **fields: object) -> None:
+        """Nothing comes of it."""
+
+
+def entries(ids: int) -> Iterator[Entry]:
+    """Claims of random ids, each completed at once."""
+    rng, now_ms = np.random.default_rng(SEED), time.time_ns() // 1_000_000
+    for call in range(ids // BATCH):
+        claim = rng.bytes(16)
+        yield Claimed(claim, claim, call, claim, LEASE_MS, now_ms, rng.bytes(16 * BATCH), b"")
+        yield Completed(claim, now_ms)
+
+
+async def fill(folder: Path, ids: int) -> None:
+    """A ledger of these entries, a few to an append, as a group commit has them."""
+    async with _Opened(folder) as gateway:
+        await gateway.create("default")
+        journal = gateway.shard("default").journal
+        for count, entry in enumerate(entries(ids), 1):
+            position = journal.record([entry])
+            if count % 8 == 0:
+                await journal.committer.durable(position)
+        await journal.committer.all_durable()
+
+
+async def collect(folder: Path) -> None:
+    """The saved index in place of the entries."""
+    async with _Opened(folder) as gateway:
+        committer, upkeep = gateway.shard("default").committer, gateway.shard("default").upkeep
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        committer.collect(upkeep.save, done.set_result)
+        assert await done
+
+
+class _Opened:
+    """A gateway in this process, over the folder's ledger."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def __aenter__(self) -> Gateway:
+        self._ledgers = open_ledgers(f"log:{self._folder / 'data'}", create=True)
+        limits = replace(Limits(), hot_ids=HOT_IDS)
+        self._gateway = open_gateway(await self._ledgers.__aenter__(), SystemClock(), _Silent(), limits)
+        return await self._gateway.__aenter__()
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._gateway.__aexit__(None, None, None)
+        await self._ledgers.__aexit__(None, None, None)
+
+
+@dataclass(frozen=True)
+class Started:
+    """Seconds from the start of a gateway's process until it answers, and its processor time; medians."""
+
+    wall_s: float
+    cpu_s: float
+    runs: tuple[float, ...]
+
+
+def restart_s(folder: Path, environment: Mapping[str, str]) -> tuple[float, float]:
+    """One start: seconds until it answers, and of processor time."""
+    settings = {"ONCEGATE_HOT_IDS": str(HOT_IDS), **environment}
+    begin = time.perf_counter()
+    with gateway(folder, core=None, settings=settings) as served:
+        return time.perf_counter() - begin, served.cpu_s
+
+
+def restarts(folders: Sequence[Path], rounds: int, environment: Mapping[str, str]) -> list[Started]:
+    """Of each folder, in turn."""
+    found = [[restart_s(folder, environment) for folder in folders] for _ in range(rounds)]
+    of_each = [list(zip(*runs, strict=True)) for runs in zip(*found, strict=True)]
+    return [Started(median(wall), median(cpu), tuple(wall)) for wall, cpu in of_each]
+
+
+def index_s(ids: int) -> tuple[float, float, float]:
+    """Seconds of processor time: entries folded, the index saved and loaded; without a ledger."""
+    raw, index = [encode(entry) for entry in entries(ids)], ClaimIndex()
+    begin = time.process_time()
+    rebuild(((position, decode(body)) for position, body in enumerate(raw, 1)), index, 0)
+    folded = time.process_time()
+    pieces = dict(index.save())
+    saved = time.process_time()
+    del raw, index
+    again = time.process_time()
+    ClaimIndex().load(pieces)
+    return folded - begin, saved - folded, time.process_time() - again
+
+
+def measure(ids: int, rounds: int) -> list[Figure]:
+    """All figures with so many ids."""
+    warm_up()
+    root = Path(tempfile.mkdtemp(prefix="oncegate-start-"))
+    try:
+        nothing, over_entries, over_saved = folders = [root / name for name in ("nothing", "entries", "saved")]
+        nothing.mkdir()
+        asyncio.run(fill(over_entries, ids))
+        shutil.copytree(over_entries, over_saved)
+        asyncio.run(collect(over_saved))
+        cached = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(root / "bytecode")}
+        restart_s(nothing, cached)
+        started = restarts(folders, rounds, cached)
+        without = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": str(root / "none")}
+        (bare,) = restarts([nothing], rounds, without)
+    finally:
+        shutil.rmtree(root)
+    return [*_of_process(started[0], bare), *_of_ids(ids, *started), *_of_index(ids)]
+
+
+def _of_process(nothing: Started, bare: Started) -> list[Figure]:
+    return [
+        Figure("start of the process, nothing kept", nothing.wall_s, "s", runs=nothing.runs),
+        Figure("start of the process, nothing kept: processor time", nothing.cpu_s, "s"),
+        Figure("start of the process, nothing kept, Python's bytecode not cached", bare.wall_s, "s", runs=bare.runs),
+    ]
+
+
+def _of_ids(ids: int, nothing: Started, entries: Started, saved: Started) -> list[Figure]:
+    over_entries, over_saved = f"cold start over entries, {ids:,} ids", f"cold start over a saved index, {ids:,} ids"
+    return [
+        Figure(f"{over_entries}", entries.wall_s, "s", runs=entries.runs),
+        Figure(f"{over_entries}: rate of the whole start", ids / entries.wall_s, "ids/s"),
+        Figure(f"{over_entries}: rate of the reading", ids / (entries.wall_s - min(nothing.runs)), "ids/s"),
+        Figure(f"{over_entries}: processor time", entries.cpu_s, "s"),
+        Figure(f"{over_saved}", saved.wall_s, "s", runs=saved.runs),
+        Figure(f"{over_saved}: rate of the reading", ids / (saved.wall_s - min(nothing.runs)), "ids/s"),
+        Figure(f"{over_saved}: processor time", saved.cpu_s, "s"),
+    ]
+
+
+def _of_index(ids: int) -> list[Figure]:
+    folding_s, saving_s, loading_s = index_s(ids)
+    return [
+        Figure(f"index alone of {ids:,} ids, entries folded: processor time", folding_s, "s"),
+        Figure(f"index alone of {ids:,} ids, saved: processor time", saving_s, "s"),
+        Figure(f"index alone of {ids:,} ids, loaded: processor time", loading_s, "s"),
+    ]
+
+
+def figures(quick: bool) -> list[dict[str, Any]]:
+    """For `make bench`: as `Figure.plain`."""
+    return [figure.plain() for figure in (measure(QUICK_IDS, QUICK_ROUNDS) if quick else measure(IDS, ROUNDS))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench.cases.start", description=__doc__)
+    parser.add_argument("--ids", type=int, default=IDS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    arguments = parser.parse_args()
+    found = measure(arguments.ids, arguments.rounds)
+    for figure in found:
+        print(f"{figure.name}: {figure.value:,.2f} {figure.unit}")
+    out = Path("out/bench")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "start.json").write_text(json.dumps([figure.plain() for figure in found], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

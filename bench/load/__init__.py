@@ -1,0 +1,1 @@
+"""The load: requests, clients and the servers under test."""

@@ -1,0 +1,83 @@
+"""The load process: reads jobs, one JSON object a line, prepares each, says "ready", waits for "go", measures.
+
+A job: kind, port, ids (a request), clients, seconds, stream (its new ids), live (how many ids are known), and for some
+kinds `rate` (requests a second, open loop) or `text` (Redis keys are the 36 characters instead of the 16 bytes).
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import uvloop
+
+from bench.load import prefill, redis_py
+from bench.load.kinds import KINDS, Prepared
+from bench.load.wire import Run, drive
+
+# Answers in the first part of a run do not count: buffers and caches are filling.
+WARM_FRACTION = 0.15
+
+
+def measure(job: dict[str, Any], go: Callable[[], None]) -> dict[str, float]:
+    """One run: ids a second, latencies in ms, how many sampled ids were answered wrongly."""
+    prepared = KINDS[job["kind"]](job)
+    run = Run(prepared.requests, prepared.answer_bytes, job.get("rate"), job["seconds"])
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(drive(run, job["port"], job["clients"], go))
+    return {**counted(run, job["ids"]), "wrong": wrong(run, prepared, job["ids"])}
+
+
+def counted(run: Run, ids: int) -> dict[str, float]:
+    """Rate and latencies of the answers after the warm-up; of all, where there are few."""
+    ends, latencies = np.array(run.ends_s), np.array(run.latencies_s)
+    order = np.argsort(ends)
+    ends, latencies = ends[order], latencies[order]
+    warm_s = run.begin_s + WARM_FRACTION * (ends[-1] - run.begin_s)
+    skipped = int(np.searchsorted(ends, warm_s))
+    start_s = ends[skipped - 1] if skipped else run.begin_s
+    p50, p99 = np.percentile(latencies[skipped:], [50, 99]) * 1_000
+    rate = ids * (len(ends) - skipped) / (ends[-1] - start_s)
+    return {"rate": rate, "p50_ms": p50, "p99_ms": p99, "answers": len(ends), "seconds": ends[-1] - run.begin_s}
+
+
+def wrong(run: Run, prepared: Prepared, ids: int) -> int:
+    """How many ids of the sampled answers are not told what they are: known ones known, all others new."""
+    if prepared.new is None:
+        return 0
+    found = 0
+    for number, answer in run.samples:
+        said, known = prepared.new(answer), prepared.known(number * ids, ids)
+        if len(said) != ids:
+            raise RuntimeError(f"{len(said)} verdicts for {ids} ids: {answer[:200]!r}")
+        found += int((said == known).sum())
+    return found
+
+
+def _go() -> None:
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]] = {
+    "prefill": prefill.gateway,
+    "prefill_redis": prefill.redis,
+    "redis_py": redis_py.pipelined,
+    "redis_async": redis_py.asynchronous,
+}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        job = json.loads(line)
+        try:
+            found = WORK.get(job["kind"], measure)(job, _go)
+        except Exception as error:
+            found = {"error": f"{type(error).__name__}: {error}"}  # type: ignore[dict-item]
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

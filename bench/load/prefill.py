@@ -1,0 +1,76 @@
+"""What the servers hold before anything is measured: ids number 0 and on of stream 0. In the load process."""
+
+import http.client
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import redis as redis_library
+
+from bench.load import bodies, resp
+from bench.load.bodies import LIVE_STREAM, U64
+from bench.load.kinds import ARROW, BUCKET, PACKED
+from oncegate_spark.protocol.codecs import claim_text
+
+BATCH = 100_000
+Job = dict[str, Any]
+
+
+def batches(live: int, batch: int = BATCH, first: int = 0) -> Iterator[U64]:
+    """The live ids from number `first` on, in requests."""
+    for at in range(first, first + live, batch):
+        yield bodies.numbered(LIVE_STREAM, at, min(batch, first + live - at))
+
+
+def gateway(job: Job, go: Callable[[], None]) -> dict[str, float]:
+    """Claim and complete `live` ids from number `first` on, packed or as strings (`text`), `ids` a request."""
+    go()
+    connection = http.client.HTTPConnection("127.0.0.1", job["port"])
+    begin, done = time.perf_counter(), 0
+    for number, ids in enumerate(batches(job["live"], job["ids"], job.get("first", 0)), job.get("first", 0)):
+        body = bodies.arrow_stream(bodies.text_of(ids)) if job.get("text") else ids.tobytes()
+        media = ARROW if job.get("text") else PACKED
+        token = f"{number:032x}" if not job.get("text") else f"f{number:031x}"
+        headers = {"Content-Type": media, "Accept": PACKED, "Oncegate-Token": token, "Oncegate-Call": "0"}
+        answer = _post(connection, "ids:claim", body, headers)
+        _post(connection, f"claims/{claim_text(answer[:16])}:complete", b"", {"Content-Length": "0"})
+        done += len(ids)
+    connection.close()
+    return {"rate": done / (time.perf_counter() - begin), "wrong": 0}
+
+
+def _post(connection: http.client.HTTPConnection, path: str, body: bytes, headers: dict[str, str]) -> bytes:
+    connection.request("POST", f"/v1/namespaces/default/{path}", body, headers)
+    response = connection.getresponse()
+    answer = response.read()
+    if response.status != 200:
+        raise RuntimeError(f"{path}: {response.status} {answer[:300]!r}")
+    return answer
+
+
+def redis(job: Job, go: Callable[[], None]) -> dict[str, float]:
+    """The same ids as keys and as members of the bucket, by pipelines of hand-packed commands; the AOF is synced once
+    a second meanwhile."""
+    go()
+    begin = time.perf_counter()
+    client = redis_library.Redis(port=job["port"])
+    client.config_set("appendfsync", "everysec")
+    width = bodies.UUID_CHARS if job.get("text") else 16
+    bucket = BUCKET + str(width).encode()
+    for ids in batches(job["live"]):
+        rows = bodies.text_of(ids) if job.get("text") else resp.raw_ids(ids)
+        data = rows.tobytes()
+        if not job.get("only") or job["only"] == "keys":
+            client.eval(_SET, 1, bucket, data, width)
+        if not job.get("only") or job["only"] == "bucket":
+            client.eval(resp.LUA_BULK, 1, bucket, data, width)
+    client.config_set("appendfsync", "always")
+    client.close()
+    return {"rate": job["live"] / (time.perf_counter() - begin), "wrong": 0}
+
+
+_SET = f"""
+local ids, bytes, sub = ARGV[1], tonumber(ARGV[2]), string.sub
+for at = 1, #ids, bytes do redis.call('SET', sub(ids, at, at + bytes - 1), '1', 'NX', 'EX', '{resp.EXPIRES_S}') end
+return 0
+"""

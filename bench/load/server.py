@@ -1,0 +1,135 @@
+"""Real servers, each a process on one core with a folder of its own: the gateway, a Redis, a bare front."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from bench.load.cores import SERVER, pinned
+
+START_S = 120.0
+# Claims that the bench never settles stay open: more of them than a pool of writers ever has.
+SETTINGS = {"ONCEGATE_OPEN_CLAIMS": str(10_000_000)}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that answers on 127.0.0.1, and its process."""
+
+    port: int
+    process: psutil.Process
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time that it has taken so far, all threads."""
+        times = self.process.cpu_times()
+        return float(times.user + times.system)
+
+
+@contextmanager
+def gateway(folder: Path, core: int | None = SERVER, settings: Mapping[str, str] | None = None) -> Iterator[Served]:
+    """Serve from `folder` until left."""
+    command = [sys.executable, "-m", "oncegate", "serve", "--data", str(folder / "data"), "--port", "0"]
+    environment = SETTINGS | dict(settings or {})
+    with _running(command, folder, "gateway", core, environment, port_file=True) as served:
+        yield served
+
+
+@contextmanager
+def front(folder: Path, redis_port: int | None = None) -> Iterator[Served]:
+    """`bench.load.front`: the gateway's HTTP server over a Redis, or over nothing at all."""
+    command = [sys.executable, "-m", "bench.load.front", *([] if redis_port is None else ["--redis", str(redis_port)])]
+    with _running(command, folder, "front", SERVER, {}, port_file=True) as served:
+        yield served
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator[Served]:
+    """Debian's redis-server, every append synced before its answer, nothing saved beside the AOF."""
+    port = _free_port()
+    command = [find_redis(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
+    command += ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
+    with _running(command, folder, "redis", SERVER, {}, port=port) as served:
+        yield served
+
+
+@contextmanager
+def _running(
+    command: list[str],
+    folder: Path,
+    name: str,
+    core: int | None,
+    environment: Mapping[str, str],
+    port: int | None = None,
+    port_file: bool = False,
+) -> Iterator[Served]:
+    """Start, wait for the port, yield, stop."""
+    file, log = folder / f"{name}.port", folder / f"{name}.log"
+    file.unlink(missing_ok=True)
+    if port_file:
+        command = [*command, "--port-file", str(file)]
+    with log.open("wb") as said:
+        pin = None if core is None else pinned(core)
+        process = subprocess.Popen(
+            command, stdout=said, stderr=subprocess.STDOUT, env={**os.environ, **environment}, preexec_fn=pin
+        )
+        try:
+            yield Served(_port(process, file, port, log), psutil.Process(process.pid))
+        finally:
+            process.terminate()
+            process.wait(START_S)
+
+
+def _port(process: "subprocess.Popen[bytes]", file: Path, port: int | None, log: Path) -> int:
+    """The port once it answers there; RuntimeError with what the process said when it never does."""
+    end = time.monotonic() + START_S
+    while process.poll() is None and time.monotonic() < end:
+        if port is None and file.exists() and (text := file.read_text().strip()):
+            return int(text)
+        if port is not None and _answers(port):
+            return port
+        time.sleep(0.02)
+    raise RuntimeError(f"it did not start: {log.read_text()}")
+
+
+def _answers(port: int) -> bool:
+    """A Redis that still reads its AOF answers with an error."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1) as sock:
+            sock.sendall(b"PING\r\n")
+            return sock.recv(5) == b"+PONG"
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def find_redis() -> str:
+    """The redis-server of this machine; installed first where we may and can. RuntimeError says the command."""
+    found = shutil.which("redis-server")
+    if found is not None:
+        return found
+    install = "apt-get install -y --no-install-recommends redis-server"
+    if os.getuid() == 0 and shutil.which("apt-get"):
+        print("redis-server is missing; installing it", file=sys.stderr)
+        quiet = {"check": False, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+        subprocess.run(["apt-get", "update", "-qq"], **quiet)  # type: ignore[call-overload]
+        subprocess.run(install.split(), env=environment, **quiet)  # type: ignore[call-overload]
+        found = shutil.which("redis-server")
+    if found is None:
+        raise RuntimeError(f"the bench needs redis-server beside the gateway; install it with: {install}")
+    return found

@@ -1,0 +1,63 @@
+"""The bench's handle on its load process: one job at a time."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bench.load.cores import LOAD, pinned
+from bench.load.server import Served
+
+
+class Worker:
+    """Sends jobs to `bench.load.client`."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._streams = 0
+
+    def run(self, served: Served, kind: str, **job: Any) -> dict[str, float]:
+        """What the job found, and under `cpu_s` the server's processor time meanwhile.
+
+        Its new ids are new: every run has a stream of its own. RuntimeError: the load failed, or an answer was wrong.
+        """
+        self._streams += 1
+        self._say(json.dumps({"kind": kind, "port": served.port, "stream": self._streams, **job}))
+        self._hear(kind)
+        cpu_s = served.cpu_s
+        self._say("go")
+        found = self._hear(kind)
+        if found.get("wrong"):
+            raise RuntimeError(f"{kind}: {found['wrong']} sampled ids were answered wrongly: {job}")
+        return {**found, "cpu_s": served.cpu_s - cpu_s}
+
+    def _say(self, line: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def _hear(self, kind: str) -> dict[str, float]:
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        if said == "ready\n":
+            return {}
+        found: dict[str, Any] = json.loads(said) if said else {"error": "the load process ended"}
+        if "error" in found:
+            raise RuntimeError(f"{kind}: {found['error']}")
+        return found
+
+
+@contextmanager
+def worker() -> Iterator[Worker]:
+    """A load process on its own core until left."""
+    command = [sys.executable, "-m", "bench.load.client"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, preexec_fn=pinned(LOAD))
+    try:
+        yield Worker(process)
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(30)

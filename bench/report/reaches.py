@@ -1,0 +1,36 @@
+"""What is asked of each figure: one table, tried from the top. Times and bytes are to stay below, all else above."""
+
+from bench.report.figures import Reach
+
+REDIS_PY = "redis-py, pipelined SET NX EX"
+LUA = "Redis, best Lua, packed, SADD"
+LUA_EACH = "Redis, Lua, packed, one SADD an id"
+RAW = "Redis, raw socket, pipelined SET NX EX"
+FRONT = "Redis SET NX through the same HTTP front"
+DIRECT = "redis-py, asyncio, SET NX"
+
+REACHES = (
+    Reach("claim, packed, 10,000 ids, 16 clients", None, 4e6),
+    Reach("claim, packed, 10,000 ids, 16 clients", REDIS_PY, 40),
+    Reach("claim, packed, 10,000 ids, 16 clients", LUA, 8),
+    Reach("claim, packed, 10,000 ids, 16 clients", LUA_EACH, 8),
+    Reach("claim, packed, 10,000 ids, 16 clients", RAW, 8),
+    Reach("claim, packed, *,000 ids, *", LUA, 5),
+    Reach("claim, Arrow strings, 10,000 ids, 16 clients", None, 3e6),
+    Reach("claim, JSON strings, 10,000 ids, 16 clients", None, 2e6),
+    Reach("claim, * strings, 10,000 ids, 16 clients", REDIS_PY, 20),
+    Reach("claim, * strings, 10,000 ids, 16 clients", LUA, 4),
+    Reach("single ids, *", FRONT, 2),
+    Reach("single ids, *", DIRECT, 1),
+    Reach("open loop at half of peak, *: p99", None, 10),
+    Reach("open loop at half of peak, *: p50", None, 3),
+    Reach("Bloom filter of * ids at *: check-and-add*", "pybloom-live*", 50),
+    Reach("Bloom filter of * ids at *: check-and-add*", "rbloom*", 5),
+    Reach("Spark, staged write*", "parquet*", 0.7),
+    Reach("Spark, deduplicated by *", "the faster of *", 2),
+    Reach("disk, 10,000 ids a request", None, 18),
+    Reach("retire a bucket of *", None, 10),
+    Reach("growth to *: longest pause", None, 50),
+    Reach("cold start over entries, * ids: rate of the reading", None, 10e6),
+    Reach("cold start over a saved index, * ids", None, 5),
+)

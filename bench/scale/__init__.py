@@ -1,0 +1,1 @@
+"""One process with hundreds of millions of ids."""

@@ -1,0 +1,151 @@
+"""What a namespace will need, before it is there: memory, disk and start-up from rate and horizon. Pure arithmetic.
+
+Each number has its reason; a test holds memory and disk against what is measured, the bench the times. What is told is
+what is needed at most once a whole horizon is full: everything stays below it, start-up and disk of a younger one far.
+"""
+
+import math
+from dataclasses import dataclass
+
+from oncegate.engine.limits import MIB, Limits
+
+# An idle gateway: Python, numpy, pyarrow, the compiled kernels, one namespace (anonymous memory; files come on top).
+PROCESS_BYTES = 200 * MIB
+# A slot of the table, and how full it is on the average between two steps of a segment's ladder.
+SLOT_BYTES, TABLE_LOAD = 16, 0.57
+# A claim's row in all arrays, and what Python's dictionaries hold of a claim that can still be named.
+ROW_BYTES, NAMED_BYTES = 140, 300
+# How long a settled claim can be named, in leases.
+NAMED_LEASES = 2
+# A run's fences: one word for a block of 255 records.
+FENCE_BYTES = 8 / 255
+# Entries: what surrounds the ids of a claim, a completion, the header of a frame.
+CLAIM_BYTES, COMPLETION_BYTES, FRAME_BYTES = 86, 26, 80
+ID_BYTES = 16
+BLOCK_BYTES = 4_096
+# A block of a run is 255 records and its checksum.
+RUN_BYTES = BLOCK_BYTES / 255
+# An id is forgotten up to a twelfth of the horizon late: a bucket, and the time until the upkeep looks.
+LATE = 1 / 12
+# Entries are collected when they are twice what was saved before; until the new state replaces it, the old one stays.
+ENTRIES_PER_SAVED, SAVED_AT_ONCE = 2, 2
+# Of an id's payload, beside its slot, its id in an entry and its place in a saved index.
+DIGEST_BYTES = 4
+# Start-up on one core, as `python -m bench.cases.start` measures processor time: the process (its bytecode cached, as
+# an installed package's is), a saved id, an entry's id, an entry whatever it holds, a byte of a filter.
+START_S = 1.6
+SAVED_IDS_PER_S, ENTRY_IDS_PER_S, ENTRY_S, FILTER_BYTES_PER_S = 15e6, 9e6, 15e-6, 1e9
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is expected. `rate`: new ids a second, all day; `fpr`: the summed false-positive rate of the filters.
+
+    `clients` work side by side, each with one request of `batch` ids under way. `filter_bytes`: of one id in a filter.
+    payload_digests: every id comes with a payload that is to be known again, so none leaves memory.
+    """
+
+    rate: float
+    horizon_s: float
+    filter_bytes: float
+    batch: int = 10_000
+    clients: int = 1
+    hot_ids_max: int = Limits.hot_ids
+    lease_s: float = Limits.lease_ms / 1_000
+    collect_bytes: int = Limits.collect_bytes
+    payload_digests: bool = False
+
+    @property
+    def digest_bytes(self) -> int:
+        """Of one id's payload."""
+        return DIGEST_BYTES if self.payload_digests else 0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Ids, bytes and seconds. `ids` are `hot_ids` in memory and `cold_ids` behind filters; each total is a sum."""
+
+    ids: int
+    hot_ids: int
+    cold_ids: int
+    memory: dict[str, int]
+    disk: dict[str, int]
+    start_s: dict[str, float]
+
+    @property
+    def memory_bytes(self) -> int:
+        return sum(self.memory.values())
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(self.disk.values())
+
+    @property
+    def total_start_s(self) -> float:
+        return sum(self.start_s.values())
+
+
+def sizes(work: Work) -> Sizes:
+    """What `work` needs at most. ValueError: a number that is not above zero."""
+    if min(work.rate, work.horizon_s, work.batch, work.clients, work.hot_ids_max) <= 0:
+        raise ValueError("rate, horizon, batch, clients and the ids in memory are above zero")
+    ids = math.ceil(work.rate * work.horizon_s * (1 + LATE))
+    most = ids if work.payload_digests else work.hot_ids_max
+    hot = min(ids, max(most, math.ceil(work.rate * held_s(work))))
+    cold, named = ids - hot, named_claims(work)
+    memory = {
+        "process": PROCESS_BYTES,
+        "table": table_bytes(hot),
+        "payload digests": math.ceil(hot * work.digest_bytes / TABLE_LOAD),
+        "claims": math.ceil(named * (ROW_BYTES + NAMED_BYTES)),
+        "filters": math.ceil(cold * (work.filter_bytes + FENCE_BYTES)),
+    }
+    saved, id_entry_bytes = (
+        saved_bytes(hot, named, work.digest_bytes),
+        entry_bytes(work.batch, work.clients, work.digest_bytes),
+    )
+    entries = max(work.collect_bytes, ENTRIES_PER_SAVED * saved)
+    disk = {
+        "entries": math.ceil(min(entries, id_entry_bytes * ids)),
+        "saved index": SAVED_AT_ONCE * saved,
+        "archives": cold * ID_BYTES,
+        "runs": math.ceil(cold * (RUN_BYTES + FENCE_BYTES + work.filter_bytes)),
+    }
+    waiting = disk["entries"] / id_entry_bytes
+    start_s = {
+        "process": START_S,
+        "saved index": hot / SAVED_IDS_PER_S,
+        "entries": waiting * (1 / ENTRY_IDS_PER_S + 2 * ENTRY_S / work.batch),
+        "filters": cold * work.filter_bytes / FILTER_BYTES_PER_S,
+    }
+    return Sizes(ids, hot, cold, memory, disk, start_s)
+
+
+def table_bytes(ids: int) -> int:
+    """Memory of so many ids in the table."""
+    return math.ceil(ids * SLOT_BYTES / TABLE_LOAD)
+
+
+def named_claims(work: Work) -> float:
+    """Claims that can be named at once: those under way, and those settled less than two leases ago."""
+    return work.clients + work.rate / work.batch * held_s(work)
+
+
+def held_s(work: Work) -> float:
+    """How long a claim's ids stay in memory at least: as long as it can be named."""
+    return min(NAMED_LEASES * work.lease_s, work.horizon_s)
+
+
+def entry_bytes(batch: int, clients: int, digest_bytes: int = 0) -> float:
+    """Disk of an id's claim and completion: entries that come together share a frame, and frames are whole blocks.
+
+    With several clients an append holds what all of them sent meanwhile: a claim and its completion are in two.
+    """
+    asked = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + (ID_BYTES + digest_bytes) * batch)) / BLOCK_BYTES)
+    done = math.ceil((FRAME_BYTES + clients * COMPLETION_BYTES) / BLOCK_BYTES)
+    return BLOCK_BYTES * (asked + done) / (clients * batch)
+
+
+def saved_bytes(ids: int, claims: float, digest_bytes: int = 0) -> int:
+    """Disk of a saved index."""
+    return math.ceil(ids * (SLOT_BYTES + digest_bytes) + claims * ROW_BYTES)

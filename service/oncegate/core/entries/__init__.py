@@ -1,0 +1,1 @@
+"""The entries of the ledger: their kinds, fields and bytes."""

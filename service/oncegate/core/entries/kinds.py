@@ -1,0 +1,318 @@
+"""The ledger's entries: what each kind holds. Their bytes are `encoding`'s."""
+
+import struct
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, get_args
+
+from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Blobs, Opt, Text
+from oncegate.core.entries.producers import (
+    Acked,
+    DriverRegistered,
+    ProducerRegistered,
+    Scoped,
+    SequencesClaimed,
+    SequencesCompleted,
+    SequencesReleased,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a batch; `write_id` is empty unless one batch writes twice to the topic."""
+
+    app: str
+    version: str
+    topic: str
+    write_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows of a chunk that go to one partition; `range_id` names their bytes in the ledger's outputs."""
+
+    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<III16s")
+    partition: int
+    rows: int
+    size_bytes: int
+    range_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Rows at consecutive offsets of one partition, from `first_offset` on."""
+
+    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<IQQQ")
+    partition: int
+    first_offset: int
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """Ids that were done or taken alike: `owner` of taken ones, zeros of done ones; when the first and the last was."""
+
+    LAYOUT: ClassVar[struct.Struct] = struct.Struct("<16sBQQQ")
+    owner: bytes
+    takeover: int
+    oldest_wall_ms: int
+    newest_wall_ms: int
+    ids: int
+
+
+Named = Annotated[Name, "name"]
+Parts = Annotated[tuple[Part, ...], "parts"]
+Spans = Annotated[tuple[Span, ...], "spans"]
+Archives = Annotated[tuple[Archived, ...], "archives"]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An owner opened the ledger: the first entry of its epoch. `key_check` tells one namespace key from another."""
+
+    KIND: ClassVar[int] = 1
+    epoch: U64
+    fingerprint_function: U8
+    key_check: B16
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """`fresh` and `taken` are fingerprints, 16 bytes each: nobody held those, and a lease had run out on these.
+
+    digests: of their payloads, in this order, 4 bytes each, little-endian, 0 for none; empty: none has one.
+    """
+
+    KIND: ClassVar[int] = 2
+    claim: B16
+    token: B16
+    call: U32
+    digest: B16
+    lease_ms: U32
+    wall_ms: U64
+    fresh: Blob
+    taken: Blob
+    digests: Blob = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    KIND: ClassVar[int] = 3
+    claim: B16
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    KIND: ClassVar[int] = 4
+    claim: B16
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreated:
+    """`schema` is the topic's Arrow schema in IPC form, empty until something is written; retention 0: no bound."""
+
+    KIND: ClassVar[int] = 5
+    topic: Text
+    partitions: U32
+    schema: Blob
+    retention_ms: U64
+    retention_bytes: U64
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """Rows at `first_offset` of one partition. With ids: claim, done and output in one.
+
+    `fresh`, `taken` and `digests` as of a claim, and empty where the rows have no ids. A request over several
+    partitions is one entry for each, all under one `claim`.
+    """
+
+    KIND: ClassVar[int] = 6
+    topic: Text
+    partition: U32
+    first_offset: U64
+    rows: U32
+    size_bytes: U32
+    claim: B16
+    token: B16
+    call: U32
+    digest: B16
+    wall_ms: U64
+    fresh: Blob
+    taken: Blob
+    digests: Blob = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One chunk of one attempt. `parts`: its rows by partition."""
+
+    KIND: ClassVar[int] = 7
+    name: Named
+    owner: Text
+    token: B16
+    chunk: U32
+    sha256: Blob
+    rows: U32
+    size_bytes: U32
+    fingerprint: B16
+    schema: Blob
+    parts: Parts
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Stages removed before any commit: aborted by their writer, or given up by their owner."""
+
+    KIND: ClassVar[int] = 8
+    name: Named
+    tokens: Blobs
+    why: Text
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """All rows of the winners, a span for each partition; every other stage of the name is dropped."""
+
+    KIND: ClassVar[int] = 9
+    name: Named
+    run: Opt
+    nonce: B16
+    winners: Blobs
+    digest: Opt
+    fingerprint: B16
+    rows: U64
+    spans: Spans
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A later commit of a committed name: durable before its answer, so that a second write is known as one."""
+
+    KIND: ClassVar[int] = 10
+    name: Named
+    run: Opt
+    nonce: B16
+    outcome: Text
+    rows: U64
+    rows_equal: U8
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Written to find out whether a full ledger has room again; means nothing."""
+
+    KIND: ClassVar[int] = 11
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSet:
+    """Replaces a topic's schema, which was empty, and its retention."""
+
+    KIND: ClassVar[int] = 12
+    topic: Text
+    schema: Blob
+    retention_ms: U64
+    retention_bytes: U64
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """Offsets below `before_offset` of a partition are no longer kept; it begins a span."""
+
+    KIND: ClassVar[int] = 13
+    topic: Text
+    partition: U32
+    before_offset: U64
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Ids that belong to an owner from now on, without lease or settling; `fresh` and `taken` as of a claim."""
+
+    KIND: ClassVar[int] = 14
+    owner: B16
+    wall_ms: U64
+    fresh: Blob
+    taken: Blob
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """Ids done or taken before `before_wall_ms` are forgotten: nobody may retry them any more."""
+
+    KIND: ClassVar[int] = 15
+    before_wall_ms: U64
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSet:
+    """The namespace's settings. `horizon_ms` 0: ids are kept for ever."""
+
+    KIND: ClassVar[int] = 16
+    horizon_ms: U64
+    auto_create_topics: U8
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A piece of the whole index, in place of the entries that made it: `what` names it, `part` counts its pieces."""
+
+    KIND: ClassVar[int] = 17
+    what: Text
+    part: U32
+    data: Blob
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """Old ids were written to the ledger's outputs, from offset `first_offset` of the sealed ids on, archive after
+    archive; they need not be held in memory any more. Archives are numbered from 0 on, as they come."""
+
+    KIND: ClassVar[int] = 18
+    first_offset: U64
+    archives: Archives
+    wall_ms: U64
+
+
+Entry = (
+    Opened
+    | Claimed
+    | Completed
+    | Released
+    | TopicCreated
+    | Produced
+    | Staged
+    | Dropped
+    | Committed
+    | Asked
+    | Probe
+    | TopicSet
+    | Trimmed
+    | Taken
+    | Retired
+    | NamespaceSet
+    | Saved
+    | Sealed
+    | DriverRegistered
+    | ProducerRegistered
+    | SequencesClaimed
+    | SequencesCompleted
+    | SequencesReleased
+    | Acked
+    | Scoped
+)
+KINDS: dict[int, type[Any]] = {cls.KIND: cls for cls in get_args(Entry)}

@@ -1,0 +1,87 @@
+"""The ledger's entries about producers and drivers: what each kind holds. They are kinds of `entries.Entry`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from oncegate.core.entries.fields import B16, U32, U64, Blob, Text
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRegistered:
+    """`token` drives from now on, in this epoch; whoever drove before is fenced."""
+
+    KIND: ClassVar[int] = 20
+    driver: Text
+    epoch: U64
+    token: B16
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRegistered:
+    """`token` writes from now on, in this epoch; the first one names the producer's number and driver for ever."""
+
+    KIND: ClassVar[int] = 21
+    producer: Text
+    producer_id: U64
+    epoch: U64
+    token: B16
+    driver: Text
+    lease_ms: U32
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class SequencesClaimed:
+    """`fresh` and `taken`: inclusive spans, first and last u64 each: claimed by nobody, and left by older epochs."""
+
+    KIND: ClassVar[int] = 22
+    producer_id: U64
+    epoch: U64
+    call: U32
+    digest: B16
+    lease_ms: U32
+    wall_ms: U64
+    fresh: Blob
+    taken: Blob
+
+
+@dataclass(frozen=True, slots=True)
+class SequencesCompleted:
+    KIND: ClassVar[int] = 23
+    producer_id: U64
+    epoch: U64
+    call: U32
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class SequencesReleased:
+    KIND: ClassVar[int] = 24
+    producer_id: U64
+    epoch: U64
+    call: U32
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Acked:
+    """The driver runs nothing of this again: `upto`, pairs of u64, is producers' new watermarks; batches below
+    `batches` are acked with all ids that were claimed in them (0: none are)."""
+
+    KIND: ClassVar[int] = 25
+    driver: Text
+    epoch: U64
+    batches: U64
+    upto: Blob
+    wall_ms: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Scoped:
+    """The ids of this claim, or those taken by the entry before where `claim` is zeros, may go with their batch."""
+
+    KIND: ClassVar[int] = 26
+    claim: B16
+    driver: Text
+    batch: U64

@@ -1,0 +1,1 @@
+"""Group commit: the only caller of a ledger's append."""

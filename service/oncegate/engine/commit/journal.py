@@ -1,0 +1,100 @@
+"""What every use case of a shard stands on: the index, the queue to the ledger, time and chance."""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from oncegate.core.entries.codec import encode
+from oncegate.core.entries.kinds import Claimed, Entry
+from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.engine.commit.group_commit import Committer
+from oncegate.engine.limits import Limits
+from oncegate.engine.recovery.replay import ShardIndex, Undo
+from oncegate.index.claims.bulk_claim import Together, claim_all
+from oncegate.ports import Clock, Observer, OutputChange
+
+
+@dataclass
+class Journal:
+    """Takes decisions into the index and the ledger, in that order, without awaiting in between.
+
+    `size_bytes`: of the entries recorded since the ledger was last collected.
+    """
+
+    namespace: str
+    index: ShardIndex
+    committer: Committer
+    clock: Clock
+    observer: Observer
+    limits: Limits
+    random: Callable[[int], bytes] = secrets.token_bytes
+    counts: Counter[str] = field(default_factory=Counter)
+    size_bytes: int = 0
+
+    def wall_ms(self) -> int:
+        """The ledger's clock: the wall's, and never behind what stands in the ledger already."""
+        return max(self.clock.wall_ms(), self.index.claims.wall_ms)
+
+    def lease_ms(self, wanted: int | None) -> int:
+        """The lease that is given; BadRequest for one that is not."""
+        low, high = self.limits.lease_ms_min, self.limits.lease_ms_max
+        lease_ms = self.limits.lease_ms if wanted is None else wanted
+        if not low <= lease_ms <= high:
+            raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
+        return lease_ms
+
+    def check_name(self, what: str, name: str) -> None:
+        """BadRequest for an empty name, TooLarge for one over its limit."""
+        if not name:
+            raise BadRequest(f"the {what} has no name; nothing was changed")
+        if (size_bytes := len(name.encode())) > self.limits.name_bytes:
+            raise TooLarge(f"a {what}'s name of {size_bytes} bytes; at most {self.limits.name_bytes}")
+
+    def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
+        """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""
+        # Encoded first: an entry that cannot be must not be in the index either.
+        bodies = [encode(entry) for entry in entries]
+        self.size_bytes += sum(map(len, bodies))
+        position, now_ms = self.committer.next_position, self.clock.monotonic_ms()
+        if len(entries) == 1:
+            return self.committer.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
+        return self.committer.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
+
+    def record_together(self, claims: Sequence[Claimed]) -> tuple[Together, int]:
+        """Decide on new claims at once, each with all its ids as `fresh`; the position of the first entry.
+
+        Raises what `claim_all` does, before any effect.
+        """
+        index, first = self.index.claims, self.committer.next_position
+        together = claim_all(index, first, claims, self.clock.monotonic_ms())
+        try:
+            bodies = [encode(entry) for entry in together.entries]
+        except BaseException:
+            together.undo()
+            raise
+        self.size_bytes += sum(map(len, bodies))
+        if bodies:
+            self.committer.submit(bodies, (), together.undo, together.settle)
+        return together, first
+
+    def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
+        """Apply all of them or none; what takes them back, and what settles them."""
+        changes: list[tuple[Undo, Undo]] = []
+
+        def undo() -> None:
+            for back, _ in reversed(changes):
+                back()
+
+        try:
+            for i, entry in enumerate(entries):
+                changes.append(self.index.apply(position + i, entry, now_ms))
+        except BaseException:
+            undo()
+            raise
+
+        def settle() -> None:
+            for _, done in changes:
+                done()
+
+        return undo, settle

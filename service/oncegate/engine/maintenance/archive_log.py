@@ -1,0 +1,57 @@
+"""Archives in the ledger: where they stand, and how they are written and read back.
+
+They are ranges of a topic of the ledger's own, whose name no door lets pass: 16 bytes an id, as runs hold them, so
+backup, checksums, recovery and collection are those of rows. An id's number there is its offset.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+
+from oncegate.arraytypes import U64
+from oncegate.core.entries.kinds import Archived, Sealed
+from oncegate.core.errors import LedgerDamaged
+from oncegate.engine.commit.journal import Journal
+from oncegate.index.claims.evict import numbered
+from oncegate.index.lsm.archives import Archive, records_of
+from oncegate.ports import Chunk, Ledger, OutputChange, PublishRanges, TrimRanges, WriteRange
+
+TOPIC = "(sealed)"
+ID_BYTES = 16
+
+
+def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, list[tuple[Archive, U64]]]:
+    """Take archives in and queue them as one change: their position, and each with its ids, uint64 (n, 2)."""
+    sealed, range_id = journal.index.claims.sealed, journal.random(16)
+    first, offset = sealed.next_number, sealed.high_offset
+    given = [numbered(records, number) for number, (_, records) in enumerate(parts, first)]
+    data, ids = b"".join(records.tobytes() for records in given), sum(map(len, given))
+    entry = Sealed(offset, tuple(archived for archived, _ in parts), journal.wall_ms())
+    outputs: list[OutputChange] = [WriteRange(range_id, TOPIC, ids, data), PublishRanges(TOPIC, 0, offset, (range_id,))]
+    position = journal.record([entry], outputs)
+    return position, [(sealed.archives[number], records) for number, records in enumerate(given, first)]
+
+
+def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
+    """What may go from the ledger with the entry that retires everything older than `before_wall_ms`."""
+    sealed = journal.index.claims.sealed
+    return [TrimRanges(TOPIC, 0, sealed.first_kept_offset(before_wall_ms))] if sealed.archives else []
+
+
+async def read(ledger: Ledger, archives: Iterable[Archive]) -> AsyncIterator[tuple[Archive, U64]]:
+    """Each archive with its ids, uint64 (n, 2). LedgerDamaged; OffsetTrimmed: it retired meanwhile."""
+    held: list[Chunk] = []
+    for archive in archives:
+        if not held or not _within(held[0], archive):
+            held = await ledger.fetch(TOPIC, 0, archive.first_offset, 1, 1)
+        if not held or not _within(held[0], archive):
+            raise LedgerDamaged(f"archive {archive.number} of old ids is not where its entry says")
+        begin = archive.first_offset - held[0].first_offset
+        data = memoryview(held[0].data)[begin * ID_BYTES : (begin + archive.ids) * ID_BYTES]
+        try:
+            yield archive, records_of(archive, data)
+        except ValueError as error:
+            raise LedgerDamaged(f"the ledger's outputs: {error}") from error
+
+
+def _within(chunk: Chunk, archive: Archive) -> bool:
+    end = chunk.first_offset + chunk.rows
+    return chunk.first_offset <= archive.first_offset and archive.end_offset <= end

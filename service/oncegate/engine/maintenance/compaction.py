@@ -1,0 +1,98 @@
+"""Runs made from archives and from other runs, in a thread, piece by piece; and which are to be merged."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from oncegate.arraytypes import U64
+from oncegate.engine.maintenance import archive_log as ledger_archives
+from oncegate.engine.maintenance.run_files import ColdFiles, Planned
+from oncegate.index.lsm.archives import Archive, SealedIndex, total
+from oncegate.index.lsm.run import RunDamaged, merge, sorted_records
+from oncegate.index.lsm.tier import RUNS_MAX, ColdRun
+from oncegate.ports import Ledger
+
+Told = Callable[[int], None]
+_LARGER = 3
+
+
+def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
+    """Which neighbours among runs, the oldest first, become one; `sizes`: of each, its ids still known and its ids.
+
+    One by itself of which more than half is forgotten. Where there are as many as there may be, the newest ones and all
+    older ones that are not three times as large as those behind them, so that there is room for another: an id is
+    written anew 9 times in 250 rounds, 16 times in 1,000; the least that three runs allow is 8 and 14.
+    """
+    for place, (live, size) in enumerate(sizes):
+        if 2 * live < size:
+            return slice(place, place + 1)
+    if len(sizes) < RUNS_MAX:
+        return None
+    first = len(sizes) - 2
+    while first and sizes[first - 1][1] < _LARGER * sum(size for _, size in sizes[first:]):
+        first -= 1
+    return slice(first, len(sizes))
+
+
+class Making:
+    """`spend` paces what is written; `run_ids`: how many ids are sorted in memory at once."""
+
+    def __init__(self, ledger: Ledger, files: ColdFiles, spend: Callable[[int], None], run_ids: int) -> None:
+        self._ledger = ledger
+        self._files = files
+        self._spend = spend
+        self._run_ids = run_ids
+
+    async def of_records(self, given: Sequence[tuple[Archive, U64]], place: int) -> ColdRun:
+        """One run of these archives, with their ids. LedgerFull, OSError, Stopped."""
+        numbers = tuple(archive.number for archive, _ in given)
+        ids = sum(archive.ids for archive, _ in given)
+        return await self._written(Planned(_sorted([records for _, records in given]), numbers, ids, place))
+
+    async def of_archives(self, archives: Sequence[Archive], place: int, told: Told | None = None) -> list[ColdRun]:
+        """Runs of these archives, read from the ledger; `told` how many ids are done. Also: LedgerDamaged."""
+        made: list[ColdRun] = []
+        held: list[tuple[Archive, U64]] = []
+        count = 0
+        async for archive, records in ledger_archives.read(self._ledger, archives):
+            held.append((archive, records))
+            count += archive.ids
+            if sum(len(one) for _, one in held) >= self._run_ids:
+                await self._add(made, held, place)
+                held = []
+                if told is not None:
+                    told(count)
+        if held:
+            await self._add(made, held, place)
+        return made
+
+    async def _add(self, made: list[ColdRun], held: Sequence[tuple[Archive, U64]], place: int) -> None:
+        made.append(await self.of_records(held, place + len(made)))
+        while (gone := to_merge([(run.run.size, run.run.size) for run in made])) is not None:
+            runs = made[gone]
+            numbers, ids = tuple(n for run in runs for n in run.archives), sum(run.run.size for run in runs)
+            chunks = merge([run.run for run in runs], np.ones(1 + max(numbers), np.uint8))
+            made[gone] = [await self._written(Planned(chunks, numbers, ids, place + gone.start))]
+            await asyncio.to_thread(self._files.remove, runs)
+
+    async def merged(self, runs: Sequence[ColdRun], sealed: SealedIndex, place: int) -> ColdRun | None:
+        """One run of these, without what has retired for good. None: one is damaged, and says so from now on."""
+        numbers = [number for run in runs for number in run.archives if number in sealed.archives]
+        ids = total(sealed.archives[number] for number in numbers)
+        chunks = merge([run.run for run in runs], sealed.kept())
+        try:
+            return await self._written(Planned(chunks, tuple(numbers), ids, place))
+        except RunDamaged as error:
+            for run in runs:
+                if str(error).startswith(run.name):
+                    run.damaged = str(error)
+            return None
+
+    async def _written(self, planned: Planned) -> ColdRun:
+        return await asyncio.to_thread(self._files.write, planned, self._spend)
+
+
+def _sorted(parts: list[U64]) -> Iterator[U64]:
+    """One chunk; made where it is asked for, in the thread."""
+    yield sorted_records(np.concatenate(parts))

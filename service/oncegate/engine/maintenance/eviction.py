@@ -1,0 +1,211 @@
+"""Old ids leave memory while the shard serves: into archives, from these into runs, and then out of the table.
+
+A round, none of whose steps changes an answer:
+
+    pick, gather    the oldest done and taken ids, copied segment by segment
+    append          as archives, durable
+    run             sorted and written in a thread, with its filter; from then on they are looked up there too
+    drop            the table lets go of them
+
+It may end after any of them, by a refusal or a crash: what is durable and in no run is put into one the next time, what
+is in a run and in the table is dropped again. Until then nothing retires.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from oncegate.arraytypes import U64
+from oncegate.core.errors import LedgerFull, OncegateError
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.maintenance import archive_log
+from oncegate.engine.maintenance.compaction import Making, to_merge
+from oncegate.engine.maintenance.rate_limit import Pace, Stopped
+from oncegate.engine.maintenance.run_files import ColdFiles
+from oncegate.index.claims.evict import Gathered, Picked, gather, let_be, parts_of, pick
+from oncegate.index.lsm.archives import Archive
+from oncegate.index.lsm.tier import RUNS_MAX
+from oncegate.ports import Ledger
+
+# What found no room, or failed, is tried again after this long.
+SEAL_AGAIN_MS = 10_000
+# How much of the hot ids' limit is free after a round, and how much one takes at most where it came too late.
+_ROUND, _ROUND_MAX = 8, 4
+# Each lets go of some claims that nobody can name any more, as requests do; what is left keeps its ids in memory.
+_FORGETTING = 16
+# Slots let go between two turns of the loop: some 1 ms where each is a cache miss.
+_DROPPED_AT_ONCE = 8_192
+
+
+class Sealing:
+    """One task at a time, which goes on until nothing is left to do. Lives on the shard's loop."""
+
+    def __init__(self, journal: Journal, ledger: Ledger, files: ColdFiles) -> None:
+        self._journal = journal
+        self._claims = journal.index.claims
+        self.ledger = ledger
+        self._pace = Pace(journal.clock, journal.limits.merge_bytes_per_second)
+        self._making = Making(ledger, files, self._pace.spend, journal.limits.run_ids)
+        self._files = files
+        self._task: asyncio.Task[None] | None = None
+        self._closing = self._moving = False
+        self._from_ms = 0
+        self.sealed_some = False
+        # Called whenever nothing is on its way out: what must not come in between has its turn.
+        self.between_rounds: Callable[[], None] = _nothing
+        self._claims.cold.when_damaged = self.step
+
+    @property
+    def working(self) -> bool:
+        """Something is done at this moment, a merge too."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def busy(self) -> bool:
+        """A round is under way, or its end has yet to be made up for: nothing may retire, nothing be saved.
+
+        A merge is neither: what retires meanwhile is left out at the next one.
+        """
+        return self._moving or any(archive.dropped < archive.ids for archive in self._claims.sealed.live)
+
+    def step(self) -> None:
+        """See to it, soon, that there is no more to do. May be called at any time."""
+        if not self._closing and not self.working and self._journal.clock.monotonic_ms() >= self._from_ms:
+            self._task = asyncio.create_task(self._work(), name=f"sealing of {self._journal.namespace}")
+
+    async def close(self) -> None:
+        """Stop at the next piece; returns when no thread is at it any more."""
+        self._closing = True
+        self._pace.stop()
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def _work(self) -> None:
+        journal = self._journal
+        try:
+            while not self._closing and await self._one():
+                if not self.busy:
+                    self.between_rounds()
+        except Stopped:
+            return
+        except (OncegateError, OSError) as error:
+            self._from_ms = journal.clock.monotonic_ms() + SEAL_AGAIN_MS
+            journal.observer.event("sealing_failed", namespace=journal.namespace, error=str(error))
+        except Exception as error:
+            self._from_ms = journal.clock.monotonic_ms() + SEAL_AGAIN_MS
+            journal.observer.event("sealing_failed", namespace=journal.namespace, error=repr(error))
+
+    async def _one(self) -> bool:
+        """The most urgent thing to do, once; False when there is none."""
+        claims, cold = self._claims, self._claims.cold
+        if idle := cold.idle():
+            cold.replace(idle, [])
+            await asyncio.to_thread(self._files.remove, idle)
+            return True
+        gone = to_merge([(cold.live_ids(run), run.run.size) for run in cold.runs])
+        if gone is not None and not cold.missing():
+            await self._merge(gone)
+            return True
+        self._moving = True
+        try:
+            if missing := cold.missing():
+                await self._mend(missing)
+                return True
+            if undropped := [archive for archive in claims.sealed.live if archive.dropped < archive.ids]:
+                return await self._drop_again(undropped)
+            return await self._seal()
+        finally:
+            self._moving = False
+
+    async def _mend(self, missing: Sequence[Archive]) -> None:
+        """Make the runs again that are damaged or were never made."""
+        cold, gone = self._claims.cold, self._claims.cold.damaged()
+        place = cold.runs.index(gone[0]) if gone else len(cold.runs)
+        event = {"archives": len(missing), "runs": [str(run) for run in gone]}
+        self._journal.observer.event("making_runs", namespace=self._journal.namespace, **event)
+        made = await self._making.of_archives(missing, place)
+        cold.replace(gone, made)
+        await asyncio.to_thread(self._files.remove, gone)
+
+    async def _drop_again(self, undropped: Sequence[Archive]) -> bool:
+        async for archive, ids in archive_log.read(self.ledger, undropped):
+            if not await self._drop([(archive, ids)]):
+                return False
+        return True
+
+    async def _merge(self, gone: slice) -> None:
+        cold = self._claims.cold
+        runs = cold.runs[gone]
+        made = await self._making.merged(runs, self._claims.sealed, gone.start)
+        if made is not None:
+            cold.replace(runs, [made])
+            await asyncio.to_thread(self._files.remove, runs)
+
+    async def _seal(self) -> bool:
+        journal, claims, limit = self._journal, self._claims, self._journal.limits.hot_ids
+        can = journal.committer.open and not journal.committer.collecting and len(claims.cold.runs) < RUNS_MAX
+        if claims.ids <= limit or not can:
+            return False
+        for _ in range(_FORGETTING):
+            claims.make_room(0, journal.clock.monotonic_ms())
+        wanted = min(claims.ids - limit + limit // _ROUND, max(1, limit // _ROUND_MAX))
+        picked = pick(claims, max(1, wanted), journal.index.buckets)
+        if picked is None:
+            return False
+        try:
+            if picked.ids * _ROUND_MAX < wanted:
+                return False
+            return await self._round(picked)
+        finally:
+            let_be(claims, picked)
+
+    async def _round(self, picked: Picked) -> bool:
+        made, refused = await self._append(picked)
+        if made:
+            run = await self._making.of_records(made, len(self._claims.cold.runs))
+            ids = sum(archive.ids for archive, _ in made)
+            self._claims.cold.replace([], [run])
+            await self._drop(made)
+            self.sealed_some = True
+            event = {"ids": ids, "hot_ids": self._claims.ids}
+            self._journal.observer.event("sealed", namespace=self._journal.namespace, **event)
+        if refused is not None:
+            raise refused
+        return True
+
+    async def _append(self, picked: Picked) -> tuple[list[tuple[Archive, U64]], LedgerFull | None]:
+        """What became durable of it, and why not all did."""
+        made: list[tuple[Archive, U64]] = []
+        held: list[Gathered] = []
+        segments = len(self._claims._table.slots.base)
+        for segment in range(segments):
+            held.append(gather(self._claims, picked, segment))
+            size_bytes = archive_log.ID_BYTES * sum(len(one.ids) for one in held)
+            if size_bytes and (size_bytes >= self._journal.limits.seal_bytes or segment == segments - 1):
+                parts = await asyncio.to_thread(parts_of, picked, held)
+                held = []
+                try:
+                    self._journal.committer.check()
+                    position, given = archive_log.record(self._journal, parts)
+                    await self._journal.committer.durable(position)
+                except LedgerFull as error:
+                    return made, error
+                made += given
+            await self._journal.clock.sleep_ms(0)
+        return made, None
+
+    async def _drop(self, made: list[tuple[Archive, U64]]) -> bool:
+        """What is done goes from the list, so that it is not all given back at once. False: the index is being saved,
+        so it is gone on with later."""
+        while made:
+            archive, ids = made.pop(0)
+            for first in range(0, len(ids), _DROPPED_AT_ONCE):
+                if self._journal.committer.collecting or self._closing:
+                    return False
+                self._claims.drop_sealed(archive.number, ids[first : first + _DROPPED_AT_ONCE])
+                await self._journal.clock.sleep_ms(0)
+            archive.dropped = archive.ids
+        return True
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,79 @@
+"""The cold tier at a start: what the table let go of goes again as the ledger is read, and every live archive is in a
+run before anything is answered."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+
+from oncegate.arraytypes import U64
+from oncegate.core.entries.kinds import Entry, Sealed
+from oncegate.core.errors import LedgerDown, OffsetTrimmed
+from oncegate.engine.limits import Limits
+from oncegate.engine.maintenance import archive_log
+from oncegate.engine.maintenance.compaction import Making
+from oncegate.engine.maintenance.run_files import ColdFiles
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.lsm.archives import Archive, total
+from oncegate.ports import Ledger, Observer
+
+# How often a thread that waits for the loop looks whether there still is one.
+_LOOK_S = 1.0
+
+
+class Dropping:
+    """Lets the table go of sealed ids where their entry stands, so that it never holds more than it did then.
+
+    Made on the loop, called in the thread that folds. An archive that was trimmed meanwhile has retired: its ids go
+    with the `Retired` that comes later.
+    """
+
+    def __init__(self, claims: ClaimIndex, ledger: Ledger) -> None:
+        self._claims = claims
+        self._ledger = ledger
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, _position: int, entry: Entry) -> None:
+        if not isinstance(entry, Sealed):
+            return
+        sealed = self._claims.sealed
+        numbers = range(sealed.next_number - len(entry.archives), sealed.next_number)
+        with suppress(OffsetTrimmed):
+            for archive, ids in self._read([sealed.archives[number] for number in numbers]):
+                self._claims.drop_sealed(archive.number, ids)
+                archive.dropped = archive.ids
+
+    def _read(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
+        """On the loop; LedgerDown when that ends first."""
+        reading = asyncio.run_coroutine_threadsafe(self._read_all(wanted), self._loop)
+        while self._loop.is_running():
+            with suppress(NotYet):
+                return reading.result(_LOOK_S)
+        raise LedgerDown("the gateway ended while it read its ledger; nothing was written")
+
+    async def _read_all(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
+        return [item async for item in archive_log.read(self._ledger, wanted)]
+
+
+async def open_runs(
+    claims: ClaimIndex, ledger: Ledger, files: ColdFiles, limits: Limits, observer: Observer, namespace: str
+) -> None:
+    """Open the runs there are; make those that are missing, damaged or of another version again, before anything is
+    answered. LedgerDamaged, LedgerDown; LedgerFull, OSError: there is no room for them."""
+    cold, sealed = claims.cold, claims.sealed
+    cold.replace([], await asyncio.to_thread(files.open_all, [archive.number for archive in sealed.live]))
+    missing = cold.missing()
+    if missing:
+        ids = total(missing)
+
+        def told(done: int) -> None:
+            observer.event("making_runs", namespace=namespace, ids=ids, done=done)
+
+        told(0)
+        making = Making(ledger, files, lambda _: None, limits.run_ids)
+        cold.replace([], await making.of_archives(missing, len(cold.runs), told))
+    for archive in sealed.live:
+        if archive.dropped < archive.ids:
+            for found, records in await Dropping(claims, ledger)._read_all([archive]):
+                claims.drop_sealed(found.number, records)
+                found.dropped = found.ids

@@ -1,0 +1,156 @@
+"""Owning one ledger for as long as the gateway lives: fence, rebuild, serve; and again when its end is unknown."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oncegate.core.entries.codec import encode
+from oncegate.core.entries.kinds import Opened
+from oncegate.core.errors import OncegateError, Stop
+from oncegate.engine.commit.marks import Marks
+from oncegate.engine.limits import Limits
+from oncegate.engine.maintenance.run_files import ColdFiles
+from oncegate.engine.recovery.cold_tier import Dropping, open_runs
+from oncegate.engine.recovery.replay import ShardIndex, rebuild
+from oncegate.engine.shard import Shard
+from oncegate.hashing.ids import FUNCTION, Fingerprinter
+from oncegate.ports import Clock, Ledgers, Observer, OpenLedger
+
+# A ledger that failed is opened anew after this long, doubled up to a minute.
+REOPEN_MS = 250
+REOPEN_MS_MAX = 60_000
+# How often the upkeep looks for what is due.
+UPKEEP_MS = 5_000
+# How often it is seen whether ids are to leave memory: at two million a second a million more came meanwhile.
+SEAL_MS = 500
+
+
+@dataclass(frozen=True)
+class World:
+    """What every shard of one gateway shares."""
+
+    ledgers: Ledgers
+    clock: Clock
+    observer: Observer
+    limits: Limits
+    make_index: Callable[[], ShardIndex] = ShardIndex
+
+
+class Owner:
+    """Keeps one namespace's shard serving. `shard` is None while it recovers; `failed` says why it stays down."""
+
+    def __init__(self, world: World, namespace: str) -> None:
+        self._world = world
+        self.namespace = namespace
+        self.shard: Shard | None = None
+        self.failed: Exception | None = None
+        self._closing = False
+        self._served = False
+        self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
+
+    @property
+    def state(self) -> str:
+        if self.failed is not None:
+            return "DOWN"
+        return "RECOVERING" if self.shard is None else "SERVING"
+
+    async def started(self) -> None:
+        """Return when the shard serves for the first time; raise why it cannot."""
+        await asyncio.shield(self._first)
+
+    async def close(self) -> None:
+        """Write all that was taken, close the ledger."""
+        self._closing = True
+        if self.shard is not None:
+            self.shard.committer.close()
+        else:
+            self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _own(self) -> None:
+        pause_ms = REOPEN_MS
+        while not self._closing:
+            self._served = False
+            try:
+                await self._serve()
+            except (OncegateError, OSError) as error:
+                self._world.observer.event("ledger_lost", namespace=self.namespace, error=str(error))
+                if not self._first.done() or isinstance(error, Stop):
+                    self._fail(error)
+                    return
+            except Exception as error:
+                self._world.observer.event("owner_failed", namespace=self.namespace, error=repr(error))
+                self._fail(error)
+                return
+            if not self._closing:
+                pause_ms = REOPEN_MS if self._served else pause_ms
+                await self._world.clock.sleep_ms(pause_ms)
+                pause_ms = min(2 * pause_ms, REOPEN_MS_MAX)
+
+    async def _serve(self) -> None:
+        """One ownership: from fencing to the end of the committer."""
+        async with self._world.ledgers.open(self.namespace) as opened:
+            shard = await self._rebuild(opened)
+            self.shard, self._served = shard, True
+            if not self._first.done():
+                self._first.set_result(None)
+            if self._closing:
+                shard.committer.close()
+            upkeep = asyncio.create_task(self._keep_up(shard))
+            try:
+                await shard.committer.run()
+            finally:
+                self.shard = None
+                upkeep.cancel()
+                await shard.sealing.close()
+            if shard.committer.dead is not None:
+                raise shard.committer.dead
+
+    async def _rebuild(self, opened: OpenLedger) -> Shard:
+        """1. Fold the ledger into an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of
+        this epoch. Only then is anything answered."""
+        world, ledger = self._world, opened.ledger
+        index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.collected)
+        check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
+        again = Dropping(index.claims, ledger)
+        size_bytes = await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms, again)
+        filters = world.limits.cold_filter, world.limits.cold_fpr
+        files = await asyncio.to_thread(ColdFiles, opened.runs, ledger.mark.ledger, *filters)
+        await open_runs(index.claims, ledger, files, world.limits, world.observer, self.namespace)
+        entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
+        marks.add(await ledger.append([encode(entry)], []))
+        index.claims.reset_leases(world.clock.monotonic_ms())
+        index.producers.reset_leases(world.clock.monotonic_ms())
+        shard = Shard(
+            self.namespace,
+            ledger,
+            opened.key,
+            index,
+            marks,
+            world.clock,
+            world.observer,
+            world.limits,
+            world.ledgers.free_bytes,
+            files,
+        )
+        shard.journal.size_bytes = size_bytes
+        return shard
+
+    async def _keep_up(self, shard: Shard) -> None:
+        clock = self._world.clock
+        due_ms = clock.monotonic_ms() + UPKEEP_MS
+        while True:
+            await clock.sleep_ms(SEAL_MS)
+            try:
+                shard.sealing.step()
+                if clock.monotonic_ms() >= due_ms:
+                    due_ms = clock.monotonic_ms() + UPKEEP_MS
+                    shard.upkeep.step()
+            except Exception as error:
+                self._world.observer.event("upkeep_failed", namespace=self.namespace, error=repr(error))
+
+    def _fail(self, error: Exception) -> None:
+        self.failed = error
+        if not self._first.done():
+            self._first.set_exception(error)

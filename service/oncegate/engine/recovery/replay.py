@@ -1,0 +1,157 @@
+"""One shard's index: claims, batches and topics fed by one fold, live and in replay."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from oncegate.core.entries.codec import decode
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, NamespaceSet, Opened, Released, Retired, Saved, Taken
+from oncegate.core.errors import KeyMismatch, LedgerDamaged
+from oncegate.engine.commit.marks import Marks
+from oncegate.engine.recovery.read_ahead import ahead
+from oncegate.index.batches import BatchIndex
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.replay import rebuild as fold
+from oncegate.index.producers.index import ProducerIndex
+from oncegate.index.snapshot.pieces import Loading, saving
+from oncegate.index.topics import TopicIndex
+from oncegate.ports import Ledger
+
+Undo = Callable[[], None]
+# Ids retire by buckets of a 24th of the horizon, so at most 8 % of it late; each bucket is one short entry.
+BUCKETS_PER_HORIZON = 24
+BUCKET_MS_MIN = 1_000
+# What a process has counted of a bucket when it ends is lost: one that is started daily still counts 23 hours.
+BUCKET_MS_MAX = 3_600_000
+
+
+def bucket_ms(horizon_ms: int) -> int:
+    """How long the ids are collected that retire together: rounded up, for all of them are the horizon at least."""
+    return min(max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON)), BUCKET_MS_MAX)
+
+
+def buckets_kept(horizon_ms: int) -> int:
+    """How many buckets make the horizon."""
+    return max(BUCKETS_PER_HORIZON, -(-horizon_ms // bucket_ms(horizon_ms)))
+
+
+# Entries that mean nothing to any part but the claims: most of them all.
+_OF_CLAIMS = (Claimed, Completed, Released, Taken)
+
+
+class ShardIndex:
+    """Everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
+
+    buckets: the ledger's clock at the last retirements, oldest first, as many as the horizon has.
+    """
+
+    def __init__(self, claims: ClaimIndex | None = None) -> None:
+        self.claims = claims if claims is not None else ClaimIndex()
+        self.batches = BatchIndex()
+        self.topics = TopicIndex()
+        self.producers = ProducerIndex()
+        self.settings = NamespaceSet(0, 1, 0)
+        self.settings_position = 0
+        self.buckets: tuple[int, ...] = ()
+        self._loading = Loading(self.claims, self.batches, self.topics, self.producers)
+
+    def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
+        """Take one entry in; what takes it back, and what settles it once it is durable."""
+        claims = self.claims.apply(position, entry, now_ms)
+        if claims is not None and isinstance(entry, _OF_CLAIMS):
+            return partial(self.claims.undo, claims), partial(self.claims.settle_undo, claims)
+        undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
+        undos.append(self.producers.apply(position, entry, now_ms))
+
+        def undo() -> None:
+            for step in reversed(undos):
+                if step is not None:
+                    step()
+            if claims is not None:
+                self.claims.undo(claims)
+
+        def settle() -> None:
+            if claims is not None:
+                self.claims.settle_undo(claims)
+
+        return undo, settle
+
+    def save(self) -> Iterator[Saved]:
+        """Everything, as entries that replace all those so far."""
+        return (entry for entries in self.saving() for entry in entries)
+
+    def saving(self) -> Iterator[list[Saved]]:
+        """The same, as it is now, in steps between which the index may change. Raises SavingStopped, as claims do."""
+        return saving(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
+
+    def replayed(self, position: int, entry: Entry) -> None:
+        """Take in, for good, what is no claim's alone; the claims have seen it already."""
+        self.topics.apply(position, entry)
+        self.batches.apply(position, entry)
+        self.producers.apply(position, entry)
+        self._set(position, entry)
+        if isinstance(entry, Saved):
+            self.settings, self.buckets = self._loading.take(entry) or (self.settings, self.buckets)
+
+    def _set(self, position: int, entry: Entry) -> Undo | None:
+        """The namespace's own settings; buckets of another length add up to nothing."""
+        if not isinstance(entry, NamespaceSet | Retired):
+            return None
+        before = self.settings, self.settings_position, self.buckets
+        if isinstance(entry, Retired):
+            self.buckets = (*self.buckets, entry.wall_ms)[-buckets_kept(self.settings.horizon_ms) :]
+        else:
+            self.buckets = self.buckets if entry.horizon_ms == self.settings.horizon_ms else ()
+            self.settings, self.settings_position = entry, position
+
+        def undo() -> None:
+            self.settings, self.settings_position, self.buckets = before
+
+        return undo
+
+
+def rebuild(
+    index: ShardIndex,
+    ledger: Ledger,
+    marks: Marks,
+    key_check: bytes,
+    now_ms: int,
+    *others: Callable[[int, Entry], None],
+) -> int:
+    """Fold the whole ledger into `index` and `marks`; every open claim then has a full lease from `now_ms`.
+
+    Returns the bytes of entries since the ledger was last collected. `others` see what is no claim's alone, too.
+
+    Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
+    or contradicts those before it. Nothing is written.
+    """
+    entries = Entries(ledger, marks, key_check)
+    try:
+        fold(entries, index.claims, now_ms, index.replayed, *others)
+        index.producers.reset_leases(now_ms)
+    except (ValueError, KeyError, AssertionError) as error:
+        raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error
+    return entries.size_bytes
+
+
+class Entries:
+    """The ledger's entries, decoded; `position` is the one last read."""
+
+    def __init__(self, ledger: Ledger, marks: Marks, key_check: bytes) -> None:
+        self._ledger = ledger
+        self._marks = marks
+        self._key_check = key_check
+        self.position = 0
+        self.size_bytes = 0
+
+    def __iter__(self) -> Iterator[tuple[int, Entry]]:
+        for replayed in ahead(self._ledger.replay(1), lambda one: len(one.body)):
+            self.position = replayed.position
+            entry = decode(replayed.body)
+            self.size_bytes += 0 if isinstance(entry, Saved) else len(replayed.body)
+            if isinstance(entry, Opened) and entry.key_check != self._key_check:
+                raise KeyMismatch(
+                    "the key file beside this ledger is not the one it was written with: with another key every id "
+                    "would look new; put the right key file back"
+                )
+            yield replayed.position, entry
+            self._marks.add(replayed.mark)

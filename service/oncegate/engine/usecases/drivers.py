@@ -1,0 +1,116 @@
+"""Drivers: who owns the retries registers, and acks what will not be run again. Nobody else forgets anything.
+
+Sources: RIFL (SOSP 2015), acks of a client that has all its results; MillWheel, ids go once no sender can retry.
+"""
+
+from collections.abc import Iterator
+
+from oncegate.core.entries.producers import Acked, DriverRegistered
+from oncegate.core.errors import BadRequest, Fenced, TooLarge, UnknownProducer
+from oncegate.core.producers import DRIVER, REGISTER_DRIVER, Entrance, Registration
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.producer_requests import AckAnswer, AckAsk, DriverAnswer, DriverAsk
+from oncegate.engine.usecases import producer_refusals as refusals
+from oncegate.index.producers.index import SEQUENCE_MAX, Driver, Producer, registrant, standing
+from oncegate.index.producers.intervals import flat
+
+# So many intervals are named where an ack is refused: enough to look at one by one.
+_TOLD = 10
+
+
+class Drivers:
+    """The use cases of drivers over one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._index = journal.index.producers
+
+    async def register(self, ask: DriverAsk, deadline: Deadline) -> DriverAnswer:
+        """An epoch for this token, the same again for the same token. The newest wins at once: older acks are fenced.
+
+        Raises Fenced when a later one has followed, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
+        changed; LedgerDown: unknown, repeat it.
+        """
+        journal, drivers = self._journal, self._index.drivers
+        journal.check_name("driver", ask.driver)
+        deadline.check()
+        found = drivers.get(ask.driver)
+        effect = REGISTER_DRIVER[registrant(found, ask.token, 0)].effect
+        if effect is Registration.REFUSE_FENCED:
+            raise Fenced(f"another process has registered as driver {ask.driver} after this one: it is over")
+        if effect is Registration.NEXT_EPOCH:
+            if found is None and len(drivers) >= journal.limits.drivers:
+                raise TooLarge(
+                    f"{len(drivers)} drivers in a namespace are all there may be: a driver is a job, not a run of it"
+                )
+            journal.committer.check()
+            epoch = 1 if found is None else found.epoch + 1
+            journal.record([DriverRegistered(ask.driver, epoch, ask.token, journal.wall_ms())])
+        driver = drivers[ask.driver]
+        answer = DriverAnswer(driver.epoch, _last(driver))
+        await journal.committer.durable(driver.position)
+        return answer
+
+    async def ack(self, ask: AckAsk, deadline: Deadline) -> AckAnswer:
+        """Nothing of this will be run again: everything up to it is STALE for ever, and need not be known any more.
+
+        All of it or nothing. Raises UnknownDriver, Fenced, NotDriver, UnknownProducer, OtherDriver, NotDone, TooLarge,
+        BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        """
+        journal = self._journal
+        if len(ask.upto) > journal.limits.producers:
+            raise TooLarge(f"{len(ask.upto)} producers in one ack; at most {journal.limits.producers}")
+        if ask.batch is not None and ask.batch > SEQUENCE_MAX:
+            raise BadRequest(f"batch {ask.batch}: the highest is {SEQUENCE_MAX}; nothing was acked")
+        deadline.check()
+        driver = self._own(ask)
+        named = [(self._of(driver, name), sequence) for name, sequence in ask.upto]
+        batches = 0 if ask.batch is None else ask.batch + 1
+        self._check_done(named)
+        if held := journal.index.claims.scopes.open_ids(driver.name, batches):
+            raise refusals.batch_not_done(ask, held)
+        moves = dict(self._moves(named))
+        if moves or batches > driver.batches:
+            journal.committer.check()
+            journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms())])
+        answer = AckAnswer(tuple((producer.name, producer.watermark) for producer, _ in named), _last(driver))
+        positions = [producer.position for producer, _ in named]
+        await journal.committer.durable(max([driver.position, *positions]))
+        return answer
+
+    def _own(self, ask: AckAsk) -> Driver:
+        found = self._index.drivers.get(ask.driver)
+        effect = DRIVER[standing(found, ask.epoch, ask.token)].effect
+        if found is None or effect is not Entrance.GO_ON:
+            raise refusals.not_the_driver(effect, ask, found)
+        return found
+
+    def _of(self, driver: Driver, name: str) -> Producer:
+        found = self._index.producers.get(name)
+        if found is None:
+            raise UnknownProducer(f"there is no producer {name}; nothing was acked")
+        if found.driver != driver.name:
+            raise refusals.other_driver(found, driver.name)
+        return found
+
+    def _check_done(self, named: list[tuple[Producer, int]]) -> None:
+        """NotDone where an ack would pass over something that was claimed and is not done."""
+        undone: list[dict[str, object]] = [
+            {"producer": producer.name, "first": int(first), "last": min(int(last), sequence)}
+            for producer, sequence in named
+            for first, last in self._index.undone(producer, sequence)[:_TOLD]
+        ][:_TOLD]
+        if undone:
+            raise refusals.not_done(undone)
+
+    def _moves(self, named: list[tuple[Producer, int]]) -> Iterator[tuple[int, int]]:
+        """(producer's number, its new watermark): never back, never beyond what was claimed."""
+        for producer, sequence in sorted(named, key=lambda item: item[1]):
+            reached = self._index.watermark_after(producer, sequence)
+            if reached is not None:
+                yield producer.number, reached
+
+
+def _last(driver: Driver) -> int | None:
+    return driver.batches - 1 if driver.batches else None

@@ -1,0 +1,118 @@
+"""What a refused request about producers says: what stands in its way, and the ways on."""
+
+from oncegate.core.errors import (
+    Fenced,
+    Gap,
+    NotDone,
+    NotDriver,
+    OncegateError,
+    OtherDriver,
+    OutOfOrder,
+    Overloaded,
+    ProducerBusy,
+    UnknownDriver,
+    UnknownProducer,
+)
+from oncegate.core.producers import Entrance, Registration
+from oncegate.engine.producer_requests import AckAsk, ProducerAsk, SequenceAsk
+from oncegate.index.producers.index import Driver, Producer
+
+_WAYS = (
+    "One task has to hold a contiguous range of a lane, in order. Ways on: write before any shuffle, or claim by ids "
+    "(idCol), or write staged"
+)
+
+
+def not_registered(effect: Registration, ask: ProducerAsk, left_ms: int) -> OncegateError:
+    """Of a producer."""
+    if effect is Registration.REFUSE_BUSY:
+        return ProducerBusy(
+            f"another attempt holds producer {ask.producer} for {left_ms} ms more, unless it renews or closes: "
+            "register again then; nothing was changed",
+            lease_left_ms=left_ms,
+        )
+    return Fenced(f"another attempt has registered producer {ask.producer} after this one: it is over")
+
+
+def other_driver(producer: Producer, driver: str) -> OtherDriver:
+    """Who names another driver than the producer's."""
+    return OtherDriver(
+        f"producer {producer.name} belongs to driver {producer.driver}, not {driver}: only one driver can know what "
+        "will not be run again. Name that driver, or write under another producer's name; nothing was changed"
+    )
+
+
+def not_the_producer(effect: Entrance, name: str, epoch: int, found: Producer | None) -> OncegateError:
+    """Who claims or settles under an epoch or token that is not in force."""
+    if effect is Entrance.REFUSE_UNKNOWN or found is None:
+        return UnknownProducer(f"epoch {epoch} of producer {name} is not known here: register first")
+    return Fenced(
+        f"epoch {found.epoch} of producer {name} is another attempt's by now: this one ({epoch}) is over, and what it "
+        "had not completed is the other's to write",
+        epoch=found.epoch,
+    )
+
+
+def not_the_driver(effect: Entrance, ask: AckAsk, found: Driver | None) -> OncegateError:
+    """Who acks under an epoch or token that is not in force."""
+    if effect is Entrance.REFUSE_UNKNOWN or found is None:
+        return UnknownDriver(f"epoch {ask.epoch} of driver {ask.driver} is not known here: register first")
+    if effect is Entrance.REFUSE_FENCED:
+        return Fenced(
+            f"driver {ask.driver} is in epoch {found.epoch} by now: this one ({ask.epoch}) is over; nothing was acked",
+            epoch=found.epoch,
+        )
+    return NotDriver(
+        f"this token is not driver {ask.driver}'s: only who owns the retries knows that nothing will be run again. "
+        "A task completes what it wrote, and leaves the ack to its driver; nothing was acked"
+    )
+
+
+def gap(ask: SequenceAsk, producer: Producer) -> Gap:
+    """What comes before these was never claimed."""
+    claimed = "nothing" if producer.claimed_to is None else str(producer.claimed_to)
+    return Gap(
+        f"the sequence before these is {ask.prev_sequence}, and the highest that was ever claimed of producer "
+        f"{ask.producer} is {claimed}: what lies between was skipped, or this gateway has lost it. Look for a "
+        "checkpoint that was deleted, or an older ledger; to go on without it, claim without prev_sequence",
+        prev_sequence=ask.prev_sequence,
+        claimed_to=producer.claimed_to,
+    )
+
+
+def out_of_order(sequence: int, producer: Producer) -> OutOfOrder:
+    """Something later was claimed before."""
+    return OutOfOrder(
+        f"sequence {sequence} of producer {producer.name} was never claimed, and {producer.claimed_to} was: this lane "
+        f"is split over tasks, shuffled, or read in another order than before. {_WAYS}",
+        sequence=sequence,
+        claimed_to=producer.claimed_to,
+    )
+
+
+def too_scattered(producer: Producer, intervals: int, most: int) -> Overloaded:
+    """More separate ranges than one producer may hold."""
+    return Overloaded(
+        f"producer {producer.name} would hold {intervals} separate ranges, {most} at most: complete what is written, "
+        "and let the driver ack what is done; nothing was written"
+    )
+
+
+def not_done(undone: list[dict[str, object]]) -> NotDone:
+    """An ack over what was claimed and is not done; `undone` names the first intervals of that."""
+    first = undone[0]
+    return NotDone(
+        f"sequences {first['first']} to {first['last']} of producer {first['producer']} were claimed and are not done: "
+        "they would be answered STALE for ever, and nobody wrote them. Ack what every task has completed; "
+        "nothing was acked",
+        not_done=undone,
+    )
+
+
+def batch_not_done(ask: AckAsk, ids: int) -> NotDone:
+    """An ack of a batch whose claims still hold ids."""
+    return NotDone(
+        f"open claims of driver {ask.driver}'s batches up to {ask.batch} hold {ids} ids: they would be answered STALE "
+        "for ever, and may not be written. Ack once every task has completed or released its claims; nothing was acked",
+        open_ids=ids,
+    )

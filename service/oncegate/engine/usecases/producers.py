@@ -1,0 +1,237 @@
+"""Producers: register, claim sequences, renew, complete, release, close, explain. Answers wait until durable."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.claims import SETTLE, Effect, Verb
+from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
+from oncegate.core.errors import BadRequest, NotFound, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, Action, Entrance, Registration
+from oncegate.core.verdicts import Flag
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.producer_requests import (
+    ProducerAnswer,
+    ProducerAsk,
+    ProducerView,
+    SequenceAsk,
+    SequenceSettled,
+)
+from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.usecases import producer_refusals as refusals
+from oncegate.engine.usecases.claims import STATE_AFTER
+from oncegate.index.producers.index import DONE_TOLD, SEQUENCE_MAX, Producer, SequencesAsked, registrant, standing
+
+
+class Producers:
+    """The use cases of sequences over one journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._index = journal.index.producers
+
+    async def register(self, ask: ProducerAsk, deadline: Deadline) -> ProducerAnswer:
+        """An epoch for this token, the same again for the same token; from then on older ones are fenced.
+
+        Raises ProducerBusy while another's lease is live, Fenced when a later one has followed, OtherDriver, TooLarge,
+        BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        """
+        self._journal.check_name("producer", ask.producer)
+        self._journal.check_name("driver", ask.driver)
+        lease_ms = self._journal.lease_ms(ask.lease_ms)
+        deadline.check()
+        now_ms = self._journal.clock.monotonic_ms()
+        found = self._index.producers.get(ask.producer)
+        if found is not None and found.driver != ask.driver:
+            raise refusals.other_driver(found, ask.driver)
+        left_ms = 0 if found is None else found.lease_left_ms(now_ms)
+        effect = REGISTER_PRODUCER[registrant(found, ask.token, left_ms)].effect
+        if effect is Registration.NEXT_EPOCH:
+            self._next_epoch(ask, found, lease_ms)
+        elif effect is not Registration.SAME_EPOCH:
+            raise refusals.not_registered(effect, ask, left_ms)
+        producer = self._index.producers[ask.producer]
+        producer.lease_ms, producer.lease_until_ms = lease_ms, now_ms + lease_ms
+        answer = self._answer(producer)
+        await self._journal.committer.durable(producer.position)
+        return answer
+
+    def _next_epoch(self, ask: ProducerAsk, found: Producer | None, lease_ms: int) -> None:
+        journal, producers = self._journal, self._index.producers
+        if found is None and len(producers) >= journal.limits.producers:
+            raise TooLarge(
+                f"{len(producers)} producers in a namespace are all there may be: a producer is a lane of a source"
+            )
+        journal.committer.check()
+        # Numbers count up, and none is free again: no producer is ever forgotten.
+        number, epoch = (len(producers) + 1, 1) if found is None else (found.number, found.epoch + 1)
+        wall_ms = journal.wall_ms()
+        journal.record([ProducerRegistered(ask.producer, number, epoch, ask.token, ask.driver, lease_ms, wall_ms)])
+
+    def _answer(self, producer: Producer) -> ProducerAnswer:
+        done = self._index.done(producer)
+        return ProducerAnswer(
+            producer.number,
+            producer.epoch,
+            producer.lease_ms,
+            producer.watermark,
+            producer.claimed_to,
+            self._index.resume_after(producer),
+            done[-DONE_TOLD:],
+            len(done) > DONE_TOLD,
+        )
+
+    def own(self, name: str, epoch: int, token: bytes) -> Producer:
+        """The producer, when this epoch and token are those in force; else UnknownProducer or Fenced."""
+        found = self._index.producers.get(name)
+        effect = PRODUCER[standing(found, epoch, token)].effect
+        if found is None or effect is not Entrance.GO_ON:
+            raise refusals.not_the_producer(effect, name, epoch, found)
+        return found
+
+    async def claim(self, ask: SequenceAsk, deadline: Deadline) -> ClaimAnswer:
+        """Which of these sequences may be written: a verdict each, in order. Its name is (producer, epoch, call).
+
+        Raises UnknownProducer, Fenced, Gap, OutOfOrder, TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull,
+        DeadlinePassed: nothing was written; LedgerDown: unknown, repeat the same call.
+        """
+        deadline.check()
+        producer, asked, digest = self.decide(ask, b"")
+        lease_ms = producer.lease_ms if ask.lease_ms is None else self._journal.lease_ms(ask.lease_ms)
+        if len(asked.fresh) or len(asked.taken):
+            self._journal.committer.check()
+            self._journal.record([self.claimed(ask, producer, asked, digest, lease_ms)])
+        else:
+            producer.quiet_call = max(producer.quiet_call, ask.call)
+            producer.lease_ms, producer.lease_until_ms = lease_ms, self._journal.clock.monotonic_ms() + lease_ms
+        await self._journal.committer.durable(producer.position)
+        self.count(asked)
+        return ClaimAnswer(None, lease_ms, asked.verdicts, asked.numbers)
+
+    def decide(self, ask: SequenceAsk, person: bytes) -> tuple[Producer, SequencesAsked, bytes]:
+        """What each sequence is answered, and the request's digest; raises what refuses the request as a whole."""
+        self._check(ask)
+        producer = self.own(ask.producer, ask.epoch, ask.token)
+        digest = hashlib.blake2b(ask.sequences.tobytes(), digest_size=16, person=person).digest()
+        asked = self._index.ask(producer, ask.call, digest, ask.sequences, ask.prev_sequence)
+        if asked.gap:
+            raise refusals.gap(ask, producer)
+        if asked.out_of_order is not None:
+            raise refusals.out_of_order(asked.out_of_order, producer)
+        spans = len(producer.held) + len(asked.fresh) + len(asked.taken)
+        if spans > self._journal.limits.intervals:
+            raise refusals.too_scattered(producer, spans, self._journal.limits.intervals)
+        return producer, asked, digest
+
+    def _check(self, ask: SequenceAsk) -> None:
+        limits, sequences = self._journal.limits, ask.sequences
+        if len(sequences) > limits.ids_per_request:
+            raise TooLarge(f"{len(sequences)} sequences in one request; at most {limits.ids_per_request}")
+        if len(sequences) > 1 and not bool((sequences[1:] > sequences[:-1]).all()):
+            at = int(np.flatnonzero(sequences[1:] <= sequences[:-1])[0])
+            raise BadRequest(
+                f"sequence {sequences[at + 1]} follows {sequences[at]}: they are named in the order of the source, "
+                "each greater than the one before; nothing was written"
+            )
+        if len(sequences) and int(sequences[-1]) > SEQUENCE_MAX:
+            raise BadRequest(f"sequence {sequences[-1]}: the highest is {SEQUENCE_MAX}; nothing was written")
+        if ask.prev_sequence is not None and len(sequences) and ask.prev_sequence >= int(sequences[0]):
+            raise BadRequest(
+                f"prev_sequence {ask.prev_sequence} does not lie before the first sequence, {sequences[0]}; "
+                "nothing was written"
+            )
+        if ask.lease_ms is not None:
+            self._journal.lease_ms(ask.lease_ms)
+
+    def claimed(
+        self, ask: SequenceAsk, producer: Producer, asked: SequencesAsked, digest: bytes, lease_ms: int
+    ) -> SequencesClaimed:
+        """The entry of what is granted."""
+        spans = _raw(asked.fresh), _raw(asked.taken)
+        wall_ms = self._journal.wall_ms()
+        return SequencesClaimed(producer.number, producer.epoch, ask.call, digest, lease_ms, wall_ms, *spans)
+
+    def written(
+        self, ask: SequenceAsk, producer: Producer, asked: SequencesAsked, digest: bytes
+    ) -> list[SequencesClaimed | SequencesCompleted]:
+        """The entries of what is granted and written with the request: claimed and done in one append."""
+        lease_ms = producer.lease_ms if ask.lease_ms is None else ask.lease_ms
+        claimed = self.claimed(ask, producer, asked, digest, lease_ms)
+        return [claimed, SequencesCompleted(producer.number, producer.epoch, ask.call, claimed.wall_ms)]
+
+    def count(self, asked: SequencesAsked) -> None:
+        """Add one request's answers to the counters."""
+        counts, by_action = self._journal.counts, np.bincount(asked.actions, minlength=len(Action))
+        counts["granted"] += int(by_action[Action.GRANT]) + int(by_action[Action.TAKE_OVER])
+        counts["granted_again"] += int(by_action[Action.GRANT_AGAIN])
+        own = int(np.count_nonzero(asked.verdicts & np.uint8(Flag.OWN)))
+        counts["duplicates"] += int(by_action[Action.DUPLICATE]) - own
+        counts["own_duplicates"] += own
+        counts["stale"] += int(by_action[Action.STALE])
+        counts["busy"] += int(by_action[Action.BUSY])
+        counts["same"] += int(by_action[Action.SAME])
+
+    async def settle(
+        self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
+    ) -> SequenceSettled:
+        """Renew, complete or release all that a call was granted.
+
+        Raises UnknownProducer, Fenced, UnknownClaim, ReleasedClaim: nothing was changed; LedgerFull, DeadlinePassed:
+        nothing was written; LedgerDown: unknown, repeat it.
+        """
+        deadline.check()
+        producer = self.own(name, epoch, token)
+        effect = SETTLE[verb, self._index.call_state(producer, call)].effect
+        if effect is Effect.REFUSE_UNKNOWN:
+            raise UnknownClaim(f"nothing is known of call {call} of this epoch: nothing was granted to it, or long ago")
+        if effect is Effect.REFUSE_RELEASED:
+            raise ReleasedClaim(f"call {call} of producer {name} was released; its sequences may be another call's")
+        lease_ms = 0
+        if effect is Effect.EXTEND:
+            lease_ms = producer.lease_ms
+            producer.lease_until_ms = self._journal.clock.monotonic_ms() + lease_ms
+        elif effect is not Effect.NOTHING:
+            self._journal.committer.check()
+            entry = SequencesCompleted if effect is Effect.MARK_DONE else SequencesReleased
+            self._journal.counts["completed" if effect is Effect.MARK_DONE else "released"] += 1
+            self._journal.record([entry(producer.number, epoch, call, self._journal.wall_ms())])
+        known = producer.calls[call]
+        state, granted = STATE_AFTER.get(effect, known.state), known.granted
+        await self._journal.committer.durable(known.position)
+        return SequenceSettled(call, state, granted, lease_ms)
+
+    async def close(self, name: str, epoch: int, token: bytes) -> None:
+        """The lease ends now: the next attempt need not wait. In memory only: a restart gives it a full lease.
+
+        Raises UnknownProducer, Fenced: nothing was changed.
+        """
+        self.own(name, epoch, token).lease_until_ms = self._journal.clock.monotonic_ms()
+
+    async def explain(self, name: str) -> ProducerView:
+        """What is known of a producer, once that is durable. Raises NotFound."""
+        found = self._index.producers.get(name)
+        if found is None:
+            raise NotFound(f"there is no producer {name}: registering makes it")
+        view = ProducerView(
+            producer=found.name,
+            producer_id=found.number,
+            driver=found.driver,
+            epoch=found.epoch,
+            token=found.token,
+            lease_ms=found.lease_ms,
+            lease_left_ms=found.lease_left_ms(self._journal.clock.monotonic_ms()),
+            watermark=found.watermark,
+            claimed_to=found.claimed_to,
+            resume_after=self._index.resume_after(found),
+            done=self._index.done(found)[-DONE_TOLD:],
+            open=self._index.undone(found)[:DONE_TOLD],
+            position=found.position,
+        )
+        await self._journal.committer.durable(view.position)
+        return view
+
+
+def _raw(spans: NDArray[np.uint64]) -> bytes:
+    return spans.astype("<u8").tobytes()

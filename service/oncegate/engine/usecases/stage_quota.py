@@ -1,0 +1,106 @@
+"""Whose stages may stay: quota, disk floor, older owners, time to live."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from oncegate.core.entries.kinds import Dropped, Name
+from oncegate.core.errors import QuotaExceeded
+from oncegate.engine.commit.journal import Journal
+from oncegate.ports import DropRanges
+
+# An owner's text begins so when it is a run of a streaming query: one run at a time, so a later one replaces it.
+STREAMING_OWNER = "run:"
+
+
+@dataclass
+class _Owner:
+    """`since` orders owners by when they were first seen."""
+
+    since: int
+    last_call_ms: int
+
+
+class Stages:
+    """Keeps uncommitted stages within their bounds. What it drops makes a later commit answer MISSING_STAGE."""
+
+    def __init__(self, journal: Journal, free_bytes: Callable[[], tuple[int, int]]) -> None:
+        self._journal = journal
+        self._free_bytes = free_bytes
+        self._index = journal.index.batches
+        self._last_call_ms: dict[Name, int] = {}
+        self._owners: dict[tuple[str, str, str], _Owner] = {}
+        self._seen = 0
+        for name, stage in sorted(self._index.all_stages(), key=lambda item: item[1].first_position):
+            self.touch(name, stage.owner)
+
+    def touch(self, name: Name, owner: str) -> None:
+        """A call of `owner` under this name came in."""
+        now_ms = self._journal.clock.monotonic_ms()
+        self._last_call_ms[name] = now_ms
+        self._seen += 1
+        known = self._owners.setdefault((name.app, name.topic, owner), _Owner(self._seen, now_ms))
+        known.last_call_ms = now_ms
+
+    def make_room(self, name: Name, owner: str, size_bytes: int) -> None:
+        """Check quota and disk for one more chunk, dropping an older owner's stages where that helps.
+
+        Raises QuotaExceeded; nothing of this chunk was written.
+        """
+        self._drop_older(name, owner, self._journal.limits.stage_idle_ms)
+        if self._fits(size_bytes):
+            return
+        self._drop_older(name, owner, 0)
+        if not self._fits(size_bytes):
+            raise QuotaExceeded(
+                f"{self._index.stage_bytes} bytes are staged; no room for {size_bytes} more within "
+                f"{self._journal.limits.stage_bytes} bytes and {self._journal.limits.disk_free_fraction:.0%} free disk"
+            )
+
+    def _fits(self, size_bytes: int) -> bool:
+        limits = self._journal.limits
+        free, total = self._free_bytes()
+        floor = total * limits.disk_free_fraction if total > 1 else free - size_bytes
+        return self._index.stage_bytes + size_bytes <= limits.stage_bytes and free - size_bytes >= floor
+
+    def _drop_older(self, name: Name, owner: str, idle_ms: int) -> None:
+        """Stages that an owner seen before this one left under the same name, or in the same streaming query."""
+        for other in list(self._index.stages):
+            older = [
+                stage.token
+                for stage in self._index.stages[other].values()
+                if (other == name or _same_query(name, owner, other, stage.owner))
+                and self._replaces(owner, stage.owner, other, idle_ms)
+            ]
+            if older:
+                self.drop(other, older, "a later owner came")
+
+    def _replaces(self, owner: str, older: str, name: Name, idle_ms: int) -> bool:
+        mine = self._owners[(name.app, name.topic, owner)] if owner != older else None
+        theirs = self._owners.get((name.app, name.topic, older))
+        if mine is None or theirs is None or theirs.since > mine.since:
+            return False
+        return self._journal.clock.monotonic_ms() - theirs.last_call_ms >= idle_ms
+
+    def drop(self, name: Name, tokens: Sequence[bytes], why: str) -> int:
+        """Remove these stages; the position of the entry that says so."""
+        stages = [stage for token in tokens if (stage := self._index.stage(name, token)) is not None]
+        ranges = [part.range_id for stage in stages for part in stage.parts]
+        entry = Dropped(name, tuple(tokens), why, self._journal.wall_ms())
+        return self._journal.record([entry], [DropRanges(tuple(ranges))])
+
+    def sweep(self) -> None:
+        """Drop what nobody has called for within its time to live; forget owners that left nothing."""
+        now_ms, ttl_ms = self._journal.clock.monotonic_ms(), self._journal.limits.stage_ttl_ms
+        for name in list(self._index.stages):
+            # A refused append brings stages back whose last call was forgotten with them.
+            if now_ms - self._last_call_ms.setdefault(name, now_ms) >= ttl_ms and self._journal.committer.open:
+                self.drop(name, list(self._index.stages[name]), "time to live")
+        staged = {(name.app, name.topic, stage.owner) for name, stage in self._index.all_stages()}
+        self._owners = {key: owner for key, owner in self._owners.items() if key in staged}
+        self._last_call_ms = {name: ms for name, ms in self._last_call_ms.items() if name in self._index.stages}
+
+
+def _same_query(name: Name, owner: str, other: Name, older: str) -> bool:
+    """Two runs of one streaming query, which runs one at a time."""
+    runs = owner.startswith(STREAMING_OWNER) and older.startswith(STREAMING_OWNER)
+    return runs and (name.app, name.topic) == (other.app, other.topic)

@@ -1,0 +1,143 @@
+"""Topics: made and set up by name or by their first write, read back by offset."""
+
+import pyarrow as pa
+
+from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
+from oncegate.core.errors import BadRequest, NotFound, SchemaMismatch, TooLarge
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.requests import Fetched, Schema, TopicAsk, TopicView
+from oncegate.index.topics import Topic
+from oncegate.ports import Ledger
+
+
+class Topics:
+    """The use cases of topics over one journal."""
+
+    def __init__(self, journal: Journal, ledger: Ledger) -> None:
+        self._journal = journal
+        self._ledger = ledger
+        self._index = journal.index.topics
+
+    async def create(self, ask: TopicAsk, deadline: Deadline) -> tuple[TopicView, bool]:
+        """Make a topic, or set its retention; the topic, and whether it is new. Durable when it returns.
+
+        Raises BadRequest, TooLarge, SchemaMismatch, LedgerFull, DeadlinePassed: nothing was changed.
+        LedgerDown: unknown, repeat it.
+        """
+        deadline.check()
+        journal, known = self._journal, self._index.get(ask.topic)
+        entry = self._created(ask) if known is None else self._changed(ask, known)
+        if entry is not None:
+            journal.committer.check()
+            await journal.committer.durable(journal.record([entry]))
+        return await self.view(ask.topic), known is None
+
+    def _created(self, ask: TopicAsk) -> Entry:
+        partitions = 1 if ask.partitions is None else ask.partitions
+        if not 1 <= partitions <= self._journal.limits.partitions:
+            raise TooLarge(f"{partitions} partitions; a topic has from 1 to {self._journal.limits.partitions}")
+        schema = b"" if ask.schema is None else schema_bytes(ask.schema)
+        wall_ms = self._journal.wall_ms()
+        return TopicCreated(ask.topic, partitions, schema, ask.retention_ms or 0, ask.retention_bytes or 0, wall_ms)
+
+    def _changed(self, ask: TopicAsk, known: Topic) -> Entry | None:
+        if ask.partitions not in (None, len(known.partitions)):
+            raise BadRequest(
+                f"topic {ask.topic} has {len(known.partitions)} partitions, and a topic keeps those it was made with: "
+                "rows of one key would lie in two; make another topic"
+            )
+        schema = known.schema
+        if ask.schema is not None:
+            if known.schema:
+                check_schema(ask.topic, read_schema(known.schema), ask.schema)
+            else:
+                schema = schema_bytes(ask.schema)
+        retention_ms = known.retention_ms if ask.retention_ms is None else ask.retention_ms
+        retention_bytes = known.retention_bytes if ask.retention_bytes is None else ask.retention_bytes
+        if (schema, retention_ms, retention_bytes) == (known.schema, known.retention_ms, known.retention_bytes):
+            return None
+        return TopicSet(ask.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms())
+
+    def creation(self, topic: str, schema: Schema) -> list[Entry]:
+        """The entry that makes the topic fit for rows of this schema, if it needs one.
+
+        Raises SchemaMismatch when it has another schema; NotFound when the namespace makes no topics by itself.
+        """
+        known, wall_ms = self._index.get(topic), self._journal.wall_ms()
+        if known is None:
+            if not self._journal.index.settings.auto_create_topics:
+                raise NotFound(
+                    f"there is no topic {topic}, and this namespace makes none by itself (auto_create_topics=false); "
+                    f"PUT /v1/namespaces/{self._journal.namespace}/topics/{topic} makes it"
+                )
+            return [TopicCreated(topic, 1, schema_bytes(schema), 0, 0, wall_ms)]
+        if known.schema:
+            check_schema(topic, read_schema(known.schema), schema)
+            return []
+        return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
+
+    def layout(self, topic: str) -> tuple[int, int]:
+        """How many partitions a topic has, or would be made with; and how many writes it has had."""
+        known = self._index.get(topic)
+        return (1, 0) if known is None else (len(known.partitions), known.turns)
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Fetched:
+        """The ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
+
+        Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged.
+        """
+        view = await self.view(topic)
+        if not 0 <= partition < view.partitions:
+            raise NotFound(f"topic {topic} has the partitions 0 to {view.partitions - 1}; there is no {partition}")
+        if offset < 0 or max_rows <= 0:
+            raise BadRequest(f"offset {offset} and max_rows {max_rows}: from 0, and from 1")
+        wanted, low, high = (
+            min(max_rows, self._journal.limits.fetch_rows),
+            view.low_offsets[partition],
+            view.high_offsets[partition],
+        )
+        chunks = await self._ledger.fetch(topic, partition, offset, wanted, max_bytes) if offset < high else []
+        return Fetched(chunks, low, high, view.schema)
+
+    async def view(self, name: str) -> TopicView:
+        """Schema and ends of a topic, once they are durable; NotFound when it was never made."""
+        topic = self._index.get(name)
+        if topic is None:
+            raise NotFound(f"no topic {name} in namespace {self._journal.namespace}; its first write creates it")
+        view = TopicView(
+            name,
+            read_schema(topic.schema) if topic.schema else None,
+            [partition.low_offset for partition in topic.partitions],
+            [partition.high_offset for partition in topic.partitions],
+            topic.retention_ms,
+            topic.retention_bytes,
+        )
+        await self._journal.committer.durable(topic.position)
+        return view
+
+
+def schema_bytes(schema: Schema) -> bytes:
+    """The schema as a topic keeps it, in IPC form: every column nullable, no metadata."""
+    plain = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
+    data: bytes = plain.serialize().to_pybytes()
+    return data
+
+
+def read_schema(data: bytes) -> Schema:
+    """The Arrow schema in IPC form `data`."""
+    return pa.ipc.read_schema(pa.py_buffer(data))
+
+
+def check_schema(topic: str, known: Schema, brought: Schema) -> None:
+    """SchemaMismatch unless both have the same names and types in the same order; nullability is free."""
+    if [(f.name, f.type) for f in known] != [(f.name, f.type) for f in brought]:
+        raise SchemaMismatch(
+            f"topic {topic} has the schema ({_show(known)}), the rows have ({_show(brought)}); nothing was written",
+            topic_schema=_show(known),
+            rows_schema=_show(brought),
+        )
+
+
+def _show(schema: Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

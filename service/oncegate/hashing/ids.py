@@ -1,0 +1,73 @@
+"""Fingerprints of ids: 16 bytes, AES-128-CMAC over the id's exact bytes, keyed per namespace.
+
+Every door gives the same fingerprint for the same bytes. A pseudo-random function of the whole id: without the
+namespace's key nobody can make or foresee two ids of one fingerprint; whoever has the key can make such ids.
+Among q honest ids two are equal by accident with a probability of about q^2 / 2^129.
+
+A null is no id, and neither is an empty one: callers look for them before any effect.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from oncegate.core.errors import BadRequest, NullId
+from oncegate.hashing.byte_strings import Octets, plain
+from oncegate.hashing.cmac import Cmac
+from oncegate.hashing.composite import join
+
+FUNCTION = 1  # AES-128-CMAC; stands in the ledger's first entry, so that another function gets another number
+FINGERPRINT_BYTES = 16
+KEY_BYTES = 32
+
+
+def derive(key: bytes, purpose: bytes) -> bytes:
+    """16 bytes for one purpose from a namespace's 32, by HKDF-SHA256 (RFC 5869) without salt; else ValueError."""
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a namespace's key has {KEY_BYTES} bytes, this one {len(key)}")
+    return HKDF(algorithm=SHA256(), length=16, salt=None, info=b"oncegate 1 " + purpose).derive(key)
+
+
+class Fingerprinter:
+    """Fingerprints under one namespace's key. `check`: 16 bytes that tell one key from another and nothing else.
+
+    Any number of threads may use one object.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self.check = derive(key, b"key check")
+        self._cmac = Cmac(derive(key, b"ids"))
+        # A key of their own: bytes sent as one id cannot be made to look like several columns joined.
+        self._joined = Cmac(derive(key, b"joined ids"))
+
+    def of_packed(self, data: bytes | memoryview) -> NDArray[np.uint64]:
+        """Fingerprints (n, 2) of n ids of 16 raw bytes each; BadRequest for a length that is no multiple of 16."""
+        if len(data) % FINGERPRINT_BYTES:
+            raise BadRequest(f"packed ids have 16 bytes each; {len(data)} bytes are not a multiple of that")
+        return self._cmac.of_blocks(data)
+
+    def of_few(self, messages: Sequence[bytes]) -> NDArray[np.uint64]:
+        """As `of_array` of these bytes: for a few, an object for each."""
+        return self._cmac.of_few(messages)
+
+    def of_array(self, array: pa.Array) -> NDArray[np.uint64]:
+        """Fingerprints (n, 2), C-contiguous, of the bytes of a string or binary array of any kind, sliced or not.
+
+        Raises:
+            NullId: the array has nulls, which must never share a fingerprint.
+            TypeError: another type.
+        """
+        array = plain(array)
+        if array.null_count:
+            raise NullId(f"{array.null_count} of {len(array)} ids are null")
+        return self._cmac.of_octets(Octets.of_array(array))
+
+    def of_columns(self, columns: Sequence[pa.Array]) -> NDArray[np.uint64]:
+        """Fingerprints (n, 2) of ids of one column's bytes, or of several columns joined; as `of_array`."""
+        if len(columns) == 1:
+            return self.of_array(columns[0])
+        return self._joined.of_octets(Octets.of_array(join(columns)))

@@ -1,0 +1,141 @@
+"""Rows as bytes: the injective encoding that row fingerprints are computed over, made with arrays.
+
+    row    = the flag and fixed bytes of every cell, in order | the variable bytes of every cell, in order
+    cell   = flag u8 (0 null, 1 value), then
+             fixed width     the value, little-endian, zeros under a null
+             string, binary  length u32 in the fixed part, the bytes in the variable part
+             struct          the cells of its fields (by name), null under a null
+             list, map       length u32 of all elements in the fixed part, each element as a row of one cell
+                             (of a key and a value) in the variable part
+             null type       nothing
+
+With the schema known a row can be read back from its bytes, hence no two rows share them. Struct fields and columns
+come in the order of their names. Booleans are one byte. Every NaN is the canonical one; -0.0 and 0.0 are different
+values. Map entries keep the order they are stored in.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oncegate.hashing.arrow_types import in_order, is_list
+from oncegate.hashing.byte_strings import Octets, is_binary, is_text, plain
+from oncegate.hashing.composite import records
+
+_LARGE = pa.large_binary()
+# Made of buffers: pa.scalar would import pandas where it is installed, at every start.
+_NOTHING = pa.Array.from_buffers(_LARGE, 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
+_LENGTH = np.dtype("<u4")
+
+
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """`valid`: None when there is no null. `fixed`: zeros under nulls. `variable`: nulls are empty."""
+
+    valid: NDArray[np.bool_] | None
+    fixed: NDArray[np.generic] | None = None
+    variable: pa.LargeBinaryArray | None = None
+
+
+def encode(columns: Iterable[tuple[pa.Field, pa.Array]], rows: int) -> Octets:
+    """The bytes of each row of some columns, all of length `rows`, of types that `schema_name` knows."""
+    known = list(columns)
+    ordered = [known[place][1] for place in in_order(field for field, _ in known)]
+    return _compose([cell for array in ordered for cell in _cells(array)], rows)
+
+
+def _compose(cells: list[_Cell], rows: int) -> Octets:
+    fixed = _fixed_part(cells, rows)
+    variable = [cell.variable for cell in cells if cell.variable is not None]
+    if not variable:
+        return Octets.of_width(fixed.view(np.uint8) if fixed.dtype.itemsize else _empty(), fixed.dtype.itemsize, rows)
+    joined = pc.binary_join_element_wise(
+        records(fixed), *variable, _NOTHING, null_handling="replace", null_replacement=b""
+    )
+    return Octets.of_array(joined)
+
+
+def _fixed_part(cells: list[_Cell], rows: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    names: list[tuple[str, np.dtype[np.generic]]] = []
+    for place, cell in enumerate(cells):
+        names.append((f"flag{place}", np.dtype("u1")))
+        if cell.fixed is not None:
+            names.append((f"value{place}", cell.fixed.dtype))
+    part = np.empty(rows, np.dtype(names))
+    for place, cell in enumerate(cells):
+        part[f"flag{place}"] = 1 if cell.valid is None else cell.valid
+        if cell.fixed is not None:
+            part[f"value{place}"] = cell.fixed
+    return part
+
+
+def _cells(array: pa.Array) -> Iterator[_Cell]:
+    """The cells of one column: one, or for a struct its flag and those of its fields."""
+    array = _unwrapped(array)
+    kind = array.type
+    valid = None if array.null_count == 0 else pc.is_valid(array).to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(kind):
+        yield _Cell(valid)
+        children = array.flatten()  # the parent's nulls and slice included
+        for place in in_order(kind.fields):
+            yield from _cells(children[place])
+    elif pa.types.is_null(kind):
+        yield _Cell(np.zeros(len(array), np.bool_))
+    elif is_text(kind) or is_binary(kind):
+        yield _Cell(valid, _zero_for_null(pc.binary_length(array)).astype(_LENGTH), array.cast(_LARGE))
+    elif pa.types.is_map(kind) or is_list(kind):
+        yield _list_cell(array, valid)
+    else:
+        values = _fixed_values(array)
+        yield _Cell(valid, values if valid is None else np.where(valid, values, np.zeros(1, values.dtype)))
+
+
+def _unwrapped(array: pa.Array) -> pa.Array:
+    """Without extension and dictionary; strings as a type that has offsets."""
+    if isinstance(array, pa.ExtensionArray):
+        return _unwrapped(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return _unwrapped(array.dictionary_decode())
+    return plain(array) if is_text(array.type) or is_binary(array.type) else array
+
+
+def _list_cell(array: pa.Array, valid: NDArray[np.bool_] | None) -> _Cell:
+    """Elements are rows of their own and lie one after the other, so a list's bytes are a range of theirs."""
+    if pa.types.is_map(array.type):
+        array = array.cast(pa.list_(array.type.field(0)))
+    counts = _zero_for_null(pc.list_value_length(array))
+    elements = array.flatten()  # leaves out what lies under nulls and outside the slice
+    encoded = _compose(list(_cells(elements)), len(elements))
+    ends = np.append(encoded.starts, encoded.starts[-1:] + encoded.lengths[-1:] if len(elements) else 0)
+    offsets = ends[np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(encoded.data)]
+    variable = pa.LargeBinaryArray.from_buffers(_LARGE, len(array), buffers)
+    return _Cell(valid, np.diff(offsets).astype(_LENGTH), variable)
+
+
+def _zero_for_null(counts: pa.Array) -> NDArray[np.int64]:
+    filled = counts.fill_null(0) if counts.null_count else counts
+    return np.asarray(filled).astype(np.int64, copy=False)
+
+
+def _fixed_values(array: pa.Array) -> NDArray[np.generic]:
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        return np.asarray(pc.fill_null(array, False).cast(pa.uint8()))
+    width = kind.bit_width // 8
+    if len(array) == 0:
+        return np.empty(0, f"V{width}")
+    raw = np.frombuffer(array.buffers()[1], f"V{width}", count=len(array), offset=array.offset * width)
+    if not pa.types.is_floating(kind):
+        return raw
+    floats = raw.view(f"<f{width}").copy()
+    floats[np.isnan(floats)] = np.nan
+    return floats.view(raw.dtype)
+
+
+def _empty() -> NDArray[np.uint8]:
+    return np.zeros(0, np.uint8)

@@ -1,0 +1,104 @@
+"""Which rows were claimed in which batch of which driver: what an ack of the batch lets be forgotten.
+
+A row's number may be given anew meanwhile, so each is kept with what it was made by: the first word of its claim's
+name, or, of taken ids, which have none, the ledger's position. Twelve bytes a row, until acked.
+"""
+
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oncegate.arraytypes import U32, U64
+from oncegate.index.table.rows import OPEN, Rows
+
+# driver, batch, and the makers of its rows as little-endian uint64.
+SavedScopes = list[tuple[str, int, bytes]]
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Rows and their makers, one for one."""
+
+    rows: "array[int]" = field(default_factory=lambda: array("I"))
+    made_by: "array[int]" = field(default_factory=lambda: array("Q"))
+
+
+class Scopes:
+    """`rows`: of the index that this is about."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._drivers: dict[str, dict[int, _Batch]] = {}
+
+    def add(self, driver: str, batch: int, rows: Iterable[int]) -> Callable[[], None]:
+        """These rows may go with the batch; what takes that back."""
+        batches = self._drivers.setdefault(driver, {})
+        held = batches.setdefault(batch, _Batch())
+        given = np.array(list(rows), np.uint32)
+        self._rows.scoped[given] = 1
+        held.rows.extend(given.tolist())
+        held.made_by.extend(self._makers(given).tolist())
+
+        def undo() -> None:
+            if len(given):
+                del held.rows[-len(given) :], held.made_by[-len(given) :]
+            if not held.rows:
+                batches.pop(batch, None)
+
+        return undo
+
+    def _makers(self, rows: U32) -> U64:
+        """What made each of the rows as they are now."""
+        claims = self._rows.claim[rows]
+        positions = self._rows.holders.position[rows].astype(np.uint64)
+        return np.where(claims.any(axis=1), claims[:, 0], positions)
+
+    def acked(self, driver: str, batches: int) -> tuple[U32, Callable[[], None]]:
+        """The rows of all batches below `batches`, which are not known as such any more; what takes that back."""
+        held = self._drivers.get(driver, {})
+        gone = {batch: held.pop(batch) for batch in [batch for batch in held if batch < batches]}
+        return self._those(gone.values()), lambda: held.update(gone)
+
+    def open_ids(self, driver: str, batches: int) -> int:
+        """How many ids claims of batches below `batches` hold that are neither completed nor released."""
+        held = self._drivers.get(driver, {})
+        rows = self._those(found for batch, found in held.items() if batch < batches)
+        holders = self._rows.holders
+        return int(holders.named[rows[holders.state[rows] == OPEN]].sum())
+
+    def _those(self, batches: Iterable[_Batch]) -> U32:
+        """The rows of these batches that are still what they were."""
+        found = list(batches)
+        rows = np.concatenate([np.empty(0, np.uint32), *(np.array(one.rows, np.uint32) for one in found)])
+        made_by = np.concatenate([np.empty(0, np.uint64), *(np.array(one.made_by, np.uint64) for one in found)])
+        still: U32 = rows[self._rows.used[rows] & (self._makers(rows) == made_by)]
+        return still
+
+    def save(self) -> SavedScopes:
+        """All of it, for `load`."""
+        return [
+            (driver, batch, np.array(held.made_by, "<u8").tobytes())
+            for driver, batches in self._drivers.items()
+            for batch, held in batches.items()
+        ]
+
+    def load(self, saved: SavedScopes) -> None:
+        """Find the rows again by what made them, once they are loaded; those that were not saved held nothing."""
+        made_by = [np.frombuffer(raw, "<u8") for _, _, raw in saved]
+        wanted = np.concatenate([np.empty(0, np.uint64), *made_by])
+        if not len(wanted):
+            return
+        order = np.argsort(wanted, kind="stable")
+        wanted, batch_of = wanted[order], np.repeat(np.arange(len(saved)), [len(makers) for makers in made_by])[order]
+        used = np.flatnonzero(self._rows.column("used")).astype(np.uint32)
+        makers = self._makers(used)
+        # A claim's rows have one maker: whichever of its equals is found, it is of the same batch.
+        at = np.minimum(np.searchsorted(wanted, makers), len(wanted) - 1)
+        found = wanted[at] == makers
+        batches = batch_of[at[found]]
+        by_batch = np.argsort(batches, kind="stable")
+        ends = np.searchsorted(batches[by_batch], np.arange(1, len(saved)))
+        for (driver, batch, _), rows in zip(saved, np.split(used[found][by_batch], ends), strict=True):
+            self.add(driver, batch, rows.tolist())

@@ -1,0 +1,142 @@
+"""Claims that are asked for at once, by new calls, decided and folded in at once: for each what `ask` says and `apply`
+does, one after the other in the same order, by one call of a kernel and one filling of all their rows.
+
+A claim that would take ids over is left as it is, to be asked for alone; so is what `is_repeat`, and what comes with
+payloads or goes with a batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from oncegate.arraytypes import I64, U32, U64
+from oncegate.core.entries.kinds import Claimed
+from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.by_name import Known
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.table.arrays import NO_ROW, Answers, Folded
+from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
+from oncegate.index.table.rows import OPEN, Rows
+
+# What a claim rests on that was left alone.
+LEFT = -1
+
+
+def is_repeat(index: ClaimIndex, token: bytes, call: int, now_ms: int) -> bool:
+    """A claim is remembered that this (token, call) made."""
+    return index._known.find(token, call, now_ms) is not None
+
+
+@dataclass
+class Together:
+    """What is said of claims, and what those were granted that hold ids now; to be settled or undone as one change.
+
+    claims: each with all its ids as `fresh`. ends: where each one's answers end. rests_on: the highest position that
+    its verdicts rest on, 0 for none; LEFT: it is to be asked for alone.
+    entries: of those that were granted any, in order; `rows`, `folded` and `known` (what each one's name stood for
+    before) have an element for each of these. counters: before the first. losers: rows that slots named for dead ids.
+    """
+
+    index: ClaimIndex
+    claims: Sequence[Claimed]
+    answers: Answers
+    ends: list[int]
+    rests_on: list[int]
+    counters: tuple[int, int, int]
+    rows: I64
+    folded: Folded
+    entries: list[Claimed]
+    known: list[tuple[Known | None, bytes | None]]
+    losers: U32
+
+    def settle(self) -> None:
+        """The entries are durable."""
+        pinned = np.concatenate([self.rows.astype(np.uint32), self.losers])
+        self.index.settle_undo(Undo(self.counters, NO_CLAIM, pinned=pinned))
+
+    def undo(self) -> None:
+        """Take all of them back, the last one first: each as if it had come alone."""
+        takeovers, open_claims, ids = self.counters
+        ends, absent = self.folded.ends.tolist(), self.folded.absent.tolist()
+        for n in range(len(self.rows) - 1, -1, -1):
+            at, row = slice(ends[n - 1] if n else 0, ends[n]), int(self.rows[n])
+            undo = Undo((takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.known[n])
+            undo.puts = [(row, self.folded.ids[at], self.folded.previous[at], absent[n], self.folded.kept[at])]
+            undo.pinned = (row, *(() if n else self.losers.tolist()))
+            self.index.undo(undo)
+
+
+def claim_all(index: ClaimIndex, position: int, claims: Sequence[Claimed], now_ms: int) -> Together:
+    """Decide on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
+
+    Raises Overloaded and Recovering, before any effect.
+    """
+    ids = np.frombuffer(bytearray().join([claim.fresh for claim in claims]), np.uint64).reshape(-1, 2)
+    cold = index._cold_rows(ids)
+    index.make_room(len(ids), now_ms, entries=len(claims))
+    index._table.make_room_for([ids])
+    counters, ends = index._counters(), np.cumsum([len(claim.fresh) // 16 for claim in claims])
+    rows = _take_all(index._rows, claims, now_ms)
+    answers, folded = index._table.claim_each(index._rules["claim"], now_ms, ids, cold, rows, ends, position)
+    granted = np.diff(folded.ends, prepend=0)
+    index._rows.granted[rows] = granted
+    index._rows.let_go(rows[granted == 0])
+    given = np.flatnonzero(granted)
+    rests_on, rows = folded.rests_on.tolist(), rows[given]
+    folded = folded._replace(ends=folded.ends[given], absent=folded.absent[given])
+    entries = _entries(claims, given.tolist(), folded)
+    # Nobody loses an id, but dead slots may have named rows: these stay what they are until all of it is settled.
+    losers = np.unique(folded.previous[folded.previous != NO_ROW])
+    index._rows.holders.pins[losers] += 1
+    known = _count_in(index, entries, rows.tolist())
+    index.ids += int(folded.absent.sum())
+    return Together(index, claims, answers, ends.tolist(), rests_on, counters, rows, folded, entries, known, losers)
+
+
+def _entries(claims: Sequence[Claimed], given: list[int], folded: Folded) -> list[Claimed]:
+    """The claims of those places, each with what it was granted alone."""
+    raw, ends, first, entries = folded.ids.tobytes(), folded.ends.tolist(), 0, []
+    for place, end in zip(given, ends, strict=True):
+        claim = claims[place]
+        if len(claim.fresh) != 16 * (end - first):
+            claim = replace(claim, fresh=raw[16 * first : 16 * end])
+        entries.append(claim)
+        first = end
+    return entries
+
+
+def _count_in(
+    index: ClaimIndex, entries: Sequence[Claimed], rows: Sequence[int]
+) -> list[tuple[Known | None, bytes | None]]:
+    """Remember the claims by their names and calls; what each stood for before."""
+    put, known = index._known.put, []
+    for claim, row in zip(entries, rows, strict=True):
+        known.append(put(claim.claim, Known(claim.token, claim.call, claim.digest, (row,))))
+        index.wall_ms = max(index.wall_ms, claim.wall_ms)
+    index.open_claims += len(rows)
+    index._granted = tuple(rows[-1:])
+    return known
+
+
+def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
+    """Free rows, filled in as `Rows.take` fills in one each, but for their positions and how many ids are granted."""
+    at, holders = np.array([rows._next() for _ in claims], np.int64), rows.holders
+    lease_ms = np.array([claim.lease_ms for claim in claims], np.int64)
+    rows.used[at], holders.kept[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
+    rows.claim[at] = _words([claim.claim for claim in claims])
+    holders.token[at] = _words([claim.token for claim in claims])
+    rows.digest[at] = _words([claim.digest for claim in claims])
+    holders.call[at] = [claim.call for claim in claims]
+    rows.lease_ms[at], holders.lease_until_ms[at] = lease_ms, now_ms + lease_ms
+    rows.wall_ms[at] = [claim.wall_ms for claim in claims]
+    rows.topic[at] = NO_TOPIC
+    for zero in (holders.takeover, holders.named, holders.slots, rows.ended_ms, rows.partition, rows.first_offset):
+        zero[at] = 0
+    rows.digests[at], rows.scoped[at] = 0, 0
+    return at
+
+
+def _words(raw: Sequence[bytes]) -> U64:
+    """16 bytes each as the two words that arrays hold, (n, 2)."""
+    return np.frombuffer(b"".join(raw), np.uint64).reshape(-1, 2)

@@ -1,0 +1,160 @@
+"""The claims that can still be named: by their claim id, and by the (token, call) that a lost reply is repeated with.
+
+An open claim that holds ids is never forgotten. Any other is remembered for two leases: from its settling, or from
+the end of the lease of one whose ids were all taken over. Earlier only when rows run out (`forget_unnamed`).
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.index.table.rows import OPEN, Rows
+
+# Claims forgotten at one request, beyond the one it may bring: some microseconds each.
+_FORGOTTEN_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    token: bytes
+    call: int
+    digest: bytes
+    rows: tuple[int, ...]
+
+
+class KnownClaims:
+    """Two dictionaries over `rows`; an entry that is past its time but not yet dropped is not found either.
+
+    What a claim is stands in its rows' arrays: the dictionaries hold nothing that a garbage collection walks through.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._by_claim: dict[bytes, tuple[int, ...]] = {}
+        self._by_call: dict[tuple[bytes, int], bytes] = {}
+        self._ending: deque[bytes] = deque()
+        self._next_ms = 0
+
+    def get(self, claim: bytes, now_ms: int) -> Known | None:
+        rows = self._by_claim.get(claim)
+        return self._known(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
+
+    def at_any_age(self, claim: bytes) -> Known | None:
+        """For the fold, where an entry says that the claim was known when it was written."""
+        rows = self._by_claim.get(claim)
+        return None if rows is None else self._known(rows)
+
+    def find(self, token: bytes, call: int, now_ms: int) -> tuple[bytes, Known] | None:
+        """The claim that this (token, call) made."""
+        claim = self._by_call.get((token, call))
+        known = None if claim is None else self.get(claim, now_ms)
+        return None if claim is None or known is None else (claim, known)
+
+    def put(self, claim: bytes, known: Known) -> tuple[Known | None, bytes | None]:
+        """Remember; what stood there before, for `put_back`."""
+        before = self.at_any_age(claim), self._by_call.get((known.token, known.call))
+        self._by_claim[claim] = known.rows
+        self._by_call[known.token, known.call] = claim
+        return before
+
+    def put_back(self, claim: bytes, before: tuple[Known | None, bytes | None]) -> None:
+        """Undo `put`."""
+        known = self._known(self._by_claim.pop(claim))
+        if before[0] is not None:
+            self._by_claim[claim] = before[0].rows
+        if before[1] is None or before[1] not in self._by_claim:
+            del self._by_call[known.token, known.call]
+        else:
+            self._by_call[known.token, known.call] = before[1]
+
+    def is_ending(self, claim: bytes) -> None:
+        """It holds no ids that its claimant could settle: from some time on it is to be forgotten."""
+        self._ending.append(claim)
+
+    def forget_due(self, now_ms: int) -> None:
+        """Drop a bounded number of those that are past their time; no answer changes by it."""
+        for _ in range(_FORGOTTEN_AT_ONCE):
+            if now_ms < self._next_ms or not self._ending:
+                return
+            self._forget_first(now_ms)
+
+    def _forget_first(self, now_ms: int) -> None:
+        """The one that ended first; when it is not past its time, nothing is looked at again before it is."""
+        claim = self._ending[0]
+        rows = self._by_claim.get(claim)
+        until_ms = None if rows is None else self._rows.remembered_until_ms(rows)
+        if rows is not None and until_ms is not None and now_ms < until_ms:
+            self._next_ms = until_ms
+            return
+        self._ending.popleft()
+        if rows is None or until_ms is None:
+            return
+        if self._pinned(rows):
+            # It may yet be open again; if not, it is looked at in its turn.
+            self._ending.append(claim)
+        else:
+            self._forget(claim, self._known(rows))
+
+    def forget_old(self, now_ms: int) -> None:
+        """Drop everything past its time; no answer changes by it. What is pinned may yet be open again, and stays."""
+        self._next_ms = 0
+        ending, self._ending = self._ending, deque()
+        for claim in ending:
+            rows = self._by_claim.get(claim)
+            if rows is None or self._rows.remembered_until_ms(rows) is None:
+                continue
+            if self._is_remembered(rows, now_ms) or self._pinned(rows):
+                self._ending.append(claim)
+            else:
+                self._forget(claim, self._known(rows))
+
+    def forget(self, claim: bytes) -> None:
+        """Drop one that is settled, whatever its time."""
+        known = self.at_any_age(claim)
+        if known is not None:
+            self._forget(claim, known)
+
+    def forget_unnamed(self, wanted: int) -> None:
+        """Drop claims that no slot names until `wanted` rows are free: settled ones first, the oldest first.
+
+        Their claimants are answered UNKNOWN_CLAIM from now on, and a late repeat is a new claim.
+        """
+        rows, holders = self._rows, self._rows.holders
+        idle = np.flatnonzero(rows.used & (holders.kept != 0) & (holders.slots == 0) & (holders.pins == 0))
+        order = np.lexsort((holders.position[idle], holders.state[idle] == OPEN))
+        for row in idle[order]:
+            claim = rows.claim[row].tobytes()
+            known = self.at_any_age(claim)
+            if rows.free >= wanted:
+                break
+            if known is not None and not rows.open_total(known.rows) and not self._pinned(known.rows):
+                self._forget(claim, known)
+
+    def all(self) -> Iterable[tuple[bytes, tuple[int, ...]]]:
+        """Each claim and its rows in order; of those of one call the newest last, which a repeat is taken for."""
+        return self._by_claim.items()
+
+    def __len__(self) -> int:
+        return len(self._by_claim)
+
+    def _known(self, rows: tuple[int, ...]) -> Known:
+        holders, first = self._rows.holders, rows[0]
+        digest = self._rows.digest[first].tobytes()
+        return Known(holders.token[first].tobytes(), int(holders.call[first]), digest, rows)
+
+    def _is_remembered(self, rows: tuple[int, ...], now_ms: int) -> bool:
+        until_ms = self._rows.remembered_until_ms(rows)
+        return until_ms is None or now_ms < until_ms
+
+    def _pinned(self, rows: tuple[int, ...]) -> bool:
+        return any(self._rows.holders.pins[row] for row in rows)
+
+    def _forget(self, claim: bytes, known: Known) -> None:
+        for row in known.rows:
+            self._rows.holders.kept[row] = 0
+        self._rows.give_back_idle(known.rows)
+        del self._by_claim[claim]
+        if self._by_call.get((known.token, known.call)) == claim:
+            del self._by_call[known.token, known.call]

@@ -1,0 +1,175 @@
+"""Old ids on their way from the table into archives: chosen by rows, copied, and let go of once they stand elsewhere.
+
+    pick     the rows whose ids were done or taken first; they are pinned, so that they stay what they are meanwhile
+    gather   copies of their slots, segment by segment; nothing changes
+    drop     the slots of ids that lie in a live archive and in a run, by id and not by row: what was not copied stays
+
+Between the first copy and the last drop no `Retired` may be applied, or an id could be let go of, claimed anew and
+dropped for the older one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.arraytypes import I32, I64, U8, U32, U64
+from oncegate.core.entries.kinds import Archived
+from oncegate.core.errors import Overloaded
+from oncegate.index.claims.apply import ClaimFold, own
+from oncegate.index.table import delete
+from oncegate.index.table.arrays import TAKEN
+from oncegate.index.table.grants import NO_CLAIM, Grant
+from oncegate.index.table.kernels import COMPILED
+from oncegate.index.table.rows import DONE
+
+# The token of ids that are done: no attempt's, for who did them is known for two leases only.
+NOBODY = b"\xff" * 16
+NEVER_MS = (1 << 63) - 1
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
+
+
+@dataclass
+class Picked:
+    """`rows` and how many ids they hold; by row + 1, whether it is one; by row, the number of its part in `parts`."""
+
+    rows: U32
+    ids: int
+    wanted: U8
+    part_of: I32
+    parts: list[tuple[bytes, int]]
+
+
+@dataclass
+class Gathered:
+    """Copied ids, uint64 (n, 2): the tag; the place below the number of the part. `wall_ms`: when each was settled."""
+
+    ids: U64
+    wall_ms: I64
+
+
+def pick(index: ClaimFold, ids: int, bounds: Sequence[int]) -> Picked | None:
+    """The oldest done and taken rows that together hold `ids` ids, or what there is; pinned until `let_be`.
+
+    Left out is what a claim can still be named of, what an ack may let go of, what has digests of payloads, which an
+    archive does not hold, and what may yet be taken back. `bounds`, ascending: ids that will retire apart, since one of
+    these lies between the times when they were settled, get into different parts.
+    """
+    rows, holders = index._rows, index._rows.holders
+    found: list[U32] = []
+    count = 0
+    for listed in index._settled.listed():
+        listed = np.unique(listed)
+        is_done = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
+        free = (holders.kept[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
+        whole = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)
+        listed = listed[is_done & free & whole]
+        upto = int(np.searchsorted(np.cumsum(holders.named[listed]), ids - count)) + 1
+        found.append(listed[:upto])
+        count += int(holders.named[listed[:upto]].sum())
+        if count >= ids:
+            break
+    chosen = np.unique(np.concatenate([np.empty(0, np.uint32), *found]))
+    if not len(chosen):
+        return None
+    holders.pins[chosen] += 1
+    wanted, part_of = np.zeros(rows.made + 1, np.uint8), np.zeros(rows.made, np.int32)
+    wanted[chosen.astype(np.int64) + 1] = 1
+    parts, part_of[chosen] = _parts(index, chosen, bounds)
+    return Picked(chosen, int(holders.named[chosen].sum()), wanted, part_of, parts)
+
+
+def _parts(index: ClaimFold, chosen: U32, bounds: Sequence[int]) -> tuple[list[tuple[bytes, int]], I32]:
+    """(owner, takeover) of each part, zeros for done ids, and the number of each row's."""
+    rows, holders = index._rows, index._rows.holders
+    taken = holders.state[chosen] == TAKEN
+    of = np.zeros((len(chosen), 4), np.uint64)
+    of[:, :2] = np.where(taken[:, None], holders.token[chosen], np.uint64(0))
+    of[:, 2] = np.where(taken, holders.takeover[chosen], 0)
+    of[:, 3] = np.searchsorted(np.array(bounds, np.int64), rows.wall_ms[chosen], side="right")
+    unique, number = np.unique(of, axis=0, return_inverse=True)
+    return [(part[:2].tobytes(), int(part[2])) for part in unique], number.reshape(-1).astype(np.int32)
+
+
+def gather(index: ClaimFold, picked: Picked, segment: int) -> Gathered:
+    """Copies of the picked rows' slots in one segment, as they stand now."""
+    table, rows = index._table, index._rows
+    if len(picked.wanted) <= rows.made:
+        more = np.zeros(2 * rows.made + 1 - len(picked.wanted), np.uint8)
+        picked.wanted = np.concatenate([picked.wanted, more])
+    # One more than there can be: what is not wanted is written too, and then written over.
+    out = np.empty((int(table.slots.used[segment]) + 1, 2), np.uint64)
+    count = int(index._kernels.gather_of(table.slots, segment, rows.holders, picked.wanted, out))
+    ids = out[:count]
+    of = (ids[:, 1] & _LOW).astype(np.int64) - 1
+    ids[:, 1] = ids[:, 1] >> _HALF | picked.part_of[of].astype(np.uint64) << _HALF
+    return Gathered(ids, rows.wall_ms[of])
+
+
+def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archived, U64]]:
+    """What was gathered, as archives: each its description and its ids, uint64 (n, 2), a 0 where its number will be.
+
+    They stay in the order of the table, which `drop` then goes through from one end to the other.
+    """
+    ids = np.concatenate([np.empty((0, 2), np.uint64), *(one.ids for one in gathered)])
+    wall_ms = np.concatenate([np.empty(0, np.int64), *(one.wall_ms for one in gathered)])
+    number, made = (ids[:, 1] >> _HALF).astype(np.int64), []
+    found = np.flatnonzero(np.bincount(number)).tolist()
+    for part in found:
+        # Most often all are of one part, and need not be copied.
+        mine = number == part if len(found) > 1 else slice(None)
+        records, times = ids[mine], wall_ms[mine]
+        records[:, 1] &= _LOW
+        archived = Archived(*picked.parts[part], int(times.min()), int(times.max()), len(records))
+        made.append((archived, records))
+    return made
+
+
+def numbered(records: U64, archive: int) -> U64:
+    """The ids of one archive as its bytes hold them and a run takes them."""
+    records[:, 1] |= np.uint64(archive) << _HALF
+    return records
+
+
+def let_be(index: ClaimFold, picked: Picked) -> None:
+    """The rows may change again; those that hold nothing any more are free."""
+    freed = np.empty_like(picked.rows)
+    free = index._kernels.unpin(index._rows.holders, picked.rows, freed)
+    index._rows.give_back(freed[:free])
+
+
+def drop(index: ClaimFold, ids: U64) -> int:
+    """Let go of the slots of these ids, uint64 (n, 2), as far as they are done or taken; how many that were.
+
+    A claim of theirs that can be named, as after a start, where all can, is forgotten, as it was when they were sealed.
+    """
+    rows, table = index._rows, index._table
+    assert index.saving_now is None, "what is being saved would be without them, and its archives with them"
+    freed, named = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
+    kernel = delete.COMPILED if index._kernels is COMPILED else delete.PLAIN
+    count, free, claimed = kernel(table.slots, rows.holders, own(ids), table.tag_mask, freed, named)
+    rows.give_back(freed[:free])
+    for claim in {rows.claim[row].tobytes() for row in np.unique(named[:claimed]).tolist()}:
+        index._known.forget(claim)
+    # Where an id was found, another may stand by now.
+    table.moves += 1
+    index.ids -= int(count)
+    index.sealed_away += int(count)
+    return int(count)
+
+
+def standing_row(index: ClaimFold, kind: tuple[bytes, int]) -> int:
+    """A row of no claim, which no slot names and which is never free: it stands for all ids of a kind that left.
+
+    Raises Overloaded: no row is free.
+    """
+    rows, (owner, takeover) = index._rows, kind
+    if not rows.free:
+        raise Overloaded(f"all {rows.limit} rows hold claims, and old ids need one; nothing was changed")
+    state = DONE if owner == NO_CLAIM else TAKEN
+    none = np.empty((0, 2), np.uint64)
+    # Its number may be listed as that of a row that was settled once; so late, it is never taken for that one.
+    grant = Grant(NO_CLAIM, NOBODY if owner == NO_CLAIM else owner, 0, NO_CLAIM, state, 0, NEVER_MS, none, none)
+    row = rows.take(0, grant, bool(takeover), 0, 0)
+    rows.holders.kept[row], rows.holders.pins[row] = 1, 0
+    return row

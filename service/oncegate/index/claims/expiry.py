@@ -1,0 +1,103 @@
+"""Which rows' ids were done or taken when: what retires is found without looking at all rows."""
+
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+import numpy as np
+
+from oncegate.arraytypes import U32
+from oncegate.index.table.arrays import TAKEN
+from oncegate.index.table.rows import DONE, Rows
+
+# A bucket of 2^13 ms: some eight seconds of rows are looked at to find the oldest.
+BUCKET_BITS = 13
+
+
+class Settled:
+    """Rows by time on the ledger's clock. What has changed since it was added is still listed: whoever looks checks."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._buckets: dict[int, array[int]] = {}
+        self._order: list[int] = []
+        # Buckets that rows were added to since they were last cleaned.
+        self._unclean: set[int] = set()
+
+    def add(self, row: int) -> None:
+        """A row that is done or taken, since its `wall_ms`."""
+        self._bucket(int(self._rows.wall_ms[row]) >> BUCKET_BITS).append(row)
+
+    def add_all(self, rows: U32) -> None:
+        """The same for many."""
+        if not len(rows):
+            return
+        buckets = self._rows.wall_ms[rows] >> BUCKET_BITS
+        order = np.argsort(buckets, kind="stable")
+        found, first = np.unique(buckets[order], return_index=True)
+        for bucket, of in zip(found.tolist(), np.split(rows[order], first[1:]), strict=True):
+            self._bucket(bucket).frombytes(of.tobytes())
+
+    def take_before(self, wall_ms: int) -> U32:
+        """All rows that may have been added with an earlier time; only such are struck off the list."""
+        last = wall_ms >> BUCKET_BITS
+        whole = bisect_left(self._order, last)
+        found = [np.frombuffer(self._buckets.pop(bucket), np.uint32) for bucket in self._order[:whole]]
+        del self._order[:whole]
+        if last in self._buckets:
+            found.append(np.array(self._buckets[last], np.uint32))
+        return np.concatenate([np.empty(0, np.uint32), *found])
+
+    def unclean(self, before_bucket: int) -> list[int]:
+        """Buckets below this one of more than one row, that were added to since they were cleaned; ascending."""
+        self._unclean &= self._buckets.keys()
+        return sorted(one for one in self._unclean if one < before_bucket and len(self._buckets[one]) > 1)
+
+    def done(self, bucket: int) -> U32:
+        """The rows of this bucket that are done, each once."""
+        rows = self._rows
+        listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
+        done: U32 = listed[(rows.holders.state[listed] == DONE) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
+        return done
+
+    def clean(self, bucket: int) -> None:
+        """Strike off what is not done or taken in this bucket any more, and what stands in it twice."""
+        if bucket not in self._buckets:
+            return
+        rows, holders = self._rows, self._rows.holders
+        listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
+        held = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
+        # What may yet be taken back is done or taken again then.
+        left = listed[(held | (holders.pins[listed] > 0)) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
+        self._buckets[bucket] = array("I", left.tobytes())
+        if not holders.kept[left].any() and not holders.pins[left].any():
+            self._unclean.discard(bucket)
+
+    def listed(self) -> Iterator[U32]:
+        """All rows on the list, a bucket at a time, the oldest first; some may stand in two."""
+        for bucket in self._order:
+            yield np.array(self._buckets[bucket], np.uint32)
+
+    def oldest_wall_ms(self) -> int | None:
+        """When the ids were done or taken that will retire first; None when there are none."""
+        rows, holders, place = self._rows, self._rows.holders, 0
+        while place < len(self._order):
+            bucket = self._order[place]
+            listed = np.array(self._buckets[bucket], np.uint32)
+            listed = listed[(holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)]
+            listed = listed[rows.wall_ms[listed] >> BUCKET_BITS == bucket]
+            times = rows.wall_ms[listed[holders.named[listed] > 0]]
+            if len(times):
+                return int(times.min())
+            if len(listed):
+                place += 1
+            else:
+                del self._order[place], self._buckets[bucket]
+        return None
+
+    def _bucket(self, bucket: int) -> "array[int]":
+        self._unclean.add(bucket)
+        if bucket not in self._buckets:
+            self._buckets[bucket] = array("I")
+            insort(self._order, bucket)
+        return self._buckets[bucket]

@@ -1,0 +1,61 @@
+"""What the index of claims answers."""
+
+from dataclasses import dataclass
+
+from oncegate.arraytypes import U8, U32, U64
+from oncegate.core.claims import ClaimState, IdState
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `apply` of a claim would mean; n elements, in the order asked.
+
+    actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: of_index, of_call or lease_left_ms where the
+    verdict has one. fresh, taken: shape (k, 2), for the entry. again: an id is granted again, so renew the claim.
+    claim: of the remembered (token, call). rests_on: the highest position a verdict other than BUSY rests on, or 0.
+    digests: of the payloads of `fresh`, then of `taken`, as the entry has them.
+    """
+
+    actions: U8
+    verdicts: U8
+    numbers: U32
+    fresh: U64
+    taken: U64
+    again: bool
+    claim: bytes | None
+    rests_on: int
+    digests: bytes = b""
+
+
+@dataclass(frozen=True)
+class ClaimView:
+    """`granted` ids, of which `named` still are the claim's (or were when it was settled): the rest was taken over."""
+
+    state: ClaimState
+    granted: int = 0
+    named: int = 0
+    token: bytes = b""
+    lease_ms: int = 0
+    lease_left_ms: int = 0
+    position: int = 0
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done.
+
+    owner: of a taken id, which has no claim. place: topic, partition and first offset of what it was written with.
+    digest_kept: its payload would be known again.
+    """
+
+    state: IdState
+    claim: bytes | None = None
+    token: bytes | None = None
+    call: int = 0
+    lease_left_ms: int = 0
+    position: int = 0
+    wall_ms: int = 0
+    takeover: bool = False
+    owner: bytes | None = None
+    place: tuple[str, int, int] | None = None
+    digest_kept: bool = False

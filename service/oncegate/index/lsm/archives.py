@@ -1,0 +1,192 @@
+"""Which ids left memory, archive by archive: a pure function of the ledger's entries, as the table of hot ids is.
+
+An archive is the durable copy of ids that were done, or taken by one owner, within one bucket of time; its bytes are a
+range of the ledger's own topic. What is known of it here answers for all of its ids. Once `Retired` says that the
+newest of them is past its time, they are absent: at the next look-up, and gone from the runs at their next merge.
+
+Proof that an archive cannot contradict the table. An id is sealed when it is done or taken and that is durable. From
+then on every claim, produce or take of it is answered without an entry that names it, until a `Retired` lets go of the
+archive. So until then no slot can hold the id but the one it had, which says the same; after that only newer ones do.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.arraytypes import I32, I64, U8, U64
+from oncegate.core.entries.kinds import Retired, Sealed
+
+Undo = Callable[[], None]
+# What an archive's ids are now: nothing, or one of the `kinds`.
+GONE = -1
+Kind = tuple[bytes, int]
+
+
+@dataclass(slots=True)
+class Archive:
+    """`owner`: zeros where the ids are done. `dropped`: how many of them the table let go of since."""
+
+    number: int
+    first_offset: int
+    ids: int
+    owner: bytes
+    takeover: int
+    oldest_wall_ms: int
+    newest_wall_ms: int
+    dropped: int = 0
+    retired: bool = False
+
+    @property
+    def end_offset(self) -> int:
+        return self.first_offset + self.ids
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSealed:
+    """All of a SealedIndex."""
+
+    next_number: int
+    high_offset: int
+    archives: list[Archive]
+
+
+class SealedIndex:
+    """`archives`: by number, oldest first; retired ones until that is durable. `kinds`: what ids can be, numbered.
+
+    high_offset: where the next archive begins. position: of the last entry that changed anything here.
+    """
+
+    def __init__(self) -> None:
+        self.archives: dict[int, Archive] = {}
+        self.kinds: dict[Kind, int] = {}
+        self.next_number = 0
+        self.high_offset = 0
+        self.position = 0
+        self._base = 0
+        self._kind_of: I32 = np.full(64, GONE, np.int32)
+
+    def apply(self, position: int, entry: Sealed | Retired) -> Undo:
+        """Take one entry in; what takes it back."""
+        before = self.next_number, self.high_offset, self.position
+        changed = self._seal(entry) if isinstance(entry, Sealed) else self._retire(entry)
+        if changed:
+            self.position = position
+
+        def undo() -> None:
+            for archive in changed:
+                if isinstance(entry, Sealed):
+                    self._kind_of[archive.number - self._base] = GONE
+                    del self.archives[archive.number]
+                else:
+                    archive.retired = False
+                    self._set_kind(archive)
+            self.next_number, self.high_offset, self.position = before
+
+        return undo
+
+    def _seal(self, entry: Sealed) -> list[Archive]:
+        assert entry.first_offset == self.high_offset, "archives have no holes"
+        made = []
+        for part in entry.archives:
+            times = part.oldest_wall_ms, part.newest_wall_ms
+            archive = Archive(self.next_number, self.high_offset, part.ids, part.owner, part.takeover, *times)
+            self._add(archive)
+            made.append(archive)
+            self.next_number, self.high_offset = self.next_number + 1, archive.end_offset
+        return made
+
+    def _retire(self, entry: Retired) -> list[Archive]:
+        due = [archive for archive in self.live if archive.newest_wall_ms < entry.before_wall_ms]
+        for archive in due:
+            archive.retired = True
+            self._kind_of[archive.number - self._base] = GONE
+        return due
+
+    def settle(self, entry: Sealed | Retired) -> None:
+        """The entry is durable: what it retired is forgotten."""
+        if isinstance(entry, Retired):
+            for number in [number for number, archive in self.archives.items() if self._is_due(archive, entry)]:
+                del self.archives[number]
+            self._shorten()
+
+    @staticmethod
+    def _is_due(archive: Archive, entry: Retired) -> bool:
+        return archive.retired and archive.newest_wall_ms < entry.before_wall_ms
+
+    def _add(self, archive: Archive) -> None:
+        self.archives[archive.number] = archive
+        at = archive.number - self._base
+        if at >= len(self._kind_of):
+            more = np.full(max(at + 1, 2 * len(self._kind_of)), GONE, np.int32)
+            more[: len(self._kind_of)] = self._kind_of
+            self._kind_of = more
+        self._set_kind(archive)
+
+    def _set_kind(self, archive: Archive) -> None:
+        kind = archive.owner, archive.takeover
+        self._kind_of[archive.number - self._base] = self.kinds.setdefault(kind, len(self.kinds))
+
+    def _shorten(self) -> None:
+        """Let go of the numbers below the first archive, half of all at least."""
+        first = next(iter(self.archives), self.next_number)
+        if 2 * (first - self._base) > max(64, self.next_number - self._base):
+            self._kind_of, self._base = self._kind_of[first - self._base :].copy(), first
+            if not len(self._kind_of):
+                self._kind_of = np.full(64, GONE, np.int32)
+
+    @property
+    def live(self) -> list[Archive]:
+        return [archive for archive in self.archives.values() if not archive.retired]
+
+    @property
+    def ids(self) -> int:
+        """How many are known here and not in the table any more."""
+        return sum(archive.dropped for archive in self.live)
+
+    @property
+    def oldest_wall_ms(self) -> int | None:
+        """When the ids were done or taken that will retire first, of those that are not in the table any more."""
+        return min((archive.oldest_wall_ms for archive in self.live if archive.dropped), default=None)
+
+    def kinds_of(self, numbers: I64) -> I32:
+        """What the ids of these archives, int64 (n,), are: numbers of `kinds`, GONE where nothing is known of them."""
+        at = numbers - self._base
+        known = (at >= 0) & (at < len(self._kind_of))
+        return np.where(known, self._kind_of[np.where(known, at, 0)], GONE).astype(np.int32)
+
+    def kept(self) -> U8:
+        """By number, up to the next to be given: 1 where a run must hold the archive still."""
+        kept = np.zeros(self.next_number, np.uint8)
+        kept[list(self.archives)] = 1
+        return kept
+
+    def first_kept_offset(self, before_wall_ms: int) -> int:
+        """Below it the ledger's topic may be trimmed once what is older than `before_wall_ms` has retired."""
+        kept = (archive.first_offset for archive in self.live if archive.newest_wall_ms >= before_wall_ms)
+        return next(kept, self.high_offset)
+
+    def save(self) -> SavedSealed:
+        """All of it, for `load`; to be encoded at once."""
+        return SavedSealed(self.next_number, self.high_offset, self.live)
+
+    def load(self, saved: SavedSealed) -> None:
+        """Fill an empty one with what `save` gave."""
+        assert not self.next_number, "only an empty one is loaded"
+        self.next_number, self.high_offset = saved.next_number, saved.high_offset
+        self._base = saved.archives[0].number if saved.archives else saved.next_number
+        for archive in saved.archives:
+            self._add(archive)
+
+
+def records_of(archive: Archive, data: memoryview) -> U64:
+    """An archive's part of the range that holds it, as a run takes it, uint64 (ids, 2). ValueError: another's bytes."""
+    records = np.frombuffer(data, np.uint64).reshape(-1, 2)
+    if len(records) != archive.ids or bool((records[:, 1] >> np.uint64(32) != archive.number).any()):
+        raise ValueError(f"archive {archive.number} is not what its entry says")
+    return records
+
+
+def total(archives: Iterable[Archive]) -> int:
+    """How many ids they hold."""
+    return sum(archive.ids for archive in archives)

@@ -1,0 +1,88 @@
+"""Bloom filters before sorted runs: "not here" is certain, and saves a look-up; "maybe here" is answered by looking.
+
+Bloom, "Space/time trade-offs in hash coding with allowable errors" (CACM 1970). A filter is never truth: one that is
+full is not sound, and answers "maybe" to everything; a saved one of another format, function or library is not loaded.
+
+blocked    one 64-bit word an id (`filter_blocked`): what is used unless another is asked for
+pybloom    pybloom-live (`filter_pybloom`), for whoever trusts a known library more; the extra `oncegate[pybloom]`
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.arraytypes import U64
+from oncegate.index.lsm.bloom_blocked import BlockedFilter
+from oncegate.index.lsm.bloom_format import unpacked
+from oncegate.index.lsm.bloom_pybloom import PybloomFilter
+
+
+class Filter(Protocol):
+    """A set of ids that forgets which. Ids: uint64 (n, 2), of which the low 96 bits count: a tag, a place of 32 bits.
+
+    They are taken for random, as fingerprints are. Adding and asking must not overlap.
+    """
+
+    def add(self, keys: U64) -> None:
+        """Take the ids in; one that is taken in twice counts twice. More than `capacity`: it is no longer sound."""
+
+    def might_hold(self, keys: U64) -> NDArray[np.bool_]:
+        """False: this id was not taken in. True, bool (n,): it was, or it is one of a share `fpr` of all others."""
+
+    def save(self) -> Iterator[bytes]:
+        """The filter in pieces of a MiB at most, which together are what `load` reads; nothing is added meanwhile."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether its "not here" means anything; where it does not, `might_hold` is True throughout."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it holds."""
+
+    @property
+    def ids(self) -> int:
+        """How many it has taken in."""
+
+    @property
+    def capacity(self) -> int:
+        """How many it can take in."""
+
+    @property
+    def fpr(self) -> float:
+        """The share of others that it takes for its own once it is full, by design."""
+
+
+class _FilterClass(Protocol):
+    def __call__(self, capacity: int, fpr: float) -> Filter: ...
+
+    def load(self, head: Mapping[str, Any], data: memoryview) -> Filter | None: ...
+
+
+KINDS: dict[str, _FilterClass] = {
+    "blocked": BlockedFilter,
+    "pybloom": PybloomFilter,
+}
+
+
+def make(kind: str, capacity: int, fpr: float) -> Filter:
+    """An empty filter for `capacity` ids (0 will do) of which, when it is full, `fpr` of all others seem to be.
+
+    ValueError: there is no such kind, or its library is not installed; `fpr` is not above 0 and below 1.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"there is no filter {kind!r}: there are {', '.join(KINDS)}")
+    if not 0 < fpr < 1:
+        raise ValueError(f"a false-positive rate lies between 0 and 1, both left out: {fpr}")
+    return KINDS[kind](max(1, capacity), fpr)
+
+
+def load(data: bytes | memoryview) -> Filter | None:
+    """A filter that was saved. None: it is damaged, or of another format, function or library: do without it."""
+    found = unpacked(data)
+    if found is None or found[0] not in KINDS:
+        return None
+    kind, head, bits = found
+    return KINDS[kind].load(head, bits)

@@ -1,0 +1,281 @@
+"""Sorted runs: ids that left memory, in a file that is looked into by 4,096-byte blocks.
+
+    header    magic, version, blocks of it, length of what follows: the caller's words about the run, as JSON
+    data      255 records of 16 bytes a block: tag u64, place u32, archive u32; its number, the run's salt, its CRC-32
+    fences    the first tag of each data block
+    footer    magic, version, blocks of each part, records, the CRC-32s of header and fences
+
+All little-endian, and every byte is under a CRC-32: header and footer under one in their last four bytes. The salt is
+the header's, so that a block of another run is not taken for one of this. Sorted strings behind an index of their
+blocks are Bigtable's SSTables (Chang et al., 2006), a Bloom filter before each is theirs as well (`index.filters`).
+"""
+
+import json
+import mmap
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from oncegate.arraytypes import I64, U8, U64
+from oncegate.index.lsm.run_kernels import BLOCK_RECORDS, BLOCK_WORDS, COMPILED, RunKernels
+
+VERSION = 1
+BLOCK_BYTES = 8 * BLOCK_WORDS
+_HEADER, _FOOTER = b"ONCERUN\0", b"ONCEEND\0"
+_HEAD = struct.Struct("<8sIII")  # magic, version, blocks, bytes of JSON
+_FOOT = struct.Struct("<8sIIQQQII")  # magic, version; blocks: header, data, fences; records; CRCs: header, fences
+_CRC = struct.Struct("<I")
+_PIECE_BLOCKS = 256  # given and taken at once: 1 MiB
+_LET_GO_BYTES = 16 << 20  # a fifth of a millisecond
+_WINDOW_BLOCKS = 64  # of each run that is merged: 256 KiB, so that it stays in the processor's caches
+
+Meta = dict[str, Any]
+_NONE = np.empty((0, 2), np.uint64)
+
+
+class RunDamaged(ValueError):
+    """A run's bytes are not those of a run of this version: it is to be made again from the ledger."""
+
+
+def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COMPILED) -> U64:
+    """The records, uint64 (n, 2), in the order of tag, place, archive. `own`: theirs may be used, and half the memory.
+
+    By the highest 27 bits of the tags first, which leaves little to be done where tags are random.
+    """
+    here, there = np.ascontiguousarray(records), np.empty_like(records)
+    spare = here if own else np.empty_like(records)
+    for digit in range(3):
+        kernels.distribute(here, digit, there)
+        here, there = there, spare if digit == 0 else here
+    if not kernels.insert(here, 8 * len(here)):
+        here = here[np.lexsort((here[:, 1] >> np.uint64(32), here[:, 1] & np.uint64(0xFFFF_FFFF), here[:, 0]))]
+    return here
+
+
+def encode(chunks: Iterable[U64], meta: Meta, kernels: RunKernels = COMPILED) -> Iterator[bytes]:
+    """The bytes of a run, piece by piece. `chunks`: uint64 (n, 2), a record a row: the tag; place below archive.
+
+    ValueError: the records do not ascend by tag and place, within a chunk or from one to the next.
+    """
+    header = _header(meta)
+    yield header
+    salt, fences, records = _crc_of(header), [], 0
+    for piece in _pieces(_ascending(chunks, kernels)):
+        blocks = np.empty((-(-len(piece) // BLOCK_RECORDS), BLOCK_WORDS), np.uint64)
+        kernels.pack(piece, records // BLOCK_RECORDS, salt, blocks)
+        fences.append(blocks[:, 0].copy())
+        records += len(piece)
+        yield blocks.tobytes()
+    tags = np.concatenate([*fences, np.empty(0, np.uint64)]).tobytes()
+    tags = tags.ljust(_blocks(len(tags)) * BLOCK_BYTES, b"\0")
+    yield tags
+    parts = (len(header) // BLOCK_BYTES, -(-records // BLOCK_RECORDS), len(tags) // BLOCK_BYTES)
+    yield _sealed(_FOOT.pack(_FOOTER, VERSION, *parts, records, salt, zlib.crc32(tags)), 1)
+
+
+def _ascending(chunks: Iterable[U64], kernels: RunKernels) -> Iterator[U64]:
+    """The chunks that hold anything; ValueError."""
+    last = np.empty((0, 2), np.uint64)
+    for chunk in chunks:
+        if len(chunk):
+            chunk = np.ascontiguousarray(chunk, np.uint64)
+            seam = np.concatenate([last, chunk[:1]])
+            if kernels.ascending(seam) < len(seam) or kernels.ascending(chunk) < len(chunk):
+                raise ValueError("the records of a run ascend by tag and place; sort them, and leave doubles out")
+            last = chunk[-1:].copy()
+            yield chunk
+
+
+def _pieces(chunks: Iterable[U64]) -> Iterator[U64]:
+    """The same records in pieces of whole blocks, but for the last."""
+    room, held = np.empty((_PIECE_BLOCKS * BLOCK_RECORDS, 2), np.uint64), 0
+    for chunk in chunks:
+        taken = 0
+        while taken < len(chunk):
+            more = min(len(chunk) - taken, len(room) - held)
+            room[held : held + more] = chunk[taken : taken + more]
+            held, taken = held + more, taken + more
+            if held == len(room):
+                yield room
+                held = 0
+    if held:
+        yield room[:held]
+
+
+def _header(meta: Meta) -> bytes:
+    text = json.dumps(meta).encode()
+    blocks = _blocks(_HEAD.size + len(text) + _CRC.size)
+    return _sealed(_HEAD.pack(_HEADER, VERSION, blocks, len(text)) + text, blocks)
+
+
+def _blocks(size_bytes: int) -> int:
+    return -(-size_bytes // BLOCK_BYTES)
+
+
+def _sealed(data: bytes, blocks: int) -> bytes:
+    whole = data.ljust(blocks * BLOCK_BYTES - _CRC.size, b"\0")
+    return whole + _CRC.pack(zlib.crc32(whole))
+
+
+def _crc_of(sealed: bytes | memoryview) -> int:
+    return int(_CRC.unpack(sealed[-_CRC.size :])[0])
+
+
+class Run:
+    """A run that was opened: header, fences and footer verified and held, blocks verified where they are touched.
+
+    Made from its bytes, which may lie on a disk (`mmap`); they must not change. May be used by several threads.
+    """
+
+    def __init__(self, data: memoryview, name: str = "run", kernels: RunKernels = COMPILED) -> None:
+        """`name` is for messages. RunDamaged."""
+        self.name = name
+        self._kernels = kernels
+        self._data = data = memoryview(data).toreadonly()
+        header, blocks, fences, self.size, self._salt, fences_crc = self._footer(data)
+        self.meta = self._read_header(data[: header * BLOCK_BYTES])
+        end = (header + blocks) * BLOCK_BYTES
+        tags = data[end : end + fences * BLOCK_BYTES]
+        self._require(zlib.crc32(tags) == fences_crc, "its fences are damaged")
+        self._fences: U64 = np.frombuffer(tags, np.uint64)[:blocks].copy()
+        self._blocks: U64 = np.frombuffer(data[header * BLOCK_BYTES : end], np.uint64).reshape(-1, BLOCK_WORDS)
+        self._seen: U8 = np.zeros(blocks, np.uint8)
+
+    def _require(self, holds: bool, why: str) -> None:
+        if not holds:
+            raise RunDamaged(f"{self.name}: {why}; it is made again from the ledger")
+
+    def _footer(self, data: memoryview) -> tuple[int, int, int, int, int, int]:
+        size_bytes = len(data)
+        self._require(size_bytes % BLOCK_BYTES == 0 and size_bytes >= 2 * BLOCK_BYTES, f"{size_bytes} bytes are no run")
+        footer = data[-BLOCK_BYTES:]
+        self._require(zlib.crc32(footer[: -_CRC.size]) == _crc_of(footer), "its footer is damaged")
+        magic, version, header, blocks, fences, records, salt, fences_crc = _FOOT.unpack(footer[: _FOOT.size])
+        self._require(magic == _FOOTER and version == VERSION, f"version {version} is not known")
+        whole = (header + blocks + fences + 1) * BLOCK_BYTES == size_bytes
+        parts = blocks == -(-records // BLOCK_RECORDS) and fences == _blocks(8 * blocks)
+        self._require(whole and parts and header > 0, "its parts do not add up")
+        return header, blocks, fences, records, salt, fences_crc
+
+    def _read_header(self, header: memoryview) -> Meta:
+        self._require(_crc_of(header) == self._salt, "its header and its footer do not belong together")
+        self._require(zlib.crc32(header[: -_CRC.size]) == self._salt, "its header is damaged")
+        magic, version, blocks, length = _HEAD.unpack(header[: _HEAD.size])
+        self._require(magic == _HEADER and version == VERSION, f"version {version} is not known")
+        self._require(blocks * BLOCK_BYTES == len(header), "its header has another length")
+        meta: Meta = json.loads(bytes(header[_HEAD.size : _HEAD.size + length]))
+        return meta
+
+    def let_go(self) -> None:
+        """Nobody looks into it any more, or hardly: what of it is mapped goes in small pieces, from any thread. All at
+        once, when the last reference goes, a gigabyte of it would hold up everything for some 30 ms."""
+        under = self._data.obj
+        if isinstance(under, mmap.mmap):
+            for at in range(0, len(under), _LET_GO_BYTES):
+                under.madvise(mmap.MADV_DONTNEED, at, min(_LET_GO_BYTES, len(under) - at))
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks of records there are."""
+        return len(self._blocks)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it holds, the blocks not counted."""
+        return self._fences.nbytes + self._seen.nbytes
+
+    def find(self, keys: U64) -> I64:
+        """The archive that each id came with, int64 (n,), -1 where it is not here; `keys`: uint64 (n, 2).
+
+        A key is the tag, and the place in the low 32 bits of its second word; the others do not count.
+        RunDamaged: a block is not what was written; nothing is answered.
+        """
+        archives = np.full(len(keys), -1, np.int64)
+        if len(self._blocks) and len(keys):
+            tags, places = np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1])
+            here, at = self._all(), np.empty(len(keys), np.int64)
+            self._require_whole(self._kernels.find(*here, self._seen, tags, places, at, archives))
+        return archives
+
+    def records(self, first: int, last: int) -> U64:
+        """The records of the blocks from `first` to before `last`, uint64 (n, 2), each block verified. RunDamaged."""
+        assert 0 <= first <= last <= self.blocks
+        out = np.empty((min(self.size, last * BLOCK_RECORDS) - min(self.size, first * BLOCK_RECORDS), 2), np.uint64)
+        self._require_whole(self._kernels.unpack(*self._all(), first, last, out))
+        return out
+
+    def _all(self) -> tuple[U64, U64, int, int]:
+        return self._blocks, self._fences, self.size, self._salt
+
+    def _require_whole(self, damaged: int) -> None:
+        self._require(damaged < 0, f"block {damaged} is damaged")
+
+
+class _Reader:
+    """A run from its first block to its last; `held`: what was read of it and not yet given."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._next = 0
+        self.held: U64 = _NONE
+
+    @property
+    def has_more(self) -> bool:
+        return self._next < self._run.blocks
+
+    def read(self) -> None:
+        """Some blocks more. RunDamaged."""
+        last = min(self._next + _WINDOW_BLOCKS, self._run.blocks)
+        more, self._next = self._run.records(self._next, last), last
+        self.held = np.concatenate([self.held, more]) if len(self.held) else more
+
+    def give(self, count: int) -> U64:
+        given, self.held = self.held[:count], self.held[count:]
+        return given
+
+
+def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iterator[U64]:
+    """The records of all runs in chunks of some 10,000 each run, as `encode` takes them.
+
+    `keep`, by archive: 0 leaves its records out. Of several records of one id that with the lowest archive is kept.
+    RunDamaged; ValueError: a record names an archive that `keep` does not reach.
+    """
+    readers = [_Reader(run) for run in runs]
+    while True:
+        for reader in readers:
+            if reader.has_more and not len(reader.held):
+                reader.read()
+        going_on = [reader for reader in readers if reader.has_more]
+        if going_on:
+            # Of the tag itself there may be more in the next block.
+            end = min(reader.held[-1, 0] for reader in going_on)
+            parts = [reader.give(int(kernels.below(reader.held, end))) for reader in readers]
+        else:
+            parts = [reader.give(len(reader.held)) for reader in readers]
+        chunk = _joined([part for part in parts if len(part)], kernels)
+        count = int(kernels.settle(chunk, keep))
+        if count < 0:
+            raise ValueError(f"a record is of an archive beyond the {len(keep)} that are known")
+        if count:
+            yield chunk[:count]
+        if not going_on:
+            return
+        for reader in going_on:
+            if reader.held[0, 0] == end:
+                reader.read()
+
+
+def _joined(parts: list[U64], kernels: RunKernels) -> U64:
+    """One sequence of all, a new array; two by two."""
+    if not parts:
+        return _NONE.copy()
+    if len(parts) == 1:
+        return parts[0].copy()
+    half = len(parts) // 2
+    older, newer = (part[0] if len(part) == 1 else _joined(part, kernels) for part in (parts[:half], parts[half:]))
+    out = np.empty((len(older) + len(newer), 2), np.uint64)
+    kernels.join(older, newer, out)
+    return out

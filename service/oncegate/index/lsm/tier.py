@@ -1,0 +1,182 @@
+"""The cold tier: ids that left the table, in sorted runs, each behind a Bloom filter (MillWheel's shape, VLDB 2013).
+
+A filter only ever skips a look-up. One that is not sound (full, of another version, or none) is passed over: then every
+id is looked up. What a run answers is an archive; what its ids are now, the ledger's entries say (`index.sealed`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.arraytypes import I64, U64
+from oncegate.core.errors import Recovering
+from oncegate.index.lsm.archives import GONE, Archive, SealedIndex
+from oncegate.index.lsm.bloom import Filter, make
+from oncegate.index.lsm.run import Run, RunDamaged, encode, merge, sorted_records
+
+# More of them cost every new id as many looks, and share out one rate of false positives.
+RUNS_MAX = 4
+
+
+@dataclass
+class ColdRun:
+    """`archives`: numbers of those whose ids it holds. `damaged`: why it answers nothing any more."""
+
+    name: str
+    run: Run
+    filter: Filter | None
+    archives: tuple[int, ...]
+    damaged: str | None = None
+
+    def candidates(self, ids: U64) -> NDArray[np.intp]:
+        """Which of the ids, shape (n, 2), must be looked up: all but those that are not here for sure."""
+        if self.filter is None or not self.filter.sound:
+            return np.arange(len(ids))
+        return np.flatnonzero(self.filter.might_hold(ids))
+
+    def find(self, ids: U64) -> I64:
+        """The archive of each id, int64 (n,), or -1. Raises Recovering: the run is damaged, and made again."""
+        if self.damaged is None:
+            try:
+                return self.run.find(ids)
+            except RunDamaged as error:
+                self.damaged = str(error)
+        raise Recovering(f"a run of old ids is damaged and is made again from the ledger; nothing was written ({self})")
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.damaged}" if self.damaged else self.name
+
+
+@dataclass
+class Looks:
+    """`asked`: ids asked about, each once. `found`: those that some run holds. `looked_up`: look-ups in runs, several
+    an id perhaps. `in_vain`: those of ids that no run holds. What filters passed over is asked × runs − looked_up."""
+
+    asked: int = 0
+    found: int = 0
+    looked_up: int = 0
+    in_vain: int = 0
+
+    def ended(self, asked: int, held: Sequence[NDArray[np.intp]], missed: Sequence[NDArray[np.intp]]) -> None:
+        """A request of so many ids: the places of those that a run held, and of those that one was asked in vain."""
+        is_held = np.zeros(asked, np.bool_)
+        for places in held:
+            is_held[places] = True
+        self.asked += asked
+        self.found += int(np.count_nonzero(is_held))
+        self.looked_up += sum(map(len, (*held, *missed)))
+        # A run's filter that was wrong about an id of another run tells nothing of ids that are new.
+        self.in_vain += sum(int(np.count_nonzero(~is_held[places])) for places in missed)
+
+    @property
+    def false_positive_rate(self) -> float:
+        """Look-ups in vain an id that is in no run, measured, summed over the runs; 0 before any was asked."""
+        absent = self.asked - self.found
+        return self.in_vain / absent if absent > 0 else 0.0
+
+
+@dataclass
+class ColdSet:
+    """`runs`: the oldest and largest first. `when_damaged` is called whenever one could not answer."""
+
+    sealed: SealedIndex
+    runs: list[ColdRun] = field(default_factory=list)
+    looks: Looks = field(default_factory=Looks)
+    when_damaged: Callable[[], None] = lambda: None
+
+    def find(self, ids: U64) -> I64 | None:
+        """The live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place. None: no id has
+        one, as with most requests of few ids.
+
+        Raises Recovering: what one of them is cannot be known now.
+        """
+        found = None
+        held: list[NDArray[np.intp]] = []
+        missed: list[NDArray[np.intp]] = []
+        for run in self.runs:
+            at = run.candidates(ids)
+            if not len(at):
+                continue
+            try:
+                archives = run.find(ids[at])
+            except Recovering:
+                self.when_damaged()
+                raise
+            here = archives >= 0
+            held.append(at[here])
+            missed.append(at[~here])
+            live = here & (self.sealed.kinds_of(archives) != GONE)
+            if live.any():
+                found = np.full(len(ids), -1, np.int64) if found is None else found
+                found[at[live]] = archives[live]
+        if held:
+            self.looks.ended(len(ids), held, missed)
+        else:
+            self.looks.asked += len(ids)
+        return found
+
+    def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:
+        """At once: `by` stands where the first of `gone` stood, or last."""
+        kept = [run for run in self.runs if run not in gone]
+        at = min((place for place, run in enumerate(self.runs) if run in gone), default=len(kept))
+        kept[at:at] = by
+        self.runs = kept
+
+    def missing(self) -> list[Archive]:
+        """Live archives that are in no sound run: nothing is dropped for them, or it must be made again."""
+        held = {number for run in self.runs if run.damaged is None for number in run.archives}
+        return [archive for archive in self.sealed.live if archive.number not in held]
+
+    def damaged(self) -> list[ColdRun]:
+        return [run for run in self.runs if run.damaged is not None]
+
+    def idle(self) -> list[ColdRun]:
+        """Runs of which nothing is known any more."""
+        return [run for run in self.runs if not any(number in self.sealed.archives for number in run.archives)]
+
+    def live_ids(self, run: ColdRun) -> int:
+        """How many of a run's ids are known still."""
+        known = (self.sealed.archives.get(number) for number in run.archives)
+        return sum(archive.ids for archive in known if archive is not None)
+
+    def counters(self) -> dict[str, int]:
+        """For people: what left memory, what was asked since the process started, and the filters' live rate."""
+        looks = self.looks
+        return {
+            "cold_ids": self.sealed.ids,
+            "cold_asked": looks.asked,
+            "cold_looked_up": looks.looked_up,
+            "cold_in_vain": looks.in_vain,
+            "cold_fpr_ppm": round(1_000_000 * looks.false_positive_rate),
+            "cold_runs": len(self.runs),
+            "cold_bytes": self.size_bytes,
+        }
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of filters and fences."""
+        filters = sum(run.filter.size_bytes for run in self.runs if run.filter is not None)
+        return filters + sum(run.run.size_bytes for run in self.runs)
+
+    @property
+    def file_bytes(self) -> int:
+        """What the runs' records take on disk."""
+        return sum(16 * run.run.size for run in self.runs)
+
+
+def fpr_of(place: int, cold_fpr: float) -> float:
+    """The rate of the filter of the run at this place, 0 the oldest and largest: halves, so that their sum is no more
+    than `cold_fpr` whichever runs there are, and the most ids have the cheapest filter."""
+    halvings: int = min(place + 1, RUNS_MAX - 1)
+    return cold_fpr / (1 << halvings)
+
+
+def warm_up() -> None:
+    """Compile what looks into runs, or load it from numba's cache, so that no request waits for it."""
+    ids, sieve = np.ones((1, 2), np.uint64), make("blocked", 1, 0.01)
+    sieve.add(ids)
+    run = Run(memoryview(b"".join(encode([sorted_records(ids)], {}))))
+    ColdSet(SealedIndex(), [ColdRun("warm", run, sieve, ())]).find(ids)
+    assert len(list(merge([run], np.ones(1, np.uint8)))) == 1

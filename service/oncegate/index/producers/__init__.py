@@ -1,0 +1,1 @@
+"""The producers' index: epochs, watermarks and intervals of sequences."""

@@ -1,0 +1,1 @@
+"""The whole index as bytes, and back."""

@@ -1,0 +1,251 @@
+"""A saved index of claims, loaded: the other half of `saving`, which has the format."""
+
+import json
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.arraytypes import I64, U32, U64
+from oncegate.core.errors import Overloaded
+from oncegate.index.claims.apply import ClaimFold
+from oncegate.index.claims.by_name import Known
+from oncegate.index.snapshot.claims_writer import HEAD, VERSION
+from oncegate.index.table.arrays import NO_DIGESTS, TAKEN
+from oncegate.index.table.gathered import ALONE
+from oncegate.index.table.grants import NO_TOPIC
+from oncegate.index.table.rows import DONE, LASTING, LIVE, Rows
+from oncegate.index.table.table import Table
+
+# Put into the table at once: large enough for two threads, small enough to be read into the same memory again.
+BATCH_IDS = 1 << 21
+
+
+class Loader:
+    """Fills an empty index with what `save` gave, piece by piece in that order; `reset_leases` is to follow, for leases
+    are not kept. All raise ValueError: the pieces are damaged, do not belong together, or are too wide for this index,
+    which is then to be thrown away.
+    """
+
+    def __init__(self, index: ClaimFold) -> None:
+        assert index._rows.made == 0, "only an empty index is loaded"
+        self._index = index
+        self._head: _Head | None = None
+        self._sums: dict[str, int] = {}
+        self._said: object = None
+        self._taken: Counter[str] = Counter()
+        self._rows = 0
+        self._named: I64 | None = None
+        self._waiting: list[_Slots] = []
+        self._slots = 0
+        self._takers: dict[str, Callable[[bytes], None]] = {
+            "head": self._take_head,
+            "topics": self._take_topics,
+            "rows": self._take_rows,
+            "slots": self._take_slots,
+            "digests": self._take_digests,
+        }
+
+    def take(self, name: str, data: bytes) -> None:
+        """The next piece; of slots some wait until they are many, or until the end."""
+        kind = name.partition("/")[0]
+        if kind == "sums":
+            self._said = json.loads(data)
+            return
+        self._sums[name] = zlib.crc32(data)
+        wanted = kind if kind in ("head", "topics") else f"{kind}/{self._taken[kind]}"
+        _check(kind in self._takers and name == wanted, f"pieces that nothing refers to: {name}")
+        self._taken[kind] += 1
+        self._takers[kind](data)
+
+    def finish(self) -> None:
+        """That was all; everything must add up now."""
+        head, index = self._begun(), self._index
+        named = self._all_named()
+        self._fill()
+        _check(self._slots == head.slots, f"{self._slots} slots of {head.slots}")
+        _check(self._said == self._sums, "a piece is damaged or missing")
+        column = index._rows.column
+        live = np.isin(column("state"), LIVE)
+        adds_up = bool((column("named")[live] == named[live]).all())
+        _check(adds_up, "a row holds more or fewer ids than were saved with it")
+        column("slots")[:] = named
+        open_claims = _load_known(index)
+        index.takeovers, index.open_claims, index.wall_ms = head.takeovers, head.open_claims, head.wall_ms
+        _check(open_claims == head.open_claims, f"{open_claims} claims are open, and the head says {head.open_claims}")
+        index.ids = head.slots
+
+    def _begun(self) -> "_Head":
+        if self._head is None:
+            raise ValueError("the saved claims have no head")
+        return self._head
+
+    def _take_head(self, data: bytes) -> None:
+        try:
+            head = self._head = _Head(*HEAD.unpack(data))
+        except struct.error as error:
+            raise ValueError(f"the saved claims have no head: {error}") from error
+        rows, tag_bits = self._index._rows, int(self._index._table.tag_mask).bit_length()
+        _check(head.version == VERSION, f"version {head.version} of the saved claims is not known")
+        _check(head.tag_bits == tag_bits, f"they were saved with tags of {head.tag_bits} bits")
+        _check(head.rows <= rows.limit, f"{head.rows} rows were saved, and {rows.limit} are all there can be")
+        rows.load(head.rows)
+
+    def _take_topics(self, data: bytes) -> None:
+        topics = json.loads(data)
+        _check(isinstance(topics, list) and all(isinstance(name, str) for name in topics), "topics are a list of names")
+        self._index._topics = topics
+
+    def _take_rows(self, data: bytes) -> None:
+        rows, count = self._index._rows, self._begun().rows
+        columns: list[NDArray[Any]] = [rows.column(name) for name in LASTING]
+        more, rest = divmod(len(data), max(1, sum(column[:1].nbytes for column in columns)))
+        _check(not rest and self._rows + more <= count, f"a piece of {len(data)} bytes is no piece of {count} rows")
+        at = 0
+        for column in columns:
+            part = column[self._rows : self._rows + more]
+            part.reshape(-1)[:] = np.frombuffer(data, column.dtype, part.size, at)
+            at += part.nbytes
+        self._rows += more
+
+    def _all_named(self) -> I64:
+        """By row, how many slots were put in; every row is there by now."""
+        if self._named is None:
+            head, rows = self._begun(), self._index._rows
+            _check(self._rows == head.rows, f"{self._rows} rows of {head.rows}")
+            _check_rows(rows, len(self._index._topics))
+            self._named = np.zeros(head.rows, np.int64)
+            try:
+                self._index._table.make_room(head.slots)
+            except Overloaded as error:
+                raise ValueError(f"{head.slots} slots were saved, and there is no room for them") from error
+        return self._named
+
+    def _take_slots(self, data: bytes) -> None:
+        _check(len(data) % 16 == 0, f"a piece of {len(data)} bytes is no piece of slots")
+        if sum(len(piece.given) for piece in self._waiting) >= BATCH_IDS:
+            self._fill()
+        self._all_named()
+        given: U64 = np.frombuffer(data, np.uint64).reshape(-1, 2)
+        self._waiting.append(_Slots(given, NO_DIGESTS, self._slots))
+        self._slots += len(given)
+
+    def _take_digests(self, data: bytes) -> None:
+        _check(self._taken["digests"] == self._taken["slots"], "digests stand beside no slots")
+        piece = self._waiting.pop()
+        self._waiting.append(piece._replace(digests=_digests_of(self._index, piece.given, data)))
+
+    def _fill(self) -> None:
+        """Put what waits into the table; each row then names as many as it was saved with."""
+        table, named = self._index._table, self._all_named()
+        waiting, self._waiting = [piece for piece in self._waiting if len(piece.given)], []
+        table.make_room_for([piece.given for piece in waiting])
+        wrong = _fill(table, waiting, named)
+        _check(wrong is None, f"slot {wrong} names no row that could hold it, or is there twice")
+
+
+def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
+    """Fill an empty index with all that `save` gave, as `Loader` does; its sums are looked at first."""
+    try:
+        sums = json.loads(pieces["sums"])
+    except KeyError as error:
+        raise ValueError("the saved claims have no sums") from error
+    found = {name: zlib.crc32(data) for name, data in pieces.items() if name != "sums"}
+    _check(sums == found, "a piece is damaged or missing")
+    loader = Loader(index)
+    for name, data in pieces.items():
+        loader.take(name, data)
+    loader.finish()
+
+
+class _Head(NamedTuple):
+    version: int
+    tag_bits: int
+    rows: int
+    slots: int
+    takeovers: int
+    open_claims: int
+    wall_ms: int
+
+
+class _Slots(NamedTuple):
+    """A piece of them, shape (n, 2), with the digests beside it, if any; how many stand before it."""
+
+    given: U64
+    digests: U32
+    before: int
+
+
+def _check(holds: bool, why: str) -> None:
+    if not holds:
+        raise ValueError(f"the saved claims do not add up: {why}")
+
+
+def _check_rows(rows: Rows, topics: int) -> None:
+    state, topic = rows.column("state"), rows.column("topic")
+    _check(bool((state <= TAKEN).all()), "a row's state is unknown")
+    _check(bool((np.isin(state, LIVE) | (rows.column("kept") > 0)).all()), "a row holds nothing and cannot be named")
+    _check(bool(((topic < topics) | (topic == NO_TOPIC)).all()), "a row's topic is unknown")
+
+
+def _fill(table: Table, found: Sequence[_Slots], named: I64) -> int | None:
+    """Put these in, counted in `named` by row; the first that cannot be. Segments know nothing of one another, so two
+    threads have some each: slots were saved by segments, so about half."""
+    if sum(len(piece.given) for piece in found) < ALONE:
+        return _fill_part(table, found, 0, len(table.slots.base), named)
+    segments = len(table.slots.base)
+    first, last = (int(slot[0]) & (segments - 1) for slot in (found[0].given[0], found[-1].given[-1]))
+    middle, beside = (first + last + 1) // 2, np.zeros_like(named)
+    with ThreadPoolExecutor(1) as other:
+        later = other.submit(_fill_part, table, found, middle, segments, beside)
+        wrong = [_fill_part(table, found, 0, middle, named), later.result()]
+    named += beside
+    return min((first for first in wrong if first is not None), default=None)
+
+
+def _fill_part(table: Table, found: Sequence[_Slots], begin: int, end: int, named: I64) -> int | None:
+    for piece in found:
+        filled = table.fill(piece.given, piece.digests, begin, end, named)
+        if filled < len(piece.given):
+            return piece.before + filled
+    return None
+
+
+def _digests_of(index: ClaimFold, given: U64, data: bytes) -> U32:
+    """The digests beside a piece of slots; their rows are marked, as they were when the digests came."""
+    if not data:
+        return NO_DIGESTS
+    _check(4 * len(given) == len(data), f"{len(data)} bytes are no digests of {len(given)} slots")
+    index._table.keep_digests()
+    digests = np.frombuffer(data, np.uint32).copy()
+    rows = (given[digests != 0, 1] & np.uint64(0xFFFF_FFFF)).astype(np.int64) - 1
+    _check(not len(rows) or int(rows.max()) < index._rows.made, "a digest is of a slot that names no row")
+    index._rows.digests[rows] = 1
+    return digests
+
+
+def _load_known(index: ClaimFold) -> int:
+    """Let the claims be named that could be; how many of them are open."""
+    rows, known, open_claims = index._rows, index._known, 0
+    kept = rows.column("kept")
+    count = int(np.count_nonzero(kept))
+    _check(bool((kept[:count] == 1).all()), "claims that can be named come first")
+    for raw, group in groupby(range(count), key=lambda row: rows.claim[row].tobytes()):
+        of = tuple(group)
+        holders = rows.holders
+        _check(known.at_any_age(raw) is None, f"claim {raw.hex()} is there twice")
+        token, call = holders.token[of[0]].tobytes(), int(holders.call[of[0]])
+        known.put(raw, Known(token, call, rows.digest[of[0]].tobytes(), of))
+        if rows.open_total(of):
+            open_claims += 1
+        else:
+            known.is_ending(raw)
+    settled = np.flatnonzero(np.isin(rows.column("state"), (DONE, TAKEN))).astype(np.uint32)
+    index._settled.add_all(settled)
+    return open_claims

@@ -1,0 +1,165 @@
+"""An index of claims as named byte strings, and back: what a collected ledger holds in place of old entries.
+
+    head        the format's version, tag bits, and the counts and counters that everything else must add up to
+    topics      the names that rows refer to, as JSON
+    rows/<n>    rows, column after column (`LASTING`): of the claims that can be named, claim by claim; then others
+    slots/<n>   pairs of 64-bit words, little-endian: the tag; the place's 32 bits above the row's number + 1
+    digests/<n> of the payload of each of these slots' ids, 32 bits, 0 for none; only where any payload has one
+    sums        the CRC-32 of each of these pieces, as JSON
+
+It does not depend on capacities or segments. What holds nothing and cannot be named is left out; leases are not kept.
+
+Saving goes on in small steps while the index changes, and what comes out is the index as it was at the first. Rows are
+copied then; slots are copied a segment at a step. Meanwhile no row's number is given anew and no slot left out, so a
+slot that names an older row is as it was; of one that is overwritten before its segment's turn, what it was is told
+(`overwritten`).
+"""
+
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from oncegate.arraytypes import U32, U64
+from oncegate.index.claims.apply import ClaimFold
+from oncegate.index.table.arrays import NO_DIGESTS, NO_ROW
+from oncegate.index.table.rows import LASTING, LIVE
+
+VERSION = 1
+# Version, tag bits, rows, slots, takeovers, open claims, wall_ms.
+HEAD = struct.Struct("<IIQQQQQ")
+# A piece is put together and summed up in one step: a MiB of slots at least, a segment of them at most.
+_ROWS_PER_PIECE = 25_000
+_SLOTS_PER_PIECE = 65_536
+
+
+Piece = tuple[str, bytes]
+
+
+class SavingStopped(Exception):
+    """Something was taken back, or room was needed: what was saved so far is of no use, and is to be saved anew."""
+
+
+def save(index: ClaimFold) -> Iterator[Piece]:
+    """Everything that is known, what waits for the ledger included. The index must not change before the last one."""
+    for pieces in saving(index):
+        yield from pieces
+
+
+def saving(index: ClaimFold) -> Iterator[list[Piece]]:
+    """The same in steps of a few milliseconds, each with the pieces that are complete by then; the index may change
+    between them, and what is saved is what it is now, at the call.
+
+    A step raises SavingStopped when a change has been taken back since, or rows ran out; the next save is another one.
+    """
+    steps = _Saving(index).steps()
+    # It has begun: closing it, or throwing it away, sets the index free.
+    next(steps)
+    return steps
+
+
+class _Saving:
+    """`numbers`: by row, what it is saved as; NO_ROW for one that held nothing."""
+
+    def __init__(self, index: ClaimFold) -> None:
+        rows, order = index._rows, _saved_rows(index)
+        self._index = index
+        self._columns = [rows.column(name)[order] for name in LASTING]
+        self._count = len(order)
+        self._numbers = np.full(rows.made, NO_ROW, np.uint32)
+        live = np.isin(rows.column("state")[order], LIVE)
+        self._numbers[order[live]] = np.flatnonzero(live).astype(np.uint32)
+        self._digests = len(index._table.slots.digests) > 0
+        tag_bits, counters = int(index._table.tag_mask).bit_length(), (index.takeovers, index.open_claims)
+        head = HEAD.pack(VERSION, tag_bits, self._count, index.ids, *counters, index.wall_ms)
+        self._first = [("head", head), ("topics", json.dumps(index._topics).encode())]
+        self._segment = self._pieces = 0
+        # Of whole segments, and of what was overwritten: apart, for a segment that is a piece by itself is not copied.
+        self._parts, self._before = _Parts([], []), _Parts([], [])
+        index.begin_saving(self)
+
+    def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
+        """Keep what these slots were, where their segment is still to come and they named a saved row."""
+        table = self._index._table
+        at = np.flatnonzero(previous < len(self._numbers))
+        at = at[self._numbers[previous[at]] != NO_ROW]
+        tags = ids[at, 0] & table.tag_mask
+        later = (tags & np.uint64(len(table.slots.base) - 1)).astype(np.int64) >= self._segment
+        at, tags = at[later], tags[later]
+        words = ids[at, 1] << np.uint64(32) | self._numbers[previous[at]].astype(np.uint64) + np.uint64(1)
+        self._before.slots.append(np.stack([tags, words], axis=1).tobytes())
+        if self._digests:
+            self._before.digests.append(digests[at].tobytes())
+
+    def steps(self) -> Iterator[list[Piece]]:
+        """All steps; the index is free again after the last, or when they are closed."""
+        sums: dict[str, int] = {}
+        try:
+            yield []
+            for pieces in self._steps():
+                sums |= {name: zlib.crc32(data) for name, data in pieces}
+                yield pieces
+                if self._index.saving_now is not self:
+                    raise SavingStopped("a change was taken back, or room was needed; to be saved anew")
+        finally:
+            if self._index.saving_now is self:
+                self._index.stop_saving()
+        yield [("sums", json.dumps(sums).encode())]
+
+    def _steps(self) -> Iterator[list[Piece]]:
+        yield self._first
+        for piece, at in enumerate(range(0, self._count, _ROWS_PER_PIECE)):
+            yield [(f"rows/{piece}", b"".join(column[at : at + _ROWS_PER_PIECE].tobytes() for column in self._columns))]
+        self._columns = []
+        for segment in range(len(self._index._table.slots.base)):
+            self._gather(segment)
+            self._segment = segment + 1
+            yield [piece for parts in (self._parts, self._before) if parts.is_full for piece in self._taken(parts)]
+        yield self._taken(self._parts)
+        yield self._taken(self._before)
+
+    def _gather(self, segment: int) -> None:
+        slots = self._index._table.slots
+        if not self._digests:
+            slots = slots._replace(digests=NO_DIGESTS)
+        room = int(slots.used[segment]) + 1
+        found, digests = np.empty((room, 2), np.uint64), np.empty(room if self._digests else 0, np.uint32)
+        held = int(self._index._kernels.gather(slots, segment, self._numbers, found, digests))
+        self._parts.slots.append(found[:held].tobytes())
+        self._parts.digests.append(digests[:held].tobytes())
+
+    def _taken(self, parts: "_Parts") -> list[Piece]:
+        """What the parts are together; they are empty then. None of nothing: its digests would be the next one's."""
+        if not any(parts.slots):
+            return []
+        pieces = parts.pieces(self._pieces)
+        self._pieces += 1
+        parts.slots.clear()
+        parts.digests.clear()
+        return pieces
+
+
+def _saved_rows(index: ClaimFold) -> U32:
+    """The rows in the order in which they are saved."""
+    column = index._rows.column
+    named = [row for _, of in index._known.all() for row in of]
+    others = column("used") & (column("kept") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
+    return np.concatenate([np.array(named, np.uint32), np.flatnonzero(others).astype(np.uint32)])
+
+
+class _Parts(NamedTuple):
+    """What one piece of slots, and one of digests, are put together from."""
+
+    slots: list[bytes]
+    digests: list[bytes]
+
+    @property
+    def is_full(self) -> bool:
+        return sum(map(len, self.slots)) >= 16 * _SLOTS_PER_PIECE
+
+    def pieces(self, number: int) -> list[Piece]:
+        digests = b"".join(self.digests)
+        return [(f"slots/{number}", b"".join(self.slots)), *([(f"digests/{number}", digests)] if digests else [])]

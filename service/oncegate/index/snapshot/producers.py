@@ -1,0 +1,71 @@
+"""The index of producers as plain values, and back: what a collected ledger holds in place of old entries."""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from oncegate.index.producers.apply import Call, Driver, Producer, ProducerFold
+from oncegate.index.producers.intervals import Intervals
+
+# What lives in memory only, and what is saved in a form of its own.
+_APART = ("lease_until_ms", "quiet_call", "calls", "held", "past", "token")
+_PLACES = [field.name for field in fields(Producer) if field.name not in _APART]
+
+
+@dataclass(frozen=True, slots=True)
+class SavedProducer:
+    """`held`: three little-endian uint64 columns, first, last, label, one after the other."""
+
+    values: dict[str, Any]
+    past: list[bytes]
+    token: bytes
+    calls: list[tuple[int, Call]]
+    held: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SavedProducers:
+    """All of a ProducerFold, leases aside."""
+
+    drivers: list[Driver]
+    producers: list[SavedProducer]
+    takeovers: int
+
+
+def save(index: ProducerFold) -> SavedProducers:
+    """All of it, for `load`; to be encoded at once."""
+    saved = [_saved(producer) for producer in index.producers.values()]
+    return SavedProducers(list(index.drivers.values()), saved, index.takeovers)
+
+
+def load(index: ProducerFold, saved: SavedProducers) -> None:
+    """Take over what `save` gave, in place of everything; `reset_leases` is to follow.
+
+    Raises ValueError: it does not add up.
+    """
+    index.drivers = {driver.name: driver for driver in saved.drivers}
+    index.producers, index._by_number = {}, {}
+    for one in saved.producers:
+        index._put(_loaded(one))
+    index.takeovers = saved.takeovers
+    if len(index._by_number) != len(saved.producers) or len(index.producers) != len(saved.producers):
+        raise ValueError("two producers have one name or number")
+
+
+def _saved(producer: Producer) -> SavedProducer:
+    values = {name: getattr(producer, name) for name in _PLACES}
+    held = producer.held
+    columns = b"".join(column.astype("<u8").tobytes() for column in (held.first, held.last, held.label))
+    calls = [(number, replace(call)) for number, call in producer.calls.items()]
+    return SavedProducer(values, list(producer.past), producer.token, calls, columns)
+
+
+def _loaded(saved: SavedProducer) -> Producer:
+    if len(saved.held) % 24:
+        raise ValueError(f"{len(saved.held)} bytes are no three columns")
+    first, last, label = np.frombuffer(saved.held, "<u8").astype(np.uint64).reshape(3, -1)
+    if len(first) and not (bool((first <= last).all()) and bool((last[:-1] < first[1:]).all())):
+        raise ValueError("intervals out of order")
+    rest: dict[str, Any] = {"past": tuple(saved.past), "token": saved.token, "calls": dict(saved.calls)}
+    return Producer(**saved.values, **rest, held=Intervals(first, last, label))

@@ -1,0 +1,113 @@
+"""The arrays that the kernels read and write, bundled as they take them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from oncegate.arraytypes import I32, I64, U8, U32, U64
+from oncegate.core.claims import ClaimState
+
+NO_ROW = 0xFFFF_FFFF
+SAME_INDEX = 250
+# What `decide` is told where no id is in the cold tier.
+NO_COLD: I32 = np.empty(0, np.int32)
+# Where no payload has a digest.
+NO_DIGESTS: U32 = np.empty(0, np.uint32)
+# A row's state is its claim's, or this: its ids were taken by an owner, who has no claim to settle.
+TAKEN = len(ClaimState)
+
+
+class Slots(NamedTuple):
+    """`words`, shape (n, 2), a slot each: the tag; the place's 32 bits above the row + 1, which is 0 where it is empty.
+
+    Per segment: its first slot, how many it has, and how many are occupied, dead ones included.
+    digests: of the payload that each slot's id came with, 0 for none; no elements: none ever had one.
+    """
+
+    words: U64
+    base: I64
+    capacity: I64
+    used: I64
+    digests: U32 = NO_DIGESTS
+
+
+class Holders(NamedTuple):
+    """What the loops need of the rows. `named` is what the claim still holds, `slots` the slots that name the row,
+    dead ones too; `pins` counts the changes that may still be taken back; `kept`: its claim can still be named."""
+
+    token: U64
+    call: U32
+    state: U8
+    takeover: U8
+    lease_until_ms: I64
+    position: I64
+    named: I32
+    slots: I32
+    pins: I32
+    kept: U8
+
+
+class Question(NamedTuple):
+    """Who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`.
+
+    digests: of the payload that comes with each id, 0 for none; no elements: none comes with one.
+    """
+
+    token_0: np.uint64
+    token_1: np.uint64
+    call: int
+    known: bool
+    now_ms: int
+    tag_mask: np.uint64
+    digests: U32 = NO_DIGESTS
+
+
+class Rules(NamedTuple):
+    """`actions` at state × 4 + asker; `verdicts`: the wire byte of each action, flags of the row not yet added."""
+
+    actions: U8
+    verdicts: U8
+
+
+class Answers(NamedTuple):
+    """One element an id; filled in by `decide`."""
+
+    actions: U8
+    verdicts: U8
+    numbers: U32
+
+
+class Folded(NamedTuple):
+    """What several claims that are folded in at once are granted, all one after the other: `ids`, shape (n, 2),
+    `places` where their slots were found, `previous` rows of these, digests that were `kept`.
+
+    Of each claim: `ends`, where its ids end; `absent`, how many of their slots were new or dead; `rests_on`, as
+    `decide` says, or -1: it would take ids over, and nothing was done.
+    """
+
+    ids: U64
+    places: I64
+    previous: U32
+    kept: U32
+    ends: I64
+    absent: I64
+    rests_on: I64
+
+
+class Small(NamedTuple):
+    """By row: its topic, whether its ids have digests, whether it goes with a batch; what a topic is that is none, and
+    how many ids a small row holds at most."""
+
+    topic: U32
+    digests: U8
+    scoped: U8
+    no_topic: int
+    most: int
+
+
+class Pooled(NamedTuple):
+    """The buckets of 2^`bits` ms that have a shared row, ascending, and these rows."""
+
+    buckets: I64
+    rows: I64
+    bits: int

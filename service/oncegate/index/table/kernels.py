@@ -1,0 +1,323 @@
+"""The loops over ids: look up and decide, insert, take back; and both sets of all kernels.
+
+Rule 1: no rule stands here. Which action belongs to (state, asker) is an array from `core.decisions`.
+Rule 2: plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba.
+Rule 3: what is compiled into them stands in the files that `compiling` names, for the cache to know when it is stale.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oncegate.arraytypes import I32, I64, U8, U32, U64
+from oncegate.core.claims import Action, Asker, IdState
+from oncegate.core.verdicts import Flag, Verdict
+from oncegate.index.table.arrays import NO_ROW, SAME_INDEX, Answers, Folded, Holders, Question, Rules, Slots
+from oncegate.index.table.duplicates import mark_repeats
+from oncegate.index.table.jit import compiled, helper
+from oncegate.index.table.prefetch import AHEAD, touch, touch_chain
+from oncegate.index.table.probe import (
+    HALF,
+    LOW,
+    STATE_DONE,
+    STATE_OPEN,
+    STATE_TAKEN,
+    U32_MAX,
+    find,
+    holds,
+    place_of,
+    row_at,
+    segment_of,
+)
+from oncegate.index.table.resize import fill, gather, gather_of, move, pool, retire, staying, unpin
+
+# numba takes plain integers as constants.
+_ASKERS = len(Asker)
+_ABSENT, _LIVE, _OVER, _IS_DONE, _IS_TAKEN, _IS_OTHER = (int(state) for state in IdState)
+_SAME_CLAIM, _REPEAT, _SAME_TOKEN, _OTHER = (int(asker) for asker in Asker)
+_GRANT, _TAKE_OVER = int(Action.GRANT), int(Action.TAKE_OVER)
+_AGAIN, _SAME, _BUSY, _DUPLICATE = int(Action.GRANT_AGAIN), int(Action.SAME), int(Action.BUSY), int(Action.DUPLICATE)
+_TAKEOVER, _OWN, _SAME_VERDICT = int(Flag.TAKEOVER), int(Flag.OWN), int(Verdict.SAME)
+_CONFLICT = int(Action.CONFLICT)
+
+
+@helper
+def _state_of(state: Any, lease_until_ms: Any, now_ms: int) -> int:
+    """The state of an id whose row is in this one, with a lease until then."""
+    if state == STATE_DONE:
+        return _IS_DONE
+    if state == STATE_TAKEN:
+        return _IS_TAKEN
+    if state != STATE_OPEN:
+        return _ABSENT
+    return _LIVE if now_ms < lease_until_ms else _OVER
+
+
+@helper
+def _asker_of(own: bool, same_call: bool, known: bool) -> int:
+    if known:
+        return _SAME_CLAIM if own and same_call else _REPEAT
+    return _SAME_TOKEN if own else _OTHER
+
+
+@helper
+def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: np.uint64) -> Any:
+    """What `find` says of `ids[i]`."""
+    tag = ids[i, 0] & tag_mask
+    segment = segment_of(tag, base.size)
+    return find(words, base[segment], capacity[segment], tag, place_of(ids, i))
+
+
+@helper
+def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
+    """The row that holds an id, which this one may be or its cold one; and a row that held it in vain; -1 for none."""
+    if cold.size > 0 and cold[i] >= 0 and (row < 0 or not holds(states[row])):
+        return np.int64(cold[i]), row
+    return row, np.int64(-1)
+
+
+@helper
+def _differ(first: Any, second: Any) -> bool:
+    """Whether two payloads' digests say that the payloads do; what has none says nothing."""
+    return bool(first != 0 and second != 0 and first != second)
+
+
+@helper
+def _tell_apart(given: U32, answers: Answers, verdicts: U8) -> None:
+    """An id that stands in a request twice with two payloads is a conflict where it stands again."""
+    for i in range(given.size):
+        if answers.actions[i] == SAME_INDEX and _differ(given[answers.numbers[i]], given[i]):
+            answers.actions[i], answers.verdicts[i], answers.numbers[i] = _CONFLICT, verdicts[_CONFLICT], 0
+
+
+@helper
+def decide(
+    slots: Slots,
+    holders: Holders,
+    rules: Rules,
+    question: Question,
+    ids: U64,
+    answers: Answers,
+    cold: I32,
+    granted: U64,
+    places: I64,
+) -> tuple[Any, bool, int, int]:
+    """Fill `answers`; the highest position that a verdict other than BUSY rests on, whether one is granted again, and
+    how many are granted and taken over.
+
+    `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
+    many as the ids: those granted from the first on, those taken over from the last back; `places`: what `find` said
+    of the former. Nothing else is written. Payloads are told apart by what stays in a slot: a cold row says nothing.
+    """
+    words, base, capacity, held, (actions, verdicts) = slots.words, slots.base, slots.capacity, slots.digests, rules
+    # Taken out of their tuples once: numba counts references to an array wherever it leaves one.
+    tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
+    token_0, token_1, call, known, now_ms, tag_mask, given = question
+    rests_on, again, fresh, taken = np.int64(0), False, 0, 0
+    mark_repeats(ids, tag_mask, answers, _SAME_VERDICT)
+    _tell_apart(given, answers, verdicts)
+    for i in range(ids.shape[0]):
+        touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
+        if answers.actions[i] != 0:
+            continue
+        slot = _slot_of(words, base, capacity, ids, i, tag_mask)
+        row, dead = _holder_of(row_at(words, slot) if slot >= 0 else np.int64(-1), states, cold, i)
+        state, asker, own = _ABSENT, _REPEAT if known else _OTHER, False
+        if row >= 0:
+            own = tokens[row, 0] == token_0 and tokens[row, 1] == token_1
+            state, asker = _state_of(states[row], leases_ms[row], now_ms), _asker_of(own, calls[row] == call, known)
+            told = given.size > 0 and held.size > 0 and slot >= 0 and state == _IS_DONE and row == row_at(words, slot)
+            state = _IS_OTHER if told and _differ(held[slot], given[i]) else state
+        action = actions[state * _ASKERS + asker]
+        verdict, number = np.int64(verdicts[action]), np.int64(0)
+        if row >= 0 and action != _BUSY:
+            rests_on = max(rests_on, positions[row] if dead < 0 else max(positions[row], positions[dead]))
+        if action == _GRANT:
+            granted[fresh, 0], granted[fresh, 1], places[fresh] = ids[i, 0], ids[i, 1], slot
+            fresh += 1
+        elif action == _TAKE_OVER:
+            taken += 1
+            granted[-taken, 0], granted[-taken, 1] = ids[i, 0], ids[i, 1]
+        elif action == _AGAIN:
+            again, verdict = True, verdict | _TAKEOVER if row >= 0 and takeovers[row] else verdict
+        elif action == _SAME and row >= 0:
+            number = np.int64(calls[row])
+        elif action == _BUSY and state == _LIVE:
+            number = min(leases_ms[row] - now_ms, np.int64(U32_MAX))
+        elif action == _DUPLICATE:
+            verdict = verdict | _OWN if own else verdict
+        answers.actions[i], answers.verdicts[i], answers.numbers[i] = action, verdict, number
+    return rests_on, again, fresh, taken
+
+
+@helper
+def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64, said: Any) -> Any:
+    """As `find`, which `said` this when no slot had another place: only what was empty then may be another id's now."""
+    slot = said if said >= 0 else -1 - said
+    if words[slot, 1] & LOW == 0:
+        return -1 - slot
+    if words[slot, 1] >> HALF == place and words[slot, 0] == tag:
+        return slot
+    return find(words, base, capacity, tag, place)
+
+
+@helper
+def _exchange(kept: U32, slot: Any, digests: U32, i: int) -> None:
+    """The digest that is kept of a slot for the one in `digests[i]`, where any are kept; none given is 0."""
+    if kept.size > 0:
+        before = kept[slot]
+        kept[slot] = digests[i] if digests.size > 0 else np.uint32(0)
+        if digests.size > 0:
+            digests[i] = before
+
+
+@helper
+def upsert(
+    slots: Slots,
+    holders: Holders,
+    ids: U64,
+    tag_mask: np.uint64,
+    row: int,
+    previous: U32,
+    asked: U64,
+    places: I64,
+    digests: U32,
+) -> tuple[int, int]:
+    """Let each id's slot name `row`; `previous` gets what it named before. How many slots are new, how many were dead.
+
+    There must be room: an empty slot is always left in every segment. Only its own id takes a dead slot over. Where
+    `asked` has the same ids, `places` is what `find` said of them since the last move; both may have no elements.
+    digests: of the ids' payloads, exchanged for those that were kept before; no elements: there are none of either.
+    """
+    words, base, capacity, used = slots.words, slots.base, slots.capacity, slots.used
+    states, named, counts, kept = holders.state, holders.named, holders.slots, slots.digests
+    new = revived = 0
+    told = places.size == ids.shape[0]
+    for i in range(ids.shape[0]):
+        tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
+        segment = segment_of(tag, base.size)
+        if told and asked[i, 0] == ids[i, 0] and asked[i, 1] == ids[i, 1]:
+            ahead = places[min(i + AHEAD, ids.shape[0] - 1)]
+            touch(words, ahead if ahead >= 0 else -1 - ahead)
+            slot = _find_at(words, base[segment], capacity[segment], tag, place, places[i])
+        else:
+            touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
+            slot = find(words, base[segment], capacity[segment], tag, place)
+        if slot < 0:
+            slot, new = -1 - slot, new + 1
+            words[slot, 0], previous[i] = tag, NO_ROW
+            used[segment] += 1
+            if kept.size > 0:
+                kept[slot] = 0
+        else:
+            before = row_at(words, slot)
+            previous[i] = before
+            counts[before] -= 1
+            if holds(states[before]):
+                named[before] -= 1
+            else:
+                revived += 1
+        words[slot, 1] = place << HALF | np.uint64(row + 1)
+        _exchange(kept, slot, digests, i)
+    counts[row] += ids.shape[0]
+    named[row] += ids.shape[0]
+    return new, revived
+
+
+def claim_each(
+    slots: Slots,
+    holders: Holders,
+    rules: Rules,
+    now_ms: int,
+    tag_mask: np.uint64,
+    ids: U64,
+    cold: I32,
+    rows: I64,
+    ends: I64,
+    position: int,
+    answers: Answers,
+    folded: Folded,
+    no_digests: U32,
+) -> int:
+    """`decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and call
+    that its row has, for the ids from where those of the row before end. The first to be granted any gets `position`,
+    the next one more. How many dead slots were taken over. There must be room for all ids.
+    """
+    revived = first = filled = 0
+    for n in range(rows.size):
+        row, end = rows[n], ends[n]
+        whole, room = slice(first, end), slice(filled, filled + end - first)
+        token, call = holders.token[row], holders.call[row]
+        question = Question(token[0], token[1], call, False, now_ms, tag_mask, no_digests)
+        part = Answers(answers.actions[whole], answers.verdicts[whole], answers.numbers[whole])
+        rests_on, _, fresh, taken = decide(
+            slots, holders, rules, question, ids[whole], part, cold[whole], folded.ids[room], folded.places[room]
+        )
+        first, folded.rests_on[n], folded.absent[n] = end, rests_on if taken == 0 else -1, 0
+        if fresh > 0 and taken == 0:
+            given = slice(filled, filled + fresh)
+            part_ids, places = folded.ids[given], folded.places[given]
+            new, dead = upsert(
+                slots, holders, part_ids, tag_mask, row, folded.previous[given], part_ids, places, folded.kept[given]
+            )
+            holders.position[row], position, filled = position, position + 1, filled + fresh
+            folded.absent[n], revived = new + dead, revived + dead
+        folded.ends[n] = filled
+    return revived
+
+
+def restore(
+    slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, digests: U32
+) -> int:
+    """Undo `upsert` of the same arguments, the table having moved or not; how many slots name `row` still.
+
+    Those are the slots that were new: they cannot be emptied within a chain, and die with `row`.
+    """
+    words, left = slots.words, 0
+    for i in range(ids.shape[0] - 1, -1, -1):
+        tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
+        segment = segment_of(tag, slots.base.size)
+        slot = find(words, slots.base[segment], slots.capacity[segment], tag, place)
+        assert slot >= 0
+        _exchange(slots.digests, slot, digests, i)
+        before = np.int64(previous[i])
+        if before == NO_ROW:
+            left += 1
+            continue
+        words[slot, 1] = place << HALF | np.uint64(before + 1)
+        holders.slots[before] += 1
+        if holds(holders.state[before]):
+            holders.named[before] += 1
+    holders.slots[row], holders.named[row] = left, 0
+    return left
+
+
+def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
+    """Add to `counts`, per segment, how many of the ids belong there."""
+    for i in range(ids.shape[0]):
+        counts[segment_of(ids[i, 0] & tag_mask, counts.size)] += 1
+
+
+class Kernels(NamedTuple):
+    """Both sets have the same calls, so that every test can run on either."""
+
+    decide: Callable[..., tuple[int, bool, int, int]]
+    upsert: Callable[..., tuple[int, int]]
+    claim_each: Callable[..., int]
+    restore: Callable[..., int]
+    demand: Callable[..., None]
+    staying: Callable[..., int]
+    move: Callable[..., tuple[int, int]]
+    retire: Callable[..., tuple[int, int, int]]
+    unpin: Callable[..., int]
+    gather: Callable[..., int]
+    gather_of: Callable[..., int]
+    fill: Callable[..., int]
+    pool: Callable[..., tuple[int, int]]
+
+
+PLAIN = Kernels(
+    decide, upsert, claim_each, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool
+)
+COMPILED = Kernels(*(compiled(kernel) for kernel in PLAIN))

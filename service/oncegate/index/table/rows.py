@@ -1,0 +1,211 @@
+"""The rows: one a claim and kind of grant (fresh, taken over), as arrays.
+
+A row is a place in this process's memory, reused and never shown; the ledger's position is what lasts. It is free again
+when no slot names it (`slots` is 0, as a sweep left it), nobody can ask for its claim any more (`kept` is 0) and no
+change that names it may still be taken back (`pins` is 0): whoever makes the last of these so gives it back.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.arraytypes import I64, U8, U32, U64
+from oncegate.core.claims import ClaimState
+from oncegate.index.table.arrays import TAKEN, Holders
+from oncegate.index.table.grants import Grant
+from oncegate.index.table.reserve import reserve
+
+# As plain integers: an enum's members are slow to reach, and these are reached for every claim.
+OPEN, DONE, RELEASED, UNKNOWN = (int(state) for state in ClaimState)
+LIVE = (OPEN, DONE, TAKEN)
+CAPACITY_MIN = 64
+# A claim takes two rows at most: one for fresh ids, one for those it takes over.
+ROWS_PER_CLAIM = 2
+# `spare` is the stack of rows that were used before and are free.
+_LAYOUT: dict[str, tuple[Any, int]] = {
+    "token": (np.uint64, 2),
+    "call": (np.uint32, 1),
+    "state": (np.uint8, 1),
+    "takeover": (np.uint8, 1),
+    "lease_until_ms": (np.int64, 1),
+    "position": (np.int64, 1),
+    "named": (np.int32, 1),
+    "slots": (np.int32, 1),
+    "pins": (np.int32, 1),
+    "kept": (np.uint8, 1),
+    "used": (np.bool_, 1),
+    "spare": (np.uint32, 1),
+    "claim": (np.uint64, 2),
+    "digest": (np.uint64, 2),
+    "lease_ms": (np.int64, 1),
+    "wall_ms": (np.int64, 1),
+    "ended_ms": (np.int64, 1),
+    "granted": (np.int64, 1),
+    "topic": (np.uint32, 1),
+    "partition": (np.uint32, 1),
+    "first_offset": (np.int64, 1),
+    "digests": (np.uint8, 1),
+    "scoped": (np.uint8, 1),
+}
+# What a row is and was made for, without leases: what a saved index keeps of it.
+LASTING = (
+    *("token", "call", "state", "takeover", "position", "named", "kept", "claim", "digest", "lease_ms", "wall_ms"),
+    *("granted", "topic", "partition", "first_offset"),
+)
+
+
+def words(raw: bytes) -> U64:
+    """16 bytes as the two 64-bit words that arrays hold."""
+    return np.frombuffer(raw, np.uint64)
+
+
+class Rows:
+    """`holders` is what the kernels read too; the rest is for people and for settling.
+
+    `ended_ms`: when the claim was settled, on the clock of `now_ms`. `granted`: how many ids the row was made for.
+    `digests`: 1 where an id came with a payload that is to be known again, so that it cannot leave memory.
+    capacity: as far as the arrays go now; growing them costs nothing, for their address space is there.
+    """
+
+    token: U64
+    claim: U64
+    digest: U64
+    lease_ms: I64
+    wall_ms: I64
+    ended_ms: I64
+    granted: I64
+    topic: U32
+    partition: U32
+    first_offset: I64
+    digests: U8
+    scoped: U8
+    used: NDArray[np.bool_]
+    spare: U32
+
+    def __init__(self, row_bits: int) -> None:
+        self._whole = reserve(_LAYOUT, (1 << row_bits) - 1)
+        self.limit = len(self._whole["used"])
+        self.capacity = self.made = self._spares = 0
+        # While rows as they were are being saved, no number is given anew.
+        self.only_new = False
+        self.grow(0)
+
+    @property
+    def free(self) -> int:
+        """How many can be taken before all that the width allows are in use."""
+        return (0 if self.only_new else self._spares) + self.limit - self.made
+
+    @property
+    def in_use(self) -> int:
+        """How many are not free."""
+        return self.made - self._spares
+
+    @property
+    def size_bytes(self) -> int:
+        row_bytes: int = sum(np.dtype(dtype).itemsize * width for dtype, width in _LAYOUT.values())
+        return self.made * row_bytes
+
+    def grow(self, to: int) -> None:
+        """Let the arrays reach as far as row `to`, or twice as far as they do. Rows keep their numbers and contents."""
+        self.capacity = min(max(2 * self.capacity, CAPACITY_MIN, to), self.limit)
+        arrays = {name: array[: self.capacity] for name, array in self._whole.items()}
+        self.holders = Holders(**{name: arrays.pop(name) for name in Holders._fields})
+        for name, array in arrays.items():
+            setattr(self, name, array)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One array by its name, of all rows ever made."""
+        return self._whole[name][: self.made]
+
+    def load(self, count: int) -> None:
+        """Make the first `count` rows, to be filled in by their columns."""
+        self.made = count
+        self.grow(count)
+        self.column("used")[:] = True
+
+    def take(self, position: int, grant: Grant, takeover: bool, granted: int, now_ms: int) -> int:
+        """A free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
+        row = self._next()
+        holders = self.holders
+        self.used[row], holders.kept[row] = True, grant.known
+        self.claim[row], holders.token[row], holders.call[row] = words(grant.claim), words(grant.token), grant.call
+        holders.state[row], holders.takeover[row], holders.position[row] = grant.state, takeover, position
+        self.lease_ms[row], holders.lease_until_ms[row] = grant.lease_ms, now_ms + grant.lease_ms
+        self.wall_ms[row], self.granted[row], self.digest[row] = grant.wall_ms, granted, words(grant.digest)
+        self.ended_ms[row] = 0 if grant.state == OPEN else now_ms
+        self.topic[row], self.partition[row], self.first_offset[row] = grant.topic, grant.partition, grant.first_offset
+        self.digests[row], self.scoped[row] = len(grant.digests) > 0, 0
+        holders.named[row] = holders.slots[row] = 0
+        holders.pins[row] = 1
+        return row
+
+    def _next(self) -> int:
+        if self._spares and not self.only_new:
+            self._spares -= 1
+            return int(self.spare[self._spares])
+        self.made += 1
+        if self.made > self.capacity:
+            self.grow(self.made)
+        return self.made - 1
+
+    def give_back(self, rows: NDArray[Any]) -> None:
+        """These are free from now on; each stands here once."""
+        self.holders.state[rows], self.used[rows] = UNKNOWN, False
+        self.spare[self._spares : self._spares + len(rows)] = rows
+        self._spares += len(rows)
+
+    def let_go(self, rows: NDArray[Any]) -> None:
+        """These were taken just now, and nothing names them."""
+        self.holders.pins[rows] = self.holders.kept[rows] = 0
+        self.give_back(rows)
+
+    def give_back_idle(self, rows: Iterable[int]) -> None:
+        """Those of the rows that nothing holds any more are free from now on."""
+        holders = self.holders
+        idle = [row for row in rows if not (holders.slots[row] or holders.pins[row] or holders.kept[row])]
+        if idle:
+            self.give_back(np.array(idle, np.uint32))
+
+    def void(self, row: int) -> None:
+        """Its claim never was: whatever slots name it are dead, and nothing rests on it."""
+        self.holders.state[row], self.holders.position[row] = UNKNOWN, 0
+        self.holders.kept[row] = 0
+
+    def pin(self, rows: Sequence[int]) -> None:
+        """While a change that names these rows, each once, may be taken back."""
+        pins = self.holders.pins
+        for row in rows:
+            pins[row] += 1
+
+    def remembered_until_ms(self, rows: Iterable[int]) -> int | None:
+        """When the answer to a lost reply may be forgotten, of all rows of one claim: two leases past the settling, or
+        past the lease of a claim that nothing names; None while the claim still holds ids."""
+        holders, until_ms = self.holders, 0
+        for row in rows:
+            is_open = holders.state[row] == OPEN
+            if is_open and holders.named[row]:
+                return None
+            end_ms = holders.lease_until_ms[row] if is_open else self.ended_ms[row]
+            until_ms = max(until_ms, int(end_ms) + 2 * int(self.lease_ms[row]))
+        return until_ms
+
+    def unpin(self, rows: Sequence[int]) -> None:
+        """When it no longer may; what nothing holds then is free."""
+        pins = self.holders.pins
+        for row in rows:
+            assert pins[row] > 0, "a change is settled or undone once"
+            pins[row] -= 1
+        self.give_back_idle(rows)
+
+    def reset_leases(self, now_ms: int) -> None:
+        """A full lease for every open row; what is settled counts as settled now."""
+        used = self.column("used")
+        self.column("lease_until_ms")[used] = now_ms + self.column("lease_ms")[used]
+        self.column("ended_ms")[used] = now_ms
+
+    def open_total(self, rows: Sequence[int]) -> int:
+        """How many ids the open ones of a claim's rows still hold."""
+        holders = self.holders
+        return sum(int(holders.named[row]) for row in rows if holders.state[row] == OPEN)

@@ -1,0 +1,254 @@
+"""The slot table: 16 bytes an id, from a fingerprint to the row that holds it; in segments that grow and sweep alone.
+
+A segment moves when it is full: to more slots, or over the same ones when enough of them are dead. It moves where
+it stands, for the address space up to its largest size is its own. Capacities are steps of a ladder, and each
+segment's ladder begins a little higher than the one before, so that about as many segments move at any request.
+A dead slot (its row was released, retired, or its claim taken back) counts as occupied until its segment moves, and
+only its own id takes it over before. No answer changes by a move. Slots of ids that leave memory are empty at once
+(`dropping`), so a table that old ids leave neither grows nor moves.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from oncegate.arraytypes import I32, I64, U32, U64
+from oncegate.core.errors import Overloaded
+from oncegate.index.table.arrays import NO_DIGESTS, Answers, Folded, Rules, Slots
+from oncegate.index.table.kernels import Kernels
+from oncegate.index.table.probe import find, row_at, segment_of
+from oncegate.index.table.reserve import reserve
+from oncegate.index.table.rows import Rows
+
+# Occupied slots, dead ones included, per capacity of a segment. Above it the chains of linear probing grow quickly.
+LOAD_MAX = 0.72
+# From here on a segment may move before it must: one at a request, so that not several have to at the next.
+LOAD_SOON = 0.7
+# What a move leaves occupied at most, so that the next one is not soon.
+LOAD_AFTER_MOVE = 0.6
+# From step to step of a ladder: an id moves twice on the average, and 57 % of the slots are occupied.
+GROWTH = 1.5
+# 32 GiB of address space: more ids than a shard's 2^28 rows, one a claim at least, are worth.
+SLOTS_MAX = 1 << 31
+_NO_IDS: U64 = np.empty((0, 2), np.uint64)
+_NO_PLACES: I64 = np.empty(0, np.int64)
+# What `Folded` has of each id.
+_OF_IDS = ("ids", "places", "previous", "kept")
+
+
+class Saving(Protocol):
+    """A save that goes on while the table changes."""
+
+    def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
+        """The slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if any."""
+
+
+class Table:
+    """`dead`: slots that a move may leave out once nothing pins their rows."""
+
+    def __init__(self, rows: Rows, kernels: Kernels, tag_bits: int, capacity: int, segments: int) -> None:
+        assert segments & (segments - 1) == 0, "the lowest bits of the tag choose the segment"
+        self._rows = rows
+        self._kernels = kernels
+        self.tag_mask = np.uint64((1 << tag_bits) - 1)
+        whole = reserve({"words": (np.uint64, 2)}, SLOTS_MAX)["words"]
+        self._slots_max = len(whole) // segments
+        self._first = max(2.0, capacity / segments)
+        self._steps = [0] * segments
+        capacities = [self._capacity_at(segment, 0) for segment in range(segments)]
+        base = np.arange(segments, dtype=np.int64) * self._slots_max
+        self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
+        self.dead = 0
+        self.moves = 0
+        # A save that is under way: it is told of slots that are overwritten, and no move leaves any out.
+        self.saving: Saving | None = None
+        # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
+        self._sure = 0
+        # What was asked for last, where its slots were found, and how many moves there had been.
+        self._told: tuple[U64, I64, int] = (_NO_IDS, _NO_PLACES, 0)
+
+    @property
+    def capacity(self) -> int:
+        return int(self.slots.capacity.sum())
+
+    @property
+    def size_bytes(self) -> int:
+        return (20 if len(self.slots.digests) else 16) * self.capacity
+
+    def keep_digests(self) -> None:
+        """From now on a slot has 4 bytes more, for what tells its id's payload from another.
+
+        Raises Overloaded: there is no address space for them.
+        """
+        if not len(self.slots.digests):
+            digests = reserve({"digests": (np.uint32, 1)}, len(self.slots.words))["digests"]
+            if len(digests) < len(self.slots.words):
+                raise Overloaded("no address space is left to keep payloads' digests in; nothing was written")
+            self.slots = self.slots._replace(digests=digests)
+
+    @property
+    def used(self) -> int:
+        """Occupied slots, dead ones included."""
+        return int(self.slots.used.sum())
+
+    def make_room(self, ids: int) -> None:
+        """Move the segments that would be too full if each got its share of `ids` more."""
+        if ids > self._sure:
+            share = -(-ids // len(self._steps))
+            self._make_room(np.full(len(self._steps), share))
+
+    def make_room_for(self, given: Sequence[U64]) -> None:
+        """Move the segments that would be too full with these ids, arrays of shape (n, 2).
+
+        Raises Overloaded, with no effect on any answer: a segment is as large as segments get.
+        """
+        count = sum(len(ids) for ids in given)
+        if count > self._sure:
+            more = np.zeros(len(self._steps), np.int64)
+            for ids in given:
+                self._kernels.demand(ids, self.tag_mask, more)
+            self._make_room(more)
+            left = LOAD_MAX * self.slots.capacity - self.slots.used
+            self._sure = max(count, int(left.min()))
+        self._sure -= count
+
+    def sweep_for(self, more: I64) -> None:
+        """Where dead slots can go, let the segments move that would be too full with so many more each."""
+        self._sure = 0
+        if self._sweeps:
+            self._make_room(more)
+
+    def make_room_within(self, begin: int, end: int, more: I64) -> None:
+        """Move the segments from `begin` to `end` that would be too full with so many more each; after `sweep_for`,
+        other threads may do so for other segments. Raises Overloaded, as `make_room_for`."""
+        used, capacity = self.slots.used[begin:end] + more[begin:end], self.slots.capacity[begin:end]
+        for segment in (begin + np.flatnonzero(used > LOAD_MAX * capacity)).tolist():
+            self._enlarge(segment, int(more[segment]))
+
+    def sweep(self) -> None:
+        """Drop every dead slot that nothing pins."""
+        if self._sweeps:
+            for segment, capacity in enumerate(self.slots.capacity.tolist()):
+                self._move(segment, capacity)
+
+    def tell(self, ids: U64, places: I64) -> None:
+        """Where `find` ended for each of these ids: if they are put next, it need not be found again."""
+        self._told = ids, places, self.moves
+
+    def put(self, ids: U64, row: int, digests: U32 = NO_DIGESTS) -> tuple[U32, int, U32]:
+        """Let the slots of `ids`, shape (n, 2), name `row`; what each named before, how many ids were absent, and the
+        digests that were kept before, where any are: those of payloads that `digests` takes the place of.
+
+        Room is made before, by `make_room_for`, and for digests by `keep_digests`.
+        """
+        previous, kept = np.empty(len(ids), np.uint32), self._kept(digests, len(ids))
+        asked, places = self._where_told()
+        new, revived = self._kernels.upsert(
+            self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places, kept
+        )
+        self._overwritten(int(revived), ids, previous, kept)
+        return previous, int(new) + int(revived), kept
+
+    def claim_each(
+        self, rules: Rules, now_ms: int, ids: U64, cold: I32, rows: I64, ends: I64, position: int
+    ) -> tuple[Answers, Folded]:
+        """Decide on claims of `ids`, shape (n, 2), one after the other, and let the slots of what each is granted name
+        its row. Room is made before, by `make_room_for` of them all.
+        """
+        n = len(ids)
+        answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
+        places, previous, kept = np.empty(n, np.int64), np.empty(n, np.uint32), self._kept(NO_DIGESTS, n)
+        of_claims = (np.empty(len(rows), np.int64) for _ in range(3))
+        folded = Folded(np.empty((n, 2), np.uint64), places, previous, kept, *of_claims)
+        asked = rules, now_ms, self.tag_mask, ids, cold, rows, ends, position
+        revived = self._kernels.claim_each(self.slots, self._rows.holders, *asked, answers, folded, NO_DIGESTS)
+        folded = folded._replace(**{name: getattr(folded, name)[: folded.ends[-1]] for name in _OF_IDS})
+        self._overwritten(int(revived), folded.ids, folded.previous, folded.kept)
+        return answers, folded
+
+    def _where_told(self) -> tuple[U64, I64]:
+        """What was asked for last and where it was found; nothing once slots have moved."""
+        asked, places, moves = self._told
+        return (asked, places) if moves == self.moves else (_NO_IDS, _NO_PLACES)
+
+    def _overwritten(self, revived: int, ids: U64, previous: U32, kept: U32) -> None:
+        """These slots name other rows than they did; so many of them were dead."""
+        self.dead -= revived
+        if self.saving is not None:
+            self.saving.overwritten(ids, previous, kept)
+
+    def _kept(self, digests: U32, ids: int) -> U32:
+        """The digests to write; of payloads that have none, 0."""
+        if not len(self.slots.digests):
+            return NO_DIGESTS
+        return digests.copy() if len(digests) else np.zeros(ids, np.uint32)
+
+    def fill(self, given: U64, digests: U32, begin: int, end: int, named: I64) -> int:
+        """Insert slots as they were saved, those of the segments from `begin` to `end`; how many of `given` were looked
+        at, before the first that cannot be. `named`: by row that was saved, how many slots; counted on. Room is made
+        before, by `make_room_for`; other threads may fill other segments."""
+        holders = self._rows.holders
+        return int(self._kernels.fill(self.slots, holders.state, given, digests, self.tag_mask, begin, end, named))
+
+    def put_back(self, ids: U64, row: int, previous: U32, was_absent: int, kept: U32) -> None:
+        """Undo `put`. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
+        self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous, kept)
+        self.dead += was_absent
+
+    def row_of(self, fingerprint: U64) -> int | None:
+        """The row that the slot of one id names, dead or alive."""
+        slot = self._slot_of(fingerprint)
+        return int(row_at(self.slots.words, slot)) if slot >= 0 else None
+
+    def digest_of(self, fingerprint: U64) -> int:
+        """What is kept of one id's payload; 0: nothing."""
+        slot = self._slot_of(fingerprint) if len(self.slots.digests) else -1
+        return int(self.slots.digests[slot]) if slot >= 0 else 0
+
+    def _slot_of(self, fingerprint: U64) -> int:
+        tag, place = fingerprint[0] & self.tag_mask, fingerprint[1] & np.uint64(0xFFFF_FFFF)
+        segment, slots = segment_of(tag, len(self._steps)), self.slots
+        return int(find(slots.words, slots.base[segment], slots.capacity[segment], tag, place))
+
+    @property
+    def _sweeps(self) -> bool:
+        """A move leaves dead slots out."""
+        return self.dead > 0 and self.saving is None
+
+    def _capacity_at(self, segment: int, step: int) -> int:
+        slots: float = self._first * GROWTH ** (step + segment / len(self._steps))
+        return math.ceil(slots)
+
+    def _make_room(self, more: I64) -> None:
+        """Where `more`, per segment, is too much; nowhere: then one that will soon be too full."""
+        slots = self.slots
+        crowded = np.flatnonzero(slots.used + more > LOAD_MAX * slots.capacity)
+        if not len(crowded):
+            crowded = np.flatnonzero(slots.used > LOAD_SOON * slots.capacity)[:1]
+        for segment in crowded.tolist():
+            self._enlarge(segment, int(more[segment]))
+
+    def _enlarge(self, segment: int, more: int) -> None:
+        """To where `more` slots and those that a move keeps leave enough of the segment empty."""
+        used = int(self.slots.used[segment])
+        kept = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self._sweeps else used
+        step = self._steps[segment]
+        while kept + more > LOAD_AFTER_MOVE * self._capacity_at(segment, step):
+            step += 1
+        capacity = self._capacity_at(segment, step)
+        if capacity > self._slots_max:
+            raise Overloaded(f"an index of {self._slots_max * len(self._steps)} slots is full; nothing was written")
+        self._steps[segment] = step
+        self._move(segment, capacity)
+
+    def _move(self, segment: int, capacity: int) -> None:
+        used, sweeping = int(self.slots.used[segment]), self._sweeps
+        hand, freed = np.empty((used + 1, 2), np.uint64), np.empty(used if sweeping else 0, np.uint32)
+        digests = np.empty(used + 1 if len(self.slots.digests) else 0, np.uint32)
+        holders = self._rows.holders
+        free, dropped = self._kernels.move(self.slots, segment, capacity, holders, sweeping, hand, digests, freed)
+        self._rows.give_back(freed[:free])
+        self.dead -= int(dropped)
+        self.moves += 1

@@ -1,0 +1,1 @@
+"""What an operator does with a log ledger: init, backup, restore, verify, dump."""

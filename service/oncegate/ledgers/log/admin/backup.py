@@ -1,0 +1,171 @@
+"""Copies of ledgers: a backup of what is served meanwhile, and a data folder made of a backup.
+
+    <backup>/BACKUP                            which ledgers, and where each copy ends; written last
+    <backup>/<namespace>/key  0/00000001.seg  0/outputs/...
+
+A backup is no data folder: it serves nobody before it has been restored, under new ids.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
+from oncegate.ledgers.log.data_dir import BACKUP_NAME as LIST_NAME
+from oncegate.ledgers.log.data_dir import DataFolder, told
+from oncegate.ledgers.log.disk import Disk, make_folders, replace_file
+from oncegate.ledgers.log.files.frame_body import Location
+from oncegate.ledgers.log.files.garbage import held
+from oncegate.ledgers.log.files.keys import copy_key
+from oncegate.ledgers.log.files.outputs import output_path, require_range
+from oncegate.ledgers.log.files.segments import End, Walk, segment_path, segments_in
+from oncegate.ledgers.log.files.witness import read_witness
+from oncegate.ledgers.log.opening.recovery import ASIDE_NAME, OUTPUTS_NAME, LedgerPlace, require_witnessed
+from oncegate.ledgers.log.opening.scan import Fold
+
+_FIRST = "oncegate backup 1\n"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A ledger's copy: its id, and where it ends."""
+
+    namespace: str
+    ledger: bytes
+    end: End
+
+
+def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None = None) -> list[Copied]:
+    """Copy every ledger of a data folder, with all that is acknowledged now, while it may be served.
+
+    Nothing that the copy needs is removed meanwhile, and every byte of it has been verified.
+
+    BadRequest: `to` is not empty, or lies in the data. NotFound; LedgerDamaged: of the data, which is not changed.
+    LedgerFull, LedgerDown: of either disk; an unfinished copy has no list, and is not restored.
+    """
+    data = DataFolder(folder, witness, disk or Disk())
+    target = Path(to).absolute()
+    for source in (data.root, data.witness):
+        if target.is_relative_to(source) or source.is_relative_to(target):
+            raise BadRequest(f"the backup {target} and {source} lie in one another: name another folder")
+    require_empty(target, "the backup")
+    data.look()
+    with told(f"backup {target}"):
+        make_folders(data.disk, target)
+        copied = [_backup(data.disk, data.place(name), target / name) for name in sorted(data.ledgers)]
+        write_copies(data.disk, target, copied)
+    return copied
+
+
+def _backup(disk: Disk, place: LedgerPlace, target: Path) -> Copied:
+    """After a power failure the witness may lag: what is whole behind the place that it saw is copied too."""
+    with held(place.outputs):
+        seen = read_witness(disk, place.witness)
+        at = (seen.end.segment, seen.end.offset)
+        walk = Walk(disk, place.shard, first_segment=seen.end.segment, watched=frozenset({at}))
+        for _ in walk:
+            pass
+        require_witnessed(place, walk, seen)
+        copy_ledger(disk, place, walk.end, target)
+    return Copied(place.namespace, place.ledger, walk.end)
+
+
+def require_empty(path: Path, shown: str) -> None:
+    """BadRequest unless nothing is at the path, or an empty folder."""
+    if path.exists() and (not path.is_dir() or {found.name for found in path.iterdir()} - {"lost+found"}):
+        raise BadRequest(f"{shown} {path} exists and is not empty: name another folder")
+
+
+def copy_ledger(disk: Disk, place: LedgerPlace, end: End, target: Path) -> None:
+    """Copy key, segments up to `end`, and what they name, to a new folder, durably. LedgerDamaged: of the source.
+
+    The caller sees to it that nothing is removed from the source.
+    """
+    copy = LedgerPlace(place.namespace, target, place.witness, place.ledger)
+    for path in (target, copy.shard, copy.shard / OUTPUTS_NAME, copy.shard / ASIDE_NAME):
+        disk.make_folder(path)
+    copy_key(disk, place.folder, target)
+    for segment in _run(segments_in(place.shard), end.segment):
+        path = segment_path(place.shard, segment)
+        if not path.exists():
+            raise LedgerDamaged(f"{path} is missing; put this file back from a copy")
+        data = disk.read(path)
+        whole = memoryview(data)[: end.offset if segment == end.segment else len(data)]
+        _write(disk, segment_path(copy.shard, segment), [(0, whole)])
+    for file, places in _by_file(_named(disk, copy, end)).items():
+        ranges = ((one.offset, require_range(disk, place.outputs, one)) for one in places)
+        _write(disk, output_path(copy.outputs, file), ranges)
+    for path in (copy.outputs, copy.shard, target, target.parent):
+        disk.sync_folder(path)
+
+
+def _run(present: list[int], last: int) -> list[int]:
+    """The segments up to the last one that none is missing between, ascending; the last one may itself be missing."""
+    first = next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
+    return list(range(first, last + 1))
+
+
+def _named(disk: Disk, copy: LedgerPlace, end: End) -> list[Location]:
+    """What the copied frames need; LedgerDamaged when they do not come to `end`."""
+    fold, walk = Fold(copy.shard), Walk(disk, copy.shard, stop=end)
+    for _ in fold.over(walk):
+        pass
+    if walk.end != end:
+        raise LedgerDamaged(
+            f"{copy.shard} comes to position {walk.end.position} (segment {walk.end.segment}, byte {walk.end.offset}), "
+            f"and not to {end.position} (segment {end.segment}, byte {end.offset}) as it must; copy it anew"
+        )
+    return list(fold.places())
+
+
+def _by_file(places: Iterable[Location]) -> dict[tuple[int, int], list[Location]]:
+    found: dict[tuple[int, int], list[Location]] = defaultdict(list)
+    for place in sorted(places, key=lambda place: (place.file, place.offset)):
+        found[place.file].append(place)
+    return found
+
+
+def _write(disk: Disk, path: Path, parts: Iterable[tuple[int, bytes | memoryview]]) -> None:
+    """A new file with these bytes at these offsets, synced."""
+    fd = disk.create(path)
+    try:
+        for offset, data in parts:
+            disk.write(fd, [data], offset)
+        disk.sync(fd)
+    finally:
+        disk.close(fd)
+
+
+def write_copies(disk: Disk, folder: Path, copied: Iterable[Copied]) -> None:
+    head = _FIRST + "".join(map(_line, copied))
+    replace_file(disk, folder / LIST_NAME, [f"{head}check {_check(head)}".encode()])
+
+
+def _line(one: Copied) -> str:
+    end = one.end
+    return f"{one.namespace} {one.ledger.hex()} {end.segment} {end.offset} {end.position} {end.chain.hex()}\n"
+
+
+def read_copies(disk: Disk, folder: Path) -> list[Copied]:
+    """What a backup holds. NotFound: there is none, or it was not finished; LedgerDamaged: its list is not whole."""
+    path = folder / LIST_NAME
+    if not path.exists():
+        raise NotFound(
+            f"there is no finished backup in {folder}: its list {LIST_NAME} is written last; "
+            f"`oncegate backup --data FOLDER --to {folder}` makes one"
+        )
+    head, _, check = disk.read(path).decode(errors="replace").rpartition("check ")
+    if not head.startswith(_FIRST) or check != _check(head):
+        raise LedgerDamaged(f"the list of the backup {path} cannot be read; take another copy")
+    return [_copied(*line.split(" ")) for line in head.splitlines()[1:]]
+
+
+def _copied(namespace: str, ledger: str, segment: str, offset: str, position: str, chain: str) -> Copied:
+    end = End(int(segment), int(offset), int(position), bytes.fromhex(chain))
+    return Copied(namespace, bytes.fromhex(ledger), end)
+
+
+def _check(head: str) -> str:
+    return hashlib.sha256(head.encode()).hexdigest()[:32] + "\n"

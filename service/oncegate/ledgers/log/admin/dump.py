@@ -1,0 +1,135 @@
+"""What stands in a ledger, an item each. Reads only, without the lock, and says what is bad."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from oncegate.core.entries.codec import EntryError, decode
+from oncegate.core.errors import NotFound, OncegateError
+from oncegate.ledgers.catalog import Snapshot, Wrote
+from oncegate.ledgers.log.data_dir import DataFolder
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Collected, Location
+from oncegate.ledgers.log.files.garbage import held
+from oncegate.ledgers.log.files.ledger_list import read_list
+from oncegate.ledgers.log.files.outputs import output_path
+from oncegate.ledgers.log.files.segments import Frame, Walk
+from oncegate.ledgers.log.files.snapshots import read_state
+from oncegate.ledgers.log.files.witness import read_witness
+from oncegate.ledgers.log.opening.scan import Fold
+
+
+@dataclass(frozen=True)
+class Item:
+    """One thing found. `kind`: Ledger, State, Segment, Append, an entry's or change's class, End, Witness, DAMAGED.
+
+    `position`: an entry's own; else the last position before the thing. `fields`: plain values and bytes.
+    """
+
+    position: int
+    kind: str
+    fields: dict[str, Any]
+
+
+def dump(folder: str, namespace: str = "default", witness: str | None = None) -> Iterator[Item]:
+    """The state that replaced collected entries, every segment, append, entry and change, the end, the witness.
+
+    NotFound. Damage is the last item: what comes behind it cannot be trusted.
+    """
+    data = DataFolder(folder, witness, Disk())
+    data.ledgers = (read_list(data.disk, data.root) or {}) if data.root.is_dir() else {}
+    if namespace not in data.ledgers:
+        names = ", ".join(data.ledgers) or "none"
+        raise NotFound(f"there is no ledger of namespace {namespace} in {data.shown}; its namespaces: {names}")
+    place = data.place(namespace)
+    yield Item(0, "Ledger", {"ledger": place.ledger, "namespace": namespace, "folder": str(place.shard)})
+    fold = Fold(place.shard)
+    walk = Walk(data.disk, place.shard)
+    try:
+        with held(place.outputs):
+            collected = _last_collected(data.disk, place.shard)
+            if collected:
+                yield from _state(data.disk, place.outputs, collected)
+            yield from _segments(walk, fold, place.outputs, collected.position if collected else 0)
+            seen = read_witness(data.disk, place.witness)
+        end = seen.end
+        fields = {"ledger": seen.ledger, "segment": end.segment, "offset": end.offset, "file": str(place.witness)}
+        yield Item(end.position, "Witness", fields)
+    except OncegateError as error:
+        yield Item(walk.end.position, "DAMAGED", {"detail": error.detail})
+
+
+def _last_collected(disk: Disk, shard: Path) -> Collected | None:
+    """What the entries begin with; None also when it cannot be known, for the walk will say why."""
+    fold = Fold(shard)
+    with suppress(OncegateError):
+        for _ in fold.over(Walk(disk, shard)):
+            pass
+        return fold.collected
+    return None
+
+
+def _state(disk: Disk, outputs: Path, collected: Collected) -> Iterator[Item]:
+    size_bytes = sum(place.length for place in collected.state)
+    files = [output_path(outputs, file).name for file in sorted(collected.files)]
+    yield Item(collected.position, "State", {"files": files, "size_bytes": size_bytes})
+    for raw in read_state(disk, outputs, collected.state):
+        yield _entry(collected.position, raw)
+
+
+def _segments(walk: Walk, fold: Fold, outputs: Path, collected_position: int) -> Iterator[Item]:
+    shown = 0
+    for frame, body in fold.over(walk):
+        header = frame.segment
+        if header.segment != shown:
+            shown = header.segment
+            fields = {"segment": shown, "epoch": header.epoch, "ledger": header.ledger}
+            yield Item(header.first_position - 1, "Segment", fields)
+        yield from _frame(frame, body, outputs, collected_position)
+    end = walk.end
+    unacknowledged = len(walk.last_data) - end.offset
+    fields = {"segment": end.segment, "offset": end.offset, "chain": end.chain, "torn_bytes": unacknowledged}
+    yield Item(end.position, "End", fields)
+
+
+def _frame(frame: Frame, body: Body, outputs: Path, collected_position: int) -> Iterator[Item]:
+    """Entries that were collected are shown by what replaced them, and not twice."""
+    header = frame.header
+    collected = bool(header.count) and header.last_position <= collected_position
+    sizes = {"offset": header.offset, "entries": header.count, "size_bytes": header.length, "chain": header.chain}
+    yield Item(header.first_position - 1, "Append", sizes | ({"collected": True} if collected else {}))
+    if not collected:
+        for position, raw in enumerate(body.entries, header.first_position):
+            yield _entry(position, raw)
+    for change in body.changes:
+        yield Item(header.last_position, type(change).__name__, _change(change, outputs))
+
+
+def _entry(position: int, raw: bytes) -> Item:
+    try:
+        entry = decode(raw)
+    except EntryError:
+        return Item(position, "Bytes", {"data": raw})
+    shown = {field.name: getattr(entry, field.name) for field in fields(entry)}
+    name = asdict(shown.pop("name")) if "name" in shown else {}
+    return Item(position, type(entry).__name__, name | shown)
+
+
+def _change(change: AnyChange, outputs: Path) -> dict[str, Any]:
+    shown = msgspec.structs.asdict(change)
+    if isinstance(change, Wrote):
+        place = shown.pop("place")
+        file = output_path(outputs, place.file).name
+        shown |= {"file": file, "offset": place.offset, "length": place.length, "sha256": place.sha256}
+    if isinstance(change, Collected):
+        outputs_then: Snapshot[Location] = shown.pop("outputs")
+        shown["state"] = [output_path(outputs, file).name for file in sorted(change.files)]
+        shown["waiting_ranges"] = len(outputs_then.waiting)
+        shown["topics"] = [
+            [topic.topic, topic.partition, topic.low_offset, len(topic.ranges)] for topic in outputs_then.topics
+        ]
+    return shown

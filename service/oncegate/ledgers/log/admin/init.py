@@ -1,0 +1,66 @@
+"""What a person does with a data folder: make one, or go on knowingly with one that lost something."""
+
+import os
+from dataclasses import replace
+
+from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
+from oncegate.ledgers.log.data_dir import DataFolder, told
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files.ledger_list import write_list
+from oncegate.ledgers.log.files.runs import remove_runs
+from oncegate.ledgers.log.files.witness import create_witness, read_witness
+from oncegate.ledgers.log.opening.recovery import begin_epoch, copy_last_segment, inspect
+
+
+def init(folder: str, witness: str | None = None) -> None:
+    """Make a data folder with the namespace `default`, and its witness (beside it, when None).
+
+    BadRequest: the folder exists and is not empty. LedgerDamaged: the witness knows ledgers that are gone.
+    """
+    data = DataFolder(folder, witness, Disk())
+    if data.root.is_dir() and {path.name for path in data.root.iterdir()} - {"lost+found"}:
+        raise BadRequest(f"{data.shown} exists and is not empty: name another, or start the gateway on this one")
+    data.take(create=True)
+    data.release()
+
+
+def accept(folder: str, witness: str | None = None) -> list[str]:
+    """Go on with the ledgers as they are in the folder, whatever their witness says; a line about each.
+
+    Each gets a new id, which records the old one: marks that clients hold of what was lost are then refused as
+    those of another ledger. What the folder lost is forgotten for good: its ids will be granted again.
+
+    NotFound, LedgerBusy; LedgerDamaged, KeyMismatch when a ledger is damaged in itself: that cannot be accepted.
+    """
+    data = DataFolder(folder, witness, Disk())
+    try:
+        with told(data.shown):
+            listed = data.lock_listed()
+            if not listed:
+                raise NotFound(f"there is no list of ledgers in {data.shown}, so there is nothing to accept")
+            found = {name: _accept(data, name, ledger) for name, ledger in listed.items()}
+            write_list(data.disk, data.witness, {name: ledger for name, (ledger, _) in found.items()})
+            write_list(data.disk, data.root, {name: ledger for name, (ledger, _) in found.items()})
+            return [line for _, line in found.values()]
+    finally:
+        data.release()
+
+
+def _accept(data: DataFolder, namespace: str, listed: bytes) -> tuple[bytes, str]:
+    """The ledger's new id, and what to tell."""
+    data.ledgers = {namespace: listed}
+    place = data.place(namespace)
+    found = inspect(data.disk, place, accepting=True)
+    try:
+        saw = f"its witness saw position {read_witness(data.disk, place.witness).end.position}"
+    except LedgerDamaged:
+        saw = "it has no readable witness"
+    new = replace(place, ledger=os.urandom(16))
+    remove_runs(data.disk, new.runs)
+    copy_last_segment(data.disk, new, found)
+    segment = begin_epoch(data.disk, new, found)
+    segment.close()
+    create_witness(data.disk, new.witness, new.ledger, segment.header.epoch, segment.end)
+    old = found.header.ledger.hex()
+    end = found.walk.end.position
+    return new.ledger, f"{namespace}: accepted at position {end}, {saw}; ledger {old} goes on as {new.ledger.hex()}"

@@ -1,0 +1,89 @@
+"""A data folder made of a backup: copied, verified, given new ids, and only then given its name."""
+
+import os
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from oncegate.core.errors import BadRequest, LedgerDamaged
+from oncegate.ledgers.log.admin.backup import Copied, copy_ledger, read_copies, require_empty
+from oncegate.ledgers.log.admin.verify import verify_ranges
+from oncegate.ledgers.log.data_dir import DataFolder, told
+from oncegate.ledgers.log.disk import TEMPORARY, Disk, make_folders
+from oncegate.ledgers.log.files.ledger_list import LIST_NAME, write_list
+from oncegate.ledgers.log.files.witness import Seen, create_witness, witness_path
+from oncegate.ledgers.log.opening.create import UNFINISHED
+from oncegate.ledgers.log.opening.recovery import LedgerPlace, begin_epoch, inspect
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A ledger that goes on as `ledger` from `position`; `predecessor` is the id it had."""
+
+    namespace: str
+    ledger: bytes
+    predecessor: bytes
+    position: int
+
+
+def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | None = None) -> list[Restored]:
+    """Make a data folder, and its witness, of a backup. Nothing has the folder's name before all of it is verified.
+
+    BadRequest: data folder or witness are there and not empty. NotFound: no finished backup. LedgerDamaged,
+    KeyMismatch: the backup is not whole. LedgerFull, LedgerDown: make room and try again.
+    """
+    data, source = DataFolder(folder, witness, disk or Disk()), Path(backup).absolute()
+    copies = read_copies(data.disk, source)
+    require_empty(data.root, "the data folder")
+    require_empty(
+        data.witness, "what the witness knows would be lost, move it away to go on without: the witness folder"
+    )
+    begun = data.root.with_name(f"{UNFINISHED}{data.root.name}")
+    if begun.exists():
+        raise BadRequest(f"{begun} is what a restore left that did not end: remove it and try again")
+    with told(data.shown), ExitStack() as on_error:
+        on_error.callback(_take_back, data, begun, copies)
+        make_folders(data.disk, begun)
+        whole = [_restore(data.disk, copied, source, begun) for copied in copies]
+        _name(data, begun, whole)
+        on_error.pop_all()
+    return [restored for restored, _ in whole]
+
+
+def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Restored, Seen]:
+    """The copy, verified; it goes on under a new id, and its witness is to see that."""
+    nowhere = begun / copied.namespace / "witness"
+    place = LedgerPlace(copied.namespace, source / copied.namespace, nowhere, copied.ledger)
+    copy_ledger(disk, place, copied.end, begun / copied.namespace)
+    place = replace(place, folder=begun / copied.namespace)
+    found = inspect(disk, place, accepting=True)
+    if (found.walk.end, found.header.ledger) != (copied.end, copied.ledger):
+        raise LedgerDamaged(f"{source / copied.namespace} is not what the list of the backup says; take another copy")
+    verify_ranges(disk, place, found)
+    new = replace(place, ledger=os.urandom(16))
+    segment = begin_epoch(disk, new, found)
+    segment.close()
+    restored = Restored(copied.namespace, new.ledger, copied.ledger, copied.end.position)
+    return restored, Seen(0, new.ledger, segment.header.epoch, segment.end)
+
+
+def _name(data: DataFolder, begun: Path, whole: list[tuple[Restored, Seen]]) -> None:
+    """The witness first: the folder never lists what its witness does not know."""
+    make_folders(data.disk, data.witness)
+    for one, seen in whole:
+        create_witness(data.disk, witness_path(data.witness, one.namespace), seen.ledger, seen.epoch, seen.end)
+    ledgers = {one.namespace: one.ledger for one, _ in whole}
+    write_list(data.disk, data.witness, ledgers)
+    write_list(data.disk, begun, ledgers)
+    data.disk.rename(begun, data.root)
+    data.disk.sync_folder(data.root.parent)
+
+
+def _take_back(data: DataFolder, begun: Path, copies: list[Copied]) -> None:
+    """Remove what this restore made, so that it can be tried again; the data folder has never had its name."""
+    shutil.rmtree(begun, ignore_errors=True)
+    if not data.root.exists() or not any(data.root.iterdir()):
+        for path in (data.witness / LIST_NAME, *(witness_path(data.witness, one.namespace) for one in copies)):
+            path.unlink(missing_ok=True)
+            path.with_name(path.name + TEMPORARY).unlink(missing_ok=True)

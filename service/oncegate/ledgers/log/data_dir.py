@@ -1,0 +1,279 @@
+"""The data folder: one owner, its namespaces, the list of ledgers and the witness beside it.
+
+    <data>/LEDGERS  OWNER                     <data>.witness/LEDGERS
+    <data>/<namespace>/key                    <data>.witness/<namespace>.witness
+    <data>/<namespace>/0/00000001.seg  outputs/  aside/  runs/
+
+A ledger is made whole, then its witness, then the witness's list names it, then the folder's own. So the folder
+never lists what its witness does not, and what the witness lists and the folder does not hold is gone.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound
+from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
+from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
+from oncegate.ledgers.log.files.runs import LogRuns
+from oncegate.ledgers.log.files.segments import NoRoom
+from oncegate.ledgers.log.files.witness import ACCEPT, WITNESS_SUFFIX, witness_path
+from oncegate.ledgers.log.ledger import LogLedger
+from oncegate.ledgers.log.locks import OWNER_NAME, FolderLock
+from oncegate.ledgers.log.opening.create import make_ledger
+from oncegate.ledgers.log.opening.recovery import SHARD_NAME, Found, LedgerPlace, Owned, inspect, repair
+from oncegate.ports import OpenLedger
+
+T = TypeVar("T")
+DEFAULT = "default"
+BACKUP_NAME = "BACKUP"  # the list that a backup has in place of a data folder's
+# What may stand in a folder that is as good as empty.
+_NOTHING = frozenset({"lost+found", OWNER_NAME, LIST_NAME + TEMPORARY})
+
+
+@contextmanager
+def told(shown: str) -> Iterator[None]:
+    """Turn the system's errors into ours, with the folder's name."""
+    try:
+        yield
+    except (NoRoom, OSError) as error:
+        if isinstance(error, NoRoom) or error.errno in FULL:
+            raise LedgerFull(f"the disk of {shown} is full ({error}); make room and try again") from error
+        raise LedgerDown(f"{shown} cannot be used ({error}); nothing is answered from it") from error
+
+
+async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) -> T:
+    """Wait for the end of `work` even when the caller is cancelled, and then take its result back."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if undo is not None and not task.cancelled() and task.exception() is None:
+            undo(task.result())
+        raise
+
+
+class DataFolder:
+    """Both folders, locked. Made by `take`; all methods block."""
+
+    def __init__(self, folder: str, witness: str | None, disk: Disk) -> None:
+        """`folder` as the user wrote it. BadRequest: the witness lies inside."""
+        self.shown = f"data folder {folder}"
+        self.root = Path(folder).absolute()
+        self.witness = Path(witness).absolute() if witness else self.root.with_name(self.root.name + ".witness")
+        self.disk = disk
+        self.ledgers: dict[str, bytes] = {}
+        self.locks: list[FolderLock] = []
+        if self.witness.is_relative_to(self.root):
+            raise BadRequest(f"the witness {self.witness} lies in the {self.shown}: what takes one would take both")
+
+    def take(self, create: bool) -> bool:
+        """Lock, compare the two lists, make what is new; True when it is all new.
+
+        NotFound: nothing is there, and `create` is false. LedgerBusy, LedgerDamaged: nothing was changed.
+        """
+        with told(self.shown), ExitStack() as on_error:
+            on_error.callback(self.release)
+            if not self.root.is_dir():
+                self._judge({}, self._witnessed(), create)
+                make_folders(self.disk, self.root)
+            self._lock(self.root, self.shown)
+            if self.witness.is_dir():
+                self._lock(self.witness, f"witness {self.witness}")
+            listed = self._listed()
+            new = self._judge(listed, self._witnessed(), create)
+            self.locks[0].sign()
+            if new:
+                self._begin()
+            elif self.ledgers != listed:  # a creation that a crash cut short
+                write_list(self.disk, self.root, self.ledgers)
+            on_error.pop_all()
+        return new
+
+    def look(self) -> None:
+        """Take over the two lists without a lock, if they agree; nothing is made. NotFound, LedgerDamaged."""
+        with told(self.shown):
+            self._judge(self._listed() if self.root.is_dir() else {}, self._witnessed(), create=False)
+
+    def lock_listed(self) -> dict[str, bytes]:
+        """Lock both folders, whatever the witness says, and return the folder's own list."""
+        if not self.root.is_dir():
+            return {}
+        self._lock(self.root, self.shown)
+        make_folders(self.disk, self.witness)
+        self._lock(self.witness, f"witness {self.witness}")
+        return self._listed()
+
+    def _begin(self) -> None:
+        """Empty lists first: what a crash leaves after that is known to be unfinished."""
+        make_folders(self.disk, self.witness)
+        if len(self.locks) == 1:
+            self._lock(self.witness, f"witness {self.witness}")
+        write_list(self.disk, self.witness, {})
+        write_list(self.disk, self.root, {})
+        self.create(DEFAULT)
+
+    def release(self) -> None:
+        while self.locks:
+            self.locks.pop().close()
+
+    def _lock(self, path: Path, shown: str) -> None:
+        self.locks.append(FolderLock(path, shown))
+
+    def _listed(self) -> dict[str, bytes]:
+        """The folder's own list; empty when the folder is as good as empty."""
+        found = read_list(self.disk, self.root)
+        if found is None and (self.root / BACKUP_NAME).exists():
+            raise BadRequest(
+                f"{self.shown} is a backup: `oncegate restore --from {self.root} --data NEW` makes a data folder of it"
+            )
+        if found is None and {path.name for path in self.root.iterdir()} - _NOTHING:
+            raise LedgerDamaged(
+                f"{self.shown} is not empty and has no list of ledgers ({LIST_NAME}): put the list back from a copy, "
+                "or name an empty folder"
+            )
+        return found or {}
+
+    def _witnessed(self) -> dict[str, bytes]:
+        """The witness's list; empty when there is no witness at all."""
+        found = read_list(self.disk, self.witness) if self.witness.is_dir() else None
+        if found is None and self.witness.is_dir() and any(self.witness.glob("*" + WITNESS_SUFFIX)):
+            raise LedgerDamaged(f"the witness {self.witness} has lost its list of ledgers; put it back from a copy")
+        return found or {}
+
+    def _judge(self, listed: dict[str, bytes], witnessed: dict[str, bytes], create: bool) -> bool:
+        """True when neither list names a ledger; else take over what the witness names, if all of it is here."""
+        if not listed and not witnessed:
+            if not create:
+                raise NotFound(
+                    f"there is no ledger in {self.shown}, and its witness {self.witness} knows of none; "
+                    "`oncegate init` makes one"
+                )
+            return True
+        if not witnessed:
+            raise LedgerDamaged(
+                f"the witness of {self.shown} is gone: there is none at {self.witness}, and without it nobody can tell "
+                f"whether the end of a ledger is there; name its place, or {ACCEPT}"
+            )
+        for name, ledger in sorted((witnessed | listed).items()):
+            if witnessed.get(name) != ledger:
+                raise LedgerDamaged(
+                    f"{self.shown} lists ledger {ledger.hex()} as {name}, and its witness {self.witness} does not: "
+                    "they do not belong together; name the right witness"
+                )
+            if not (self.root / name / SHARD_NAME).is_dir():
+                raise LedgerDamaged(
+                    f"ledger {name} ({ledger.hex()}) is gone from {self.shown}, its witness {self.witness} knows it; "
+                    "put the folder back from a copy, or remove the witness too to begin anew, forgetting all"
+                )
+        self.ledgers = witnessed
+        return False
+
+    def create(self, namespace: str) -> None:
+        """Make an empty ledger; no effect when it exists."""
+        if namespace in self.ledgers:
+            return
+        with told(self.shown):
+            self.require()
+            ledgers = self.ledgers | {namespace: make_ledger(self.disk, self.root, self.witness, namespace)}
+            write_list(self.disk, self.witness, ledgers)
+            write_list(self.disk, self.root, ledgers)
+        self.ledgers = ledgers
+
+    def require(self) -> None:
+        """LedgerFenced unless both folders are still those that were locked."""
+        for lock in self.locks:
+            lock.require()
+
+    def place(self, namespace: str) -> LedgerPlace:
+        """NotFound."""
+        if namespace not in self.ledgers:
+            raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
+        path = witness_path(self.witness, namespace)
+        return LedgerPlace(namespace, self.root / namespace, path, self.ledgers[namespace])
+
+
+class LogLedgers:
+    """`ports.Ledgers` over one data folder. `new`: this owner made it, and it is EMPTY."""
+
+    def __init__(self, folder: DataFolder, new: bool) -> None:
+        self.new = new
+        self._folder = folder
+        self._creating = asyncio.Lock()
+
+    def names(self) -> list[str]:
+        return sorted(self._folder.ledgers)
+
+    async def create(self, namespace: str) -> None:
+        """As the port says; BadRequest when it cannot be a name."""
+        async with self._creating:
+            await finished(asyncio.to_thread(self._folder.create, namespace))
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        """As the port says; NotFound, KeyMismatch, LedgerFull and LedgerDown too: nothing is lost, try again."""
+        place = self._folder.place(namespace)
+        lock, found, owned = await finished(asyncio.to_thread(self._own, place), _disown)
+
+        def guard() -> None:
+            self._folder.require()
+            lock.require()
+
+        ledger = LogLedger(self._folder.disk, place, found, owned, guard)
+        runs = LogRuns(self._folder.disk, place.runs, ledger.epoch, guard)
+        try:
+            yield OpenLedger(ledger, found.key, ledger.epoch, runs, ledger.predecessors, ledger.collected_position)
+        finally:
+            await finished(_close(ledger, runs, lock))
+
+    def _own(self, place: LedgerPlace) -> tuple[FolderLock, Found, Owned]:
+        with told(self._folder.shown):
+            self._folder.require()
+            lock = FolderLock(place.shard, f"ledger {place.namespace} in {self._folder.shown}")
+            try:
+                found = inspect(self._folder.disk, place)
+                return lock, found, repair(self._folder.disk, place, found)
+            except BaseException:
+                lock.close()
+                raise
+
+    def free_bytes(self) -> tuple[int, int]:
+        with told(self._folder.shown):
+            stat = os.statvfs(self._folder.root)
+        return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
+
+    def close(self) -> None:
+        self._folder.release()
+
+
+def _disown(owning: tuple[FolderLock, Found, Owned]) -> None:
+    lock, _, owned = owning
+    owned.segment.close()
+    owned.witness.close()
+    lock.close()
+
+
+async def _close(ledger: LogLedger, runs: LogRuns, lock: FolderLock) -> None:
+    try:
+        await asyncio.to_thread(runs.close)
+        await ledger.close()
+    finally:
+        lock.close()
+
+
+@asynccontextmanager
+async def open_log(
+    folder: str, create: bool = False, witness: str | None = None, disk: Disk | None = None
+) -> AsyncIterator[LogLedgers]:
+    """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests."""
+    data = DataFolder(folder, witness, disk or Disk())
+    new = await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
+    ledgers = LogLedgers(data, new)
+    try:
+        yield ledgers
+    finally:
+        ledgers.close()

@@ -1,0 +1,190 @@
+"""Rows of stages and topics, in files beside the segments: `<epoch>-<counter>.out`.
+
+A file is made by one owner, with a name that is never used again, and appended to by that owner only. Ranges begin
+on 4,096-byte boundaries. A frame names a range only after the file's bytes and its name are durable, so what lies
+in a file beyond the ranges that frames name was never acknowledged. A file goes when nothing names it any more.
+"""
+
+import hashlib
+import itertools
+import re
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.log.disk import FULL, Disk, padded
+from oncegate.ledgers.log.files.frame_body import Location
+from oncegate.ledgers.log.files.segments import NoRoom
+from oncegate.ports import WriteRange
+
+FILE_BYTES = 64 << 20  # then a stream goes on in a new file, so that a trim or drop gives room back
+STREAMS_OPEN_MAX = 64  # descriptors held; a stream that comes back later starts a new file
+
+_NAME = re.compile(r"(\d{8,})-(\d{8,})\.out")
+
+
+def output_path(folder: Path, file: tuple[int, int]) -> Path:
+    return folder / f"{file[0]:08}-{file[1]:08}.out"
+
+
+def outputs_in(folder: Path) -> dict[tuple[int, int], Path]:
+    found = {path: _NAME.fullmatch(path.name) for path in folder.iterdir()}
+    return {(int(match[1]), int(match[2])): path for path, match in found.items() if match}
+
+
+@dataclass(slots=True)
+class _Stream:
+    file: tuple[int, int]
+    fd: int
+    end: int
+
+
+class OutputWriter:
+    """Writes the ranges of one append at a time; `settle` or `roll_back` ends it. All methods block."""
+
+    def __init__(self, disk: Disk, folder: Path, epoch: int) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._epoch = epoch
+        self._counters = itertools.count(1)
+        self._streams: OrderedDict[str, _Stream] = OrderedDict()
+        self._before: dict[str, int] = {}  # streams of the present append, and where each ended before it
+
+    def new_file(self) -> tuple[int, int]:
+        """A name that was never used; from any thread."""
+        return (self._epoch, next(self._counters))
+
+    def write(self, ranges: Iterable[WriteRange]) -> list[Location]:
+        """Make the ranges durable, in files that no frame names yet. NoRoom; after OSError all of it is unknown."""
+        try:
+            locations = [self._write(written) for written in ranges]
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            self._roll_back()
+            raise NoRoom(str(error)) from error
+        for name in self._before:
+            self._disk.sync(self._streams[name].fd)
+        if 0 in self._before.values():
+            self._disk.sync_folder(self._folder)
+        return locations
+
+    def _write(self, written: WriteRange) -> Location:
+        stream = self._stream(written.stream)
+        location = located(stream.file, stream.end, written.data)
+        self._disk.write(stream.fd, [written.data], stream.end)
+        stream.end += padded(max(1, len(written.data)))  # an end of 0 means: new in this append
+        return location
+
+    def _stream(self, name: str) -> _Stream:
+        stream = self._streams.get(name)
+        if stream is not None and stream.end >= FILE_BYTES and name not in self._before:
+            self._close(name)
+            stream = None
+        if stream is None:
+            file = self.new_file()
+            stream = self._streams[name] = _Stream(file, self._disk.create(output_path(self._folder, file)), 0)
+        self._streams.move_to_end(name)
+        self._before.setdefault(name, stream.end)
+        return stream
+
+    def settle(self) -> None:
+        """The ranges of the present append are named by a durable frame."""
+        self._before.clear()
+        while len(self._streams) > STREAMS_OPEN_MAX:
+            self._close(next(iter(self._streams)))
+
+    def roll_back(self) -> None:
+        """The frame that was to name the present ranges could not be written; OSError when that is not sure."""
+        self._roll_back()
+
+    def _roll_back(self) -> None:
+        for name, end in self._before.items():
+            stream = self._streams[name]
+            if end == 0:
+                self._close(name)
+                self._disk.unlink(output_path(self._folder, stream.file))
+            else:
+                self._disk.truncate(stream.fd, end)
+                stream.end = end
+        self._before.clear()
+
+    def forget(self, files: Iterable[tuple[int, int]]) -> list[Path]:
+        """Never write again to files that no durable frame names any more; their paths."""
+        gone = set(files)
+        for name in [name for name, stream in self._streams.items() if stream.file in gone]:
+            self._close(name)
+        return [output_path(self._folder, file) for file in sorted(gone)]
+
+    def _close(self, name: str) -> None:
+        self._disk.close(self._streams.pop(name).fd)
+
+    def close(self) -> None:
+        for name in list(self._streams):
+            self._close(name)
+
+
+class Living:
+    """How many ranges that something names lie in each file."""
+
+    def __init__(self, places: Iterable[Location]) -> None:
+        self._ranges = Counter(place.file for place in places)
+
+    def __contains__(self, file: object) -> bool:
+        return file in self._ranges
+
+    def add(self, place: Location) -> None:
+        self._ranges[place.file] += 1
+
+    def release(self, places: Iterable[Location]) -> list[tuple[int, int]]:
+        """Count the ranges out; the files that hold none any more."""
+        empty = []
+        for place in places:
+            self._ranges[place.file] -= 1
+            if not self._ranges[place.file]:
+                del self._ranges[place.file]
+                empty.append(place.file)
+        return empty
+
+
+def located(file: tuple[int, int], offset: int, data: bytes) -> Location:
+    return Location(*file, offset, len(data), hashlib.sha256(data).digest())
+
+
+def read_range(disk: Disk, folder: Path, place: Location) -> bytes:
+    """The range's bytes, verified. LedgerDamaged; FileNotFoundError when the file is gone."""
+    path = output_path(folder, place.file)
+    data = disk.read(path, place.offset, place.length)
+    if len(data) != place.length or hashlib.sha256(data).digest() != place.sha256:
+        raise LedgerDamaged(
+            f"{path}: the {place.length} bytes at {place.offset} are not those that were written; "
+            "put this file back from a copy"
+        )
+    return data
+
+
+def require_range(disk: Disk, folder: Path, place: Location) -> bytes:
+    """The range's bytes, verified. LedgerDamaged, also when the file is gone."""
+    try:
+        return read_range(disk, folder, place)
+    except FileNotFoundError as error:
+        raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
+
+
+def require_reach(disk: Disk, folder: Path, places: Iterable[Location]) -> None:
+    """LedgerDamaged unless every file that something names is there and reaches its last named range."""
+    ends: dict[tuple[int, int], int] = {}
+    for place in places:
+        ends[place.file] = max(ends.get(place.file, 0), place.end)
+    present = outputs_in(folder)
+    for file, end in sorted(ends.items()):
+        path = output_path(folder, file)
+        size_bytes = path.stat().st_size if file in present else -1
+        if size_bytes < end:
+            state = "is missing" if size_bytes < 0 else f"ends at byte {size_bytes}"
+            raise LedgerDamaged(
+                f"{path} {state}, and the ledger names its bytes up to {end}; nothing was changed, "
+                "put this file back from a copy"
+            )

@@ -1,0 +1,110 @@
+"""Sorted runs in a folder beside the segments. No frame names them, and no backup holds them: they are made again.
+
+A file is written beside, synced piece by piece, and takes its name when it is whole; what a crash cuts short is
+removed at the next opening.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from threading import Lock
+
+from oncegate.core.errors import LedgerFenced, LedgerFull
+from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
+from oncegate.ledgers.names import is_run_name, require_run_name
+
+# An append that comes meanwhile waits for the sync of so much at most.
+SYNC_BYTES = 2 << 20
+
+
+def remove_runs(disk: Disk, folder: Path) -> None:
+    """Remove every file, durably: those of a history that did not take place say what no ledger does. OSError."""
+    if folder.is_dir():
+        for path in folder.iterdir():
+            disk.unlink(path)
+        disk.sync_folder(folder)
+
+
+class LogRuns:
+    """`ports.Runs` over one folder, made when the first run is written.
+
+    `guard` raises LedgerFenced when the folder is lost. `epoch`: so that no two owners use one temporary name.
+    """
+
+    def __init__(self, disk: Disk, folder: Path, epoch: int, guard: Callable[[], None]) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._epoch = epoch
+        self._guard = guard
+        self._counter = itertools.count(1)
+        self._changing = Lock()  # of names: none changes once the folder is let go of
+        self._closed = False
+
+    def names(self) -> list[str]:
+        self._own()
+        if not self._folder.is_dir():
+            return []
+        return sorted(path.name for path in self._folder.iterdir() if is_run_name(path.name))
+
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """As the port says."""
+        require_run_name(name)
+        temporary = self._folder / f"{name}.{self._epoch}-{next(self._counter)}{TEMPORARY}"
+        try:
+            with self._changing:
+                self._own()
+                make_folders(self._disk, self._folder)
+            self._write(temporary, pieces)
+            with self._changing:
+                self._own()
+                self._disk.rename(temporary, self._folder / name)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                self._disk.unlink(temporary)
+            if isinstance(error, OSError) and error.errno in FULL:
+                raise LedgerFull(f"no room for run {name} ({error}); make room, it is tried again") from error
+            raise
+        self._disk.sync_folder(self._folder)
+
+    def _write(self, path: Path, pieces: Iterable[bytes]) -> None:
+        fd, end, synced = self._disk.create(path), 0, 0
+        try:
+            for piece in pieces:
+                self._disk.write(fd, [piece], end)
+                end += len(piece)
+                if end - synced >= SYNC_BYTES:
+                    self._own()
+                    self._disk.sync(fd)
+                    synced = end
+            self._disk.sync(fd)
+        finally:
+            self._disk.close(fd)
+
+    def open(self, name: str) -> memoryview:
+        """As the port says; what the disk cannot give when it is looked at ends the process (`Disk.map`)."""
+        self._own()
+        if not is_run_name(name):
+            raise KeyError(name)
+        try:
+            return self._disk.map(self._folder / name)
+        except FileNotFoundError as error:
+            raise KeyError(name) from error
+
+    def remove(self, name: str) -> None:
+        if not is_run_name(name):
+            return
+        with self._changing:
+            self._own()
+            with contextlib.suppress(FileNotFoundError):
+                self._disk.unlink(self._folder / name)
+
+    def close(self) -> None:
+        """From now on nothing is changed, whatever other threads are at."""
+        with self._changing:
+            self._closed = True
+
+    def _own(self) -> None:
+        if self._closed:
+            raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
+        self._guard()

@@ -1,0 +1,114 @@
+"""The state that replaces collected entries: ranges in an output file of its own, each a msgpack array of entries.
+
+Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, padded
+from oncegate.ledgers.log.files.frame_body import Location
+from oncegate.ledgers.log.files.outputs import located, output_path
+from oncegate.ledgers.log.files.reading import verified
+from oncegate.ledgers.log.files.segments import NoRoom
+from oncegate.ledgers.stating import entries_of
+from oncegate.ports import State
+
+# Written and synced, read and verified at once; an entry larger than this has a range to itself.
+PIECE_BYTES = 2 << 20
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(list[bytes])
+
+
+class StateWriter:
+    """A new output file that is filled piece by piece, each synced by itself: an append that comes meanwhile waits for
+    one at most. All methods block.
+
+    The file has its name only when it is whole: what a crash cuts short is removed at the next opening, not kept aside.
+    """
+
+    def __init__(self, disk: Disk, folder: Path, file: tuple[int, int]) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._file = file
+        self._path = output_path(folder, file)
+        self._temporary = self._path.with_name(self._path.name + TEMPORARY)
+        self._fd: int | None = None
+        self._end = 0
+        self._places: list[Location] = []
+
+    def add(self, piece: list[bytes]) -> None:
+        """Make these entries durable. NoRoom: no file is left; OSError."""
+        data = _encode(piece)
+        with _room(self._disk, self._temporary):
+            if self._fd is None:
+                self._fd = self._disk.create(self._temporary)
+            self._disk.write(self._fd, [data], self._end)
+        self._disk.sync(self._fd)
+        self._places.append(located(self._file, self._end, data))
+        self._end += padded(len(data))
+
+    def finish(self) -> tuple[Location, ...]:
+        """Give the file its name; where its entries are. None, and no file, when there are no entries. OSError."""
+        if self._fd is not None:
+            self._close()
+            self._disk.rename(self._temporary, self._path)
+            self._disk.sync_folder(self._folder)
+        return tuple(self._places)
+
+    def abandon(self, removing: bool) -> None:
+        """Go no further. `removing`: leave no file; what is left goes at the next opening. OSError is passed over."""
+        if self._fd is not None:
+            with suppress(OSError):
+                self._close()
+                if removing and self._temporary.exists():
+                    self._disk.unlink(self._temporary)
+
+    def _close(self) -> None:
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            self._disk.close(fd)
+
+
+@contextmanager
+def _room(disk: Disk, path: Path) -> Iterator[None]:
+    """A full disk is NoRoom, and no file is left. Not around a sync: after that nobody knows."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        if path.exists():
+            disk.unlink(path)
+        raise NoRoom(str(error)) from error
+
+
+async def pieces_of(state: State) -> AsyncIterator[list[bytes]]:
+    """The entries of a state in order, so many at a time as are written at once."""
+    piece: list[bytes] = []
+    size_bytes = 0
+    async for entry in entries_of(state):
+        if piece and size_bytes + len(entry) > PIECE_BYTES:
+            yield piece
+            piece, size_bytes = [], 0
+        piece.append(entry)
+        size_bytes += len(entry)
+    if piece:
+        yield piece
+
+
+def read_state(disk: Disk, folder: Path, places: Sequence[Location]) -> Iterator[bytes]:
+    """The entries, verified. LedgerDamaged."""
+    for place, data in zip(places, verified(disk, folder, places), strict=True):
+        try:
+            yield from _decoder.decode(data)
+        except ValueError as error:
+            raise LedgerDamaged(
+                f"{output_path(folder, place.file)}: the state at byte {place.offset} is not of a format that this "
+                f"version reads ({error}); open it with the version that wrote it"
+            ) from error

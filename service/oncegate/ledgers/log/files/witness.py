@@ -1,0 +1,132 @@
+"""The witness: a small file away from the ledger that knows how long the ledger was.
+
+    slot    "OGW1" | serial u64 | ledger id 16 | epoch u64 | segment u32 | end offset u64 | position u64 | chain 16
+            | check 16
+    file    a slot at byte 0 and one at byte 4,096, written in turn; the newer whole one counts
+
+It is overwritten in place after each frame's sync and before its replies, and synced every second and at the end:
+it may lag behind the ledger, never lead. A ledger that does not reach its witness has lost acknowledged entries.
+A torn slot leaves the other one, which lags by one append.
+"""
+
+import errno
+import hashlib
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk, replace_file
+from oncegate.ledgers.log.files.segments import End
+
+_SLOT = struct.Struct("<4sQ16sQIQQ16s16s")
+_MAGIC = b"OGW1"
+WITNESS_SUFFIX = ".witness"
+ACCEPT = "accept what is there with `oncegate ledger accept`"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the witness saw: a place in one ledger. `serial` grows with each writing."""
+
+    serial: int
+    ledger: bytes
+    epoch: int
+    end: End
+
+    def encode(self) -> bytes:
+        end = self.end
+        place = (end.segment, end.offset, end.position, end.chain)
+        raw = _SLOT.pack(_MAGIC, self.serial, self.ledger, self.epoch, *place, bytes(16))[:-16]
+        return raw + hashlib.sha256(raw).digest()[:16]
+
+    @classmethod
+    def decode(cls, raw: bytes) -> "Seen | None":
+        if len(raw) < _SLOT.size or hashlib.sha256(raw[: _SLOT.size - 16]).digest()[:16] != raw[_SLOT.size - 16 :]:
+            return None
+        magic, serial, ledger, epoch, *place, _ = _SLOT.unpack(raw)
+        return cls(serial, ledger, epoch, End(*place)) if magic == _MAGIC else None
+
+
+def witness_path(folder: Path, namespace: str) -> Path:
+    return folder / (namespace + WITNESS_SUFFIX)
+
+
+def read_witness(disk: Disk, path: Path) -> Seen:
+    """The newer whole slot; LedgerDamaged when there is none."""
+    if not path.exists():
+        raise LedgerDamaged(
+            f"the witness {path} is missing, and without it nobody can tell whether the end of the ledger is there; "
+            f"put it back from a copy, or {ACCEPT}"
+        )
+    data = disk.read(path)
+    slots = [Seen.decode(data[offset : offset + _SLOT.size]) for offset in (0, BLOCK_BYTES)]
+    seen = [slot for slot in slots if slot is not None]
+    if not seen:
+        raise LedgerDamaged(f"the witness {path} cannot be read; put it back from a copy, or {ACCEPT}")
+    return max(seen, key=lambda slot: slot.serial)
+
+
+def create_witness(disk: Disk, path: Path, ledger: bytes, epoch: int, end: End, *, serial: int = 0) -> None:
+    """A new witness whose two slots have seen `end`, durable; it replaces any other."""
+    slot = Seen(serial, ledger, epoch, end).encode().ljust(BLOCK_BYTES, b"\0")
+    replace_file(disk, path, [slot, slot])
+
+
+class WitnessWriter:
+    """Keeps one witness up to date. `see` and `sync` may be called from two threads; after an OSError it is dead."""
+
+    def __init__(self, disk: Disk, path: Path, ledger: bytes, epoch: int, serial: int) -> None:
+        self._disk = disk
+        self._path = path
+        self._fd = disk.open(path)
+        self._ledger = ledger
+        self._epoch = epoch
+        self._serial = serial
+        self._dirty = False
+        self._failed: OSError | None = None
+        # Two syncs at once: the error would be told to one, and the other would say that all is well.
+        self._syncing = threading.Lock()
+
+    def see(self, end: End) -> None:
+        """The frame that ends here is durable. One small write, no sync."""
+        if self._failed is not None:
+            raise self._failed
+        self._serial += 1
+        slot = Seen(self._serial, self._ledger, self._epoch, end).encode()
+        with self._named():
+            self._disk.write(self._fd, [slot], self._serial % 2 * BLOCK_BYTES)
+        self._dirty = True
+
+    def sync(self) -> None:
+        """What was seen before the call is durable; no effect when nothing was."""
+        with self._syncing:
+            if self._failed is None and self._dirty:
+                self._dirty = False
+                with self._named():
+                    self._disk.sync(self._fd)
+
+    def pin(self, end: End) -> None:
+        """Both slots saw this end, and that is durable: whatever the power leaves, the witness saw no less."""
+        for _ in range(2):
+            self.see(end)
+            self.sync()
+            if self._failed is not None:
+                raise self._failed
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Errors name the witness, and are for ever."""
+        try:
+            yield
+        except OSError as error:
+            code = error.errno or errno.EIO
+            self._failed = OSError(code, os.strerror(code), str(self._path))
+            raise self._failed from error
+
+    def close(self) -> None:
+        self._disk.close(self._fd)

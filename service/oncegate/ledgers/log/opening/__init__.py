@@ -1,0 +1,1 @@
+"""Opening a log ledger: scan, recovery, replay, creation."""

@@ -1,0 +1,63 @@
+"""Entries read back from the files of a ledger, verified again."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files.frame_body import Collected
+from oncegate.ledgers.log.files.frames import SegmentHeader
+from oncegate.ledgers.log.files.segments import End, Frame, Walk
+from oncegate.ledgers.log.files.snapshots import read_state
+from oncegate.ledgers.log.opening.scan import frame_body, frame_mark
+from oncegate.ports import Mark, Replayed
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What of a ledger is read: the segments from the last collection on, up to an end that was verified before."""
+
+    collected: Collected | None
+    headers: Sequence[SegmentHeader]
+    end: End
+
+    @property
+    def position(self) -> int:
+        """Up to which entries were collected; 0 when none were."""
+        return self.collected.position if self.collected else 0
+
+
+def replayed(disk: Disk, shard: Path, outputs: Path, extent: Extent, from_position: int) -> Iterator[Replayed]:
+    """The entries from a position on, as `ports.Ledger.replay`; LedgerDamaged. Blocks."""
+    collected = extent.collected
+    if collected and from_position <= collected.position:
+        for entry in read_state(disk, outputs, collected.state):
+            yield Replayed(collected.position, entry, collected.mark)
+    from_position = max(from_position, extent.position + 1)
+    for frame in _frames(disk, shard, extent, from_position):
+        mark = frame_mark(frame)
+        for position, entry in enumerate(frame_body(frame).entries, frame.header.first_position):
+            if position >= from_position:
+                yield Replayed(position, entry, mark)
+
+
+def mark_at(disk: Disk, shard: Path, extent: Extent, position: int) -> Mark:
+    """The mark of the append that ended at `position`; ValueError when there is none that is still known. Blocks."""
+    if extent.collected and position == extent.collected.position:
+        return extent.collected.mark
+    if extent.position < position <= extent.end.position:
+        for frame in _frames(disk, shard, extent, position):
+            if frame.header.last_position == position:
+                return frame_mark(frame)
+            break
+    raise ValueError(f"no append that is still known ended at position {position}")
+
+
+def _frames(disk: Disk, shard: Path, extent: Extent, from_position: int) -> Iterator[Frame]:
+    """Those that hold entries from a position on."""
+    firsts = [header.first_position for header in extent.headers]
+    first = extent.headers[max(0, bisect_right(firsts, from_position) - 1)].segment
+    for frame in Walk(disk, shard, first_segment=first, stop=extent.end):
+        if frame.header.count and frame.header.last_position >= from_position:
+            yield frame

@@ -1,0 +1,113 @@
+"""What the frames of a ledger come to, folded in the order of the walk: the same for opening it and for showing it.
+
+A ledger whose first segments were collected begins where its last Collected says: just that segment, first position
+and chain. Segments before it that are still there are what a crash, or a backup, kept from being removed.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.catalog import Catalog, Wrote
+from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Collected, Location, decode_body
+from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
+from oncegate.ledgers.log.files.segments import Frame, Walk, segment_path
+from oncegate.ports import Mark
+
+
+def frame_body(frame: Frame) -> Body:
+    """LedgerDamaged when the frame is whole and yet not of this format."""
+    try:
+        body = decode_body(frame.body)
+        if len(body.entries) != frame.header.count:
+            raise ValueError(f"{len(body.entries)} entries instead of {frame.header.count}")
+    except ValueError as error:
+        raise LedgerDamaged(
+            f"segment {frame.segment.segment}, entry {frame.header.first_position}: not of a format that this version "
+            f"reads ({error}); nothing was changed, open it with the version that wrote it"
+        ) from error
+    return body
+
+
+def frame_mark(frame: Frame) -> Mark:
+    return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
+
+
+def new_catalog(collected: Collected | None = None) -> Catalog[Location]:
+    return Catalog(_length, collected.outputs if collected else None)
+
+
+def _length(place: Location) -> int:
+    return place.length
+
+
+class Fold:
+    """Iterate `over` a walk; afterwards, without LedgerDamaged, all of it is known.
+
+    `mark`: of the last entry, None without any. `named`: every output file that a frame named, living or not.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known = False  # whether the changes before this frame are folded in
+        self.catalog = new_catalog()
+        self.collected: Collected | None = None
+        self.mark: Mark | None = None
+        self.named: set[tuple[int, int]] = set()
+        self.headers: list[SegmentHeader] = []
+
+    def over(self, walk: Walk) -> Iterator[tuple[Frame, Body]]:
+        """The frames and their bodies, folded in."""
+        for frame in walk:
+            self._known = self._known or walk.headers[0].segment == 1
+            body = frame_body(frame)
+            for change in body.changes:
+                self._take(change)
+            if frame.header.count:
+                self.mark = frame_mark(frame)
+            yield frame, body
+        self.headers = self._needed(walk.headers)
+        if self.mark is None and self.collected:
+            self.mark = self.collected.mark
+
+    def _take(self, change: AnyChange) -> None:
+        if isinstance(change, Collected):
+            self.collected, self.catalog, self._known = change, new_catalog(change), True
+            self.named |= change.files
+            self.named |= {place.file for place in self.catalog.places()}
+            return
+        if isinstance(change, Wrote):
+            self.named.add(change.place.file)
+        if self._known:
+            self.catalog.apply(change)
+
+    def _needed(self, headers: list[SegmentHeader]) -> list[SegmentHeader]:
+        """The segments from the last collection on; LedgerDamaged when they are not all there."""
+        first, collected = headers[0].segment, self.collected
+        begin = collected.segment if collected else 1
+        if first > begin:
+            raise LedgerDamaged(
+                f"{segment_path(self._folder, first - 1)} is missing; put it back from a copy, nothing was changed"
+            )
+        needed = [header for header in headers if header.segment >= begin]
+        if collected and (needed[0].first_position, needed[0].previous_chain) != (
+            collected.first_position,
+            collected.previous_chain,
+        ):
+            raise LedgerDamaged(
+                f"{segment_path(self._folder, begin)} does not begin where the collection of the entries up to "
+                f"{collected.position} says; nothing was changed, put a whole copy back"
+            )
+        return needed
+
+    @property
+    def predecessors(self) -> tuple[bytes, ...]:
+        """The ids that the ledger had before the present one, oldest first."""
+        before = self.collected.predecessors if self.collected else ()
+        later = [header.predecessor for header in self.headers if header.predecessor not in (NO_LEDGER, *before)]
+        return (*before, *later)
+
+    def places(self) -> Iterator[Location]:
+        """Every place that is still needed: ranges that wait or are published, and the state."""
+        yield from self.catalog.places()
+        yield from self.collected.state if self.collected else ()

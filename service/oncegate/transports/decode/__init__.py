@@ -1,0 +1,1 @@
+"""From the bytes of any transport to the requests of the engine."""

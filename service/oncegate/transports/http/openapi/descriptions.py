@@ -1,0 +1,240 @@
+"""What the OpenAPI document says in words: how to use the calls, and what each member of a message means.
+
+A client must be able to be written from the document alone (`examples/go` was): whatever it needs to know stands here.
+"""
+
+from typing import Any
+
+from oncegate.core.verdicts import VERDICTS
+from oncegate.transports.http.openapi import descriptions_producers
+from oncegate.transports.http.openapi.examples import MARK
+
+DESCRIPTION = f"""\
+A deduplicating gateway: writers that retry ask it before they produce, or let it produce; each record then takes
+effect once. A duplicate is a success. What cannot be answered is a problem document (RFC 9457) that says what to do:
+`action` is retry, fix or stop; `effect` is none or unknown.
+
+## Claiming
+
+1. An *attempt* is one try of one task. It draws a token of 128 random bits, keeps it for all its requests and shares
+   it with nobody; the next try of the same task is another attempt.
+2. `ids:claim` with the token and the next `call`: 0, 1, 2, … counts what this attempt claims and produces; complete,
+   release and renew do not count. Each id gets a verdict, in order.
+3. Write what is GRANTED to your own sink. If that takes longer than a third of `lease_ms`, renew meanwhile: once the
+   lease is over, others are granted the same ids.
+4. When it is durable, complete the claim. When not one of its ids was written nor will be, release it. When nobody
+   knows, do neither: after the lease the ids are granted to whoever asks, as a takeover.
+5. Ask again for what was BUSY, and for all ids of a claim whose completion says `taken_over`, in a new call that
+   names only those, until every id is GRANTED and completed, DUPLICATE or SAME.
+6. With a payload beside each id, an id that was written with another payload is CONFLICT and not DUPLICATE: two
+   different things carry one id, which is a bug of whoever made them. Neither write it nor count it as written.
+
+## Repeating
+
+A request whose answer did not come (a broken connection, a time-out, an answer that is no problem document) may have
+taken effect. Send the very same request again, with the same token and call, chunk or nonce and the same ids or rows:
+it is recognised and decided once more. complete, release, renew, abort and the making of a namespace may be repeated
+as they are. Only `records:produce` without ids is written again. Under a new token the ids of an unanswered claim are
+BUSY until its lease ends.
+
+## Namespaces and marks
+
+`PUT /v1/namespaces/{{namespace}}` makes a namespace, harmless to repeat; `default` is there from the start. Every
+success below a namespace carries a mark, `Oncegate-Ledger: {MARK}`: a place in that namespace's ledger. A client
+sends the newest one back with its next requests to the same namespace. A gateway that does not find it there has lost
+what it acknowledged, or is another one: it refuses that request, LEDGER_BEHIND, and would else grant written ids
+again.
+
+{descriptions_producers.TEXT}"""
+
+VERDICT = "What to do with one id:\n" + "\n".join(
+    f"* {', '.join([row.verdict.name, *(str(flag.name).lower() for flag in row.flags)])}: {row.meaning}"
+    for row in VERDICTS
+)
+
+_SCHEMAS: dict[str, str] = {
+    "ClaimReply": "One verdict per id, in the order asked.",
+    "SettleReply": "The answer to renew, complete and release, which take no body and may be repeated. "
+    "A claim is settled whole.",
+    "VerdictMessage": VERDICT,
+    "TakeReply": "One verdict per id, in the order asked; repeating the request is harmless.",
+}
+_SHARED = {
+    "app": "who writes: a job's name, or a streaming query's id",
+    "version": "which of its batches",
+    "write_id": "tells the writes of one batch to one topic apart",
+    "outcome": "COMMITTED: the batch of this name was published before",
+    "key_col": "columns that choose the partition; none: a request goes whole to the next one",
+    "partitions": "fixed once the topic is made",
+    "retention_ms": "rows older than this are dropped in time; 0: kept for ever",
+    "retention_bytes": "of one partition, the oldest rows beyond are dropped in time; 0: no bound",
+}
+_SCOPE = {
+    "driver": "with `batch`: whose batch these ids belong to; none: they are the namespace's",
+    "batch": "they are forgotten when this batch is acked, and STALE from then on",
+}
+_SEQUENCED = {
+    "producer": "with `epoch` and `sequence_col`, instead of an id: the lane that these rows are of",
+    "epoch": "as registering the producer answered",
+    "sequence_col": "the column that holds each row's sequence",
+    "prev_sequence": "the lane holds nothing between it and the first row's",
+}
+_LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
+_MEMBERS: dict[str, dict[str, str]] = {
+    "ClaimRequest": {
+        "call": "n-th request of this attempt, from 0; a repeat keeps its number, other ids take the next",
+        "lease_ms": "between lease_ms_min and lease_ms_max of /v1/limits; without it, lease_ms of /v1/limits",
+        **_SCOPE,
+    },
+    "ClaimReply": {
+        "claim": "names what was granted, for complete, release and renew; null when nothing was",
+        "lease_ms": "from the gateway's answer on; nothing to hold when claim is null",
+    },
+    "VerdictMessage": {
+        "takeover": "with GRANTED: an earlier holder's lease ran out, it may have written this id too",
+        "own": "with DUPLICATE: this very attempt wrote it before",
+        "of_index": "with SAME: the place of the same id earlier in this request, from 0",
+        "of_call": "with SAME: the earlier call of this attempt that holds it and was not settled yet",
+        "lease_left_ms": f"with BUSY: {_LEASE_LEFT}. 0: ask again at once, in a new call",
+    },
+    "SettleReply": {
+        "claim": "as in the path",
+        "state": "of the claim, whatever was asked: DONE also for the release or renewal of a completed one",
+        "settled": "ids that still named this claim: they are as `state` says",
+        "taken_over": "ids that another attempt was granted after this lease was over. Nothing changes for them: "
+        "treat them as BUSY. Which ones is not said: claim all of this claim's ids in a new call",
+        "lease_ms": "from now, after renew; else 0",
+    },
+    "ExplainReply": {
+        "state": "ABSENT: free. CLAIMED_LIVE: held. CLAIMED_OVER: held by a lease that ran out. DONE: written",
+        "claim": "the claim it is of",
+        "token": "the attempt that made this claim",
+        "call": "and its call",
+        "lease_left_ms": "of a live claim",
+        "position": "of the claim's entry in the ledger",
+        "wall_ms": "milliseconds since 1970 when that entry was made, a label only",
+        "takeover": "whether the claim took this id from another",
+        "topic": "that it was written to, where the gateway wrote it",
+        "partition": "of the topic",
+    },
+    "TakeRequest": {
+        "owner": "whose the ids are from now on: GRANTED to the same owner again, DUPLICATE to others",
+        **_SCOPE,
+    },
+    "ProduceRequest": {
+        "call": "n-th request of this attempt, from 0, claims and produces together",
+        "records": "one object a row; its members are the columns, one that is left out is null",
+        "id_col": "columns that are a row's id; none: `plain`, a repeat is written again",
+        "key_col": _SHARED["key_col"],
+        **_SCOPE,
+        **_SEQUENCED,
+        "digest_col": "columns that are the payload of a row's id: written again with another, it is CONFLICT",
+    },
+    "ProduceQuery": _SEQUENCED,
+    "ProduceReply": {
+        "rows": "written by this request",
+        "offsets": "where they are; none for a repeat of what was written before",
+        "verdicts": "with ids only, one a row: GRANTED rows were written by this request, BUSY ones by nobody yet",
+    },
+    "PartitionOffset": {"partition": "from 0", "first_offset": "of these rows", "rows": "from there on, without holes"},
+    "BatchName": {**{name: _SHARED[name] for name in ("app", "version", "write_id")}, "topic": "that it is written to"},
+    "StageQuery": {
+        **{name: _SHARED[name] for name in ("app", "version", "write_id", "key_col")},
+        "topic": "that the batch is written to",
+        "owner": "run:<id> or job:<id>: a later run: of the same name drops the stages of an older one",
+        "chunk": "n-th of this token, from 0; a repeat keeps its number",
+    },
+    "StageReply": {
+        "outcome": f"STAGED, durably; or {_SHARED['outcome']}, nothing is stored",
+        "rows": "of this chunk",
+        "chunk": "as asked",
+    },
+    "WinnerMessage": {"chunks": "that this token staged", "rows": "in all of them"},
+    "CommitRequest": {
+        "winners": "the tokens whose rows are the batch; other stages of the name are dropped",
+        "run": "of the query: within one run a second nonce for a committed name is SECOND_WRITE; null: not checked",
+        "on_replay_mismatch": "first_wins: a replay with other rows is a DUPLICATE, not a CONFLICT",
+    },
+    "CommitReply": {
+        "outcome": f"COMMITTED now; or DUPLICATE: {_SHARED['outcome'].partition(': ')[2]}",
+        "rows": "published under this name",
+        "offsets": "where they are",
+        "suppressed_rows": "brought and not published, by this and earlier replays",
+        "takeover_rows": "0: nothing is taken over in a named batch",
+        "warning": "what a person should know",
+    },
+    "AbortRequest": {"tokens": "whose stages are removed"},
+    "AbortReply": {"outcome": f"ABORTED; or {_SHARED['outcome']}, it stays", "removed": "stages that were there"},
+    "TopicRequest": {name: _SHARED[name] for name in ("partitions", "retention_ms", "retention_bytes")},
+    "TopicReply": {
+        "topic": "as in the path",
+        **{name: _SHARED[name] for name in ("partitions", "retention_ms", "retention_bytes")},
+        "schema": "for a person to read",
+        "low_offsets": "the lowest kept, by partition",
+        "high_offsets": "the end: of the next row to come, by partition",
+    },
+    "RecordsReply": {
+        "records": "one object a row",
+        "first_offset": "of the first of them",
+        "next_offset": "where to read on",
+        "high_offset": "the partition's end",
+    },
+    "NamespaceRequest": {"auto_create_topics": "whether a first write makes its topic"},
+    "NamespaceReply": {
+        "namespace": "as in the path",
+        "ledger": "its ledger's id, as in marks",
+        "horizon_ms": "how long a done id is known; 0: for ever",
+        "auto_create_topics": "whether a first write makes its topic",
+        "counters": "since the process started; ids, cold_ids, takeovers and suppressed_rows: since the ledger was "
+        "made. cold_ids left memory, and lie in cold_runs sorted runs behind filters of cold_bytes; of cold_asked ids "
+        "cold_looked_up look-ups were made there, cold_in_vain of them of ids that are in none: of a million such "
+        "ids, cold_fpr_ppm",
+    },
+    "Problem": {
+        "type": "leads to GET /errors/{code}",
+        "title": "the same for every problem of this code",
+        "status": "as in the status line",
+        "detail": "for a person: what was wrong with this request, and what to do",
+        "code": "for a program; the examples of each operation list those it can answer",
+        "action": "retry: the same request again, after retry_after_ms (MISSING_STAGE: stage and commit again). "
+        "fix: sending it again cannot help, another request can. stop: this attempt is over, a person looks",
+        "effect": "of this request, none or unknown; earlier tries of it that were not answered stay unknown",
+        "trace_id": "of the gateway's log; that of the request's traceparent, if it had one",
+        "retry_after_ms": "wait so long, and a random part more; the header Retry-After says it in whole seconds. "
+        "Absent: waiting does not help",
+    },
+    "Limits": {
+        "ids_per_request": "more are TOO_LARGE: cut the request",
+        "id_bytes": "of one id, all its columns together",
+        "body_bytes": "of one request",
+        "record_bytes": "of one row",
+        "lease_ms": "what a claim without lease_ms gets",
+        "lease_ms_min": "shorter leases are refused",
+        "lease_ms_max": "longer leases are refused",
+        "busy_wait_ms": "how long clients had better wait for a BUSY id before they give up",
+        "stage_bytes": "of rows staged and not committed, in all",
+        "stage_ttl_ms": "stages are dropped so long after the last call under their name",
+        "stage_idle_ms": "an older owner's stages are dropped when it was silent so long",
+        "name_bytes": "of app, version, write_id, owner, run, producer or driver",
+        "producers": "in one namespace, for ever",
+        "drivers": "in one namespace, for ever",
+        "intervals": "of one producer: separate ranges of sequences that were not acked yet",
+        "fetch_rows": "of one answer of records",
+    },
+    **descriptions_producers.MEMBERS,
+}
+
+
+def of(message: str, member: str) -> str:
+    """The words for one member, its name where there are none."""
+    return _MEMBERS.get(message, {}).get(member, member)
+
+
+def told(schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schemas with their words. Raises KeyError for words about what is not there."""
+    for name, words in _SCHEMAS.items():
+        schemas[name]["description"] = words
+    for name, members in _MEMBERS.items():
+        for member, words in members.items():
+            schemas[name]["properties"][member]["description"] = words
+    return schemas

@@ -1,0 +1,79 @@
+"""The OpenAPI 3.1 document: FastAPI's paths, our messages' schemas. Committed as openapi.json (`make generate`)."""
+
+import inspect
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+import oncegate
+from oncegate.engine.limits import Limits
+from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http.messages import producers as messages_producers
+from oncegate.transports.http.openapi import descriptions, parts
+
+TAGS = [
+    {"name": "claims", "description": "Free ids: ask, write to your own sink, complete"},
+    {"name": "producers", "description": "Lanes of a source, by sequence; their driver acks what is over"},
+    {"name": "batches", "description": "Named batches: staged by tasks, committed by their driver"},
+    {"name": "topics", "description": "Rows written at once, and rows read back by offset"},
+    {"name": "namespaces", "description": "Deduplication domains, each with its own key and ledger"},
+    {"name": "service", "description": "Limits, promises, versions, errors"},
+    {"name": "health", "description": "Live, started, ready"},
+]
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The whole document as plain values, in one order."""
+    found = get_openapi(
+        title=app.title,
+        version=oncegate.__version__,
+        openapi_version="3.1.0",
+        summary="Retried writes take effect once",
+        description=descriptions.DESCRIPTION,
+        routes=app.routes,
+        tags=TAGS,
+        servers=[{"url": "http://127.0.0.1:8080", "description": "loopback only until there are credentials"}],
+    )
+    found["components"] = {"schemas": schemas(), "examples": parts.refusal_examples()}
+    for operations in found["paths"].values():
+        for operation in operations.values():
+            _drop_foreign_refusal(operation["responses"])
+    return found
+
+
+def schemas() -> dict[str, Any]:
+    """The schema of every message, with its words."""
+    kinds = [
+        kind
+        for module in (messages, messages_producers)
+        for _, kind in inspect.getmembers(module, inspect.isclass)
+        if issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__ and kind is not messages.Read
+    ]
+    _, components = msgspec.json.schema_components([*kinds, Limits], ref_template="#/components/schemas/{name}")
+    return descriptions.told(components)
+
+
+def _drop_foreign_refusal(responses: dict[str, Any]) -> None:
+    """The framework's own 422 never leaves this door: it is answered as BAD_REQUEST."""
+    content = responses.get("422", {}).get("content", {})
+    content.pop("application/json", None)
+    if not content:
+        responses.pop("422", None)
+
+
+def text(app: FastAPI) -> str:
+    """The document as it is committed."""
+    return msgspec.json.format(msgspec.json.encode(document(app)), indent=1).decode() + "\n"
+
+
+def install(app: FastAPI) -> None:
+    """Serve this document; made once, when it is first asked for."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = document(app)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,46 @@
+"""Examples of producers' and drivers' messages."""
+
+from typing import Any
+
+from oncegate.transports.http.openapi.examples import TOKEN
+
+PRODUCER = "events-3"
+DRIVER = "b2c1f0de-0000-4000-8000-1234567890ab"
+_CLAIM = {"token": TOKEN, "epoch": 7, "call": 0}
+_STANDING: dict[str, Any] = {
+    "producer": PRODUCER,
+    "producer_id": 3,
+    "epoch": 7,
+    "watermark": 16,
+    "claimed_to": 20,
+    "resume_after": 17,
+    "done": [[17, 17], [20, 20]],
+}
+
+DRIVER_REQUEST = {"token": TOKEN}
+DRIVER_REPLY = {"driver": DRIVER, "epoch": 2, "batch": 17}
+ACK_REQUEST = {"token": TOKEN, "epoch": 2, "upto": [{"producer": PRODUCER, "sequence": 20}], "batch": 18}
+ACK_REPLY = {"driver": DRIVER, "watermarks": [{"producer": PRODUCER, "watermark": 20}], "batch": 18}
+PRODUCER_REQUEST = {"token": TOKEN, "driver": DRIVER}
+PRODUCER_REPLY = {**_STANDING, "lease_ms": 30_000, "truncated": False}
+SEQUENCES_REQUEST = {**_CLAIM, "sequences": [17, 18, 20], "prev_sequence": 16}
+SEQUENCES_REPLY = {
+    "call": 0,
+    "lease_ms": 30_000,
+    "verdicts": [{"verdict": "DUPLICATE"}, {"verdict": "GRANTED"}, {"verdict": "GRANTED", "takeover": True}],
+}
+SETTLE = _CLAIM
+CLOSE = {"token": TOKEN, "epoch": 7}
+CLOSE_REPLY = {"producer": PRODUCER, "epoch": 7}
+EXPLAINED = {
+    **_STANDING,
+    "driver": DRIVER,
+    "token": TOKEN,
+    "lease_ms": 30_000,
+    "lease_left_ms": 12_345,
+    "open": [[18, 18]],
+}
+
+
+def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
+    return {"producer": PRODUCER, "call": 0, "state": state, "settled": 2, "lease_ms": lease_ms}

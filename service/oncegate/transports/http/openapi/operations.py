@@ -1,0 +1,218 @@
+"""Each operation's part of the OpenAPI document."""
+
+from oncegate.core import errors as e
+from oncegate.engine.limits import Limits
+from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http.negotiation import ARROW, JSON
+from oncegate.transports.http.openapi import examples, parts
+from oncegate.transports.http.openapi.parts import answer, message, operation, path, reading, writes
+
+NS = "namespace"
+
+CLAIM = operation(
+    "claimIds",
+    {
+        200: answer(
+            "a verdict per id, in order; a duplicate is a success",
+            json=message(messages.ClaimReply, examples.CLAIM_REPLY),
+            packed=parts.PACKED_REPLY,
+            arrow=parts.ARROW_VERDICTS,
+        )
+    },
+    (*parts.BODIES, e.NullId, e.TokenReused),
+    [*writes(NS), parts.TOKEN_RAW, parts.CALL_RAW, parts.LEASE_RAW, *parts.SCOPE_RAW, *parts.PAYLOADS_RAW],
+    parts.body(
+        json=message(messages.ClaimRequest, examples.CLAIM_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
+    ),
+)
+TAKE = operation(
+    "takeIds",
+    {
+        200: answer(
+            "GRANTED: the id is this owner's, from now on or already; DUPLICATE: another's, or written",
+            json=message(messages.TakeReply, examples.TAKE_REPLY),
+            packed=parts.PACKED_REPLY,
+            arrow=parts.ARROW_VERDICTS,
+        )
+    },
+    (*parts.BODIES, e.NullId),
+    [*writes(NS), parts.OWNER_RAW, *parts.SCOPE_RAW],
+    parts.body(
+        json=message(messages.TakeRequest, examples.TAKE_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
+    ),
+)
+
+
+def _settle(operation_id: str, state: str, lease_ms: int = 0) -> parts.Json:
+    reply = message(messages.SettleReply, examples.settled(state, lease_ms))
+    return operation(
+        operation_id,
+        {200: answer("how many of its ids still named the claim, and how many were taken over", json=reply)},
+        (*parts.WRITES, e.UnknownClaim, e.ReleasedClaim),
+        writes(NS, "claim"),
+    )
+
+
+RENEW = _settle("renewClaim", "OPEN", 30_000)
+COMPLETE = _settle("completeClaim", "DONE")
+RELEASE = _settle("releaseClaim", "RELEASED")
+EXPLAIN = operation(
+    "explainId",
+    {200: answer("what is known about the id", json=message(messages.ExplainReply, examples.EXPLAIN_REPLY))},
+    (*parts.NAMESPACED, e.NullId, e.TooLarge),
+    reading(NS),
+)
+
+PRODUCE = operation(
+    "produceRecords",
+    {
+        200: {
+            **answer(
+                "where the rows are; with ids a verdict per row: GRANTED was written by this request",
+                json=message(messages.ProduceReply, examples.PRODUCE_REPLY),
+                packed=parts.PACKED_REPLY,
+                arrow=parts.ARROW_VERDICTS,
+            ),
+            "headers": {
+                **parts.MARK_OUT,
+                "Oncegate-Offsets": {
+                    "description": "packed and Arrow: partition:first offset:rows, comma separated",
+                    "schema": {"type": "string"},
+                },
+            },
+        }
+    },
+    (*parts.BODIES, e.SchemaMismatch, e.NullId, e.TokenReused, e.UnknownProducer, e.Fenced, e.Gap, e.OutOfOrder),
+    [
+        *writes(NS, "topic"),
+        *parts.query(messages.ProduceQuery, **examples.PRODUCE_QUERY),
+        parts.TOKEN_RAW,
+        parts.CALL_RAW,
+        *parts.SCOPE_RAW,
+    ],
+    parts.body(arrow=parts.ARROW_ROWS, json=message(messages.ProduceRequest, examples.PRODUCE_REQUEST)),
+)
+_OFFSETS = {
+    name: {"description": what, "schema": {"type": "integer"}}
+    for name, what in {
+        "Oncegate-Next-Offset": "where to read on",
+        "Oncegate-High-Offset": "the topic's end",
+    }.items()
+}
+FETCH = operation(
+    "fetchRecords",
+    {
+        200: {
+            "description": "rows from the offset on, none at the topic's end",
+            "headers": {**parts.MARK_OUT, **_OFFSETS},
+            "content": {
+                ARROW: parts.ARROW_ROWS,
+                JSON: message(messages.RecordsReply, examples.RECORDS_REPLY),
+            },
+        }
+    },
+    (*parts.NAMESPACED, e.Overloaded, e.OffsetTrimmed, e.LedgerDamaged),
+    reading(NS, "topic", "partition"),
+)
+TOPIC = operation(
+    "getTopic",
+    {200: answer("schema and ends", json=message(messages.TopicReply, examples.TOPIC_REPLY))},
+    parts.NAMESPACED,
+    reading(NS, "topic"),
+)
+_TOPIC = message(messages.TopicReply, examples.TOPIC_REPLY)
+CREATE_TOPIC = operation(
+    "createTopic",
+    {201: answer("it is new", json=_TOPIC), 200: answer("it was there; its retention is as asked", json=_TOPIC)},
+    (*parts.BODIES, e.SchemaMismatch),
+    writes(NS, "topic"),
+    parts.body(json=message(messages.TopicRequest, examples.TOPIC_REQUEST)),
+)
+TOPICS = operation(
+    "listTopics",
+    {200: answer("names", json=message(messages.TopicsReply, examples.TOPICS_REPLY))},
+    parts.NAMESPACED,
+    reading(NS),
+)
+
+STAGE = operation(
+    "stageChunk",
+    {
+        200: answer(
+            "STAGED; or COMMITTED: the batch was committed before, nothing was stored",
+            json=message(messages.StageReply, examples.STAGE_REPLY),
+        )
+    },
+    (*parts.BODIES, *parts.STAGES),
+    [*writes(NS), *parts.query(messages.StageQuery, **examples.STAGE), parts.TOKEN, parts.DIGEST],
+    parts.body(arrow=parts.ARROW_ROWS),
+)
+COMMIT = operation(
+    "commitBatch",
+    {
+        200: answer(
+            "COMMITTED; or DUPLICATE: it was committed before, the first output stays",
+            json=message(messages.CommitReply, examples.COMMIT_REPLY),
+        )
+    },
+    (*parts.BODIES, *parts.COMMITS),
+    writes(NS),
+    parts.body(json=message(messages.CommitRequest, examples.COMMIT)),
+)
+ABORT = operation(
+    "abortBatch",
+    {200: answer("how many stages were removed", json=message(messages.AbortReply, examples.ABORT_REPLY))},
+    parts.BODIES,
+    writes(NS),
+    parts.body(json=message(messages.AbortRequest, examples.ABORT)),
+)
+
+_NAMESPACE = message(messages.NamespaceReply, examples.NAMESPACE_REPLY)
+CREATE_NAMESPACE = operation(
+    "createNamespace",
+    {
+        201: answer("it is new", json=_NAMESPACE),
+        200: answer("it was there; its settings are as asked", json=_NAMESPACE),
+    },
+    parts.BODIES,
+    path(NS),
+    {**parts.body(json=message(messages.NamespaceRequest, examples.NAMESPACE_REQUEST)), "required": False},
+)
+NAMESPACE = operation(
+    "getNamespace", {200: answer("its ledger and counters", json=_NAMESPACE)}, parts.NAMESPACED, reading(NS)
+)
+NAMESPACES = operation(
+    "listNamespaces",
+    {200: answer("names", marked=False, json=message(messages.NamespacesReply, examples.NAMESPACES_REPLY))},
+    (*parts.EVERY, e.Recovering),
+)
+LIMITS = operation(
+    "getLimits",
+    {200: answer("every limit in force", marked=False, json=message(Limits, examples.LIMITS_REPLY))},
+    (*parts.EVERY, e.Recovering),
+)
+CAPABILITIES = operation(
+    "getCapabilities",
+    {
+        200: answer(
+            "what each way to write promises",
+            marked=False,
+            json=message(messages.CapabilitiesReply, examples.CAPABILITIES_REPLY),
+        )
+    },
+)
+VERSION = operation(
+    "getVersion",
+    {200: answer("the version", marked=False, json=message(messages.VersionReply, examples.VERSION_REPLY))},
+)
+ERROR = operation(
+    "getError",
+    {200: answer("the error", marked=False, json=message(messages.ErrorReply, examples.ERROR_REPLY))},
+    (*parts.EVERY, e.NotFound),
+    path("code"),
+)
+
+
+def health(word: str) -> parts.Json:
+    reply = message(messages.HealthReply, {**examples.HEALTH_REPLY, "status": word})
+    return operation(f"{word}Probe", {200: answer(word, marked=False, json=reply)}, (*parts.EVERY, e.Recovering))

@@ -1,0 +1,119 @@
+"""Each producer's and driver's operation, as its part of the OpenAPI document."""
+
+from oncegate.core import errors as e
+from oncegate.transports.http.messages import producers as messages_producers
+from oncegate.transports.http.openapi import examples_producers, parts
+from oncegate.transports.http.openapi.operations import NS
+from oncegate.transports.http.openapi.parts import answer, message, operation, reading, writes
+
+_PACKED: parts.Json = {
+    "schema": {
+        "type": "string",
+        "format": "binary",
+        "description": "the sequences, 8 bytes each, unsigned, little-endian, strictly increasing",
+    }
+}
+_ARROW: parts.Json = {
+    "schema": {
+        "type": "string",
+        "format": "binary",
+        "description": "one Arrow IPC stream with one column of whole numbers: the sequences, strictly increasing",
+    }
+}
+_HELD = (e.UnknownProducer, e.Fenced)
+_EPOCH = parts.raw("Oncegate-Epoch", "as registering answered", 7)
+_PREV = parts.raw("Oncegate-Prev-Sequence", "the source holds nothing between it and the first of these", 16)
+
+REGISTER_DRIVER = operation(
+    "registerDriver",
+    {
+        200: answer(
+            "the driver from now on; the same token again has the same epoch",
+            json=message(messages_producers.DriverReply, examples_producers.DRIVER_REPLY),
+        )
+    },
+    (*parts.BODIES, e.Fenced),
+    writes(NS, "driver"),
+    parts.body(json=message(messages_producers.DriverRequest, examples_producers.DRIVER_REQUEST)),
+)
+ACK = operation(
+    "ackProducers",
+    {
+        200: answer(
+            "nobody retries this any more: STALE for ever, durable before anything is forgotten",
+            json=message(messages_producers.AckReply, examples_producers.ACK_REPLY),
+        )
+    },
+    (*parts.BODIES, e.UnknownDriver, e.UnknownProducer, e.OtherDriver, e.Fenced, e.NotDriver, e.NotDone),
+    writes(NS, "driver"),
+    parts.body(json=message(messages_producers.AckRequest, examples_producers.ACK_REQUEST)),
+)
+REGISTER = operation(
+    "registerProducer",
+    {
+        200: answer(
+            "this attempt's from now on, and where it stands; the same token again has the same epoch",
+            json=message(messages_producers.ProducerReply, examples_producers.PRODUCER_REPLY),
+        )
+    },
+    (*parts.BODIES, e.ProducerBusy, e.OtherDriver, e.Fenced),
+    writes(NS, "producer"),
+    parts.body(json=message(messages_producers.ProducerRequest, examples_producers.PRODUCER_REQUEST)),
+)
+CLAIM = operation(
+    "claimSequences",
+    {
+        200: answer(
+            "a verdict per sequence, in order; a duplicate is a success",
+            json=message(messages_producers.SequencesReply, examples_producers.SEQUENCES_REPLY),
+            packed=parts.PACKED_REPLY,
+            arrow=parts.ARROW_VERDICTS,
+        )
+    },
+    (*parts.BODIES, *_HELD, e.Gap, e.OutOfOrder, e.TokenReused),
+    [*writes(NS, "producer"), parts.TOKEN_RAW, parts.CALL_RAW, _EPOCH, _PREV, parts.LEASE_RAW],
+    parts.body(
+        json=message(messages_producers.SequencesRequest, examples_producers.SEQUENCES_REQUEST),
+        packed=_PACKED,
+        arrow=_ARROW,
+    ),
+)
+
+
+def _settle(operation_id: str, state: str, lease_ms: int = 0) -> parts.Json:
+    reply = message(messages_producers.SettleSequencesReply, examples_producers.settled(state, lease_ms))
+    return operation(
+        operation_id,
+        {200: answer("how many of its sequences still named the claim", json=reply)},
+        (*parts.BODIES, *_HELD, e.UnknownClaim, e.ReleasedClaim),
+        writes(NS, "producer"),
+        parts.body(json=message(messages_producers.SettleSequencesRequest, examples_producers.SETTLE)),
+    )
+
+
+RENEW = _settle("renewSequences", "OPEN", 30_000)
+COMPLETE = _settle("completeSequences", "DONE")
+RELEASE = _settle("releaseSequences", "RELEASED")
+CLOSE = operation(
+    "closeProducer",
+    {
+        200: answer(
+            "the lease is over: the next attempt may register at once",
+            json=message(messages_producers.CloseReply, examples_producers.CLOSE_REPLY),
+        )
+    },
+    (*parts.BODIES, *_HELD),
+    writes(NS, "producer"),
+    parts.body(json=message(messages_producers.CloseRequest, examples_producers.CLOSE)),
+)
+EXPLAIN = operation(
+    "explainProducer",
+    {
+        200: answer(
+            "what is known about the producer",
+            json=message(messages_producers.ProducerExplained, examples_producers.EXPLAINED),
+        )
+    },
+    parts.NAMESPACED,
+    reading(NS, "producer"),
+)

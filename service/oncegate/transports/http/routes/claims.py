@@ -1,0 +1,157 @@
+"""Free ids: claim, renew, complete, release, take, explain."""
+
+import hashlib
+from typing import Annotated, Any
+from urllib.parse import unquote
+
+import msgspec
+from fastapi import APIRouter, Query, Request, Response
+
+from oncegate.core.claims import IdState, Verb
+from oncegate.core.errors import BadRequest
+from oncegate.engine.requests import ClaimAsk, TakeAsk
+from oncegate.index.claims.results import Explained
+from oncegate.transports.decode import batch_scopes, identifiers, ids, payloads
+from oncegate.transports.http import codecs
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of
+from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http.negotiation import JSON, PACKED, accepted
+from oncegate.transports.http.openapi import operations
+from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
+
+router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
+
+_CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
+_ANSWERS = (JSON,)
+_TAKE = msgspec.json.Decoder(messages.TakeRequest)
+
+
+@router.post("/ids:claim", openapi_extra=operations.CLAIM)
+async def claim(request: Request) -> Response:
+    """May I write these? One verdict per id, in order; a duplicate is a success."""
+    async with admitted(request, DOORS, DOORS) as inbound:
+        ask = _ask_json(inbound) if inbound.media == JSON else _ask_raw(inbound)
+        answer = await inbound.shard.claim(ask, inbound.deadline)
+        return verdicts_reply(answer, inbound.wanted, inbound.shard)
+
+
+def _ask_json(inbound: Inbound) -> ClaimAsk:
+    message = decoded(inbound.body, _CLAIM)
+    token = identifiers.hex_bytes(message.token, 16, "token")
+    fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+    scope = batch_scopes.of_members(message.driver, message.batch, inbound.limits)
+    digests = None
+    if message.payloads is not None:
+        digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
+    return ClaimAsk(token, message.call, fingerprints, message.lease_ms, scope, digests)
+
+
+def _ask_raw(inbound: Inbound) -> ClaimAsk:
+    lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
+    scope = batch_scopes.of_headers(inbound.request, inbound.limits)
+    found, digests = _raw_ids_and_payloads(inbound)
+    return ClaimAsk(token, call, found, lease_ms, scope, digests)
+
+
+def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.Digests | None]:
+    """Payloads stand in the body where a header says so."""
+    shard, limits, headers = inbound.shard, inbound.limits, inbound.request.headers
+    if inbound.media == PACKED:
+        if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
+            alone, beside = payloads.split_packed(inbound.body)
+            return ids.of_packed(alone, shard.fingerprints, limits), shard.payloads.of_packed(beside)
+    elif names := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
+        return payloads.of_arrow(inbound.body, names, shard.fingerprints, shard.payloads, limits)
+    return _raw_ids(inbound), None
+
+
+def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
+    read = ids.of_packed if inbound.media == PACKED else ids.of_arrow
+    return read(inbound.body, inbound.shard.fingerprints, inbound.limits)
+
+
+@router.post("/ids:take", openapi_extra=operations.TAKE)
+async def take(request: Request) -> Response:
+    """Which of these are this owner's? An id belongs to the first owner that asks; repeating is harmless."""
+    async with admitted(request, DOORS, DOORS) as inbound:
+        if inbound.media == JSON:
+            message = decoded(inbound.body, _TAKE)
+            owner, taken = message.owner, ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+            scope = batch_scopes.of_members(message.driver, message.batch, inbound.limits)
+        else:
+            owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound)
+            scope = batch_scopes.of_headers(request, inbound.limits)
+        answer = await inbound.shard.take(TakeAsk(_owner(owner, inbound), taken, scope), inbound.deadline)
+        if inbound.wanted == JSON:
+            verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
+            return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
+        return verdicts_reply(answer, inbound.wanted, inbound.shard)
+
+
+def _owner(name: str, inbound: Inbound) -> bytes:
+    """The 16 bytes that stand for an owner's name."""
+    if not 0 < len(name.encode()) <= inbound.limits.name_bytes:
+        raise BadRequest(f"owner: from 1 to {inbound.limits.name_bytes} bytes of text are wanted")
+    return hashlib.sha256(b"owner " + name.encode()).digest()[:16]
+
+
+@router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
+async def renew(request: Request) -> Response:
+    """I am still at it: a full lease from now."""
+    return await _settle(request, Verb.RENEW)
+
+
+@router.post("/claims/{claim}:complete", openapi_extra=operations.COMPLETE)
+async def complete(request: Request) -> Response:
+    """They are written: DUPLICATE for everyone from now on."""
+    return await _settle(request, Verb.COMPLETE)
+
+
+@router.post("/claims/{claim}:release", openapi_extra=operations.RELEASE)
+async def release(request: Request) -> Response:
+    """I have not written them and will not: free for everyone at once."""
+    return await _settle(request, Verb.RELEASE)
+
+
+async def _settle(request: Request, verb: Verb) -> Response:
+    async with admitted(request, (), _ANSWERS) as inbound:
+        claim_id = identifiers.claim_bytes(request.path_params["claim"])
+        answer = await inbound.shard.settle(verb, claim_id, inbound.deadline)
+        return reply(codecs.settle_json(answer), JSON, inbound.shard)
+
+
+@router.get("/ids:explain", openapi_extra=operations.EXPLAIN)
+async def explain(
+    request: Request,
+    columns: Annotated[list[str], Query(alias="id", min_length=1, description="once per column of the id")],
+) -> Response:
+    """What is known about one id: its state, who holds it, since when, how long the lease still runs."""
+    accepted(request, [JSON])
+    shard = shard_of(request)
+    fingerprint = ids.of_json(
+        [columns[0] if len(columns) == 1 else list(columns)], shard.fingerprints, gateway_of(request).limits
+    )
+    return json_reply(_explained(await shard.explain(fingerprint.tobytes()), shard.horizon_ms), shard=shard)
+
+
+def _explained(known: Explained, horizon_ms: int) -> messages.ExplainReply:
+    held = known.state is not IdState.ABSENT
+    state: Any = known.state.name
+    topic, partition, first_offset = known.place or (None, None, None)
+    retires = horizon_ms and known.state in (IdState.DONE, IdState.TAKEN)
+    return messages.ExplainReply(
+        state=state,
+        claim=None if known.claim is None else identifiers.claim_text(known.claim),
+        token=None if known.token is None else known.token.hex(),
+        call=None if known.claim is None else known.call,
+        lease_left_ms=known.lease_left_ms if known.state is IdState.CLAIMED_LIVE else None,
+        position=known.position if held else None,
+        wall_ms=known.wall_ms if held else None,
+        takeover=known.takeover,
+        owner=None if known.owner is None else known.owner.hex(),
+        topic=topic,
+        partition=partition,
+        first_offset=first_offset,
+        digest_kept=known.digest_kept,
+        kept_until_ms=known.wall_ms + horizon_ms if retires else None,
+    )

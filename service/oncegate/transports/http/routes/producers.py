@@ -1,0 +1,179 @@
+"""Producers and drivers: register, claim sequences, settle, close, ack, explain."""
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+from oncegate.core.claims import Verb
+from oncegate.engine.producer_requests import AckAsk, DriverAsk, ProducerAsk, ProducerView, SequenceAsk
+from oncegate.transports.decode import identifiers, sequences
+from oncegate.transports.http import codecs
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of, whole_number
+from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http.messages import producers as messages_producers
+from oncegate.transports.http.negotiation import JSON, PACKED, accepted
+from oncegate.transports.http.openapi import operations_producers
+from oncegate.transports.http.outbound import DOORS, json_reply, verdicts_reply
+
+# A name may hold slashes (a file's path is one): everything up to the verb is the name.
+router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["producers"])
+
+_DRIVER = msgspec.json.Decoder(messages_producers.DriverRequest)
+_ACK = msgspec.json.Decoder(messages_producers.AckRequest)
+_PRODUCER = msgspec.json.Decoder(messages_producers.ProducerRequest)
+_CLAIM = msgspec.json.Decoder(messages_producers.SequencesRequest)
+_SETTLE = msgspec.json.Decoder(messages_producers.SettleSequencesRequest)
+_CLOSE = msgspec.json.Decoder(messages_producers.CloseRequest)
+_EPOCH_MAX = 2**63 - 1
+
+
+@router.post("/drivers/{driver:path}:register", openapi_extra=operations_producers.REGISTER_DRIVER)
+async def register_driver(request: Request) -> Response:
+    """I own the retries from now on: an older driver's acks are FENCED."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, driver = decoded(inbound.body, _DRIVER), inbound.request.path_params["driver"]
+        ask = DriverAsk(driver, identifiers.hex_bytes(message.token, 16, "token"))
+        answer = await inbound.shard.register_driver(ask, inbound.deadline)
+        reply = messages_producers.DriverReply(driver, answer.epoch, answer.batch)
+        return json_reply(reply, shard=inbound.shard)
+
+
+@router.post("/drivers/{driver:path}:ack", openapi_extra=operations_producers.ACK)
+async def ack(request: Request) -> Response:
+    """Nobody retries these any more: STALE for ever. All of it takes effect, or nothing."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, driver = decoded(inbound.body, _ACK), inbound.request.path_params["driver"]
+        upto = [(one.producer, one.sequence) for one in message.upto]
+        sequences.of_numbers([sequence for _, sequence in upto], "sequence")
+        token = identifiers.hex_bytes(message.token, 16, "token")
+        ask = AckAsk(driver, message.epoch, token, tuple(upto), message.batch)
+        answer = await inbound.shard.ack(ask, inbound.deadline)
+        moved = [messages_producers.WatermarkMessage(*pair) for pair in answer.watermarks]
+        return json_reply(messages_producers.AckReply(driver, moved, answer.batch), shard=inbound.shard)
+
+
+@router.post("/producers/{producer:path}:register", openapi_extra=operations_producers.REGISTER)
+async def register(request: Request) -> Response:
+    """The producer is this attempt's, under a new epoch, once no other's lease lives; where it stands."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, producer = decoded(inbound.body, _PRODUCER), inbound.request.path_params["producer"]
+        token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
+        ask = ProducerAsk(producer, token, driver, message.lease_ms)
+        answer = await inbound.shard.register(ask, inbound.deadline)
+        reply = messages_producers.ProducerReply(
+            producer,
+            answer.producer_id,
+            answer.epoch,
+            answer.lease_ms,
+            answer.watermark,
+            answer.claimed_to,
+            answer.resume_after,
+            answer.done.tolist(),
+            answer.truncated,
+        )
+        return json_reply(reply, shard=inbound.shard)
+
+
+@router.post("/producers/{producer:path}:claim", openapi_extra=operations_producers.CLAIM)
+async def claim(request: Request) -> Response:
+    """May I write these? One verdict per sequence, in order; a duplicate is a success."""
+    async with admitted(request, DOORS, DOORS) as inbound:
+        ask = _ask_json(inbound) if inbound.media == JSON else _ask_raw(inbound)
+        answer = await inbound.shard.claim_sequences(ask, inbound.deadline)
+        if inbound.wanted == JSON:
+            verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
+            told = messages_producers.SequencesReply(ask.call, answer.lease_ms, verdicts)
+            return json_reply(told, shard=inbound.shard)
+        return verdicts_reply(answer, inbound.wanted, inbound.shard)
+
+
+def _ask_json(inbound: Inbound) -> SequenceAsk:
+    message = decoded(inbound.body, _CLAIM)
+    token = identifiers.hex_bytes(message.token, 16, "token")
+    found = sequences.of_json(message, inbound.limits)
+    if message.prev_sequence is not None:
+        sequences.of_numbers([message.prev_sequence], "prev_sequence")
+    return SequenceAsk(
+        inbound.request.path_params["producer"],
+        message.epoch,
+        token,
+        message.call,
+        found,
+        message.prev_sequence,
+        message.lease_ms,
+    )
+
+
+def _ask_raw(inbound: Inbound) -> SequenceAsk:
+    token, call = inbound.token, inbound.call
+    epoch = whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
+    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", messages.SEQUENCE_MAX), inbound.lease_ms
+    is_packed, body = inbound.media == PACKED, inbound.body
+    found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, inbound.limits)
+    return SequenceAsk(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)
+
+
+@router.post("/producers/{producer:path}:renew", openapi_extra=operations_producers.RENEW)
+async def renew(request: Request) -> Response:
+    """I am still at it: a full lease from now."""
+    return await _settle(request, Verb.RENEW)
+
+
+@router.post("/producers/{producer:path}:complete", openapi_extra=operations_producers.COMPLETE)
+async def complete(request: Request) -> Response:
+    """They are written: DUPLICATE for everyone from now on."""
+    return await _settle(request, Verb.COMPLETE)
+
+
+@router.post("/producers/{producer:path}:release", openapi_extra=operations_producers.RELEASE)
+async def release(request: Request) -> Response:
+    """I have not written them and will not: they may be claimed again at once."""
+    return await _settle(request, Verb.RELEASE)
+
+
+async def _settle(request: Request, verb: Verb) -> Response:
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, producer = decoded(inbound.body, _SETTLE), inbound.request.path_params["producer"]
+        token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
+        shard = inbound.shard
+        answer = await shard.settle_sequences(verb, producer, epoch, token, message.call, inbound.deadline)
+        state: Any = answer.state.name
+        reply = messages_producers.SettleSequencesReply(producer, answer.call, state, answer.settled, answer.lease_ms)
+        return json_reply(reply, shard=shard)
+
+
+@router.post("/producers/{producer:path}:close", openapi_extra=operations_producers.CLOSE)
+async def close(request: Request) -> Response:
+    """My lease ends now: whoever registers next need not wait. What is open may be taken over."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, producer = decoded(inbound.body, _CLOSE), inbound.request.path_params["producer"]
+        token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
+        await inbound.shard.close_producer(producer, epoch, token)
+        return json_reply(messages_producers.CloseReply(producer, epoch), shard=inbound.shard)
+
+
+@router.get("/producers/{producer:path}", openapi_extra=operations_producers.EXPLAIN)
+async def explain(request: Request) -> Response:
+    """What is known about a producer: who holds it, its watermark, what is claimed and what is done."""
+    accepted(request, [JSON])
+    shard = shard_of(request)
+    known = await shard.explain_producer(request.path_params["producer"])
+    return json_reply(_explained(known), shard=shard)
+
+
+def _explained(known: ProducerView) -> messages_producers.ProducerExplained:
+    return messages_producers.ProducerExplained(
+        producer=known.producer,
+        producer_id=known.producer_id,
+        driver=known.driver,
+        epoch=known.epoch,
+        token=known.token.hex(),
+        lease_ms=known.lease_ms,
+        lease_left_ms=known.lease_left_ms,
+        watermark=known.watermark,
+        claimed_to=known.claimed_to,
+        resume_after=known.resume_after,
+        done=known.done.tolist(),
+        open=known.open.tolist(),
+    )

@@ -1,0 +1,117 @@
+"""The gateway itself: namespaces, limits, what is promised, health."""
+
+import msgspec
+from fastapi import APIRouter, Request, Response
+
+import oncegate
+from oncegate.core.errors import NotFound, Recovering
+from oncegate.transports import health, promises
+from oncegate.transports.http import problems
+from oncegate.transports.http.inbound import body_length, deadline_of, decoded, gateway_of, read_body, shard_of
+from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
+from oncegate.transports.http.openapi import operations
+from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.outcomes import outcome_of, told
+
+router = APIRouter(default_response_class=Response)
+_SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
+
+
+@router.put("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.CREATE_NAMESPACE)
+async def create_namespace(request: Request) -> Response:
+    """Make a namespace with its own key and ledger, or set it up: 201 when it is new, 200 when it was there."""
+    accepted(request, [JSON])
+    gateway, deadline = gateway_of(request), deadline_of(request)
+    size_bytes = body_length(request, wanted=False, allowed=True)
+    if size_bytes:
+        content_type(request, [JSON])
+    with gateway.admission.hold(size_bytes):
+        body = await read_body(request, size_bytes, deadline)
+        settings = decoded(body, _SETTINGS) if body else messages.NamespaceRequest()
+        created = await gateway.create(request.path_params["namespace"])
+        await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)
+        return _namespace(request, 201 if created else 200)
+
+
+@router.get("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.NAMESPACE)
+async def namespace(request: Request) -> Response:
+    """A namespace's ledger and counters."""
+    accepted(request, [JSON])
+    return _namespace(request, 200)
+
+
+def _namespace(request: Request, status: int) -> Response:
+    shard = shard_of(request)
+    reply = messages.NamespaceReply(
+        shard.namespace, shard.mark.ledger.hex(), shard.horizon_ms, shard.auto_create_topics, shard.counters()
+    )
+    return json_reply(reply, status, shard)
+
+
+@router.get("/v1/namespaces", tags=["namespaces"], openapi_extra=operations.NAMESPACES)
+async def namespaces(request: Request) -> Response:
+    """The namespaces there are."""
+    accepted(request, [JSON])
+    return json_reply(messages.NamespacesReply(gateway_of(request).namespaces()))
+
+
+@router.get("/v1/limits", tags=["service"], openapi_extra=operations.LIMITS)
+async def limits(request: Request) -> Response:
+    """Every limit in force."""
+    accepted(request, [JSON])
+    return json_reply(gateway_of(request).limits)
+
+
+@router.get("/v1/capabilities", tags=["service"], openapi_extra=operations.CAPABILITIES)
+async def capabilities(request: Request) -> Response:
+    """What each way to write promises, and what the doors read."""
+    accepted(request, [JSON])
+    ways = {way.name: messages.WayMessage(way.promise, way.meaning) for way in promises.WAYS}
+    reply = messages.CapabilitiesReply(
+        ways, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, promises.CREDENTIALS
+    )
+    return json_reply(reply)
+
+
+@router.get("/version", tags=["service"], openapi_extra=operations.VERSION)
+async def version(request: Request) -> Response:
+    """The program's version, and a fingerprint of the settings that change what a duplicate is."""
+    accepted(request, [JSON])
+    return json_reply(messages.VersionReply(oncegate.__version__, "v1", request.app.state.about.semantics))
+
+
+@router.get("/healthz/live", tags=["health"], openapi_extra=operations.health("live"))
+async def live(request: Request) -> Response:
+    """The loop answers."""
+    return json_reply(messages.HealthReply("live", {}))
+
+
+@router.get("/healthz/startup", tags=["health"], openapi_extra=operations.health("startup"))
+async def startup(request: Request) -> Response:
+    """Kernels are compiled and every ledger was opened once; 503 until then."""
+    return _health("started", health.started(request.app.state.gateway))
+
+
+@router.get("/healthz/ready", tags=["health"], openapi_extra=operations.health("ready"))
+async def ready(request: Request) -> Response:
+    """Every namespace serves; 503 while one is being rebuilt or is down."""
+    return _health("ready", health.ready(request.app.state.gateway))
+
+
+def _health(word: str, answer: health.Answer) -> Response:
+    if not answer.ok:
+        raise Recovering(answer.detail, namespaces=answer.namespaces)
+    return json_reply(messages.HealthReply(word, answer.namespaces))
+
+
+@router.get("/errors/{code}", tags=["service"], openapi_extra=operations.ERROR)
+async def error(request: Request) -> Response:
+    """What a problem's `type` leads to: the error, its status, what to do and what is known of its effect."""
+    wanted = problems.type_of(request.path_params["code"])
+    for kind in told():
+        if problems.type_of(kind.code) == wanted:
+            outcome = outcome_of(kind(""))
+            meaning = messages.ErrorReply(kind.code, kind.title, outcome.status, kind.action, outcome.effect)
+            return json_reply(meaning)
+    raise NotFound(f"no error {request.path_params['code']}; there are {', '.join(kind.code for kind in told())}")

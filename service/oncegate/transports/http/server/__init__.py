@@ -1,0 +1,1 @@
+"""The protocol under the framework, and the fast path past it."""

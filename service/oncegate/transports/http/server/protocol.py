@@ -1,0 +1,211 @@
+"""The server under the application: uvicorn, told to speak our errors and to leave signals alone."""
+
+import asyncio
+import contextlib
+import secrets
+import socket
+from collections.abc import AsyncIterator, Generator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+import httptools
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from oncegate.core.errors import BadRequest, OncegateError, TooLarge
+from oncegate.transports.http import problems
+from oncegate.transports.http.server import fast_path
+from oncegate.transports.outcomes import outcome_of
+
+# Longer than the pause between two micro-batches, so that writers keep their connection.
+KEEP_ALIVE_S = 75
+# What a head may have that is not whole yet: as much as one read of the socket brings. Nobody's admission counts it.
+HEAD_BYTES = 256 << 10
+_FRAMING = {b"content-length", b"transfer-encoding"}
+
+
+class Protocol(HttpToolsProtocol):
+    """Hot routes go straight to their function. What is no HTTP at all is answered by a problem too.
+
+    A connection on which no request is being answered is closed after a while, whether none was begun or its head
+    comes a byte at a time; and one whose head does not end, at `HEAD_BYTES`.
+    """
+
+    _idle_since = 0.0
+    # The last head that is whole; the one that is not, and how much has come of it; a head that is only repeated.
+    _headed: object = None
+    _begun: object = None
+    _head_bytes = 0
+    _goes_on = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._is_ours = isinstance(self.app, FastAPI)
+        self._rest()
+
+    def data_received(self, data: bytes) -> None:
+        """As uvicorn's, but no protocol is switched to: that another is offered is passed over (RFC 9110, 7.8)."""
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            self.send_400_response("")
+        else:
+            if self.scope is not self._headed:
+                self._wait_for_head(len(data))
+
+    def _feed(self, data: bytes | memoryview) -> None:
+        """The parser takes what follows an offer for the other protocol; so a new one is told that a body comes."""
+        while True:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as offer:
+                data = memoryview(data)[offer.args[0] :]
+            framing = [field for field in self.scope["headers"] if field[0] in _FRAMING]
+            self.parser, self.cycle.more_body, self._goes_on = httptools.HttpRequestParser(self), True, True
+            self.parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % fast_path.lines(framing))
+
+    def _wait_for_head(self, size_bytes: int) -> None:
+        if self._begun is not self.scope:
+            self._begun, self._head_bytes = self.scope, 0
+        self._head_bytes += size_bytes
+        if self._head_bytes > HEAD_BYTES:
+            self._refuse(TooLarge(f"a head of more than {HEAD_BYTES} bytes; nothing was written"))
+
+    def on_headers_complete(self) -> None:
+        """Begin the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
+        self._headed = self.scope
+        if self._goes_on:
+            self._goes_on = False
+            return
+        exchange = self._exchange()
+        if exchange is None:
+            super().on_headers_complete()
+            return
+        before, self.cycle = self.cycle, exchange
+        if before is None or before.response_complete:
+            self._start_asgi_task(exchange, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((exchange, self.app))
+
+    def _exchange(self) -> fast_path.Exchange | None:
+        parser = self.parser
+        if not self._is_ours or parser.get_method() != b"POST" or parser.get_http_version() != "1.1":
+            return None
+        raw_path, _, query = self.url.partition(b"?")
+        path = raw_path.decode("latin-1")
+        route = fast_path.route_of(path)
+        if route is None or b"#" in query or self.expect_100_continue or parser.should_upgrade():
+            return None
+        scope = self.scope
+        scope["method"], scope["path"], scope["raw_path"], scope["query_string"] = "POST", path, raw_path, query
+        return fast_path.Exchange(self, route)
+
+    def on_response_complete(self) -> None:
+        """As uvicorn's; but the timer of an idle connection is set once and moved on, not set anew each time."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._rest()
+
+    def _rest(self) -> None:
+        """From now on the connection is idle."""
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._look_again(self.timeout_keep_alive)
+
+    def _look_again(self, delay_s: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(delay_s, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Close the connection if it has been idle for long enough, else look again then; not while it is busy."""
+        self.timeout_keep_alive_task = None
+        if self.cycle is None or self.cycle.response_complete:
+            left_s = self._idle_since + self.timeout_keep_alive - self.loop.time()
+            if left_s > 0:
+                self._look_again(left_s)
+            elif not self.transport.is_closing():
+                self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what cannot be read."""
+        self._refuse(BadRequest("this is not an HTTP request that can be read; nothing was written"))
+
+    def _refuse(self, error: OncegateError) -> None:
+        """Answer and close; where a request is being answered, only close after its answer and those that wait.
+
+        Bytes beyond a body's Content-Length arrive with it: the request itself is good and takes effect.
+        """
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and (self.pipeline or not cycle.more_body):
+            cycle.keep_alive = cycle.more_body = False
+            cycle.message_event.set()
+            self.flow.pause_reading()
+            return
+        body = problems.encode(error, secrets.token_hex(16))
+        status = HTTPStatus(outcome_of(error).status)
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode("ascii") + body)
+        self.transport.close()
+
+
+class Server(uvicorn.Server):
+    """A server that the program stops; `drain` finishes what was begun."""
+
+    def __init__(self, app: FastAPI, shutdown_ms: int) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Protocol,
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_config=None,
+                log_level="error",
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=max(1, shutdown_ms // 1000),
+            )
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield
+
+    def begin(self, sock: socket.socket) -> "asyncio.Task[None]":
+        self._task = asyncio.create_task(self.serve([sock]), name="http server")
+        return self._task
+
+    async def drain(self) -> None:
+        """Accept nothing more, answer what is in flight, return when all connections are closed. Idempotent."""
+        self.should_exit = True
+        if self._task is not None:
+            await self._task
+
+
+@asynccontextmanager
+async def listening(app: FastAPI, sock: socket.socket, shutdown_ms: int) -> AsyncIterator[Server]:
+    """The application served on a bound socket, drained at the end."""
+    server = Server(app, shutdown_ms)
+    server.begin(sock)
+    try:
+        yield server
+    finally:
+        await server.drain()

@@ -1,0 +1,232 @@
+"""Connections for asyncio, opened when they are first needed and used again.
+
+Over the standard library: what crosses is one request and one reply at a time, which http.client writes and reads here
+as it does in `transport`; httpx or aiohttp would bring half a dozen packages to every executor and no rule we lack.
+"""
+
+import asyncio
+import http.client
+import io
+import ssl
+from typing import Any
+
+from oncegate_spark.protocol.effort import Reply, Request, WireFailure
+from oncegate_spark.sync.clock import AsyncClock
+from oncegate_spark.sync.connection import Address, lower
+
+CONNECTIONS_MAX = 8  # of the largest bodies (32 MiB), as many as a gateway holds at once (256 MiB); more calls wait
+HEAD_BYTES_MAX = 1 << 16  # as http.client allows a line
+
+
+class Pool:
+    """At most `connections_max` exchanges at a time with one gateway, for one event loop.
+
+    A connection whose exchange did not end in a whole reply (an error, a timeout, a cancellation) is closed, so that no
+    other call can read the rest of it.
+    """
+
+    def __init__(self, url: str, clock: AsyncClock, connections_max: int) -> None:
+        self._address = Address.of(url)
+        self._clock = clock
+        self._max = connections_max
+        self._free = asyncio.Semaphore(connections_max)
+        self._idle: list[_Wire] = []
+        self._kept = True
+        self._tls: ssl.SSLContext | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def exchange(self, request: Request, timeout_ms: int, left_ms: int) -> Reply:
+        """One try, once a connection is free. Raises WireFailure."""
+        self._check_loop()
+        ends_ms = self._clock.monotonic_ms() + left_ms
+        try:
+            async with asyncio.timeout(left_ms / 1000):
+                await self._free.acquire()
+        except TimeoutError as error:
+            raise WireFailure(f"all {self._max} connections were in use", sent=False) from error
+        try:
+            return await self._exchange(request, min(timeout_ms, ends_ms - self._clock.monotonic_ms()))
+        finally:
+            self._free.release()
+
+    async def close(self) -> None:
+        """Close what is idle, and from now on every connection after its exchange."""
+        self._kept = False
+        idle, self._idle = self._idle, []
+        for wire in idle:
+            wire.abort()
+        for wire in idle:
+            await wire.closed.wait()
+
+    async def _exchange(self, request: Request, timeout_ms: int) -> Reply:
+        began_ms, wire = self._clock.monotonic_ms(), None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                wire = self._idle_wire() or await self._connected()
+                reading = await wire.exchange(self._address, request)
+                reply = reading.reply(began_ms)
+        except (OSError, http.client.HTTPException) as error:
+            text = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+            raise WireFailure(text, sent=wire is not None) from error
+        finally:
+            if wire is not None and not wire.whole:
+                wire.abort()
+        if self._kept and not wire.ending:
+            self._idle.append(wire)
+        else:
+            wire.abort()
+        return reply
+
+    def _check_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._loop = self._loop or loop
+        if self._loop is not loop:
+            raise RuntimeError("an AsyncGateway belongs to one event loop: make one in each; nothing was sent")
+
+    def _idle_wire(self) -> "_Wire | None":
+        """The one used last, which the gateway is least likely to close now."""
+        while self._idle:
+            wire = self._idle.pop()
+            if not wire.ending:
+                return wire
+        return None
+
+    async def _connected(self) -> "_Wire":
+        if self._address.secure and self._tls is None:
+            self._tls = ssl.create_default_context()
+        loop = asyncio.get_running_loop()
+        _, wire = await loop.create_connection(_Wire, self._address.host, self._address.port, ssl=self._tls)
+        return wire
+
+
+class Reading:
+    """A reply whose bytes come in as they like, read by http.client once they are there."""
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+        self._data = bytearray()
+        self._head: http.client.HTTPResponse | None = None
+        self._body_at = 0
+        self._body_end: int | None = None  # known where the head says a length
+
+    def feed(self, data: bytes) -> bool:
+        """True when the reply is whole. Raises HTTPException for what is no reply."""
+        self._data += data
+        if self._head is None:
+            self._body_at = self._data.find(b"\r\n\r\n") + 4
+            if self._body_at < 4:
+                if len(self._data) > HEAD_BYTES_MAX:
+                    raise http.client.LineTooLong("header")
+                return False
+            self._head = _response(bytes(self._data[: self._body_at]), self._method)
+            if self._head.length is not None:
+                self._body_end = self._body_at + self._head.length
+        if self._head.chunked:
+            return self._data.endswith(b"\r\n\r\n") and self._chunked() is not None
+        return self._body_end is not None and len(self._data) >= self._body_end
+
+    def ended(self) -> bool:
+        """The peer has closed; True when that was the reply's end."""
+        return self._head is not None and self._body_end is None and not self._head.chunked
+
+    @property
+    def last(self) -> bool:
+        """No other request may follow on this connection."""
+        behind = self._body_end is not None and len(self._data) > self._body_end
+        return behind or self._head is None or self._head.will_close
+
+    def reply(self, began_ms: int) -> Reply:
+        assert self._head is not None
+        whole = slice(self._body_at, self._body_end)
+        body = self._chunked() if self._head.chunked else bytes(memoryview(self._data)[whole])
+        assert body is not None, "fed until it was whole"
+        return Reply(self._head.status, lower(self._head.getheaders()), body, began_ms)
+
+    def _chunked(self) -> bytes | None:
+        try:
+            return _response(bytes(self._data), self._method).read()
+        except http.client.IncompleteRead:
+            return None
+
+
+class _Wire(asyncio.Protocol):
+    """One connection. `whole`: no exchange is under way on it; `ending`: no further one may begin."""
+
+    def __init__(self) -> None:
+        self.whole = True
+        self.ending = False
+        self.closed = asyncio.Event()
+        self._transport: Any = None
+        self._reading: Reading | None = None
+        self._done: asyncio.Future[None] | None = None
+
+    async def exchange(self, address: Address, request: Request) -> Reading:
+        """Raises OSError and HTTPException; then, and when it is cancelled, the connection must be closed."""
+        self.whole, self._reading = False, Reading(request.method)
+        self._done = asyncio.get_running_loop().create_future()
+        for data in _written(address, request):
+            self._transport.write(data)
+        await self._done
+        self.whole = True
+        return self._reading
+
+    def abort(self) -> None:
+        self.ending = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._reading is None or self._done is None or self._done.done():
+            self.abort()  # nobody asked for this: what belongs to whom is lost
+            return
+        try:
+            if self._reading.feed(data):
+                self.ending = self._reading.last
+                self._done.set_result(None)
+        except http.client.HTTPException as error:
+            self._done.set_exception(error)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.ending = True
+        self.closed.set()
+        if self._done is None or self._done.done():
+            return
+        if error is None and self._reading is not None and self._reading.ended():
+            self._done.set_result(None)
+        else:
+            self._done.set_exception(error or http.client.RemoteDisconnected("closed before the whole answer"))
+
+
+class _Memory:
+    """A socket for http.client that keeps what is sent and gives what was received."""
+
+    def __init__(self, received: bytes = b"") -> None:
+        self.sent: list[bytes] = []
+        self._received = received
+
+    def sendall(self, data: bytes) -> None:
+        self.sent.append(data)
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._received)
+
+    def close(self) -> None:
+        pass
+
+
+def _written(address: Address, request: Request) -> list[bytes]:
+    connection: Any = http.client.HTTPConnection(address.host, address.port)
+    connection.default_port = 443 if address.secure else 80
+    connection.sock = memory = _Memory()
+    connection.request(request.method, address.prefix + request.path, request.body, dict(request.headers))
+    return memory.sent
+
+
+def _response(data: bytes, method: str) -> http.client.HTTPResponse:
+    memory: Any = _Memory(data)
+    response = http.client.HTTPResponse(memory, method=method)
+    response.begin()
+    return response

@@ -1,0 +1,1 @@
+"""What every call sends and what its answer means; no I/O."""

@@ -1,0 +1,217 @@
+"""What the gateway answers, in the form that both clients hand out. No I/O."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate_spark.protocol.codecs import Verdicts
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What became of a claim: `settled` ids are as asked, `taken_over` ids are another attempt's by now."""
+
+    state: str
+    settled: int
+    taken_over: int
+    lease_ms: int
+    began_ms: int
+
+
+@dataclass(frozen=True)
+class Staged:
+    """`committed`: the batch was published before, nothing was stored. `fingerprint`: the gateway's, of these rows."""
+
+    committed: bool
+    rows: int
+    fingerprint: int
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """`rows` rows stand in a partition, without holes, from `first_offset` on."""
+
+    partition: int
+    first_offset: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Committed:
+    """`outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds)."""
+
+    outcome: str
+    rows: int
+    offsets: tuple[Offsets, ...]
+    suppressed_rows: int
+    takeover_rows: int
+    warning: str | None
+
+    @property
+    def rows_before(self) -> int:
+        """How many rows the topic had, at least, before these came."""
+        return sum(one.first_offset for one in self.offsets)
+
+
+@dataclass(frozen=True)
+class Produced:
+    """`rows` were written by this request, at `offsets`. `verdicts`: one per row where the rows have ids, else None."""
+
+    rows: int
+    offsets: tuple[Offsets, ...]
+    verdicts: Verdicts | None = None
+
+
+@dataclass
+class Written:
+    """What became of all rows given to an attempt's `produce`: each of them is counted once, and all of them are done.
+
+    rows        written by this attempt now, at `offsets`; `takeovers` of them were held by a claim that had run out:
+                its holder may have written them elsewhere
+    own         this attempt had written them before: under the same id, or in a request whose reply was lost
+    suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request
+    conflicts   dropped, as they were told to be: their ids are written with another payload
+    """
+
+    rows: int = 0
+    own: int = 0
+    suppressed: int = 0
+    takeovers: int = 0
+    offsets: list[Offsets] = field(default_factory=list)
+    conflicts: int = 0
+
+    def add(self, produced: Produced) -> None:
+        self.rows += produced.rows
+        self.offsets += produced.offsets
+        if produced.verdicts is not None:
+            self.own += produced.verdicts.own
+            self.suppressed += produced.verdicts.suppressed
+            self.takeovers += produced.verdicts.takeovers
+            self.conflicts += produced.verdicts.conflicts
+
+    def count(self, more: "Written") -> None:
+        """As well as these; their places are not kept."""
+        self.rows += more.rows
+        self.own += more.own
+        self.suppressed += more.suppressed
+        self.takeovers += more.takeovers
+        self.conflicts += more.conflicts
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic's rows are those from `low_offsets` up to, not including, `high_offsets`; one of each per partition.
+
+    `schema` is None until the first write where none was given. `retention_ms` and `retention_bytes`: 0 is no bound.
+    """
+
+    name: str
+    schema: pa.Schema | None
+    low_offsets: tuple[int, ...]
+    high_offsets: tuple[int, ...]
+    retention_ms: int
+    retention_bytes: int
+
+    @property
+    def partitions(self) -> int:
+        return len(self.high_offsets)
+
+
+@dataclass
+class Asked:
+    """`ids` as they were asked for; the lists below are those of them, in order and of the same kind."""
+
+    ids: Any
+    verdicts: Verdicts
+
+    @property
+    def granted(self) -> Any:
+        """These are the asker's: they may be written."""
+        return self._those(self.verdicts.may_write)
+
+    @property
+    def busy(self) -> Any:
+        """These are another attempt's for now: neither write them nor take them for done."""
+        return self._those(self.verdicts.open)
+
+    @property
+    def dropped(self) -> Any:
+        """These are written, or stand earlier among the same ids: drop them."""
+        return self._those(self.verdicts.dropped)
+
+    @property
+    def conflicting(self) -> Any:
+        """These are written, or stand earlier among the same ids, with another payload than they came with here."""
+        return self._those(self.verdicts.conflicting)
+
+    def _those(self, mask: pa.BooleanArray) -> Any:
+        if isinstance(self.ids, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):
+            return self.ids.filter(mask)
+        return [one for one, wanted in zip(self.ids, mask.to_pylist(), strict=True) if wanted]
+
+
+@dataclass
+class Taken(Asked):
+    """The answer to `take`. Granted ids are the owner's for good, and are granted to it again when it asks again."""
+
+
+@dataclass
+class Claimed(Asked):
+    """The answer to one claim. What is granted may be written, and must then be completed."""
+
+    call: int = 0
+    began_ms: int = 0
+    settled: bool = False
+    columns: Sequence[pa.Array] = field(default_factory=list, repr=False)
+
+    @property
+    def claim(self) -> str | None:
+        """The claim's name; None when nothing was granted."""
+        return self.verdicts.claim
+
+
+@dataclass(frozen=True)
+class DriverEpoch:
+    """A driver that is registered: `batch` is the last that was acked under its name, None before the first."""
+
+    epoch: int
+    batch: int | None
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A producer that is this attempt's from now on, and where it stands.
+
+    watermark     everything up to it is STALE for ever; None before the first ack
+    claimed_to    the highest sequence that was ever claimed; None before the first
+    resume_after  everything claimed up to it is done: whoever reads its source anew may go on behind it
+    done          what is done above the watermark, as (first, last), both included; `truncated`: the newest of it only
+    """
+
+    producer_id: int
+    epoch: int
+    lease_ms: int
+    watermark: int | None
+    claimed_to: int | None
+    resume_after: int | None
+    done: tuple[tuple[int, int], ...]
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Acked:
+    """Everything up to `watermarks[producer]` is STALE for ever, and so is each batch up to `batch`."""
+
+    watermarks: Mapping[str, int | None]
+    batch: int | None
+
+
+@dataclass
+class ClaimedSequences(Asked):
+    """The answer to one claim of sequences. What is granted may be written, and must then be completed."""
+
+    call: int = 0
+    began_ms: int = 0
+    settled: bool = False

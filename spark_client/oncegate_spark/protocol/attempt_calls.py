@@ -1,0 +1,240 @@
+"""What an attempt knows of itself, and how it asks, as steps. No I/O: `Attempt` and `AsyncAttempt` take them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate_spark.errors import (
+    BadId,
+    BadOption,
+    BatchOver,
+    NotCompleted,
+    OncegateError,
+    Outcome,
+    PayloadConflict,
+    StillBusy,
+)
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import Claimed, Written
+from oncegate_spark.protocol.calls import Calls, Columns, Scope, column_names
+from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.effort import LEASE_MS, Watch, new_token
+from oncegate_spark.protocol.ids import Ids, id_columns, listed
+from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named, payload_columns
+from oncegate_spark.protocol.steps import Pause, Steps
+
+NOTHING = f"; {Outcome.NOT_WRITTEN.value}"  # how an error's text ends
+
+
+class AttemptCalls:
+    """A token, the number of the next call, and the claims that are neither completed nor released."""
+
+    def __init__(self, calls: Calls, token: str | None = None, scope: Scope | None = None) -> None:
+        self.token = token or new_token()
+        self._scope = scope
+        self._calls = calls
+        self._next = 0
+        self._open: dict[str, Claimed] = {}
+
+    def next_call(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def claim(
+        self, ids: Ids, lease_ms: int | None = None, payloads: Ids | None = None, on_conflict: str = "fail"
+    ) -> Steps[Claimed]:
+        given = listed(ids)
+        columns = id_columns(given)
+        return self.claim_columns(columns, lease_ms, given, beside(len(columns[0]), payloads), on_conflict)
+
+    def claim_columns(
+        self,
+        columns: list[pa.Array],
+        lease_ms: int | None = None,
+        ids: Any = None,
+        payloads: Sequence[pa.Array] = (),
+        on_conflict: str = "fail",
+    ) -> Steps[Claimed]:
+        return self._claim(columns, lease_ms, ids, payloads, checked(on_conflict) == "drop")
+
+    def _claim(
+        self, columns: list[pa.Array], lease_ms: int | None, ids: Any, payloads: Sequence[pa.Array], drops: bool
+    ) -> Steps[Claimed]:
+        call = self.next_call()
+        verdicts, began_ms = yield from self._calls.claim(self.token, call, columns, lease_ms, self._scope, payloads)
+        self._check_batch(verdicts)
+        claimed = Claimed(ids, verdicts, call, began_ms, columns=columns)
+        if verdicts.claim is not None:
+            self._open[verdicts.claim] = claimed
+        if verdicts.conflicts:
+            yield from self._conflict(claimed, drops)
+        return claimed
+
+    def _conflict(self, claimed: Claimed, drops: bool) -> Steps[None]:
+        """Some ids are written with other payloads. Where that is no reason to go on, nothing granted is kept."""
+        what, conflicting = f"claim {claimed.call} of {self.token[:8]}", claimed.verdicts.conflicting
+        if drops:
+            dropped(claimed.columns, conflicting, what)
+            return
+        error = conflict(claimed.columns, conflicting, 0, what)
+        try:
+            yield from self.settle(claimed, "release")
+        except OncegateError as failed:
+            error.add_note(f"what was granted beside them is free when its lease is over: {failed}")
+        raise error
+
+    def complete(self, claimed: Claimed) -> Steps[None]:
+        taken_over = yield from self.settle(claimed, "complete")
+        left = claimed.verdicts.unsettled
+        if taken_over or left:
+            raise StillBusy(
+                f"{claimed.verdicts.granted - taken_over} ids are written and completed; {left} are held by another "
+                f"attempt and {taken_over} were taken over by one: whether those are written is for that one to say"
+            )
+
+    def settle(self, claimed: Claimed, verb: str) -> Steps[int]:
+        if claimed.claim is None:
+            return 0
+        done = yield from self._calls.settle(claimed.claim, verb)
+        self._open.pop(claimed.claim, None)
+        claimed.settled = True
+        return done.taken_over
+
+    def left(self, error: BaseException | None) -> None:
+        """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""
+        if not self._open:
+            return
+        rows = sum(claimed.verdicts.granted for claimed in self._open.values())
+        text = (
+            f"attempt {self.token[:8]} was left with {rows} granted ids neither completed nor released; "
+            "unknown: whether they are written. They are granted to another attempt when their lease is over"
+        )
+        self._open.clear()
+        if error is None:
+            raise NotCompleted(text)
+        error.add_note(text)
+
+    def produce(
+        self,
+        topic: str,
+        rows: pa.Table,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        digest_cols: Columns = (),
+        on_conflict: str = "fail",
+    ) -> Steps[Written]:
+        columns = {"id_col": column_names(id_col), "key_col": column_names(key_col)}
+        columns |= {"digest_cols": column_names(digest_cols)} if digest_cols else {}
+        _check(rows, columns)
+        return self._produce(topic, rows, columns, checked(on_conflict) == "drop")
+
+    def _produce(
+        self, topic: str, rows: pa.Table, columns: Mapping[str, tuple[str, ...]], drops: bool
+    ) -> Steps[Written]:
+        written = Written()
+        try:
+            for part, body in codecs.portions(rows.to_batches(), codecs.IDS_MAX if columns["id_col"] else None):
+                yield from self._settled(topic, part, body, columns, written, drops)
+        except PayloadConflict:
+            raise
+        except OncegateError as error:
+            if not (before := written.rows + written.own):
+                raise
+            raise _after(before, error) from error
+        return written
+
+    def _settled(
+        self,
+        topic: str,
+        rows: pa.Table,
+        body: bytes,
+        columns: Mapping[str, tuple[str, ...]],
+        written: Written,
+        drops: bool,
+    ) -> Steps[None]:
+        """Produce rows until each of them is done; what another attempt holds is asked for in a new call."""
+        watch: Watch | None = None
+        while rows.num_rows:
+            call = self.next_call()
+            done = yield from self._calls.produce(topic, self.token, call, body, **columns, scope=self._scope)
+            verdicts = done.verdicts
+            self._check_batch(verdicts)
+            written.add(done)
+            if verdicts is not None and verdicts.conflicts:
+                self._refuse_or_drop(rows, columns, verdicts, written, drops)
+            if verdicts is None or not verdicts.unsettled:
+                return
+            if verdicts.granted:
+                watch = None
+            else:
+                watch = watch or Watch(verdicts.lease_ms or LEASE_MS, self._calls.tries.rng)
+                yield Pause(pause_ms(watch, self._calls.tries.now_ms(), verdicts))
+            rows = rows.filter(verdicts.open)
+            body = codecs.stream(rows.to_batches()) if rows.num_rows else b""
+
+    def _check_batch(self, verdicts: Verdicts | None) -> None:
+        """Raises BatchOver: whether these very rows are among those that were written is not known any more."""
+        if verdicts is not None and verdicts.stale:
+            raise BatchOver(
+                f"the batch of this request, {self._scope}, was acked: either its task has outlived it, or the query's "
+                "checkpoint was set back, and then these rows may be others than the batch had. A query that begins "
+                "anew needs a checkpoint of its own, or ids without scope=retry; nothing of this request was written"
+            )
+
+    def _refuse_or_drop(
+        self, rows: pa.Table, by: Mapping[str, tuple[str, ...]], verdicts: Verdicts, written: Written, drops: bool
+    ) -> None:
+        columns, what = columns_of(rows, by["id_col"]), named(by["id_col"], by["digest_cols"])
+        if not drops:
+            raise conflict(columns, verdicts.conflicting, written.rows + written.own, what)
+        dropped(columns, verdicts.conflicting, what)
+
+
+def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:
+    """How long to wait before asking again for what others hold; StillBusy when there is no sense in waiting on."""
+    pause = watch.saw(now_ms, verdicts.lease_left_ms)
+    if pause is None:
+        raise StillBusy(
+            f"{verdicts.unsettled} rows are held by another attempt that neither completes them nor lets "
+            "go; they were not written by this one"
+        )
+    return pause
+
+
+def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
+    """The id columns of rows. Raises BadId when one is missing or cannot be an id; nothing was asked."""
+    try:
+        return codecs.id_columns({name: rows.column(name) for name in names})
+    except KeyError as error:
+        raise BadId(f"the rows have no column {error}; nothing was written") from error
+
+
+def payloads_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
+    """The columns that ids come with. Raises BadOption when one is missing or of another type; nothing was asked."""
+    missing = [name for name in names if name not in rows.schema.names]
+    if missing:
+        have = ", ".join(rows.schema.names)
+        raise BadOption(f"digest_cols names {missing[0]}, and the rows have {have}; nothing was sent")
+    return payload_columns({name: rows.column(name) for name in names})
+
+
+def _check(rows: pa.Table, columns: Mapping[str, tuple[str, ...]]) -> None:
+    if columns["id_col"]:
+        columns_of(rows, columns["id_col"])
+    elif columns.get("digest_cols"):
+        raise BadOption("digest_cols tells payloads of one id apart; name the id by id_col; nothing was sent")
+    payloads_of(rows, columns.get("digest_cols", ()))
+    for name in columns["key_col"]:
+        if name not in rows.schema.names:
+            raise BadOption(f"key_col names {name}, and the rows have {', '.join(rows.schema.names)}; nothing was sent")
+
+
+def _after(rows: int, error: OncegateError) -> OncegateError:
+    """An error in a later request: what the earlier ones have written is not unwritten by it."""
+    outcome = Outcome.WRITTEN if error.outcome is Outcome.NOT_WRITTEN else error.outcome
+    told = str(error)
+    if told.endswith(NOTHING):
+        told = f"{told.removesuffix(NOTHING)}; nothing of this request was written"
+    text = f"{told}; {rows} rows were written by the requests before it"
+    return type(error)(text, outcome=outcome, code=error.code, **error.extra)

@@ -1,0 +1,296 @@
+"""Every call of the gateway: how its request is written and what its reply means. No I/O; both clients take them."""
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import pyarrow as pa
+
+from oncegate_spark.errors import BadOption, OffsetTrimmed, OncegateError, Unreadable
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import Committed, Offsets, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.effort import Reply, Request
+from oncegate_spark.protocol.ids import Ids, id_columns, listed
+from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.steps import Steps, Tries
+
+Columns = str | Sequence[str]  # names of columns; in a str they are separated by commas, as in Spark's options
+Scope = tuple[str, int]  # a driver, and the number of its batch: ids are forgotten when that is acked
+T = TypeVar("T")
+
+FETCH_ROWS = 100_000  # as the gateway's default; fewer come where they are wide
+ALWAYS = frozenset({"write_id"})
+JSON = {"Content-Type": codecs.JSON}
+
+
+class Calls:
+    """The calls to one namespace, as steps. Each raises what `errors` draws."""
+
+    def __init__(self, tries: Tries, namespace: str) -> None:
+        self.tries = tries
+        self._namespace = namespace
+        self._root = f"/v1/namespaces/{quote(namespace, safe='')}"
+
+    def claim(
+        self,
+        token: str,
+        call: int,
+        columns: Sequence[pa.Array],
+        lease_ms: int | None = None,
+        scope: Scope | None = None,
+        payloads: Sequence[pa.Array] = (),
+    ) -> Steps[tuple[Verdicts, int]]:
+        headers = {**_ids_headers(), **_attempt(token, call), **_scope(scope)}
+        if payloads:
+            headers["Oncegate-Digest-Cols"] = ",".join(codecs.payload_names(payloads))
+        if lease_ms is not None:
+            headers["Oncegate-Lease-Ms"] = str(lease_ms)
+        body, what = codecs.ids_body(columns, payloads), f"claim {call} of {token[:8]}"
+        request = self.post("/ids:claim", what, "whether the ids are claimed", headers, body)
+        return self.asked(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
+
+    def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Steps[Settled]:
+        path, what = f"/claims/{quote(claim, safe='')}:{verb}", f"{verb} of claim {claim}"
+        request = self.post(path, what, f"whether the claim is {verb.removesuffix('e')}ed")
+
+        def read(reply: Reply) -> Settled:
+            said = json.loads(reply.body)
+            return Settled(said["state"], said["settled"], said["taken_over"], said["lease_ms"], reply.began_ms)
+
+        return self.asked(request, read, timeout_ms)
+
+    def take(self, owner: str, ids: Ids, scope: Scope | None = None) -> Steps[Taken]:
+        if not isinstance(owner, str) or not owner:
+            raise BadOption(
+                f"owner is {owner!r}; it is a text that names the job and its input, the same at every run: "
+                'take("load-2026-11-20", ids); nothing was taken'
+            )
+        given = listed(ids)
+        columns = id_columns(given)
+        headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
+        body, what = codecs.ids_body(columns), f"take by {owner}"
+        request = self.post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
+        return self.asked(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
+
+    def produce(
+        self,
+        topic: str,
+        token: str,
+        call: int,
+        body: bytes,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        scope: Scope | None = None,
+        digest_cols: Columns = (),
+    ) -> Steps[Produced]:
+        ids = column_names(id_col)
+        query = _query("?", id_col=_joined(id_col), key_col=_joined(key_col), digest_col=_joined(digest_cols))
+        headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
+        path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
+        unknown = "whether these rows were written"
+        request = self.post(path, what, unknown, {**headers, **_attempt(token, call), **_scope(scope)}, body)
+        return self.asked(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None))
+
+    def stage(
+        self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()
+    ) -> Steps[Staged]:
+        members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": _joined(key_col)}
+        headers = {"Content-Type": codecs.ARROW, "Content-Digest": codecs.content_digest(body), "Oncegate-Token": token}
+        path, what = f"/batches:stage{_query('?', **members)}", f"stage of chunk {chunk} of {token[:8]} for {name}"
+        request = self.post(path, what, "whether this chunk is staged; it is not published", headers, body)
+
+        def read(reply: Reply) -> Staged:
+            said = json.loads(reply.body)
+            fingerprint = int.from_bytes(bytes.fromhex(said["fingerprint"]), "little")
+            return Staged(said["outcome"] == "COMMITTED", said["rows"], fingerprint)
+
+        return self.asked(request, read)
+
+    def commit(self, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
+        members = ("outcome", "rows", "suppressed_rows", "takeover_rows")
+        body, what = _json({"name": name.members(), **order}), f"commit of {name}"
+        request = self.post("/batches:commit", what, "whether the batch is published", JSON, body)
+
+        def read(reply: Reply) -> Committed:
+            said = json.loads(reply.body)
+            told = {member: said[member] for member in members}
+            return Committed(**told, offsets=_offsets(said), warning=said.get("warning"))
+
+        return self.asked(request, read)
+
+    def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[None]:
+        body, what = _json({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
+        request = self.post("/batches:abort", what, "whether the stages are dropped", JSON, body)
+        return self.asked(request, _nothing, timeout_ms)
+
+    def create_namespace(self, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> Steps[None]:
+        return self._put(
+            "", f"namespace {self._namespace}", horizon_ms=horizon_ms, auto_create_topics=auto_create_topics
+        )
+
+    def create_topic(
+        self,
+        topic: str,
+        partitions: int | None = None,
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        schema: pa.Schema | None = None,
+    ) -> Steps[None]:
+        return self._put(
+            _topic_path(topic),
+            f"topic {topic}",
+            partitions=partitions,
+            retention_ms=retention_ms,
+            retention_bytes=retention_bytes,
+            schema_ipc=None if schema is None else base64.b64encode(schema.serialize().to_pybytes()).decode(),
+        )
+
+    def topic(self, topic: str) -> Steps[Topic]:
+        return self.looked(_topic_path(topic), f"look at topic {topic}", _topic)
+
+    def fetch(
+        self, topic: str, offset: int, max_rows: int, partition: int, columns: Columns | None = None
+    ) -> Steps[tuple[pa.Table | None, int]]:
+        query = _query("?", offset=str(offset), max_rows=str(max_rows), columns=_joined(columns or ()))
+        path = f"{_topic_path(topic)}/partitions/{partition}/records{query}"
+        return self.looked(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
+
+    def read(self, topic: str, columns: Columns | None = None) -> Steps[pa.Table | None]:
+        """All rows that are there when it is asked, partition by partition."""
+        known = yield from self.topic(topic)
+        parts: list[pa.Table] = []
+        for partition, (low, high) in enumerate(zip(known.low_offsets, known.high_offsets, strict=True)):
+            parts += yield from self._partition(topic, partition, low, high, columns)
+        return pa.concat_tables(parts) if parts else None
+
+    def _partition(
+        self, topic: str, partition: int, offset: int, high: int, columns: Columns | None
+    ) -> Steps[list[pa.Table]]:
+        parts: list[pa.Table] = []
+        while offset < high:
+            try:
+                table, following = yield from self.fetch(
+                    topic, offset, min(FETCH_ROWS, high - offset), partition, columns
+                )
+            except OffsetTrimmed as gone:  # retention has dropped rows since we looked: what is left is all there is
+                table, following = None, gone.low_offset
+            if following <= offset:
+                break
+            offset = following
+            if table is not None:
+                parts.append(table)
+        return parts
+
+    def describe(self) -> Steps[dict[str, Any]]:
+        return self.looked("", f"look at namespace {self._namespace}", _members)
+
+    def explain(self, *columns: str) -> Steps[dict[str, Any]]:
+        query = urlencode([("id", column) for column in columns])
+        return self.looked(f"/ids:explain?{query}", "explain", _members)
+
+    def _put(self, path: str, made: str, **given: object) -> Steps[None]:
+        said = {name: value for name, value in given.items() if value is not None}
+        unknown = f"whether the {made.split()[0]} exists now, with these settings"
+        return self.asked(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(said)), _nothing)
+
+    def post(
+        self, path: str, what: str, unknown: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Request:
+        """A call below the namespace; for `asked`."""
+        return Request("POST", self._root + path, what, unknown, headers or {}, body)
+
+    def looked(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:
+        request = Request("GET", self._root + path, what, "nothing; it only reads", {"Accept": accept})
+        return self.asked(request, read)
+
+    def asked(self, request: Request, read: Callable[[Reply], T], timeout_ms: int | None = None) -> Steps[T]:
+        """What `read` makes of the reply that decides; Unreadable where it cannot."""
+        reply = yield from self.tries.of(request, timeout_ms)
+        try:
+            return read(reply)
+        except (ValueError, KeyError, TypeError, pa.ArrowException, OncegateError) as error:
+            raise Unreadable(
+                f"{request.what}: what {self.tries.address} answered cannot be read ({type(error).__name__}: {error}); "
+                f"is one of them older? unknown: {request.unknown}"
+            ) from error
+
+
+def column_names(columns: Columns) -> tuple[str, ...]:
+    """Raises BadOption for a name that cannot be sent: the gateway separates names by commas."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    found = tuple(name.strip() if isinstance(columns, str) else name for name in names)
+    if any("," in name or not name for name in found) and columns:
+        raise BadOption(f"{columns!r}: a column's name is not empty and has no comma in it; nothing was written")
+    return found if columns else ()
+
+
+def _joined(columns: Columns) -> str:
+    return ",".join(column_names(columns))
+
+
+def _query(before: str, **given: str) -> str:
+    """What is empty is left out, except where the gateway wants to see it."""
+    said = {name: value for name, value in given.items() if value or name in ALWAYS}
+    return before + urlencode(said) if said else ""
+
+
+def _topic_path(topic: str) -> str:
+    return f"/topics/{quote(topic, safe='')}"
+
+
+def _json(said: Mapping[str, object]) -> bytes:
+    return json.dumps(said).encode()
+
+
+def _attempt(token: str, call: int) -> dict[str, str]:
+    return {"Oncegate-Token": token, "Oncegate-Call": str(call)}
+
+
+def _scope(scope: Scope | None) -> dict[str, str]:
+    if scope is None:
+        return {}
+    driver, batch = scope
+    return {"Oncegate-Driver": quote(driver, safe=""), "Oncegate-Batch": str(batch)}
+
+
+def _ids_headers() -> dict[str, str]:
+    return {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED}
+
+
+def _nothing(reply: Reply) -> None:
+    """Being answered is all there is to know."""
+
+
+def _members(reply: Reply) -> dict[str, Any]:
+    return dict(json.loads(reply.body))
+
+
+def _offsets(said: dict[str, Any]) -> tuple[Offsets, ...]:
+    return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in said["offsets"])
+
+
+def produced_of(reply: Reply, asked: int | None) -> Produced:
+    """`asked`: how many rows were sent with ids; None without."""
+    if asked is None:
+        said = json.loads(reply.body)
+        return Produced(int(said["rows"]), _offsets(said))
+    ranges = [one for one in reply.headers["oncegate-offsets"].split(",") if one.strip()]
+    offsets = [Offsets(*(int(number) for number in one.split(":"))) for one in ranges]
+    return Produced(sum(one.rows for one in offsets), tuple(offsets), Verdicts.read(reply.body, asked))
+
+
+def _topic(reply: Reply) -> Topic:
+    said = json.loads(reply.body)
+    ipc = said.get("schema_ipc")
+    schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(ipc))) if ipc else None
+    ends = tuple(said["low_offsets"]), tuple(said["high_offsets"])
+    return Topic(said["topic"], schema, *ends, said["retention_ms"], said["retention_bytes"])
+
+
+def _fetched(reply: Reply) -> tuple[pa.Table | None, int]:
+    following = int(reply.headers["oncegate-next-offset"])
+    table = pa.ipc.open_stream(reply.body).read_all() if reply.body else None
+    return (table if table is not None and table.num_rows else None), following

@@ -1,0 +1,286 @@
+"""Bytes on the wire: ids and rows as Arrow streams, verdicts packed, claims as text.
+
+Packed answer to a claim, little-endian:
+
+    claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes
+    and for each SAME or BUSY, in order: index u32 | number u32
+"""
+
+import base64
+import hashlib
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oncegate_spark.errors import BadId, Refused
+from oncegate_spark.protocol._generated_verdicts import BY_BYTE
+
+ARROW = "application/vnd.apache.arrow.stream"
+PACKED = "application/vnd.oncegate.packed"
+JSON = "application/json"
+BODY_BYTES_MAX = 32 * 2**20  # the gateway's limit
+CHUNK_BYTES = 4 * 2**20  # small Arrow batches are put together up to this: one sync for all of them
+IDS_MAX = 100_000  # the gateway's limit for one claim
+ROWS_MAX = 1_000_000  # the gateway's limit for one request
+CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
+
+_HEAD = struct.Struct("<16sII")
+
+
+def _bytes_of(wanted: Iterable[int]) -> bytes:
+    """A table for bytes.translate: 1 where the byte is wanted."""
+    chosen = set(wanted)
+    return bytes(1 if byte in chosen else 0 for byte in range(256))
+
+
+def _those(verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None) -> bytes:
+    want = (verdict, takeover, own, number)
+    return bytes(byte for byte, row in BY_BYTE.items() if row[:4] == want)
+
+
+_MAY_WRITE = _bytes_of(byte for byte, row in BY_BYTE.items() if row[4])
+_NUMBERED = bytes(byte for byte, row in BY_BYTE.items() if row[3] is not None)
+_PLAIN = bytes(byte for byte in range(256) if byte not in _NUMBERED)
+_BUSY = _those("BUSY", number="lease_left_ms")
+_SAME_CALL = _those("SAME", number="of_call")
+_OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to be asked for again
+_IS_BUSY = _bytes_of(_BUSY)
+_CONFLICT = _bytes_of(_those("CONFLICT"))
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The answer to one claim: a byte per id, in the order asked; masks are Arrow booleans of that length."""
+
+    claim: str | None
+    lease_ms: int
+    data: bytes
+    numbers: bytes
+
+    @classmethod
+    def read(cls, body: bytes, asked: int) -> "Verdicts":
+        """Raises Refused when the answer is not one to `asked` ids: nothing may be concluded from it."""
+        if len(body) < _HEAD.size:
+            raise Refused(f"the gateway answered a claim with {len(body)} bytes")
+        claim, lease_ms, count = _HEAD.unpack_from(body)
+        data, numbers = body[_HEAD.size : _HEAD.size + count], body[_HEAD.size + count :]
+        exceptions = len(data.translate(None, _PLAIN))
+        if count != asked or len(data) != count or len(numbers) != 8 * exceptions or not set(data) <= set(BY_BYTE):
+            raise Refused(f"the gateway's answer to a claim of {asked} ids cannot be read; is it an older client?")
+        return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers)
+
+    @property
+    def may_write(self) -> pa.BooleanArray:
+        return _mask(self.data.translate(_MAY_WRITE))
+
+    @property
+    def open(self) -> pa.BooleanArray:
+        """Ids that are another's for now (or an earlier call's of ours): to be asked for again in a new call."""
+        return _mask(self.data.translate(_OPEN))
+
+    @property
+    def dropped(self) -> pa.BooleanArray:
+        """Ids that are settled without this attempt: written, or earlier in the same request."""
+        return pc.invert(pc.or_(pc.or_(self.may_write, self.open), self.conflicting))
+
+    @property
+    def conflicting(self) -> pa.BooleanArray:
+        """Ids that are written, or stand earlier in the same request, with another payload: neither of these rows'."""
+        return _mask(self.data.translate(_CONFLICT))
+
+    @property
+    def conflicts(self) -> int:
+        return self.count("CONFLICT")
+
+    def count(self, verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None) -> int:
+        (byte,) = _those(verdict, takeover=takeover, own=own, number=number)
+        return self.data.count(byte)
+
+    @property
+    def granted(self) -> int:
+        return self.data.translate(_MAY_WRITE).count(1)
+
+    @property
+    def takeovers(self) -> int:
+        return self.count("GRANTED", takeover=True)
+
+    @property
+    def own(self) -> int:
+        """Ids that this very attempt has written."""
+        return self.count("DUPLICATE", own=True)
+
+    @property
+    def stale(self) -> int:
+        """Of producers: at or below the watermark. Of a batch that was acked: all of them."""
+        return self.count("STALE")
+
+    @property
+    def suppressed(self) -> int:
+        """Rows that are not written because they are, or will be, written elsewhere. Our own work is not counted."""
+        return self.count("DUPLICATE") + self.count("STALE") + self.count("SAME", number="of_index")
+
+    @property
+    def unsettled(self) -> int:
+        return self.data.translate(_OPEN).count(1)
+
+    @property
+    def lease_left_ms(self) -> int:
+        """The longest time that another attempt may still hold one of the BUSY ids; 0 when none is BUSY."""
+        which = self.data.translate(None, _PLAIN)
+        pairs = pa.Array.from_buffers(pa.uint64(), len(which), [None, pa.py_buffer(self.numbers)])
+        left = pc.filter(pc.shift_right(pairs, 32), _mask(which.translate(_IS_BUSY)))
+        return int(pc.max(left).as_py() or 0)
+
+
+def _mask(ones: bytes) -> pa.BooleanArray:
+    return pa.Array.from_buffers(pa.uint8(), len(ones), [None, pa.py_buffer(ones)]).cast(pa.bool_())
+
+
+def claim_text(claim: bytes) -> str:
+    """16 bytes as 26 characters of Crockford's base 32, lower case, as a ULID is written."""
+    number = int.from_bytes(claim, "big")
+    return "".join(CROCKFORD[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def id_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
+    """The bytes that are the ids: strings and binary as they are, integers as canonical decimal strings.
+
+    Raises BadId for other types, a null in any column, and ids that are empty: one identity for all of
+    those rows would write the first and lose the rest.
+    """
+    ids = [_id_column(column, name) for name, column in columns.items()]
+    names = list(columns)
+    for name, column in zip(names, ids, strict=True):
+        if column.null_count:
+            _refuse("null", column.null_count, len(column), name, f'F.col("{name}").isNotNull()')
+    empty = reduce(pc.and_, (pc.equal(pc.binary_length(column), 0) for column in ids))
+    if pc.any(empty).as_py():
+        some = " | ".join(f'(F.length("{name}") > 0)' for name in names)
+        _refuse("empty", pc.sum(empty).as_py(), len(empty), ", ".join(names), some)
+    return ids
+
+
+def _id_column(column: pa.Array, name: str) -> pa.Array:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_integer(column.type):
+        return column.cast(pa.string())
+    if not is_id(column.type):
+        raise BadId(f"id column {name} is of type {column.type}: {cast_line(name)}; nothing was written")
+    return column
+
+
+def _refuse(what: str, count: int, rows: int, name: str, condition: str) -> None:
+    raise BadId(
+        f"id column {name}: {count} of {rows} rows have an id that is {what}, and rows without an id cannot be told "
+        f"apart. Leave them out first: df.where({condition})"
+    )
+
+
+def cast_line(name: str) -> str:
+    return f'ids are strings, binary or integers; write df.withColumn("{name}", F.col("{name}").cast("string"))'
+
+
+def is_id(kind: pa.DataType) -> bool:
+    """Whether a column of this type goes to the gateway as it is."""
+    return _is_text(kind) or _is_bytes(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def ids_body(columns: Sequence[pa.Array], payloads: Sequence[pa.Array] = ()) -> bytes:
+    """Columns of ids and of what they come with, of equal length, as an Arrow stream; ids' names mean nothing there."""
+    names = [f"id{n}" for n in range(len(columns))] + payload_names(payloads)
+    return stream([pa.RecordBatch.from_arrays([*columns, *payloads], names=names)])
+
+
+def payload_names(payloads: Sequence[pa.Array]) -> list[str]:
+    """What these columns are called in `ids_body`."""
+    return [f"payload{n}" for n in range(len(payloads))]
+
+
+def stream(batches: Sequence[pa.RecordBatch]) -> bytes:
+    """One Arrow IPC stream of batches of one schema; at least one batch."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
+    """Rows as Arrow streams of about CHUNK_BYTES, never over BODY_BYTES_MAX, each with its number of rows."""
+    return ((body, rows.num_rows) for rows, body in portions(batches))
+
+
+def portions(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[tuple[pa.Table, bytes]]:
+    """As `chunks`: the rows of each beside its bytes, and never more than `rows_max` of them."""
+    for rows in gathered(batches, rows_max):
+        yield from _fitting(rows)
+
+
+def gathered(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[pa.Table]:
+    """Rows put together up to about CHUNK_BYTES, and never more than `rows_max` of them; none that is empty."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in _pieces(batches, rows_max):
+        size_bytes = sum(one.nbytes for one in waiting) + batch.nbytes
+        count = sum(one.num_rows for one in waiting) + batch.num_rows
+        if waiting and (size_bytes > CHUNK_BYTES or (rows_max is not None and count > rows_max)):
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+        waiting.append(as_nullable(batch))
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows_max or max(1, batch.num_rows)):
+            yield batch.slice(start, rows_max or batch.num_rows)
+
+
+def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, bytes]]:
+    body = stream(rows.to_batches())
+    if len(body) <= BODY_BYTES_MAX and rows.num_rows <= ROWS_MAX:
+        yield rows, body
+        return
+    if rows.num_rows == 1:
+        raise Refused(
+            f"one row takes {len(body)} bytes, and a gateway takes 1 MiB a record and 32 MiB a request body unless it "
+            "is set otherwise (GET /v1/limits tells): put what is large in it elsewhere and write its address, or cut "
+            "the row into several; nothing was written",
+            code="TOO_LARGE",
+        )
+    half = rows.num_rows // 2
+    yield from _fitting(rows.slice(0, half))
+    yield from _fitting(rows.slice(half))
+
+
+def rows_in(body: bytes) -> int:
+    """How many rows an Arrow stream holds; nothing of them is copied."""
+    with pa.ipc.open_stream(body) as reader:
+        return sum(batch.num_rows for batch in reader)
+
+
+def as_nullable(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows with every column declared nullable, as Spark declares what it writes to files.
+
+    Whether a plan can prove that a column has no nulls changes with the plan; a topic's schema must not.
+    """
+    fields = [field.with_nullable(True) for field in batch.schema]
+    return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
+
+
+def content_digest(body: bytes) -> str:
+    """The body's SHA-256 as RFC 9530 writes it."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"

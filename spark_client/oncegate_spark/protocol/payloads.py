@@ -1,0 +1,102 @@
+"""What ids come with: the gateway keeps 32 bits of it, and says CONFLICT when a written id comes with something else.
+
+Two things under one id are a bug of whoever made them: one is written, the other would be lost without a word.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate_spark.errors import BadOption, Outcome, PayloadConflict
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.ids import Ids, array_of, listed
+from oncegate_spark.spark.options import ON_CONFLICT
+
+log = logging.getLogger("oncegate_spark")
+SHOWN, SHOWN_CHARS = 5, 80
+
+
+def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
+    """The bytes that payloads are known by: as ids', but null and empty are values like any other.
+
+    Raises BadOption for a type that ids do not have either, with the line that makes text of it.
+    """
+    found = []
+    for name, given in columns.items():
+        column = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+        column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
+        column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
+        if not codecs.is_id(column.type):
+            raise BadOption(f"payload column {name} is of type {column.type}: {text_line(name)}; nothing was written")
+        found.append(column)
+    return found
+
+
+def text_line(name: str) -> str:
+    """How a column becomes one that payloads can be known by."""
+    return (
+        "payloads are strings, binary or integers; write "
+        f'df.withColumn("{name}_text", F.col("{name}").cast("string")), or F.to_json of a struct, and name that'
+    )
+
+
+def beside(ids: int, payloads: Ids | None) -> list[pa.Array]:
+    """What comes with so many ids, in whatever form a program has it. Raises BadOption for another number of them."""
+    if payloads is None:
+        return []
+    given = listed(payloads)
+    columns = _columns(given)
+    if any(len(column) != ids for column in columns):
+        raise BadOption(f"{len(columns[0])} payloads for {ids} ids; each id needs its own; nothing was written")
+    return columns
+
+
+def _columns(given: Any) -> list[pa.Array]:
+    if isinstance(given, pa.RecordBatch | pa.Table):
+        return payload_columns({name: given.column(n) for n, name in enumerate(given.schema.names)})
+    if isinstance(given, list) and given and isinstance(given[0], tuple):
+        if any(not isinstance(one, tuple) or len(one) != len(given[0]) for one in given):
+            raise BadOption("payloads of several columns are tuples of one length; nothing was written")
+        parts = enumerate(zip(*given, strict=True))
+        return payload_columns({f"payload[{n}]": array_of(part) for n, part in parts})
+    return payload_columns({"payload": array_of(given) if isinstance(given, list) else given})
+
+
+def checked(on_conflict: str) -> str:
+    """`fail` or `drop`. Raises BadOption."""
+    if on_conflict not in ON_CONFLICT:
+        raise BadOption(f"on_conflict is {on_conflict!r}; it is one of {', '.join(ON_CONFLICT)}; nothing was written")
+    return on_conflict
+
+
+def named(ids: Sequence[str], payloads: Sequence[str]) -> str:
+    """Where a conflict stands, for a person."""
+    return f"id column {', '.join(ids)}, payload {', '.join(payloads)}"
+
+
+def told(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
+    """How many ids came with other payloads, and the first of them."""
+    rows = zip(*(column.filter(conflicting).slice(0, SHOWN).to_pylist() for column in columns), strict=True)
+    shown = ", ".join(repr(one[0] if len(columns) == 1 else one)[:SHOWN_CHARS] for one in rows)
+    count = conflicting.true_count
+    return f"{count} of {len(conflicting)} ids came with another payload than before, the first: {shown}"
+
+
+def conflict(columns: Sequence[pa.Array], conflicting: pa.BooleanArray, written: int, what: str) -> PayloadConflict:
+    """The error, of ids in these columns; `written`: rows that are; `what`: the id's columns, for a person."""
+    outcome = Outcome.WRITTEN if written else Outcome.NOT_WRITTEN
+    said = f"{written} other rows were written" if written else outcome.value
+    return PayloadConflict(
+        f"{what}: {told(columns, conflicting)}. One of the two is written; two things under one id are a bug of "
+        "whoever made them: find out which is right and give the other an id of its own, or drop what came second "
+        f'(onConflict "drop", on_conflict="drop"); {said}',
+        outcome=outcome,
+        count=conflicting.true_count,
+    )
+
+
+def dropped(columns: Sequence[pa.Array], conflicting: pa.BooleanArray, what: str) -> None:
+    """Say which rows are dropped, as they were told to be."""
+    log.warning("%s: %s; dropped as duplicates (onConflict=drop)", what, told(columns, conflicting))

@@ -1,0 +1,241 @@
+"""What a driver and a producer know of themselves, and how they ask, as steps. No I/O: both clients take them.
+
+A producer writes one lane of a source, in order. Registering gives it an epoch, which no other attempt ever gets;
+whatever an older epoch asks for afterwards is refused (FENCED). The driver owns the retries: it alone acks.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import pyarrow as pa
+
+from oncegate_spark.errors import BadOption, NotCompleted, ProducerBusy, StillBusy
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import (
+    Acked,
+    ClaimedSequences,
+    DriverEpoch,
+    Produced,
+    Registered,
+    Settled,
+)
+from oncegate_spark.protocol.calls import JSON, Calls, Columns, column_names, produced_of
+from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.effort import LEASE_MS, Reply, Watch, new_token
+from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array
+from oncegate_spark.protocol.steps import Pause, Steps
+from oncegate_spark.sync.lease import Held
+
+T = TypeVar("T")
+
+
+class DriverCalls:
+    """Who owns the retries of some producers, under a token of its own."""
+
+    def __init__(self, calls: Calls, name: str, token: str | None = None) -> None:
+        self.name = checked(name, "driver")
+        self.token = token or new_token()
+        self.epoch: int | None = None
+        self._calls = calls
+
+    def register(self) -> Steps[DriverEpoch]:
+        found = yield from self._post("register", {"token": self.token}, _driver_epoch)
+        self.epoch = found.epoch
+        return found
+
+    def ack(self, upto: Mapping[str, int], batch: int | None) -> Steps[Acked]:
+        pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
+        said = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
+        return self._post("ack", {**said, **({} if batch is None else {"batch": batch})}, _acked)
+
+    def _post(self, verb: str, said: Mapping[str, object], read: Callable[[Reply], T]) -> Steps[T]:
+        path, what = f"/drivers/{quote(self.name, safe='')}:{verb}", f"{verb} of driver {self.name}"
+        unknown = f"whether the driver {verb}s; asking again is harmless"
+        return self._calls.asked(self._calls.post(path, what, unknown, JSON, json.dumps(said).encode()), read)
+
+
+class ProducerCalls:
+    """A producer as one attempt has it: token, epoch, the number of the next call, and the claims that are open."""
+
+    def __init__(
+        self, calls: Calls, name: str, driver: str, token: str | None = None, lease_ms: int | None = None
+    ) -> None:
+        self.name, self.driver = checked(name, "producer"), checked(driver, "driver")
+        self.token = token or new_token()
+        self.epoch: int | None = None
+        self.lease_ms = lease_ms
+        self._calls = calls
+        self._next = 0
+        self._open: dict[int, ClaimedSequences] = {}
+
+    def register(self) -> Steps[Registered]:
+        """Wait while another attempt's lease lives: until it closes, dies, or is seen to hold on for too long."""
+        watch: Watch | None = None
+        tries = self._calls.tries
+        while True:
+            try:
+                found = yield from self._register()
+            except ProducerBusy as busy:
+                watch = watch or Watch(self.lease_ms or LEASE_MS, tries.rng)
+                pause_ms = watch.saw(tries.now_ms(), busy.lease_left_ms)
+                if pause_ms is None:
+                    raise
+                yield Pause(pause_ms)
+            else:
+                self.epoch = found.epoch
+                return found
+
+    def _register(self) -> Steps[Registered]:
+        said: dict[str, object] = {"token": self.token, "driver": self.driver}
+        if self.lease_ms is not None:
+            said["lease_ms"] = self.lease_ms
+        return self._post("register", said, _registered, "whether it is registered; asking again is harmless")
+
+    def claim(
+        self, sequences: Sequences, prev_sequence: int | None, lease_ms: int | None = None
+    ) -> Steps[ClaimedSequences]:
+        given = sequences if isinstance(sequences, pa.Array | pa.ChunkedArray) else list(sequences)
+        column = sequence_array(given)
+        call, headers = self._next_call(), {"Content-Type": codecs.PACKED, "Accept": codecs.PACKED}
+        headers |= {"Oncegate-Token": self.token, "Oncegate-Call": str(call)}
+        headers["Oncegate-Epoch"] = str(registered(self.epoch))
+        if prev_sequence is not None:
+            headers["Oncegate-Prev-Sequence"] = str(prev_sequence)
+        if (lease := lease_ms or self.lease_ms) is not None:
+            headers["Oncegate-Lease-Ms"] = str(lease)
+        what, unknown = f"claim {call} of producer {self.name}", "whether the sequences are claimed"
+        request = self._calls.post(self._path("claim"), what, unknown, headers, packed(column))
+        claimed = yield from self._calls.asked(
+            request,
+            lambda reply: ClaimedSequences(given, Verdicts.read(reply.body, len(column)), call, reply.began_ms),
+        )
+        if claimed.verdicts.granted:
+            self._open[call] = claimed
+        return claimed
+
+    def complete(self, claimed: ClaimedSequences) -> Steps[None]:
+        yield from self.settle(claimed, "complete")
+        if claimed.verdicts.unsettled:
+            raise StillBusy(
+                f"{claimed.verdicts.granted} sequences of producer {self.name} are written and completed; "
+                f"{claimed.verdicts.unsettled} are not this attempt's, and are not known to be written"
+            )
+
+    def settle(self, claimed: ClaimedSequences, verb: str, timeout_ms: int | None = None) -> Steps[Settled | None]:
+        """None where nothing was granted. Raises Fenced when a newer attempt has the producer."""
+        if not claimed.verdicts.granted:
+            return None
+        said = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
+        unknown = f"whether the claim is {verb.removesuffix('e')}ed"
+        done = yield from self._post(verb, said, _settled, unknown, timeout_ms)
+        if verb != "renew":
+            self._open.pop(claimed.call, None)
+            claimed.settled = True
+        return done
+
+    def held(self, claimed: ClaimedSequences) -> Held | None:
+        """What is to be renewed while the granted rows are being written; None where nothing was granted."""
+        if not claimed.verdicts.granted:
+            return None
+        said = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
+
+        def renew(calls: Calls, timeout_ms: int) -> Steps[Settled]:
+            body, what = json.dumps(said).encode(), f"renewal of producer {self.name}"
+            request = calls.post(self._path("renew"), what, "whether the lease goes on", JSON, body)
+            return calls.asked(request, _settled, timeout_ms)
+
+        return Held(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
+
+    def close(self, timeout_ms: int | None = None) -> Steps[None]:
+        """The lease ends now: what is open may be taken over at once. No effect before registering."""
+        if self.epoch is not None:
+            said = {"token": self.token, "epoch": self.epoch}
+            yield from self._post("close", said, lambda reply: None, "whether the lease has ended", timeout_ms)
+
+    def produce(
+        self, topic: str, body: bytes, sequence_col: str, prev_sequence: int | None = None, key_col: Columns = ()
+    ) -> Steps[Produced]:
+        query = {"producer": self.name, "epoch": str(registered(self.epoch)), "sequence_col": sequence_col}
+        query |= {} if prev_sequence is None else {"prev_sequence": str(prev_sequence)}
+        query |= {"key_col": ",".join(column_names(key_col))} if key_col else {}
+        call, headers = self._next_call(), {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED}
+        headers |= {"Oncegate-Token": self.token, "Oncegate-Call": str(call)}
+        path = f"/topics/{quote(topic, safe='')}/records:produce?{urlencode(query)}"
+        what, unknown = f"produce {call} of producer {self.name}", "whether these rows were written"
+        request = self._calls.post(path, what, unknown, headers, body)
+        return self._calls.asked(request, lambda reply: produced_of(reply, codecs.rows_in(body)))
+
+    def explain(self) -> Steps[dict[str, Any]]:
+        path = f"/producers/{quote(self.name, safe='')}"
+        return self._calls.looked(path, f"look at producer {self.name}", lambda reply: dict(json.loads(reply.body)))
+
+    def left(self, error: BaseException | None) -> None:
+        """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""
+        if not self._open:
+            return
+        count = sum(claimed.verdicts.granted for claimed in self._open.values())
+        text = (
+            f"producer {self.name} was left with {count} granted sequences neither completed nor released; "
+            "unknown: whether they are written. The next attempt takes them over"
+        )
+        self._open.clear()
+        if error is None:
+            raise NotCompleted(text)
+        error.add_note(text)
+
+    def _next_call(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _path(self, verb: str) -> str:
+        return f"/producers/{quote(self.name, safe='')}:{verb}"
+
+    def _post(
+        self,
+        verb: str,
+        said: Mapping[str, object],
+        read: Callable[[Reply], T],
+        unknown: str,
+        timeout_ms: int | None = None,
+    ) -> Steps[T]:
+        what = f"{verb} of producer {self.name}"
+        request = self._calls.post(self._path(verb), what, unknown, JSON, json.dumps(said).encode())
+        return self._calls.asked(request, read, timeout_ms)
+
+
+def checked(name: str, what: str) -> str:
+    """Raises BadOption for what names nothing."""
+    if not isinstance(name, str) or not name:
+        raise BadOption(f"a {what} is named by a text, the same at every run, not {name!r}; nothing was written")
+    return name
+
+
+def registered(epoch: int | None) -> int:
+    """Raises BadOption before the first registration: a late one would fence whoever came in between."""
+    if epoch is None:
+        raise BadOption("register first: `with gateway.producer(…)`, `with gateway.driver(…)` do; nothing was written")
+    return epoch
+
+
+def _driver_epoch(reply: Reply) -> DriverEpoch:
+    said = json.loads(reply.body)
+    return DriverEpoch(said["epoch"], said["batch"])
+
+
+def _registered(reply: Reply) -> Registered:
+    said = json.loads(reply.body)
+    numbers = ("producer_id", "epoch", "lease_ms", "watermark", "claimed_to", "resume_after")
+    done = tuple((first, last) for first, last in said["done"])
+    return Registered(**{name: said[name] for name in numbers}, done=done, truncated=bool(said["truncated"]))
+
+
+def _acked(reply: Reply) -> Acked:
+    said = json.loads(reply.body)
+    return Acked({one["producer"]: one["watermark"] for one in said["watermarks"]}, said["batch"])
+
+
+def _settled(reply: Reply) -> Settled:
+    said = json.loads(reply.body)
+    return Settled(said["state"], said["settled"], 0, said["lease_ms"], reply.began_ms)  # all of it, or Fenced

@@ -1,8 +1,0 @@
-"""Topics as Spark reads them: `batch` for spark.read, `stream` for spark.readStream."""
-
-from oncegate_spark.readers.batch import BatchReader
-from oncegate_spark.readers.common import read_schema
-from oncegate_spark.readers.options import ReadOptions
-from oncegate_spark.readers.stream import StreamReader
-
-__all__ = ["BatchReader", "ReadOptions", "StreamReader", "read_schema"]

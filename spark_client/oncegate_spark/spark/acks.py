@@ -1,0 +1,212 @@
+"""The driver's acks: what a batch has written is acked once Spark can no longer run that batch again, never earlier.
+
+1. `commit` of batch N notes what its tasks have done, in a file beside the checkpoint. It acks nothing: until Spark has
+   written N into its commit log, a restart runs N again.
+2. When batch N+1 begins, or the progress of N is told to a listener, N's entry is in the commit log: what was noted is
+   acked, and its file removed. Whether the entry is there is looked at, not concluded.
+
+The driver is the query (or its txnAppId); each run of it registers under a token of its own, so that what an older run
+still acks is refused (FENCED) and logged. An ack that fails is tried again by the next batch; it fails no batch.
+
+Source: MicroBatchExecution of Spark 3 and 4: offset log (N), sink, commit log (N), progress event (N).
+"""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from oncegate_spark.errors import BrokenMessages, Fenced, NoIdentity, OncegateError
+from oncegate_spark.spark.checkpoint import local_folder
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.sync.gateway import Gateway
+
+TIMEOUT_MS = 5_000  # a batch waits for no ack: what is not acked now is acked by the next
+NOWHERE = (
+    "batch %s is not acked: that needs a checkpointLocation on this machine (and, inside foreachBatch, "
+    "oncegate_spark.foreach_batch); what is known of it is kept until somebody acks it"
+)
+
+log = logging.getLogger("oncegate_spark")
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What one task has done for its driver. `upto`: the last sequence of each producer it has met."""
+
+    driver: str
+    run: str | None
+    batch: int | None
+    checkpoint: str | None
+    upto: Mapping[str, int]
+    is_scoped: bool
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is to be acked once `batch` is in the commit log."""
+
+    url: str
+    namespace: str
+    driver: str
+    token: str
+    batch: int
+    upto: Mapping[str, int]
+    is_scoped: bool
+
+
+def driver_of(options: Options, task: Task) -> str:
+    """Raises NoIdentity outside a streaming query without a txnAppId."""
+    driver = options.app or task.query
+    if driver is None:
+        raise NoIdentity(
+            "nobody is known to own the retries of this write: it runs in no streaming query. Add "
+            '.option("txnAppId", "<a name for this job, the same at every run>"); nothing was written'
+        )
+    return driver
+
+
+def scope_of(options: Options, task: Task) -> tuple[str, int] | None:
+    """The driver and batch that ids are claimed under; None where they are the namespace's. Raises NoIdentity."""
+    if not options.is_scoped:
+        return None
+    if task.query is None or task.batch is None:
+        raise NoIdentity(
+            "scope=retry forgets ids with their batch, and this write runs in no batch of a streaming query: leave "
+            "scope out; nothing was written"
+        )
+    return driver_of(options, task), int(task.batch)
+
+
+def ours(options: Options, task: Task, upto: Mapping[str, int]) -> Ours | None:
+    """For the message of a task; None where nothing is to be acked."""
+    if not options.has_driver:
+        return None
+    checkpoint = options.checkpoint or (task.notes.checkpoint if task.notes else None)
+    return Ours(driver_of(options, task), task.run, batch_number(task), checkpoint, dict(upto), options.is_scoped)
+
+
+def batch_number(task: Task) -> int | None:
+    return None if task.batch is None else int(task.batch)
+
+
+def check_batch(read: int | None, batch_id: int | None) -> None:
+    """Raises BrokenMessages where the offset log was written late, as real-time mode does: a batch has no name then.
+
+    `read`: the newest entry of the offset log when the batch began.
+    """
+    if read is not None and batch_id is not None and read != batch_id:
+        raise BrokenMessages(
+            f"when batch {batch_id} began, the newest entry in the checkpoint's offsets was {read}: another driver "
+            "runs on this checkpoint, or the query is in real-time mode, where nobody knows which batch a retry is of. "
+            "Write without producerCol and scope there"
+        )
+
+
+def note(options: Options, done: Iterable[Ours | None], batch_id: int | None) -> None:
+    """On the driver, in `commit`: keep what is to be acked later. Says so where it cannot be."""
+    parts = [one for one in done if one is not None]
+    if not parts:
+        return
+    first = parts[0]
+    batch = first.batch if batch_id is None else batch_id
+    folder = local_folder(first.checkpoint)
+    if folder is None or first.run is None or batch is None:
+        if batch is not None:
+            log.warning(NOWHERE, batch)
+        return
+    upto: dict[str, int] = {}
+    for part in parts:
+        for producer, sequence in part.upto.items():
+            upto[producer] = max(sequence, upto.get(producer, 0))
+    made = Note(options.url, options.namespace, first.driver, token_of(first.run), batch, upto, first.is_scoped)
+    text = json.dumps(asdict(made), sort_keys=True)
+    name = f"{batch}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+    _keep(folder / "oncegate" / "acks" / name, text)
+
+
+def token_of(run: str) -> str:
+    """The driver's token in one run of its query: the same in each of Spark's processes, another at the next start."""
+    return hashlib.sha256(f"oncegate driver {run}".encode()).hexdigest()[:32]
+
+
+def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
+    """Ack what is noted of batches that are in the commit log; how many notes were settled. Raises nothing."""
+    folder, settled = local_folder(checkpoint), 0
+    if folder is None:
+        return settled
+    for file, found in list(_noted(folder)):
+        if not (folder / "commits" / str(found.batch)).exists():
+            continue
+        try:
+            _ack(found, timeout_ms)
+        except Fenced as error:
+            log.warning("batch %d was run by an older driver, its ack is void: %s", found.batch, error)
+        except OncegateError as error:
+            log.warning("batch %d is not acked yet: %s", found.batch, error)
+            break
+        file.unlink(missing_ok=True)
+        settled += 1
+    return settled
+
+
+def _ack(found: Note, timeout_ms: int) -> None:
+    with (
+        Gateway(found.url, found.namespace, timeout_ms=timeout_ms) as gateway,
+        gateway.driver(found.driver, found.token) as driver,
+    ):
+        driver.ack(found.upto, found.batch if found.is_scoped else None)
+    log.info("batch %d is acked: %d producers", found.batch, len(found.upto))
+
+
+def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:
+    """The notes there are, oldest batch first; one that cannot be read is told and left alone."""
+    files = (checkpoint / "oncegate" / "acks").glob("*-*.json")
+    for file in sorted(files, key=lambda one: (int(one.name.split("-")[0]), one.name)):
+        try:
+            yield file, Note(**json.loads(file.read_text("utf-8")))
+        except (OSError, ValueError, TypeError) as error:
+            log.warning("%s cannot be read: %s", file, error)
+
+
+def _keep(file: Path, text: str) -> None:
+    """What it notes is written already, so a failure here is only told: what is not acked is kept for longer."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        new = file.with_name(f"{file.name}.{os.getpid()}.new")
+        new.write_text(text, "utf-8")
+        new.replace(file)
+    except OSError as error:
+        log.warning("what is to be acked cannot be kept in %s: %s", file, error)
+
+
+def acknowledger(checkpoint: str) -> Any:
+    """A StreamingQueryListener that acks each batch when its progress is told, also the last one of a query.
+
+        spark.streams.addListener(oncegate_spark.acknowledger("/data/checkpoints/departures"))
+
+    Without it a batch is acked when the next one begins.
+    """
+    from pyspark.sql.streaming import StreamingQueryListener
+
+    class Acknowledger(StreamingQueryListener):  # type: ignore[misc]
+        """Looks into the commit log whenever Spark says that something is over."""
+
+        def onQueryStarted(self, event: Any) -> None:
+            """Nothing is over yet."""
+
+        def onQueryIdle(self, event: Any) -> None:
+            """Nothing new is over."""
+
+        def onQueryProgress(self, event: Any) -> None:
+            send(checkpoint)
+
+        def onQueryTerminated(self, event: Any) -> None:
+            send(checkpoint)
+
+    return Acknowledger()

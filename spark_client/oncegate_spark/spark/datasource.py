@@ -1,0 +1,137 @@
+"""What Spark finds as format("oncegate"): a sink and a source, for batches and for streams.
+
+Spark makes a writer on the driver, pickles it into every task, and gives the driver's `commit` what the tasks' `write`
+returned. Whatever `commit` needs travels in those messages: in streaming it runs in another process, on another writer.
+"""
+
+from collections.abc import Iterator, MutableMapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from oncegate_spark.errors import BadOption, BrokenMessages
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.spark import acks, logs, task_identity
+from oncegate_spark.spark.checkpoint import local_folder, read_input
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, read_schema
+from oncegate_spark.spark.writers import Way, check_schema, way_of
+
+NO_CONTINUOUS = 'Continuous mode does not work with this sink: use .trigger(processingTime="1 second")'
+
+
+class Message(WriterCommitMessage):  # type: ignore[misc]
+    """What a task hands to `commit`: the way's own message."""
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+
+
+class OncegateSource(DataSource):  # type: ignore[misc]
+    """The format itself."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oncegate"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.given = dict(options)
+
+    def schema(self) -> Any:
+        """Of a read; a write brings its own."""
+        return read_schema(ReadOptions.read(self.given))
+
+    def reader(self, schema: Any) -> BatchReader:
+        return BatchReader(ReadOptions.read(self.given), schema)
+
+    def streamReader(self, schema: Any) -> StreamReader:
+        return StreamReader(ReadOptions.read(self.given), schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
+        _append_only(overwrite, "mode", 'df.write.mode("append")')
+        options = Options.read(self.given)
+        if options.first_wins and not options.write_id:
+            raise BadOption(
+                "onReplayMismatch=first_wins on df.write drops rows whenever the name was used before; "
+                'add .option("writeId", "<a name for this very write>")'
+            )
+        check_schema(options, schema)
+        return BatchWriter(way_of(options, None))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
+        _append_only(overwrite, "outputMode", 'writeStream.outputMode("append")')
+        options = Options.read(self.given)
+        if options.version is not None:
+            raise BadOption("a stream's version is its batch id: leave txnVersion out, and keep txnAppId if you like")
+        check_schema(options, schema)
+        # Here and nowhere later: when the batch begins, the newest offset-log entry is its own.
+        read = read_input(options.checkpoint)
+        if read is None and local_folder(options.checkpoint) is not None:
+            raise BadOption(f"{options.checkpoint} holds no offsets, as it does when a batch begins. {NO_CONTINUOUS}")
+        if options.has_driver:
+            logs.be_heard()
+            acks.send(options.checkpoint)
+        return StreamWriter(way_of(options, read))
+
+
+class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """df.write"""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        token = new_token()
+        return Message(self.way.write(iterator, token, task_identity.of_task()))
+
+    def commit(self, messages: list[Message | None]) -> None:
+        logs.be_heard()
+        self.way.commit(_bodies(messages), None)
+
+    def abort(self, messages: list[Message | None]) -> None:
+        logs.be_heard()
+        self.way.abort([message.body for message in messages if message is not None])
+
+
+class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+    """df.writeStream"""
+
+    def __init__(self, way: Way) -> None:
+        self.way = way
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        token = new_token()
+        return Message(self.way.write(iterator, token, task_identity.of_task()))
+
+    def commit(self, messages: list[Message | None], batchId: int) -> None:
+        logs.be_heard()
+        self.way.commit(_bodies(messages), batchId)
+
+    def abort(self, messages: list[Message | None], batchId: int) -> None:
+        logs.be_heard()
+        self.way.abort([message.body for message in messages if message is not None])
+
+
+def _append_only(overwrite: bool, what: str, line: str) -> None:
+    if overwrite:
+        raise BadOption(
+            f"this {what} replaces what was written before, and a topic only grows; write {line} "
+            "(an aggregate's update mode: through oncegate_spark.foreach_batch)"
+        )
+
+
+def _bodies(messages: list[Message | None]) -> list[Any]:
+    """The tasks' messages. One that is missing means rows nobody wrote: continuous mode commits without any write()."""
+    missing = sum(message is None for message in messages)
+    if missing:
+        raise BrokenMessages(
+            f"{missing} of {len(messages)} tasks have written nothing that can be committed. {NO_CONTINUOUS}"
+        )
+    return [message.body for message in messages if message is not None]

@@ -1,0 +1,222 @@
+"""Rows whose ids no other job has had: a transformation for batches, in front of any sink.
+
+An id is *taken* at the gateway, for good and without a lease, by the job that is first to ask for it. The same job is
+granted it again, however often Spark evaluates the plan: taking is no side effect that a retry could trip over.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oncegate_spark.errors import BadId, BadOption, OncegateError, Refused, TaskFailed
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.attempt_calls import columns_of, pause_ms
+from oncegate_spark.protocol.calls import Columns, column_names
+from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS, Watch
+from oncegate_spark.spark import task_identity
+from oncegate_spark.spark.writers import check_ids
+from oncegate_spark.spark.writers.claim_loop import pieces
+from oncegate_spark.sync.connection import Address, checked_timeout
+from oncegate_spark.sync.gateway import Gateway
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
+
+COPIES, TAKEN = "copies", "taken"
+NO_STREAM = (
+    "dedup is for batches: a stream runs under one job_key for ever, whose ids are granted to it again in every batch, "
+    'so an id that comes again later would pass. Write the stream with .option("write", "ids").option("idCol", …), or '
+    'call dedup inside foreachBatch with job_key=f"<a name>/{batch_id}"'
+)
+
+
+def dedup(
+    df: "DataFrame",
+    id_col: Columns,
+    *,
+    job_key: str,
+    gateway: str,
+    namespace: str = "default",
+    timeout_ms: int = TIMEOUT_MS,
+    observation: "Observation | None" = None,
+) -> "DataFrame":
+    """`df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written it by
+    `claim` or `ids`. Ids that somebody is writing now are waited for.
+
+    id_col       the column, or columns, that are a row's id: strings, binary or integers, never null or empty
+    job_key      names the job and its input, "load-2026-11-20": a re-run keeps it and gets the same ids again, also
+                 after a job that died; another input needs another one, else what is in both passes twice
+    gateway      "http://gateway:8080"; `namespace` and `timeout_ms` as everywhere
+    observation  a fresh `pyspark.sql.Observation`; after the first action it has `rows` in, `duplicates` (rows whose
+                 id stands in another row of `df`), `taken` (rows out) and `dropped` (ids that are not this job's)
+
+    Which row of equal ids is kept is Spark's choice, and may be another one at the next evaluation; the ids are the
+    same. Nothing happens before an action, and every action asks again: that is safe, because an id that `job_key` took
+    is granted to it again. A `limit` behind it takes the ids of whole batches, which stay this job's.
+
+    Taken is not written: what a job took and did not write, only a re-run with the same `job_key` will. The sink behind
+    it must bear retries of its own tasks (format("oncegate") staged, or a table format's commit). An id stays taken for
+    the namespace's horizon; without one, for ever.
+
+    Costs one shuffle and a pass of all columns through Python. Raises BadOption, BadId and Refused (a stream) on the
+    driver; a task that cannot take its ids fails with TaskFailed, and a null or empty id fails the job.
+    """
+    if df.isStreaming:
+        raise Refused(NO_STREAM)
+    names = _checked(df, id_col, job_key, gateway, timeout_ms)
+    plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not bear every name
+    ids = {f"c{df.columns.index(name)}": name for name in names}
+    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids))
+    flagged = _once_each(plain, ids).mapInArrow(taking, _flagged_schema(plain))
+    if observation is not None:
+        flagged = flagged.observe(observation, *_counts())
+    return flagged.where(TAKEN).drop(COPIES, TAKEN).toDF(*df.columns)
+
+
+def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str, timeout_ms: int) -> tuple[str, ...]:
+    """The names of the id columns."""
+    names = column_names(id_col)
+    if not names:
+        raise BadOption('dedup needs to know a row again; give id_col="<column>[,<column>]"')
+    if len(set(df.columns)) != len(df.columns):
+        raise BadOption(f"dedup needs columns of different names, and these are {', '.join(df.columns)}")
+    check_ids(names, df.schema, "id_col")
+    for name in names:
+        if " collate " in df.schema[name].dataType.simpleString():
+            raise BadId(f"id column {name} takes different bytes for one value: {codecs.cast_line(name)}")
+    _check_where(gateway, timeout_ms)
+    if not isinstance(job_key, str) or not job_key:
+        said = "empty" if job_key == "" else f"{job_key!r} and no text"
+        raise BadOption(f'job_key is {said}; name the job and its input, as job_key="load-2026-11-20"')
+    batch = task_identity.batch_of(df)
+    if batch is not None and not re.search(rf"(?<!\d){batch}(?!\d)", job_key):
+        raise BadOption(
+            f"job_key is {job_key!r} in batch {batch} of a stream: ids of an earlier batch under the same key would "
+            'pass again; inside foreachBatch give job_key=f"<a name>/{batch_id}"'
+        )
+    return names
+
+
+def _check_where(gateway: str, timeout_ms: int) -> None:
+    """On the driver: else every task would find it out."""
+    checked_timeout(timeout_ms)
+    try:
+        Address.of(gateway)
+    except BadOption as error:
+        raise BadOption(f'gateway is {gateway!r}; give "http://gateway:8080"') from error
+
+
+def _once_each(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
+    """One row for each id, and how many had it. Exact, which taking is not within a job: it grants an owner again.
+
+    `ids`: the id columns, and what the user calls them.
+    """
+    from pyspark.sql import functions as F
+
+    others = [F.first(name).alias(name) for name in df.columns if name not in ids]
+    kept = df.withColumns(_with_ids(df, ids)).groupBy(*ids).agg(*others, F.count(F.lit(1)).alias(COPIES))
+    return kept.select(*df.columns, COPIES)
+
+
+def _with_ids(df: "DataFrame", ids: Mapping[str, str]) -> dict[str, "Column"]:
+    """The id columns, that fail the job at a row without an id: grouped, all of those would be one."""
+    from pyspark.sql import functions as F
+
+    made = {}
+    for column, name in ids.items():
+        failing = _failing("null", name, f'F.col("{name}").isNotNull()')
+        made[column] = F.when(F.col(column).isNull(), failing).otherwise(F.col(column))
+    if all(df.schema[column].dataType.typeName() in {"string", "binary"} for column in ids):
+        empty = reduce(and_, (F.length(column) == 0 for column in ids))
+        condition = " | ".join(f'(F.length("{name}") > 0)' for name in ids.values())
+        first = next(iter(ids))
+        made[first] = F.when(empty, _failing("empty", ", ".join(ids.values()), condition)).otherwise(made[first])
+    return made
+
+
+def _failing(what: str, name: str, condition: str) -> "Column":
+    from pyspark.sql import functions as F
+
+    text = (
+        f"dedup: a row has an id that is {what} in {name}, and rows without an id cannot be told apart. "
+        f"Leave them out first: df.where({condition})"
+    )
+    return F.raise_error(F.lit(text))
+
+
+def _flagged_schema(df: "DataFrame") -> Any:
+    """Of what `Taking` gives back, by position: the columns of `_once_each`, and the verdict."""
+    from pyspark.sql.types import BooleanType, LongType, StructField, StructType
+
+    made = [StructField(COPIES, LongType()), StructField(TAKEN, BooleanType())]
+    return StructType([*df.schema.fields, *made])
+
+
+def _counts() -> list["Column"]:
+    from pyspark.sql import functions as F
+
+    rows, ids = F.coalesce(F.sum(COPIES), F.lit(0)), F.count(F.lit(1))
+    taken = F.count_if(F.col(TAKEN))
+    named = {"rows": rows, "duplicates": rows - ids, "taken": taken, "dropped": ids - taken}
+    return [count.alias(name) for name, count in named.items()]
+
+
+@dataclass(frozen=True)
+class Taking:
+    """For mapInArrow: every row of a task, and whether its id is the owner's."""
+
+    url: str
+    namespace: str
+    timeout_ms: int
+    owner: str
+    id_names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms) as gateway:
+            for batch in batches:
+                yield batch.append_column(TAKEN, self._told(gateway, batch))
+
+    def ours(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
+        """bool[rows]. A row without an id is found before any of them is asked for."""
+        columns = columns_of(batch, self.id_names)
+        cuts = pieces(columns, 0, batch.num_rows)
+        parts = [taken(gateway, self.owner, [column.slice(*cut) for column in columns]) for cut in cuts]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
+
+    def _told(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
+        """As `ours`; an error tells where it was."""
+        try:
+            return self.ours(gateway, batch)
+        except OncegateError as error:
+            task = task_identity.of_task()
+            text = (
+                f"dedup as {self.owner} through {self.url}, partition {task.partition}, attempt {task.attempt}: "
+                f"{error}; what was taken stays this job's and is granted to it again; dedup writes no rows"
+            )
+            raise TaskFailed(text, outcome=error.outcome, code=error.code) from error
+
+
+def taken(gateway: Gateway, owner: str, columns: list[pa.Array]) -> pa.Array:
+    """bool[n], which of these ids are the owner's, when none of them is held by an attempt that is writing it.
+
+    Raises StillBusy when one neither completes nor lets go, and what `Gateway.take` raises; asking again is harmless.
+    """
+    ids, watch = pa.table(columns, names=[f"id{n}" for n in range(len(columns))]), None
+    all_places = places = pa.array(range(ids.num_rows), pa.int64())
+    ours = [places.slice(0, 0)]
+    while ids.num_rows:
+        verdicts = gateway.take(owner, ids).verdicts
+        ours.append(places.filter(verdicts.may_write))
+        if verdicts.granted:
+            watch = None
+        elif verdicts.unsettled:
+            watch = watch or Watch(verdicts.lease_ms or LEASE_MS, gateway.rng)
+            gateway.clock.sleep_ms(pause_ms(watch, gateway.clock.monotonic_ms(), verdicts))
+        ids, places = ids.filter(verdicts.open), places.filter(verdicts.open)
+    return pc.is_in(all_places, value_set=pa.concat_arrays(ours))

@@ -1,0 +1,81 @@
+"""What batch and stream share: the look at the topic, and reading a slice in a task."""
+
+import logging
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from oncegate_spark.errors import OncegateError, Refused, TaskFailed
+from oncegate_spark.spark import logs
+from oncegate_spark.spark.readers import offsets, schema
+from oncegate_spark.spark.readers.fetch import rows_of
+from oncegate_spark.spark.readers.offsets import Ends, Offsets, Span
+from oncegate_spark.spark.readers.options import ReadOptions
+from oncegate_spark.sync.gateway import Gateway
+
+log = logging.getLogger("oncegate_spark")
+
+BATCH_ROWS = 10_000  # as many as Spark itself puts into an Arrow batch
+
+
+class Slice(InputPartition):  # type: ignore[misc]
+    """What one task reads. `columns`: what it asks the gateway for; None for all."""
+
+    def __init__(self, span: Span, columns: tuple[str, ...] | None) -> None:
+        self.span = span
+        self.columns = columns
+
+
+def read_schema(options: ReadOptions) -> StructType:
+    """The schema of a read, as the topic and the options give it. Raises NotFound, BadOption, Unavailable."""
+    with options.gateway() as gateway:
+        _, known = look(gateway, options.topic)
+        return schema.columns_of(known, options)
+
+
+def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
+    """The topic as it is now. Raises NotFound, and Refused where nothing was written that could be read."""
+    view = gateway.topic(topic)
+    if view.schema is None:
+        raise Refused(f"topic {topic} has no columns yet: its first write gives them, or a schema when it is created")
+    return Ends.of(view.low_offsets, view.high_offsets), view.schema
+
+
+def sliced(
+    start: Offsets, end: Offsets, ends: Ends, options: ReadOptions, columns: tuple[str, ...] | None
+) -> list[Slice]:
+    """The slices from `start` up to `end`, without what retention has taken, which is refused or told."""
+    kept = {}
+    for partition, offset in start.items():
+        span = Span(partition, offset, end[partition])
+        kept[partition], lost = offsets.first_kept(span, ends.low[partition], options.fail_on_data_loss, options.topic)
+        if lost:
+            log.warning(lost)
+    return [Slice(span, columns) for span in offsets.slices(kept, end)]
+
+
+def read_slice(options: ReadOptions, wanted: StructType, part: InputPartition) -> Iterator[pa.RecordBatch]:
+    """In a task: the rows of a slice, in the order of their offsets, as Spark takes them.
+
+    Raises TaskFailed with the place and the cause.
+    """
+    if not isinstance(part, Slice):  # Spark makes one of its own when there is nothing to read
+        return
+    logs.be_heard()
+    span, target = part.span, schema.layout(wanted)
+    try:
+        with options.gateway() as gateway:
+            for first, rows in rows_of(gateway, options.topic, span, options.fail_on_data_loss, part.columns):
+                yield from schema.laid_out(rows, target, span.partition, first).to_batches(BATCH_ROWS)
+    except OncegateError as error:
+        where = f"offsets {span.start} to {span.end} of partition {span.partition}"
+        text = f"read of topic {options.topic} through {options.url}, {where}, {_attempt()}: {error}"
+        raise TaskFailed(text, code=error.code) from error
+
+
+def _attempt() -> str:
+    context = TaskContext.get()
+    return f"attempt {context.attemptNumber()}" if context else "no task"

@@ -1,0 +1,74 @@
+"""The options of the Spark source: read once, on the driver, before a job starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oncegate_spark.errors import BadOption
+from oncegate_spark.spark.options import lower, names_in, no_slips, number, timeout, topic_of, truth, url_of
+from oncegate_spark.spark.readers import offsets
+from oncegate_spark.spark.readers.offsets import EARLIEST, LATEST, Offsets
+from oncegate_spark.sync.gateway import Gateway
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """`columns`: None for all of the topic's. `max_rows`: of one micro-batch, None for all there are."""
+
+    url: str
+    namespace: str
+    topic: str
+    starting: str | Offsets
+    ending: str | Offsets | None
+    max_rows: int | None
+    fail_on_data_loss: bool
+    columns: tuple[str, ...] | None
+    include_offsets: bool
+    timeout_ms: int
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> "ReadOptions":
+        """Raises BadOption with the line to write instead."""
+        raw = lower(given)
+        no_slips(raw)
+        topic, ending = topic_of(raw), raw.get("endingoffsets")
+        if not topic:
+            raise BadOption('a read needs a topic; add .option("topic", "<topic>")')
+        return cls(
+            url=url_of(raw),
+            namespace=raw.get("namespace", "default"),
+            topic=topic,
+            starting=offsets.parse("startingOffsets", raw.get("startingoffsets", EARLIEST)),
+            ending=None if ending is None else offsets.parse("endingOffsets", ending),
+            max_rows=number(raw, "maxRowsPerBatch", 1, 1_000_000_000, "rows"),
+            fail_on_data_loss=truth(raw, "failOnDataLoss", True),
+            columns=_columns(raw),
+            include_offsets=truth(raw, "includeOffsets", False),
+            timeout_ms=timeout(raw),
+        )
+
+    def of_a_batch(self) -> "ReadOptions":
+        """These, for spark.read. Raises BadOption for what only a stream can have."""
+        if self.max_rows is not None:
+            raise BadOption("maxRowsPerBatch is for spark.readStream; spark.read takes .option('endingOffsets', …)")
+        if self.starting == LATEST or self.ending == EARLIEST:
+            raise BadOption("startingOffsets=latest and endingOffsets=earliest leave nothing for spark.read to read")
+        return self
+
+    def of_a_stream(self) -> "ReadOptions":
+        """These, for spark.readStream. Raises BadOption for what only a batch can have."""
+        if self.ending is not None:
+            raise BadOption("endingOffsets is for spark.read: a stream ends with .trigger(availableNow=True)")
+        return self
+
+    def gateway(self) -> Gateway:
+        """A connection of one's own; opened when it is first used."""
+        return Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms)
+
+
+def _columns(raw: Mapping[str, str]) -> tuple[str, ...] | None:
+    if "columns" not in raw:
+        return None
+    columns = names_in(raw["columns"])
+    if not columns or len(set(columns)) != len(columns):
+        raise BadOption(f'columns is {raw["columns"]!r}; write .option("columns", "<column>[,<column>]"), each once')
+    return columns

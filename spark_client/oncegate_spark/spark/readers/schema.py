@@ -1,0 +1,89 @@
+"""A topic's columns as Spark knows them, and its rows in the very layout that Spark takes."""
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType
+
+from oncegate_spark.errors import BadOption, Refused
+from oncegate_spark.spark.readers.options import ReadOptions
+
+PARTITION, OFFSET = "_partition", "_offset"
+COORDINATES = StructType([StructField(PARTITION, IntegerType()), StructField(OFFSET, LongType())])
+
+
+def columns_of(topic: pa.Schema, options: ReadOptions) -> StructType:
+    """What a read gives: the topic's columns, or those that the option names, and the coordinates if asked for.
+
+    Raises BadOption naming a column that is not there, or is of a type that Spark has not.
+    """
+    names = topic.names if options.columns is None else options.columns
+    missing = [name for name in names if name not in topic.names]
+    if missing:
+        raise BadOption(f"columns names {', '.join(missing)}; topic {options.topic} has {', '.join(topic.names)}")
+    fields = [StructField(name, _spark_type(topic.field(name), options.topic)) for name in names]
+    if not options.include_offsets:
+        return StructType(fields)
+    taken = [name for name in (PARTITION, OFFSET) if name in topic.names]
+    if taken:
+        raise BadOption(f"topic {options.topic} has a column {taken[0]} of its own: includeOffsets cannot add one")
+    return StructType(fields + COORDINATES.fields)
+
+
+def check_wanted(wanted: StructType, topic: pa.Schema, options: ReadOptions) -> None:
+    """Raises BadOption unless each wanted column is one that the topic has, by name and type."""
+    given = {field.name: field.dataType.simpleString() for field in columns_of(topic, options).fields}
+    for field in wanted.fields:
+        asked = field.dataType.simpleString()
+        if field.name not in given:
+            raise BadOption(f"the schema asks for {field.name}; a read of topic {options.topic} has {', '.join(given)}")
+        if given[field.name] != asked:
+            raise BadOption(
+                f"the schema asks for {field.name} as {asked}, and it is {given[field.name]}: cast it later"
+            )
+
+
+def asked_for(wanted: StructType, topic: pa.Schema) -> tuple[str, ...] | None:
+    """The topic's columns that a read needs; None for all. One at least: without any there is no number of rows."""
+    names = tuple(name for name in wanted.names if name in topic.names) or (topic.names[0],)
+    return None if len(names) == len(topic.names) or any("," in name for name in names) else names
+
+
+def layout(wanted: StructType) -> pa.Schema:
+    """The Arrow schema that Spark insists on, to the last flag, for rows of this schema."""
+    schema: pa.Schema = to_arrow_schema(wanted, timezone="UTC")
+    return schema
+
+
+def laid_out(rows: pa.Table, target: pa.Schema, partition: int, first_offset: int) -> pa.Table:
+    """`rows`, whose offsets in `partition` count up from `first_offset`, in the layout `target`."""
+    return pa.Table.from_arrays([_column(rows, field, partition, first_offset) for field in target], schema=target)
+
+
+def _column(rows: pa.Table, field: pa.Field, partition: int, first_offset: int) -> Any:
+    if field.name == PARTITION and PARTITION not in rows.column_names:
+        return pa.repeat(pa.scalar(partition, field.type), rows.num_rows)
+    if field.name == OFFSET and OFFSET not in rows.column_names:
+        return pa.array(range(first_offset, first_offset + rows.num_rows), field.type)
+    column = rows.column(field.name)
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise Refused(
+            f"column {field.name} is {column.type} in the topic, and Spark's {field.type} cannot hold it: {error}; "
+            'leave it out with .option("columns", …)'
+        ) from error
+
+
+def _spark_type(field: pa.Field, topic: str) -> Any:
+    try:
+        return from_arrow_type(field.type)
+    except PySparkException as error:
+        raise BadOption(
+            f"column {field.name} of topic {topic} is {field.type}, which Spark has no type for; "
+            'name the others with .option("columns", "<column>[,<column>]")'
+        ) from error

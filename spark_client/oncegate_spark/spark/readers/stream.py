@@ -1,0 +1,89 @@
+"""spark.readStream: Spark keeps the offsets in its checkpoint and brings them back; nothing is kept here."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from oncegate_spark.spark import logs
+from oncegate_spark.spark.readers import common, offsets, schema
+from oncegate_spark.spark.readers.common import Slice
+from oncegate_spark.spark.readers.offsets import Ends, Offsets
+from oncegate_spark.spark.readers.options import ReadOptions
+from oncegate_spark.sync.gateway import Gateway
+
+Json = dict[str, int]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """One lives beside the driver as long as its query and is asked for offsets; copies read, in the tasks."""
+
+    def __init__(self, options: ReadOptions, wanted: StructType) -> None:
+        self.options = options.of_a_stream()
+        self.wanted = wanted
+        self._target: Offsets | None = None  # with availableNow: where this run of the query ends
+        self._high: Offsets | None = None
+        self._columns: tuple[str, ...] | None = None
+        self._gateway: Gateway | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        return {**self.__dict__, "_gateway": None}
+
+    def initialOffset(self) -> Json:
+        """Where a query without a checkpoint begins."""
+        options = self.options
+        return offsets.to_json(offsets.resolve("startingOffsets", options.starting, self._ends(), options.topic))
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._target = self._ends().high
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable() if self.options.max_rows is None else ReadMaxRows(self.options.max_rows)
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
+        """Where the next batch ends; `start` again when there is nothing to read.
+
+        Raises LedgerBehind when the topic ends before `start`. What was trimmed counts in no limit: it is passed over.
+        """
+        ends, begin = self._ends(), offsets.from_json(start)
+        offsets.check_known(begin, ends, self.options.topic)
+        high = ends.high if self._target is None else self._target
+        kept = {
+            partition: min(max(offset, ends.low[partition]), max(offset, high[partition]))
+            for partition, offset in begin.items()
+        }
+        return offsets.to_json(offsets.limited(kept, high, limit.max_rows if isinstance(limit, ReadMaxRows) else None))
+
+    def reportLatestOffset(self) -> Json | None:
+        """The topic's end as last seen; Spark shows it beside what it has read."""
+        return None if self._high is None else offsets.to_json(self._high)
+
+    def partitions(self, start: Json, end: Json) -> list[Slice]:
+        """A batch's slices; the same offsets come again when a batch is replayed."""
+        ends, upto = self._ends(), offsets.from_json(end)
+        offsets.check_known(upto, ends, self.options.topic)
+        return common.sliced(offsets.from_json(start), upto, ends, self.options, self._columns)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return common.read_slice(self.options, self.wanted, partition)
+
+    def commit(self, end: Json) -> None:
+        """Nothing: the gateway keeps rows by their retention, not by who has read them."""
+
+    def stop(self) -> None:
+        if self._gateway is not None:
+            self._gateway.close()
+
+    def _ends(self) -> Ends:
+        """The topic as it is now. The first look also checks that the wanted columns are there."""
+        if self._gateway is None:
+            logs.be_heard()
+            self._gateway = self.options.gateway()
+        ends, columns = common.look(self._gateway, self.options.topic)
+        if self._high is None:
+            schema.check_wanted(self.wanted, columns, self.options)
+            self._columns = schema.asked_for(self.wanted, columns)
+        self._high = ends.high
+        return ends

@@ -1,0 +1,99 @@
+"""Who a task is: what Spark tells it, and the name its batch gets from that.
+
+The keys of Spark's local properties are its internal names; they are read in `of_task` and `batch_of`. Never part of
+a name: task, partition and attempt numbers (a new driver counts again), a job id (a re-run has another).
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from oncegate_spark.errors import NoIdentity
+from oncegate_spark.protocol.names import Name
+from oncegate_spark.spark.checkpoint import DriverNotes, Input
+from oncegate_spark.spark.options import Options
+
+NOTES = "spark.oncegate.driverNotes"  # set by foreach_batch, seen by its tasks
+
+
+@dataclass(frozen=True)
+class Task:
+    """`query` and `batch` are known in a streaming query and inside foreachBatch, but not in threads started there.
+
+    `run`: the query's run id, new at every start; None outside a streaming query.
+    """
+
+    partition: int = 0
+    attempt: int = 0
+    query: str | None = None
+    batch: str | None = None
+    run: str | None = None
+    notes: DriverNotes | None = None
+
+
+def of_task() -> Task:
+    """The task this is called in."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None, "write() runs in a task"
+    query = context.getLocalProperty("sql.streaming.queryId")
+    group = context.getLocalProperty("spark.jobGroup.id")
+    notes = DriverNotes.from_json(context.getLocalProperty(NOTES))
+    run = group if query is not None and _is_uuid(group) else notes.run if notes else None
+    return Task(
+        partition=context.partitionId(),
+        attempt=context.attemptNumber(),
+        query=query,
+        batch=context.getLocalProperty("streaming.sql.batchId"),
+        run=run,
+        notes=notes,
+    )
+
+
+def batch_of(df: Any) -> str | None:
+    """The id of the batch that foreachBatch is called with, on the driver and in its thread; None elsewhere."""
+    context = getattr(df.sparkSession, "sparkContext", None)  # Spark Connect has none
+    look: Callable[[str], str | None] | None = getattr(context, "getLocalProperty", None)
+    return None if look is None else look("streaming.sql.batchId")
+
+
+def name_of(options: Options, task: Task) -> Name:
+    """The batch's name: txnAppId and txnVersion where given, else query id and batch id.
+
+    Raises NoIdentity with the line to add: without a name a retry could not be recognised.
+    """
+    app = options.app or task.query
+    version = options.version if options.version is not None else task.batch
+    if app is None or version is None:
+        add = (
+            '.option("txnVersion", "<this run, e.g. 2026-11-20>")'
+            if options.app
+            else '.option("txnAppId", "<a name for this job>").option("txnVersion", "<this run, e.g. 2026-11-20>")'
+        )
+        raise NoIdentity(
+            "nothing names this write, so a retry or a re-run could not be recognised: it runs in no streaming query, "
+            "or in a thread inside foreachBatch, where Spark does not say which batch it is. "
+            f'Add {add} (inside foreachBatch the version is the batch id), or .option("write", "plain"), '
+            "which accepts duplicates"
+        )
+    return Name(app, version, options.topic, options.write_id)
+
+
+def input_of(task: Task, version: str, own: Input | None) -> Input | None:
+    """The input of the batch that this write belongs to.
+
+    `own`: read by the streaming writer itself. What foreach_batch notes is taken only for the batch it was noted
+    for: a thread that outlives its batch would carry the next one's.
+    """
+    if own is not None or task.notes is None or task.notes.input is None:
+        return own
+    return task.notes.input if str(task.notes.input.number) == (task.batch or version) else None
+
+
+def _is_uuid(text: str | None) -> bool:
+    try:
+        return text is not None and str(uuid.UUID(text)) == text.lower()
+    except ValueError:
+        return False

@@ -1,0 +1,145 @@
+"""Writing rows that have ids, until each of them is done: by this attempt, or by another.
+
+1. Claim the ids of one batch. 2. Write what was granted. 3. Complete it. 4. Only then wait for what another attempt
+holds, and ask for that in a new call. A crash before 3 leaves the ids to whoever takes the lease over, and
+what it writes again is counted as a takeover.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oncegate_spark.errors import Outcome, PayloadConflict
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.attempt_calls import columns_of, pause_ms, payloads_of
+from oncegate_spark.protocol.effort import Watch
+from oncegate_spark.protocol.payloads import named
+from oncegate_spark.sync.attempt import Attempt, Claimed
+from oncegate_spark.sync.lease import Holder
+
+Write = Callable[[pa.RecordBatch], None]
+
+
+@dataclass
+class Progress:
+    """Rows. `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped,
+    as they were told to be, for their ids are written with other payloads."""
+
+    asked: int = 0
+    open: int = 0
+    written: int = 0
+    suppressed: int = 0
+    takeovers: int = 0
+    conflicts: int = 0
+
+    def said(self, who: str) -> tuple[Outcome, str]:
+        """What is written, and in words, for the end of an error's text."""
+        before = f"{self.written} rows were written and completed"
+        if self.open:
+            handed = f"unknown: {self.open} rows were handed to the sink and are not known to be completed"
+            return Outcome.UNKNOWN, f"{handed}; {before}"
+        if self.written:
+            return Outcome.WRITTEN, f"{before} by {who}; nothing else was written"
+        return Outcome.NOT_WRITTEN, f"nothing was written by {who}"
+
+
+class Settler:
+    """Settles batches one after another; `progress` tells how far it has come, also after an error.
+
+    Raises StillBusy when another attempt neither completes nor lets go: lease + 50 % after its last renewal seen;
+    PayloadConflict where an id is written with other `payloads` than these columns have, unless it is to `drop` those.
+    """
+
+    def __init__(
+        self,
+        attempt: Attempt,
+        id_names: Sequence[str],
+        write: Write,
+        progress: Progress | None = None,
+        lease_ms: int | None = None,
+        payloads: Sequence[str] = (),
+        on_conflict: str = "fail",
+    ) -> None:
+        self.progress = progress or Progress()
+        self._attempt = attempt
+        self._id_names = list(id_names)
+        self._payload_names, self._on_conflict = list(payloads), on_conflict
+        self._write = write
+        self._lease_ms = lease_ms
+        self._holder = Holder(attempt.gateway)
+
+    @property
+    def upto(self) -> dict[str, int]:
+        """Ids have no order to be acked by."""
+        return {}
+
+    def close(self) -> None:
+        self._holder.close()
+
+    def settle(self, batch: pa.RecordBatch) -> None:
+        """Return when every row of the batch is done. A bad id is found before any of them is asked for."""
+        columns, payloads = columns_of(batch, self._id_names), payloads_of(batch, self._payload_names)
+        self.progress.asked += batch.num_rows
+        for start, length in pieces([*columns, *payloads], 0, batch.num_rows):
+            parts = ([column.slice(start, length) for column in some] for some in (columns, payloads))
+            self._settle(batch.slice(start, length), *parts)
+
+    def _settle(self, rows: pa.RecordBatch, columns: list[pa.Array], payloads: list[pa.Array]) -> None:
+        watch: Watch | None = None
+        while rows.num_rows:
+            claimed = self._claim(columns, payloads)
+            self.progress.suppressed += claimed.verdicts.suppressed
+            self.progress.conflicts += claimed.verdicts.conflicts
+            again = claimed.verdicts.open
+            if claimed.verdicts.granted:
+                watch = None
+                if not self._written(rows, claimed):
+                    again = pc.or_(again, claimed.verdicts.may_write)
+            elif claimed.verdicts.unsettled:
+                watch = watch or Watch(claimed.verdicts.lease_ms, self._attempt.gateway.rng)
+                self._wait(watch, claimed)
+            rows, columns = rows.filter(again), [column.filter(again) for column in columns]
+            payloads = [column.filter(again) for column in payloads]
+        self.progress.written += self.progress.open  # what was taken over meanwhile is done as well
+        self.progress.open = 0
+
+    def _claim(self, columns: list[pa.Array], payloads: list[pa.Array]) -> Claimed:
+        try:
+            return self._attempt.claim_columns(columns, self._lease_ms, None, payloads, self._on_conflict)
+        except PayloadConflict as error:
+            where = named(self._id_names, self._payload_names)
+            raise PayloadConflict(f"{where}: {error}", outcome=error.outcome, count=error.count) from error
+
+    def _written(self, rows: pa.RecordBatch, claimed: Claimed) -> bool:
+        """Write and complete what was granted; False when some of it was taken over, nobody says which."""
+        if not self._holder.fresh(claimed) and self._holder.renew(self._attempt.gateway, claimed):
+            self._attempt.release(claimed)  # nothing of it was handed to write()
+            return False
+        granted = rows.filter(claimed.verdicts.may_write)
+        self.progress.takeovers += claimed.verdicts.takeovers
+        self.progress.open += granted.num_rows
+        with self._holder.holding(claimed):
+            self._write(granted)
+        if self._attempt.settle(claimed, "complete"):
+            return False
+        self.progress.written += granted.num_rows
+        self.progress.open -= granted.num_rows
+        return True
+
+    def _wait(self, watch: Watch, claimed: Claimed) -> None:
+        clock = self._attempt.gateway.clock
+        clock.sleep_ms(pause_ms(watch, clock.monotonic_ms(), claimed.verdicts))
+
+
+def pieces(columns: Sequence[pa.Array], start: int, length: int) -> Iterator[tuple[int, int]]:
+    """Cut a batch into claims that the gateway takes."""
+    size_bytes = sum(column.slice(start, length).nbytes for column in columns)
+    if length <= 1 or (length <= codecs.IDS_MAX and size_bytes <= codecs.BODY_BYTES_MAX // 2):
+        if length:
+            yield start, length
+        return
+    half = length // 2
+    yield from pieces(columns, start, half)
+    yield from pieces(columns, start + half, length - half)

@@ -1,0 +1,80 @@
+"""What the ways to write share: opening the gateway, and saying what a failed task has written."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from oncegate_spark.errors import OncegateError, Outcome, TaskFailed
+from oncegate_spark.protocol import marks
+from oncegate_spark.protocol.attempt_calls import NOTHING
+from oncegate_spark.spark.checkpoint import local_folder
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.sync.gateway import Gateway
+
+log = logging.getLogger("oncegate_spark")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a task tells the driver about the ledger: the newest mark, and where marks are kept."""
+
+    checkpoint: str | None
+    mark: str | None
+
+
+def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
+    """For one attempt of a task. It brings the newest mark that the driver knew when the batch began."""
+    noted = task.notes.marks.get(options.namespace) if task.notes else None
+    return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=mark or noted)
+
+
+def driver_gateway(options: Options, kept: Iterable[Kept]) -> Gateway:
+    """For commit and abort. It brings the newest mark that any task has seen."""
+    newest = marks.Newest()
+    for one in kept:
+        newest.note(one.mark)
+    return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=newest.mark)
+
+
+def known_mark(options: Options) -> str | None:
+    """The mark kept beside a streaming query's checkpoint."""
+    return marks.read(local_folder(options.checkpoint), options.namespace)
+
+
+def kept_by(options: Options, task: Task, gateway: Gateway) -> Kept:
+    return Kept(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
+
+
+def keep_mark(options: Options, kept: Iterable[Kept], mark: str | None) -> None:
+    for checkpoint in {one.checkpoint for one in kept}:
+        marks.keep(local_folder(checkpoint), options.namespace, mark)
+
+
+def say_conflicts(count: int, batch_id: int | None) -> None:
+    """On the driver: how many rows onConflict=drop has dropped; nothing where there were none."""
+    if count:
+        log.warning(
+            "%s: conflicts=%d rows dropped, whose ids are written with other payloads (onConflict=drop)",
+            "df.write" if batch_id is None else f"batch {batch_id}",
+            count,
+        )
+
+
+Written = Callable[[OncegateError], tuple[Outcome, str]]
+
+
+@contextmanager
+def telling(options: Options, task: Task, written: Written) -> Iterator[None]:
+    """An error of ours leaves the task with the place, the cause and what was written, as `written` knows it then."""
+    try:
+        yield
+    except TaskFailed:
+        raise
+    except OncegateError as error:
+        outcome, said = written(error)
+        where = f"partition {task.partition}, attempt {task.attempt}"
+        told = str(error).removesuffix(NOTHING)  # what the task has written is said instead
+        text = f"write={options.write} through {options.url}, {where}: {told}; {said}"
+        raise TaskFailed(text, outcome=outcome, code=error.code) from error

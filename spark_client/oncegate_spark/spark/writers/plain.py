@@ -1,0 +1,60 @@
+"""`write=plain`: every retry writes again. At least once on purpose, and the baseline of every comparison."""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from oncegate_spark.errors import OncegateError, Outcome
+from oncegate_spark.protocol import codecs
+from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
+
+log = logging.getLogger("oncegate_spark")
+
+
+@dataclass(frozen=True)
+class Produced:
+    rows: int
+    kept: Kept
+
+
+class PlainWay:
+    def __init__(self, options: Options, read: Input | None) -> None:
+        self.options = options
+        self.mark = known_mark(options)
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Produced:
+        options, rows = self.options, 0
+
+        def written(error: OncegateError) -> tuple[Outcome, str]:
+            if error.outcome is Outcome.UNKNOWN:
+                return Outcome.UNKNOWN, f"unknown: whether the last chunk was written after {rows} rows that were"
+            if rows:
+                return Outcome.WRITTEN, f"{rows} rows were written by this task; its retry writes them again"
+            return Outcome.NOT_WRITTEN, "nothing was written by this task"
+
+        with telling(options, task, written), task_gateway(options, self.mark, task) as gateway:
+            for call, (body, _) in enumerate(codecs.chunks(batches)):
+                rows += gateway.produce(options.topic, token, call, body, key_col=options.key_names).rows
+            return Produced(rows, kept_by(options, task, gateway))
+
+    def commit(self, messages: Sequence[Produced], batch_id: int | None) -> None:
+        kept = [message.kept for message in messages]
+        for one in kept:
+            keep_mark(self.options, kept, one.mark)
+        log.warning(
+            "write=plain: %d rows are in topic %s AT LEAST once; retries write duplicates. "
+            'For once: .option("write", "staged")',
+            sum(message.rows for message in messages),
+            self.options.topic,
+        )
+
+    def abort(self, messages: Sequence[Produced]) -> None:
+        rows = sum(message.rows for message in messages)
+        log.warning(
+            "write=plain: the write failed, and at least %d rows of it stay in topic %s", rows, self.options.topic
+        )

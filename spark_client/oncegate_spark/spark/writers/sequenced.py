@@ -1,0 +1,175 @@
+"""The lanes that one attempt of a task writes: rows of one producer, in the order of its source.
+
+A lane is registered when its first row comes, waiting while another attempt's lease lives, and closed when the task
+ends. Sequences are claimed in order; between two claims of a lane the later one names the last sequence seen before it,
+never one that this task has not seen: nothing that was never listed is ever covered.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from oncegate_spark.errors import BadId, OncegateError, OutOfOrder, StillBusy, Unavailable
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import Produced
+from oncegate_spark.protocol.attempt_calls import NOTHING
+from oncegate_spark.protocol.sequences import increasing, uint64_column
+from oncegate_spark.spark.writers.claim_loop import Progress, Write
+from oncegate_spark.sync.gateway import Gateway
+from oncegate_spark.sync.lease import Holder
+from oncegate_spark.sync.producers import Producer
+
+CLOSE_TIMEOUT_MS = 2_000  # a courtesy: a lease that is not closed ends by itself
+WAYS_ON = (
+    "one task has to hold a contiguous range of a lane, in the order of its source. So it is behind a Kafka source "
+    "without minPartitions and maxRecordsPerPartition, also through filters and new columns; behind a join, an "
+    'aggregate, a sort or a repartition it is not: write there with .option("idCol", …), or with '
+    '.option("write", "staged")'
+)
+
+log = logging.getLogger("oncegate_spark")
+
+
+@dataclass
+class Lane:
+    """`last`: the last sequence that this task has seen of it."""
+
+    producer: Producer
+    last: int | None = None
+
+
+class Lanes:
+    """All lanes of one attempt, by producer; each under the attempt's token."""
+
+    def __init__(
+        self, gateway: Gateway, names: tuple[str, str], driver: str, token: str, lease_ms: int | None = None
+    ) -> None:
+        self._gateway = gateway
+        self._names = names
+        self._driver = driver
+        self._token = token
+        self._lease_ms = lease_ms
+        self._lanes: dict[str, Lane] = {}
+
+    @property
+    def upto(self) -> dict[str, int]:
+        """The last sequence seen of each producer."""
+        return {name: lane.last for name, lane in self._lanes.items() if lane.last is not None}
+
+    def parts(self, rows: pa.Table, size: int = codecs.IDS_MAX) -> Iterator[tuple[Lane, pa.Table, pa.UInt64Array]]:
+        """The rows lane by lane with their sequences, at most `size` together; each is to be done before the next.
+
+        Raises BadId, and OutOfOrder with the ways on, before the first of them, so before any effect of these rows.
+        """
+        found = [(name, part, self._ordered(name, part)) for name, part in self._by_producer(rows)]
+        for name, part, sequences in found:
+            for start in range(0, len(sequences), size):
+                some = sequences.slice(start, size)
+                lane = self._lane(name)
+                yield lane, part.slice(start, size), some
+                lane.last = some[-1].as_py()
+
+    def _by_producer(self, rows: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        column = rows.column(self._names[0])
+        if column.null_count or pc.any(pc.equal(pc.binary_length(column), 0)).as_py():
+            raise BadId(f"producerCol {self._names[0]}: a row has no producer{NOTHING}")
+        names = pc.unique(column).to_pylist()
+        if len(names) == 1:
+            yield names[0], rows
+            return
+        for name in names:
+            yield name, rows.filter(pc.equal(column, name))
+
+    def _ordered(self, name: str, rows: pa.Table) -> pa.UInt64Array:
+        sequences = uint64_column(rows.column(self._names[1]), f"sequenceCol {self._names[1]}")
+        last = self._lanes[name].last if name in self._lanes else None
+        if not increasing(sequences) or (last is not None and sequences[0].as_py() <= last):
+            raise OutOfOrder(f"rows of producer {name} do not come in the order of their sequences: {WAYS_ON}{NOTHING}")
+        return sequences
+
+    def _lane(self, name: str) -> Lane:
+        lane = self._lanes.get(name)
+        if lane is None:
+            producer = self._gateway.producer(name, driver=self._driver, token=self._token, lease_ms=self._lease_ms)
+            producer.register()
+            lane = self._lanes[name] = Lane(producer)
+        return lane
+
+    def close(self) -> None:
+        """End every lease, so that a retry, or the next batch, need not wait for it."""
+        for name, lane in self._lanes.items():
+            try:
+                lane.producer.close(CLOSE_TIMEOUT_MS)
+            except OncegateError as error:
+                log.warning("producer %s is not closed, its lease ends by itself: %s", name, error)
+                if isinstance(error, Unavailable):
+                    return  # nor would the others be
+
+
+class LaneSettler:
+    """Claims, writes and completes rows, lane by lane; `progress` tells how far it has come, also after an error.
+
+    BUSY, FENCED, GAP and OUT_OF_ORDER raise: a task that was told so must not succeed, since Spark would take its
+    empty success, and kill the attempt that does the work.
+    """
+
+    def __init__(self, gateway: Gateway, lanes: Lanes, write: Write, progress: Progress) -> None:
+        self.progress = progress
+        self._lanes = lanes
+        self._write = write
+        self._holder = Holder(gateway)
+
+    @property
+    def upto(self) -> dict[str, int]:
+        """What the driver may ack once nobody runs this task again: the last sequence of each producer."""
+        return self._lanes.upto
+
+    def close(self) -> None:
+        self._holder.close()
+        self._lanes.close()
+
+    def settle(self, batch: pa.RecordBatch) -> None:
+        """Return when every row of the batch is done."""
+        self.progress.asked += batch.num_rows
+        for lane, rows, sequences in self._lanes.parts(pa.Table.from_batches([batch])):
+            self._settle(lane, rows, sequences)
+
+    def _settle(self, lane: Lane, rows: pa.Table, sequences: pa.UInt64Array) -> None:
+        claimed = lane.producer.claim(sequences, prev_sequence=lane.last)
+        verdicts, progress = claimed.verdicts, self.progress
+        progress.suppressed += verdicts.suppressed
+        if verdicts.granted:
+            if not self._holder.fresh(claimed):
+                lane.producer.settle(claimed, "renew")
+            progress.takeovers += verdicts.takeovers
+            progress.open += verdicts.granted
+            with self._holder.keeping(lane.producer.held(claimed)):
+                for granted in rows.filter(verdicts.may_write).combine_chunks().to_batches():
+                    self._write(granted)
+            lane.producer.settle(claimed, "complete")
+            progress.written += verdicts.granted
+            progress.open -= verdicts.granted
+        all_ours(verdicts, lane.producer)
+
+
+def produced(lane: Lane, topic: str, rows: pa.Table, sequence_col: str, keys: Sequence[str]) -> Iterator[Produced]:
+    """Append rows of one lane to a topic, in requests that the gateway takes. Raises as `LaneSettler`."""
+    prev = lane.last
+    for part, body in codecs.portions(rows.to_batches()):
+        done = lane.producer.produce(topic, body, sequence_col=sequence_col, prev_sequence=prev, key_col=keys)
+        yield done
+        if done.verdicts is not None:
+            all_ours(done.verdicts, lane.producer)
+        prev = part.column(sequence_col)[-1].as_py()
+
+
+def all_ours(verdicts: codecs.Verdicts, producer: Producer) -> None:
+    """Raises StillBusy for what is neither written nor this attempt's to write."""
+    if verdicts.unsettled:
+        raise StillBusy(
+            f"{verdicts.unsettled} sequences of producer {producer.name} are neither written nor this attempt's: they "
+            "belong to an earlier request of it; they were not written by this one"
+        )

@@ -1,0 +1,209 @@
+"""`write=staged`: rows are laid down by the tasks and published by the driver, all or nothing, once per name.
+
+1. Each attempt of a task stages its rows under a token of its own. 2. The driver commits the tokens of those attempts
+that succeeded. Nobody sees a row before 2, and whatever else was staged under the name is dropped by it.
+"""
+
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from oncegate_spark.errors import (
+    BatchForgotten,
+    BrokenMessages,
+    Conflict,
+    OncegateError,
+    Outcome,
+    Refused,
+    SecondWrite,
+    Unreachable,
+)
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.names import Name
+from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task, input_of, name_of
+from oncegate_spark.spark.writers.common import (
+    Kept,
+    driver_gateway,
+    keep_mark,
+    kept_by,
+    known_mark,
+    task_gateway,
+    telling,
+)
+from oncegate_spark.sync.gateway import Committed, Gateway
+
+log = logging.getLogger("oncegate_spark")
+
+ABORT_TIMEOUT_MS = 5_000  # a courtesy: what is not aborted is dropped by the commit, or by its age
+UNKNOWN_INPUT = (
+    "%s: the input's digest is unknown, so a replay would be compared by its rows alone. It is known with a "
+    "checkpointLocation on this machine, and inside foreachBatch through oncegate_spark.foreach_batch(fn, checkpoint=…)"
+)
+NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible before the driver's commit)"
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What one attempt has laid down. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
+
+    `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId.
+    """
+
+    name: Name
+    batch: str | None
+    by_query: bool
+    run: str | None
+    token: str
+    chunks: int
+    rows: int
+    fingerprint: int
+    read: Input | None
+    kept: Kept
+
+
+class StagedWay:
+    def __init__(self, options: Options, read: Input | None) -> None:
+        self.options = options
+        self.read = read
+        self.mark = known_mark(options)
+        self.owner = uuid.uuid4().hex
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Staged:
+        options = self.options
+        with telling(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
+            name = name_of(options, task)
+            with task_gateway(options, self.mark, task) as gateway:
+                try:
+                    chunks, rows, fingerprint = self._stage(gateway, name, self._owner(task), token, batches)
+                except BaseException as error:
+                    if not isinstance(error, Unreachable):
+                        _drop(gateway, name, [token])
+                    raise
+                read = input_of(task, name.version, self.read)
+                kept, by_query = kept_by(options, task, gateway), options.app is None
+                return Staged(name, task.batch, by_query, task.run, token, chunks, rows, fingerprint, read, kept)
+
+    def _owner(self, task: Task) -> str:
+        """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
+        return f"run:{task.run}" if task.run else f"job:{self.owner}"
+
+    def _stage(
+        self, gateway: Gateway, name: Name, owner: str, token: str, batches: Iterator[pa.RecordBatch]
+    ) -> tuple[int, int, int]:
+        """All of it, also when the name is committed already: the gateway compares a replay by its fingerprint."""
+        count = rows = fingerprint = 0
+        for body, rows_sent in codecs.chunks(batches):
+            staged = gateway.stage(name, owner, token, count, body, self.options.key_names)
+            if staged.rows != rows_sent:
+                raise Refused(f"the gateway read {staged.rows} rows in a chunk of {rows_sent}", code="CHUNK")
+            count, rows, fingerprint = count + 1, rows + rows_sent, (fingerprint + staged.fingerprint) % (1 << 128)
+        return count, rows, fingerprint
+
+    def commit(self, messages: Sequence[Staged], batch_id: int | None) -> None:
+        if not messages:
+            return  # no task, no rows, no name
+        first = messages[0]
+        _check(messages, batch_id)
+        if first.read is None and first.batch is not None:
+            log.warning(UNKNOWN_INPUT, first.name)
+        with driver_gateway(self.options, [message.kept for message in messages]) as gateway:
+            try:
+                done = gateway.commit(first.name, self._order(messages))
+            except OncegateError as error:
+                raise _with_ways_on(error) from error
+            keep_mark(self.options, [first.kept], gateway.mark)
+        _tell(first, done)
+
+    def _order(self, messages: Sequence[Staged]) -> dict[str, object]:
+        read = messages[0].read
+        winners = [
+            {
+                "token": message.token,
+                "chunks": message.chunks,
+                "rows": message.rows,
+                "fingerprint": message.fingerprint.to_bytes(16, "little").hex(),
+            }
+            for message in messages
+            if message.chunks
+        ]
+        return {
+            "run": messages[0].run,
+            "nonce": uuid.uuid4().hex,  # of this commit; its HTTP retries repeat it
+            "winners": winners,
+            "digest": read.digest if read else None,
+            "previous_digest": read.previous if read else None,
+            "on_replay_mismatch": "first_wins" if self.options.first_wins else "fail",
+        }
+
+    def abort(self, messages: Sequence[Staged]) -> None:
+        """By tokens, never by name: another driver may be staging under it. No effect after a commit."""
+        if not messages:
+            return
+        with driver_gateway(self.options, [message.kept for message in messages]) as gateway:
+            _drop(gateway, messages[0].name, [message.token for message in messages])
+
+
+def _drop(gateway: Gateway, name: Name, tokens: list[str]) -> None:
+    try:
+        gateway.abort(name, tokens, ABORT_TIMEOUT_MS)
+    except OncegateError as error:
+        log.warning("%s; what was staged is dropped later", error)
+
+
+def _check(messages: Sequence[Staged], batch_id: int | None) -> None:
+    first = messages[0]
+    if any((m.name, m.run, m.read) != (first.name, first.run, first.read) for m in messages):
+        raise BrokenMessages(
+            f"the tasks of one write name different batches, {first.name} among them; nothing was written"
+        )
+    batch = first.batch if batch_id is None else str(batch_id)
+    if batch_id is not None and first.name.version != batch:
+        raise BrokenMessages(f"Spark commits batch {batch_id}, and the tasks wrote {first.name}; nothing was written")
+    if first.read is not None and batch is not None and str(first.read.number) != batch:
+        raise BrokenMessages(
+            f"batch {batch} began while the newest entry in the checkpoint's offsets was {first.read.number}: another "
+            "driver runs on this checkpoint; nothing was written"
+        )
+
+
+NEW_APP = '.option("txnAppId", "<a new name>") writes everything from here on'
+WAYS_ON: dict[type[OncegateError], str] = {
+    SecondWrite: 'leave the first write of the batch as it is, give this one and every later one .option("writeId", '
+    '"<a name for this write>"), and restart',
+    Conflict: f'{NEW_APP}; .option("onReplayMismatch", "first_wins") keeps what was published and drops this batch '
+    "(after a restored or deleted checkpoint every batch up to the old number), but not where both inputs are known "
+    "and differ",
+    BatchForgotten: f"{NEW_APP}; or go on from a checkpoint that is not so old",
+}
+
+
+def _with_ways_on(error: OncegateError) -> OncegateError:
+    """The refusal, with the lines to write."""
+    ways = WAYS_ON.get(type(error))
+    return error if ways is None else type(error)(f"{error}. In Spark: {ways}", outcome=error.outcome, code=error.code)
+
+
+def _tell(first: Staged, done: Committed) -> None:
+    log.info(
+        "%s: %s rows=%d suppressed=%d takeovers=%d rows_before=%d",
+        first.name,
+        done.outcome,
+        done.rows,
+        done.suppressed_rows,
+        done.takeover_rows,
+        done.rows_before,
+    )
+    if done.warning:
+        log.warning("%s: %s", first.name, done.warning)
+    if first.batch == "0" and first.by_query and done.outcome == "COMMITTED" and done.rows_before > 0:
+        log.warning(
+            "%s is the first batch of a query that this gateway has not seen, and the topic held %d rows already. If "
+            "the query's checkpoint was deleted, its rows are being published again; a txnAppId would have stopped it",
+            first.name,
+            done.rows_before,
+        )

@@ -1,0 +1,126 @@
+"""One connection to the gateway over the standard library, opened when it is first needed."""
+
+import contextlib
+import http.client
+import os
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from oncegate_spark.errors import BadOption
+from oncegate_spark.protocol.effort import TIMEOUT_MS, Reply, Request, WireFailure
+from oncegate_spark.sync.clock import Clock
+
+READ_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a gateway listens. `prefix` stands before every path."""
+
+    secure: bool
+    host: str
+    port: int
+    prefix: str
+
+    @classmethod
+    def of(cls, url: str) -> "Address":
+        """Raises BadOption for what is no address; nothing is asked."""
+        text = f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")'
+        if not isinstance(url, str):
+            raise BadOption(text)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise BadOption(f"{text} ({error})") from error
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise BadOption(text)
+        secure = parts.scheme == "https"
+        return cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+
+
+def checked_timeout(timeout_ms: int) -> int:
+    """Raises BadOption for what is no time to wait."""
+    if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
+        raise BadOption(
+            f"timeout_ms is {timeout_ms!r}; it is a whole number of milliseconds, 1 or more, for a call with all its "
+            f"tries: write timeout_ms={TIMEOUT_MS:_}, or leave it out"
+        )
+    return timeout_ms
+
+
+class Connection:
+    """Sends one request at a time; for one thread. A connection inherited over a fork is dropped, not used."""
+
+    def __init__(self, url: str, clock: Clock) -> None:
+        self._address = Address.of(url)
+        self._clock = clock
+        self._open: http.client.HTTPConnection | None = None
+        self._owner = 0
+
+    def exchange(self, request: Request, timeout_ms: int) -> Reply:
+        """One try. Raises WireFailure, after which the connection is closed."""
+        began_ms = self._clock.monotonic_ms()
+        sent = False
+        try:
+            connection = self._connected(timeout_ms)
+            sent = True
+            # A refusal may come before the whole body is sent; it is worth more than the broken pipe.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.request(
+                    request.method, self._address.prefix + request.path, request.body, dict(request.headers)
+                )
+            return self._reply(connection, began_ms, began_ms + timeout_ms)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            text = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+            raise WireFailure(text, sent=sent) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        connection, self._open = self._open, None
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.close()
+
+    def _connected(self, timeout_ms: int) -> http.client.HTTPConnection:
+        if self._owner != os.getpid():
+            self.close()
+        if self._open is None:
+            kind = http.client.HTTPSConnection if self._address.secure else http.client.HTTPConnection
+            connection = kind(self._address.host, self._address.port, timeout=timeout_ms / 1000)
+            connection.connect()
+            self._open, self._owner = connection, os.getpid()
+        self._limit(self._open, timeout_ms)
+        return self._open
+
+    def _reply(self, connection: http.client.HTTPConnection, began_ms: int, ends_ms: int) -> Reply:
+        response = connection.getresponse()
+        parts = []
+        while True:
+            self._limit(connection, ends_ms - self._clock.monotonic_ms())
+            part = response.read(READ_BYTES)
+            if not part:
+                break
+            parts.append(part)
+        if response.length:  # closed before the announced length
+            raise http.client.IncompleteRead(b"".join(parts), response.length)
+        if response.will_close:
+            self.close()
+        return Reply(response.status, lower(response.getheaders()), b"".join(parts), began_ms)
+
+    @staticmethod
+    def _limit(connection: http.client.HTTPConnection, left_ms: int) -> None:
+        if left_ms <= 0:
+            raise TimeoutError
+        sock: socket.socket | None = connection.sock
+        if sock is not None:
+            sock.settimeout(left_ms / 1000)
+
+
+def lower(headers: list[tuple[str, str]]) -> dict[str, str]:
+    """Header names in lower case, as a `Reply` has them."""
+    return {name.lower(): value for name, value in headers}

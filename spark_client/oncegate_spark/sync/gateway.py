@@ -1,0 +1,228 @@
+"""A gateway, as a program without asyncio uses it; needs neither Spark nor a connection until the first request.
+
+with Gateway("http://gateway:8080", namespace="mail") as gateway:
+    with gateway.attempt() as attempt:
+        claimed = attempt.claim(ids)
+        send(claimed.granted)  # returns when it is durable
+        attempt.complete(claimed)
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random, SystemRandom
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+import pyarrow as pa
+
+from oncegate_spark.protocol.answers import Committed, Offsets, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.calls import FETCH_ROWS, Calls, Columns
+from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
+from oncegate_spark.protocol.ids import Ids
+from oncegate_spark.protocol.names import Name
+from oncegate_spark.protocol.steps import End, Pause, Step, Steps, Tries
+from oncegate_spark.sync.attempt import Attempt
+from oncegate_spark.sync.clock import Clock, SystemClock
+from oncegate_spark.sync.connection import Connection, checked_timeout
+from oncegate_spark.sync.producers import Driver, Producer
+
+__all__ = ["Committed", "Gateway", "Offsets", "Produced", "Settled", "Staged", "Taken", "Topic"]
+
+T = TypeVar("T")
+
+
+class Gateway:
+    """One namespace of one gateway, for one thread. Each call is tried until it is answered or its time is over.
+
+    Raises what `errors` draws; every error says whether something was written, was not, or is unknown.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        namespace: str = "default",
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        mark: str | None = None,
+        clock: Clock | None = None,
+        rng: Random | None = None,
+    ) -> None:
+        self.clock: Clock = clock or SystemClock()
+        self.rng: Random = rng or SystemRandom()
+        self._connection = Connection(url, self.clock)
+        self.url = url.rstrip("/")
+        self.namespace = namespace
+        self.timeout_ms = checked_timeout(timeout_ms)
+        now_ms = self.clock.monotonic_ms
+        self.calls = Calls(Tries(self.url, timeout_ms=timeout_ms, mark=mark, now_ms=now_ms, rng=self.rng), namespace)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        raise TypeError("a Gateway holds a connection and is never pickled: make one where it is used, in the task")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def twin(self) -> "Gateway":
+        """The same gateway with a connection of its own, for another thread."""
+        return Gateway(
+            self.url, self.namespace, timeout_ms=self.timeout_ms, mark=self.mark, clock=self.clock, rng=self.rng
+        )
+
+    @property
+    def mark(self) -> str | None:
+        """The newest place of the ledger that an answer rested on."""
+        return self.calls.tries.marks.mark
+
+    def attempt(self, token: str | None = None, scope: tuple[str, int] | None = None) -> Attempt:
+        """One try of some piece of work, under a fresh token unless one is given.
+
+        `scope`: a driver and the number of its batch: what is claimed and produced is forgotten once that driver acks
+        the batch, not by the horizon, and BatchOver is raised for what comes later.
+        """
+        return Attempt(self, token, scope)
+
+    def producer(self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None) -> Producer:
+        """One lane of a source, for one attempt; `driver` names who owns its retries. Registered by `with`."""
+        return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms)
+
+    def driver(self, name: str, token: str | None = None) -> Driver:
+        """Who owns the retries of producers, and acks them when nobody retries any more. Registered by `with`."""
+        return Driver(self, name, token)
+
+    def claim(
+        self,
+        token: str,
+        call: int,
+        columns: Sequence[pa.Array],
+        lease_ms: int | None = None,
+        scope: tuple[str, int] | None = None,
+        payloads: Sequence[pa.Array] = (),
+    ) -> tuple[Verdicts, int]:
+        """Ask for ids (columns of equal length); the verdicts and when the answered try began, in ms.
+
+        `payloads`: columns of what each id comes with; one that is written with another is CONFLICT.
+        """
+        return self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads))
+
+    def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
+        """`verb` is renew, complete or release."""
+        return self.run(self.calls.settle(claim, verb, timeout_ms))
+
+    def take(self, owner: str, ids: Ids, scope: tuple[str, int] | None = None) -> Taken:
+        """Have ids for good, without lease or completion. Asked again, the same owner is granted them again.
+
+        Granted: this owner's. Dropped: done, or another owner's, or earlier among these ids. Busy: claimed by an
+        attempt that lives; ask again later. After an error it is unknown what is taken, and asking again is harmless.
+        """
+        return self.run(self.calls.take(owner, ids, scope))
+
+    def produce(
+        self,
+        topic: str,
+        token: str,
+        call: int,
+        body: bytes,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        scope: tuple[str, int] | None = None,
+        digest_cols: Columns = (),
+    ) -> Produced:
+        """Append rows (an Arrow stream) to a topic: all in one, or nothing; `Attempt.produce` does it for tables.
+
+        id_col   these columns are a row's id: what is GRANTED is written and done at once, DUPLICATE and SAME are
+                 dropped, BUSY is neither: ask for those rows again in a new call. A repeat after a lost reply is
+                 answered DUPLICATE `own`. Without: at least once, a repeat is written again.
+        key_col  rows of equal values there go to one partition. Without: all go to the next one.
+        digest_cols  these columns are the payload of a row's id: written before with another one, it is CONFLICT.
+        """
+        return self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols))
+
+    def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
+        """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
+        return self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
+
+    def commit(self, name: Name, order: Mapping[str, object]) -> Committed:
+        """Publish what was staged, all or nothing. `order`: run, nonce, winners, digests, on_replay_mismatch."""
+        return self.run(self.calls.commit(name, order))
+
+    def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> None:
+        """Drop what these tokens have staged; no effect once the batch is committed."""
+        self.run(self.calls.abort(name, tokens, timeout_ms))
+
+    def fetch(
+        self,
+        topic: str,
+        offset: int = 0,
+        max_rows: int = FETCH_ROWS,
+        partition: int = 0,
+        columns: Columns | None = None,
+    ) -> tuple[pa.Table | None, int]:
+        """Rows of one partition from an offset on, and the offset to go on from; None when there are none.
+
+        `columns`: only these, in this order. Raises OffsetTrimmed below the lowest kept, LedgerBehind beyond the end.
+        """
+        return self.run(self.calls.fetch(topic, offset, max_rows, partition, columns))
+
+    def read(self, topic: str, columns: Columns | None = None) -> pa.Table | None:
+        """All rows that a topic holds when it is asked, partition by partition; None when it has none."""
+        return self.run(self.calls.read(topic, columns))
+
+    def topic(self, topic: str) -> Topic:
+        """A topic's schema, ends and retention. Raises NotFound."""
+        return self.run(self.calls.topic(topic))
+
+    def create_topic(
+        self,
+        topic: str,
+        *,
+        partitions: int | None = None,
+        retention_ms: int | None = None,
+        retention_bytes: int | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        """Make a topic, or change the retention of one that is there. What is not given is left to the gateway.
+
+        Raises Refused when the topic is there with other partitions or another schema: nothing was changed.
+        """
+        self.run(self.calls.create_topic(topic, partitions, retention_ms, retention_bytes, schema))
+
+    def describe(self) -> dict[str, Any]:
+        """The namespace, with its counters."""
+        return self.run(self.calls.describe())
+
+    def explain(self, *columns: str) -> dict[str, Any]:
+        """What is known of one id (several values: an id of several columns)."""
+        return self.run(self.calls.explain(*columns))
+
+    def create_namespace(self, *, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> None:
+        """Make the namespace; no effect when it exists.
+
+        `horizon_ms`: how long a free id stays known after it is done, 0 for ever.
+        """
+        self.run(self.calls.create_namespace(horizon_ms, auto_create_topics))
+
+    def run(self, steps: Steps[T]) -> T:
+        """Take the steps of a call, one after another, to its end."""
+        end: End = None
+        while True:
+            try:
+                taken = steps.send(end)
+            except StopIteration as over:
+                return cast(T, over.value)
+            end = self.step(taken)
+
+    def step(self, step: Step) -> End:
+        """Wait, or try once; how it ended."""
+        if isinstance(step, Pause):
+            self.clock.sleep_ms(step.duration_ms)
+            return None
+        try:
+            return self._connection.exchange(step.request, step.timeout_ms)
+        except WireFailure as failure:
+            return failure

@@ -1,0 +1,177 @@
+"""What `oncegate size` says is held against what is measured: 20 % either way, memory and disk."""
+
+import asyncio
+import tracemalloc
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oncegate.cli import capacity as sizing
+from oncegate.cli.size import _filter_bytes
+from oncegate.core.claims import Verb
+from oncegate.core.entries.codec import encode as encode_entry
+from oncegate.core.entries.kinds import Claimed, Completed
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.requests import ClaimAsk
+from oncegate.index.claims.index import ClaimIndex, warm_up
+from oncegate.index.lsm.run import encode
+from oncegate.index.snapshot.claims_writer import save
+from oncegate.ledgers import open_ledgers
+from oncegate.runtime.clock import SystemClock
+from oncegate.testing.clock import FakeClock
+from tests.support.held import until
+
+WITHIN = 0.2
+
+
+class Silent:
+    def event(self, name: str, /, **fields: object) -> None:
+        pass
+
+
+def grow(index: ClaimIndex, ids: int, batch: int, first: int = 0, payloads: bool = False) -> ClaimIndex:
+    """The index, in which so many ids more were claimed and completed; with `payloads`, or without."""
+    rng = np.random.default_rng(first)
+    for call in range(first, first + ids // batch):
+        index.make_room(batch, call)
+        claim, raw = rng.bytes(16), rng.bytes(16 * batch)
+        digests = rng.bytes(4 * batch) if payloads else b""
+        claimed = Claimed(claim, claim, call, claim, 30_000, call, raw, b"", digests)
+        index.settle_undo(index.apply(2 * call + 1, claimed, call))
+        index.settle_undo(index.apply(2 * call + 2, Completed(claim, call), call))
+    return index
+
+
+def test_the_table_is_as_large_as_said_wherever_its_segments_stand() -> None:
+    index, batch = ClaimIndex(), 10_000
+    for claims in range(5, 70, 5):
+        grow(index, 5 * batch, batch, first=claims - 5)
+        said = sizing.table_bytes(claims * batch) + claims * sizing.ROW_BYTES
+        assert index.size_bytes == pytest.approx(said, rel=WITHIN), claims
+
+
+def test_payloads_digests_take_what_is_said() -> None:
+    """In the table, in a saved index, in an entry."""
+    index, batch = ClaimIndex(), 10_000
+    work = sizing.Work(rate=1.0, horizon_s=1.0, filter_bytes=1.0, payload_digests=True)
+    for claims in range(5, 70, 5):
+        grow(index, 5 * batch, batch, first=claims - 5, payloads=True)
+        found = sizing.sizes(replace(work, rate=claims * batch / (1 + sizing.LATE)))
+        assert found.memory["payload digests"] == pytest.approx(4 * index._table.capacity, rel=WITHIN), claims
+    saved = sum(len(data) for _, data in save(index))
+    assert saved == pytest.approx(sizing.saved_bytes(65 * batch, 65, work.digest_bytes), rel=WITHIN)
+    entry = encode_entry(Claimed(bytes(16), bytes(16), 1, bytes(16), 1, 1, bytes(16 * batch), b"", bytes(4 * batch)))
+    assert sizing.entry_bytes(batch, 1, work.digest_bytes) == pytest.approx(len(entry) / batch, rel=WITHIN)
+
+
+def test_ids_with_payloads_stay_in_memory() -> None:
+    work = sizing.Work(rate=1_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=1_000_000)
+    assert sizing.sizes(work).cold_ids > 0
+    found = sizing.sizes(replace(work, payload_digests=True))
+    assert (found.cold_ids, found.memory["filters"]) == (0, 0)
+
+
+def test_a_claim_that_can_be_named_takes_what_is_said() -> None:
+    claims = 6_000
+    grow(ClaimIndex(), 100, 1)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    index = grow(ClaimIndex(), claims, 1)
+    held = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    rows = index.size_bytes - index._table.size_bytes
+    assert rows / claims == pytest.approx(sizing.ROW_BYTES, rel=WITHIN)
+    assert held / claims == pytest.approx(sizing.NAMED_BYTES, rel=WITHIN)
+
+
+@pytest.mark.parametrize("batch", [100, 10_000])
+def test_a_saved_index_is_as_large_as_said(batch: int) -> None:
+    ids = 200_000
+    size_bytes = sum(len(data) for _, data in save(grow(ClaimIndex(), ids, batch)))
+    assert size_bytes == pytest.approx(sizing.saved_bytes(ids, ids / batch), rel=WITHIN)
+
+
+async def settled(gateway: Gateway, batch: int, tokens: "count[int]", times: int) -> None:
+    """One client: claims of new ids, each completed."""
+    shard, deadline = gateway.shard("default"), Deadline(gateway.clock, None)
+    for token in (next(tokens) for _ in range(times)):
+        ids = np.random.default_rng(token).integers(0, 1 << 63, (batch, 2), dtype=np.uint64)
+        answer = await shard.claim(ClaimAsk(token.to_bytes(16), 0, ids), deadline)
+        assert answer.claim is not None
+        await shard.settle(Verb.COMPLETE, answer.claim, deadline)
+
+
+@pytest.mark.parametrize(("batch", "clients"), [(1, 1), (1, 16), (100, 1), (100, 16), (1_000, 4), (10_000, 1)])
+async def test_entries_take_as_much_disk_as_said(tmp_path: Path, batch: int, clients: int) -> None:
+    async with (
+        open_ledgers(f"log:{tmp_path / 'data'}", create=True) as ledgers,
+        open_gateway(ledgers, SystemClock(), Silent()) as gateway,
+    ):
+        await gateway.create("default")
+        segments = tmp_path / "data" / "default"
+        before, tokens, times = used(segments), count(1), 20
+        await asyncio.gather(*(settled(gateway, batch, tokens, times) for _ in range(clients)))
+        measured = (used(segments) - before) / (batch * clients * times)
+    assert measured == pytest.approx(sizing.entry_bytes(batch, clients), rel=WITHIN)
+
+
+def used(folder: Path) -> int:
+    return sum(path.stat().st_blocks * 512 for path in folder.rglob("*.seg"))
+
+
+async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_path: Path) -> None:
+    limits, clock, ids = Limits(hot_ids=10_000), FakeClock(), 200_000
+    warm_up()
+    async with (
+        open_ledgers(f"log:{tmp_path / 'data'}", create=True) as ledgers,
+        open_gateway(ledgers, clock, Silent(), limits) as gateway,
+    ):
+        await gateway.create("default")
+        shard, tokens = gateway.shard("default"), count(1)
+        for _ in range(8):
+            await settled(gateway, ids // 8, tokens, 1)
+            clock.advance(3 * limits.lease_ms)
+            shard.sealing.step()
+            await until(lambda: not shard.sealing.working)
+        found, cold = shard.counters(), shard.journal.index.claims.cold
+        said = sizing.sizes(sizing.Work(1.0, ids / (1 + sizing.LATE), _filter_bytes(limits.cold_fpr), hot_ids_max=1))
+        assert found["cold_ids"] > 0.9 * ids
+        assert cold.size_bytes / found["cold_ids"] == pytest.approx(said.memory["filters"] / said.cold_ids, rel=WITHIN)
+        runs = sum(path.stat().st_size for path in (tmp_path / "data").rglob("runs/*"))
+        assert runs / found["cold_ids"] == pytest.approx(said.disk["runs"] / said.cold_ids, rel=WITHIN)
+        outputs = sum(path.stat().st_size for path in (tmp_path / "data").rglob("*.out"))
+        assert outputs / found["cold_ids"] == pytest.approx(said.disk["archives"] / said.cold_ids, rel=WITHIN)
+
+
+def test_a_run_takes_what_is_said() -> None:
+    records = np.zeros((100_000, 2), np.uint64)
+    records[:, 0] = np.arange(len(records))
+    size_bytes = sum(map(len, encode([records], {})))
+    assert size_bytes / len(records) == pytest.approx(sizing.RUN_BYTES + sizing.FENCE_BYTES, rel=WITHIN)
+
+
+def test_ids_beyond_those_that_fit_in_memory_cost_a_filter_and_disk() -> None:
+    work = sizing.Work(rate=1_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=1_000_000)
+    found = sizing.sizes(work)
+    assert (found.hot_ids, found.cold_ids) == (1_000_000, found.ids - 1_000_000)
+    more = sizing.sizes(sizing.Work(rate=2_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=1_000_000))
+    rise = more.cold_ids - found.cold_ids
+    assert (more.memory["filters"] - found.memory["filters"]) / rise == pytest.approx(2.03, rel=0.01)
+    assert (more.disk_bytes - found.disk_bytes) / rise == pytest.approx(34.1, rel=0.01)
+
+
+def test_ids_stay_in_memory_while_their_claims_can_be_named_however_few_may_stay_there() -> None:
+    found = sizing.sizes(sizing.Work(rate=1_000.0, horizon_s=1e6, filter_bytes=2.0, hot_ids_max=10, lease_s=30.0))
+    assert found.hot_ids == 60_000
+
+
+@pytest.mark.parametrize("zero", ["rate", "horizon_s", "batch", "clients", "hot_ids_max"])
+def test_what_is_not_above_zero_is_refused(zero: str) -> None:
+    given = {"rate": 1.0, "horizon_s": 1.0, "filter_bytes": 1.0, zero: 0}
+    with pytest.raises(ValueError, match="above zero"):
+        sizing.sizes(sizing.Work(**given))  # type: ignore[arg-type]

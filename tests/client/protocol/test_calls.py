@@ -1,0 +1,199 @@
+"""What each call sends and how its answer is read, for both clients. Against a scripted gateway."""
+
+import base64
+import inspect
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import AsyncAttempt, AsyncGateway, Attempt, Gateway
+from oncegate_spark.errors import BadId, BadOption, OffsetTrimmed, Outcome, Refused, Unreadable
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import Offsets, Topic
+from oncegate_spark.protocol.names import Name
+from tests.support.clients import Connect
+from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem
+from tests.support.verdicts import BUSY, DUPLICATE, GRANTED, SAME, packed
+
+SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
+
+
+def members(asked: Asked) -> dict[str, Any]:
+    return dict(json.loads(asked.body)) if asked.body else {}
+
+
+def said(**members: Any) -> Answer:
+    return Answer(body=json.dumps(members).encode())
+
+
+def public(kind: type) -> dict[str, inspect.Signature]:
+    found = {name: one for name, one in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+    return {name: inspect.signature(one) for name, one in found.items()}
+
+
+@pytest.mark.parametrize(("one", "other"), [(Gateway, AsyncGateway), (Attempt, AsyncAttempt)])
+def test_both_clients_have_the_same_names_with_the_same_arguments(one: type, other: type) -> None:
+    ours, theirs = public(one), public(other)
+    assert ours.keys() == theirs.keys()
+    for name, signature in ours.items():
+        assert [str(p) for p in signature.parameters.values()] == [str(p) for p in theirs[name].parameters.values()], (
+            name
+        )
+
+
+def test_take_names_its_owner_and_tells_what_is_its_own(connect: Connect) -> None:
+    answer = Answer(body=packed([GRANTED, DUPLICATE, SAME, BUSY]))
+    with StubGateway(LOST, answer) as stub, connect(stub.url) as gateway:
+        taken = gateway.take("Müller & Söhne", (name for name in ["a", "b", "a", "c"]))
+        asked = stub.asked[-1]
+    assert (taken.granted, taken.dropped, taken.busy) == (["a"], ["b", "a"], ["c"])
+    assert asked.path.endswith("/ids:take")
+    assert asked.headers["oncegate-owner"] == "M%C3%BCller%20%26%20S%C3%B6hne"
+    assert asked.headers["accept"] == codecs.PACKED
+    assert pa.ipc.open_stream(asked.body).read_all().column(0).to_pylist() == ["a", "b", "a", "c"]
+
+
+@pytest.mark.parametrize("owner", [20261120, None, b"load", ""])
+def test_an_owner_that_is_no_text_is_refused_before_it_is_sent(connect: Connect, owner: Any) -> None:
+    with StubGateway() as stub, connect(stub.url) as gateway:
+        with pytest.raises(BadOption, match=r'take\("load-2026-11-20", ids\)'):
+            gateway.take(owner, ["a"])
+        assert stub.asked == []
+
+
+def test_ids_of_several_columns_may_come_as_a_table(connect: Connect) -> None:
+    ids = pa.table({"day": ["mon", "mon"], "n": [1, 2]})
+    with StubGateway(Answer(body=packed([DUPLICATE, GRANTED]))) as stub, connect(stub.url) as gateway:
+        taken = gateway.take("job", ids)
+        sent = pa.ipc.open_stream(stub.asked[0].body).read_all()
+    assert taken.granted.to_pylist() == [{"day": "mon", "n": 2}]
+    assert [column.to_pylist() for column in sent.columns] == [["mon", "mon"], ["1", "2"]]
+
+
+@pytest.mark.parametrize("ids", ["abc", b"abc", [("a", "b"), "cd"], [("a", "b"), ("c",)]])
+def test_what_is_no_list_of_ids_is_refused_before_it_is_sent(connect: Connect, ids: Any) -> None:
+    """A text is a list of its characters, and a claim of those would be granted."""
+    with StubGateway() as stub, connect(stub.url) as gateway, gateway.attempt() as attempt:
+        for ask in (attempt.claim, lambda ids: gateway.take("owner", ids)):
+            with pytest.raises(BadId):
+                ask(ids)
+        assert stub.asked == []
+
+
+def test_a_topic_is_made_with_what_was_given_and_nothing_else(connect: Connect) -> None:
+    with StubGateway() as stub, connect(stub.url) as gateway:
+        gateway.create_topic("a b")
+        gateway.create_topic("t", partitions=4, retention_ms=0, retention_bytes=10, schema=SCHEMA)
+        plain, full = stub.asked
+    assert (plain.method, plain.path, members(plain)) == ("PUT", "/v1/namespaces/default/topics/a%20b", {})
+    given = members(full)
+    assert pa.ipc.read_schema(pa.py_buffer(base64.b64decode(given.pop("schema_ipc")))) == SCHEMA
+    assert given == {"partitions": 4, "retention_ms": 0, "retention_bytes": 10}
+
+
+def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Connect) -> None:
+    with StubGateway() as stub, connect(stub.url, "mail") as gateway:
+        gateway.create_namespace()
+        gateway.create_namespace(horizon_ms=0, auto_create_topics=False)
+        plain, full = stub.asked
+    assert (plain.method, plain.path, members(plain)) == ("PUT", "/v1/namespaces/mail", {})
+    assert members(full) == {"horizon_ms": 0, "auto_create_topics": False}
+
+
+def topic(low: list[int], high: list[int], schema: pa.Schema | None = SCHEMA) -> Answer:
+    ipc = None if schema is None else base64.b64encode(schema.serialize().to_pybytes()).decode()
+    ends = {"low_offsets": low, "high_offsets": high, "retention_ms": 5, "retention_bytes": 0}
+    return said(topic="t", partitions=len(low), schema="", schema_ipc=ipc, **ends)
+
+
+def test_a_topic_is_told_with_its_schema_and_ends(connect: Connect) -> None:
+    with StubGateway(topic([0, 3], [7, 9]), topic([0], [0], None)) as stub, connect(stub.url) as gateway:
+        assert gateway.topic("t") == Topic("t", SCHEMA, (0, 3), (7, 9), 5, 0)
+        assert gateway.topic("t").schema is None
+
+
+def rows(first: int, count: int, high: int) -> Answer:
+    batch = pa.RecordBatch.from_pydict({"n": pa.array(range(first, first + count), pa.int64())})
+    headers = {"Oncegate-Next-Offset": str(first + count), "Oncegate-High-Offset": str(high)}
+    return Answer(body=codecs.stream([batch]), headers=headers)
+
+
+def test_reading_a_topic_goes_through_every_partition_up_to_its_end_as_it_was(connect: Connect) -> None:
+    answers = [topic([0, 5, 0], [3, 7, 0]), rows(0, 2, 9), rows(2, 1, 9), rows(5, 2, 7)]
+    with StubGateway(*answers) as stub, connect(stub.url) as gateway:
+        table = gateway.read("t", columns=["n"])
+        fetched = [urlsplit(asked.path) for asked in stub.asked[1:]]
+    assert table.column("n").to_pylist() == [0, 1, 2, 5, 6]
+    assert [one.path.split("/")[-2] for one in fetched] == ["0", "0", "1"]
+    asked = [parse_qs(one.query) for one in fetched]
+    assert [(one["offset"], one["max_rows"], one["columns"]) for one in asked] == [
+        (["0"], ["3"], ["n"]),
+        (["2"], ["1"], ["n"]),
+        (["5"], ["2"], ["n"]),
+    ]
+
+
+def test_reading_a_topic_goes_on_behind_what_retention_takes_meanwhile(connect: Connect) -> None:
+    gone = problem(410, "OFFSET_TRIMMED", "fix", low_offset=4)
+    with StubGateway(topic([0], [6]), gone, rows(4, 2, 6)) as stub, connect(stub.url) as gateway:
+        assert gateway.read("t").column("n").to_pylist() == [4, 5]
+
+
+def test_a_trimmed_offset_is_answered_with_the_lowest_kept(connect: Connect) -> None:
+    gone = problem(410, "OFFSET_TRIMMED", "fix", low_offset=4)
+    with StubGateway(gone) as stub, connect(stub.url) as gateway, pytest.raises(OffsetTrimmed) as told:
+        gateway.fetch("t", 1)
+    assert told.value.low_offset == 4
+
+
+def test_a_stage_may_choose_its_partitions_by_columns(connect: Connect) -> None:
+    answer = said(outcome="STAGED", rows=1, fingerprint="00" * 16, chunk=0)
+    with StubGateway(answer) as stub, connect(stub.url) as gateway:
+        gateway.stage(Name("app", "1", "t"), "owner", "ab" * 16, 0, b"body", key_col="a,b")
+        assert parse_qs(urlsplit(stub.asked[0].path).query)["key_col"] == ["a,b"]
+
+
+@pytest.mark.parametrize("columns", [["a,b"], [""], "a,,b", ","])
+def test_a_column_name_that_cannot_be_sent_is_refused(connect: Connect, columns: Any) -> None:
+    with StubGateway() as stub, connect(stub.url) as gateway:
+        with pytest.raises(BadOption, match="comma"):
+            gateway.fetch("t", columns=columns)
+        with pytest.raises(BadOption, match="comma"):
+            gateway.produce("t", "ab" * 16, 0, b"", columns)
+        assert stub.asked == []
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"state": "DONE"}'])
+def test_an_answer_that_cannot_be_read_is_never_taken_for_done(connect: Connect, body: bytes) -> None:
+    with StubGateway(Answer(body=body)) as stub, connect(stub.url) as gateway:
+        with pytest.raises(
+            Unreadable, match=r"complete of claim c: what .* unknown: whether the claim is completed"
+        ) as e:
+            gateway.settle("c", "complete")
+        assert e.value.outcome is Outcome.UNKNOWN
+        assert len(stub.asked) == 1
+
+
+def test_a_body_in_chunks_is_read_whole_and_one_that_is_cut_is_asked_for_again(connect: Connect) -> None:
+    body = json.dumps({"text": "\r\n\r\n" * 50}).encode()
+    whole, cut = Answer(body=body, chunked=4), Answer(body=body, chunked=4, cut=100)
+    with StubGateway(cut, whole, whole) as stub, connect(stub.url) as gateway:
+        assert gateway.describe() == gateway.describe() == json.loads(body)
+        assert len(stub.asked) == 3
+        assert stub.connections == 2
+
+
+def test_a_produce_answer_names_partition_first_offset_and_rows(connect: Connect) -> None:
+    answer = said(rows=3, offsets=[{"partition": 1, "first_offset": 4, "rows": 3}])
+    with StubGateway(answer) as stub, connect(stub.url) as gateway:
+        produced = gateway.produce("t", "ab" * 16, 0, b"")
+    assert (produced.rows, produced.offsets, produced.verdicts) == (3, (Offsets(1, 4, 3),), None)
+
+
+def test_a_refusal_without_a_document_is_still_one(connect: Connect) -> None:
+    with StubGateway(Answer(status=404, body=b"")) as stub, connect(stub.url) as gateway:  # noqa: SIM117
+        with pytest.raises(Refused, match="HTTP_404"):
+            gateway.topic("t")

@@ -1,0 +1,216 @@
+"""The core without I/O: every schedule of tries, by hand."""
+
+import itertools
+import json
+import os
+from random import Random
+
+import pytest
+
+from oncegate_spark.errors import (
+    BY_CODE,
+    BadId,
+    Conflict,
+    LedgerBehind,
+    LostClaim,
+    MissingStage,
+    OncegateError,
+    Outcome,
+    Refused,
+    Stopped,
+    TurnedAway,
+    Unanswered,
+    Unreachable,
+)
+from oncegate_spark.protocol.effort import BACKOFF_MS_MAX, Effort, Reply, Request, Watch, WireFailure, new_token
+
+ASK = Request("POST", "/x", "claim 0", "whether the ids are claimed")
+NEVER_SENT = WireFailure("ConnectionRefusedError: nobody listens", sent=False)
+NO_ANSWER = WireFailure("no answer in time", sent=True)
+
+
+def effort(timeout_ms: int = 10_000) -> Effort:
+    return Effort(ASK, address="http://gateway", timeout_ms=timeout_ms, now_ms=0, rng=Random(1))
+
+
+def refusal(code: str, action: str, status: int = 409, **more: object) -> Reply:
+    return Reply(
+        status, {}, json.dumps({"code": code, "action": action, "title": "No", "detail": "why", **more}).encode()
+    )
+
+
+def until_given_up(one: Effort, end: WireFailure | Reply) -> OncegateError:
+    now_ms = 0
+    for _ in range(1_000):
+        one.begin(now_ms)
+        try:
+            pause_ms = one.answered(end, now_ms) if isinstance(end, Reply) else one.failed(end, now_ms)
+        except OncegateError as error:
+            return error
+        assert pause_ms is not None
+        now_ms += pause_ms
+    raise AssertionError("it never gives up")
+
+
+def test_a_token_is_128_random_bits_and_never_comes_twice() -> None:
+    tokens = {new_token() for _ in range(1_000)}
+    assert len(tokens) == 1_000
+    assert all(len(bytes.fromhex(token)) == 16 for token in tokens)
+
+
+def test_an_answer_ends_the_effort() -> None:
+    one = effort()
+    one.begin(0)
+    assert one.answered(Reply(200, {}, b"{}"), 5) is None
+
+
+def test_a_gateway_that_was_never_reached_has_written_nothing() -> None:
+    error = until_given_up(effort(), NEVER_SENT)
+    assert isinstance(error, Unreachable)
+    assert error.outcome is Outcome.NOT_WRITTEN
+    for part in ("http://gateway", "nobody listens", "10000 ms", "nothing was written"):
+        assert part in str(error)
+
+
+def test_one_try_without_an_answer_makes_the_whole_request_unknown() -> None:
+    one = effort()
+    one.begin(0)
+    one.failed(NO_ANSWER, 0)
+    error = until_given_up(one, NEVER_SENT)
+    assert isinstance(error, Unanswered)
+    assert error.outcome is Outcome.UNKNOWN
+    assert "unknown: whether the ids are claimed" in str(error)
+
+
+def test_being_turned_away_each_time_has_written_nothing() -> None:
+    error = until_given_up(effort(), refusal("OVERLOADED", "retry", 503))
+    assert isinstance(error, TurnedAway)
+    assert error.code == "OVERLOADED"
+    assert error.outcome is Outcome.NOT_WRITTEN
+
+
+def test_a_ledger_that_failed_while_writing_leaves_it_unknown() -> None:
+    error = until_given_up(effort(), refusal("LEDGER_DOWN", "retry", 503))
+    assert error.outcome is Outcome.UNKNOWN
+
+
+def test_an_answer_that_is_no_problem_document_is_judged_by_its_status() -> None:
+    one = effort()
+    one.begin(0)
+    assert one.answered(Reply(503, {"retry-after": "2"}, b"<html>"), 0) == 2_000
+    with pytest.raises(Refused, match="HTTP_400"):
+        one.answered(Reply(400, {}, b"<html>"), 0)
+    with pytest.raises(Stopped) as raised:
+        one.answered(Reply(500, {}, b"[]"), 0)
+    assert raised.value.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pauses_grow_jitter_and_are_bounded(seed: int) -> None:
+    one = Effort(ASK, address="a", timeout_ms=10**9, now_ms=0, rng=Random(seed))
+    pauses = []
+    for _ in range(12):
+        one.begin(0)
+        pauses.append(one.failed(NO_ANSWER, 0))
+    assert 25 <= pauses[0] <= 50
+    assert all(pause <= BACKOFF_MS_MAX for pause in pauses)
+    assert all(later > earlier / 2 for earlier, later in itertools.pairwise(pauses))
+    assert len(set(pauses[-5:])) > 1
+
+
+def test_the_gateway_may_ask_for_a_longer_pause() -> None:
+    one = effort()
+    one.begin(0)
+    assert one.answered(refusal("QUOTA", "retry", 429, retry_after_ms=7_000), 0) == 7_000
+
+
+def test_a_pause_that_outlasts_the_deadline_is_not_waited_for() -> None:
+    one = effort(timeout_ms=5_000)
+    one.begin(0)
+    with pytest.raises(TurnedAway, match="1 tries"):
+        one.answered(refusal("QUOTA", "retry", 429, retry_after_ms=7_000), 0)
+
+
+@pytest.mark.parametrize(("timeout_ms", "first_try_ms"), [(500, 500), (2_000, 1_000), (8_000, 2_000), (10**9, 30_000)])
+def test_no_single_try_eats_the_whole_deadline(timeout_ms: int, first_try_ms: int) -> None:
+    assert effort(timeout_ms).begin(0) == first_try_ms
+
+
+@pytest.mark.parametrize(
+    ("code", "action", "kind", "outcome"),
+    [
+        ("NULL_ID", "fix", BadId, Outcome.NOT_WRITTEN),
+        ("TOKEN_REUSED", "fix", Refused, Outcome.NOT_WRITTEN),
+        ("CONFLICT", "stop", Conflict, Outcome.NOT_WRITTEN),
+        ("MISSING_STAGE", "retry", MissingStage, Outcome.NOT_WRITTEN),
+        ("LEDGER_BEHIND", "stop", LedgerBehind, Outcome.NOT_WRITTEN),
+        ("UNKNOWN_CLAIM", "stop", LostClaim, Outcome.UNKNOWN),
+        ("NEWER_THAN_US", "stop", Stopped, Outcome.NOT_WRITTEN),
+    ],
+)
+def test_a_refusal_is_raised_at_once(code: str, action: str, kind: type[OncegateError], outcome: Outcome) -> None:
+    one = effort()
+    one.begin(0)
+    with pytest.raises(kind) as raised:
+        one.answered(refusal(code, action, places=[3]), 0)
+    assert raised.value.code == code
+    assert raised.value.outcome is outcome
+    assert raised.value.extra["places"] == [3]
+
+
+def test_a_refusal_after_a_lost_answer_leaves_it_unknown_unless_it_settles_the_doubt() -> None:
+    for code, outcome in (("LEDGER_BEHIND", Outcome.UNKNOWN), ("CONFLICT", Outcome.NOT_WRITTEN)):
+        one = effort()
+        one.begin(0)
+        one.failed(NO_ANSWER, 0)
+        one.begin(100)
+        with pytest.raises(BY_CODE[code]) as raised:
+            one.answered(refusal(code, "stop"), 100)
+        assert raised.value.outcome is outcome
+
+
+def test_waiting_for_a_silent_holder_ends_half_a_lease_after_its_lease() -> None:
+    watch, now_ms = Watch(30_000, Random(1)), 0
+    while (pause_ms := watch.saw(now_ms, max(0, 30_000 - now_ms))) is not None and now_ms < 100_000:
+        now_ms += pause_ms
+    assert 45_000 <= now_ms <= 46_100
+
+
+def test_waiting_goes_on_as_long_as_the_holder_renews() -> None:
+    """Else a twin beside a healthy owner burns the attempts that Spark allows a task."""
+    watch, now_ms, renewed_ms = Watch(30_000, Random(2)), 0, 0
+    while now_ms < 600_000:
+        if now_ms - renewed_ms >= 10_000:
+            renewed_ms = now_ms
+        pause_ms = watch.saw(now_ms, renewed_ms + 30_000 - now_ms)
+        assert pause_ms is not None
+        assert 10 <= pause_ms <= Watch.POLL_MS_MAX
+        now_ms += pause_ms
+
+
+def test_waiting_asks_again_as_soon_as_the_lease_is_over() -> None:
+    watch = Watch(1_000, Random(3))
+    for _ in range(6):
+        watch.saw(0, 1_000)
+    assert (watch.saw(990, 10) or 0) <= 20
+
+
+def test_a_random_schedule_of_ends_never_outlasts_its_deadline() -> None:
+    seed = int(os.environ.get("ONCEGATE_TEST_SEED", "4711"))
+    print("ONCEGATE_TEST_SEED", seed)
+    rng = Random(seed)
+    for _ in range(500):
+        timeout_ms = rng.choice([1, 50, 1_000, 120_000])
+        one, now_ms, unknown = effort(timeout_ms), 0, False
+        given_up: OncegateError | None = None
+        while given_up is None:
+            assert now_ms < timeout_ms
+            now_ms += rng.randint(0, one.begin(now_ms))
+            end = rng.choice([NEVER_SENT, NO_ANSWER, refusal("OVERLOADED", "retry", 503)])
+            unknown = unknown or end is NO_ANSWER
+            try:
+                now_ms += (one.answered(end, now_ms) if isinstance(end, Reply) else one.failed(end, now_ms)) or 0
+            except OncegateError as error:
+                given_up = error
+        assert (given_up.outcome is Outcome.UNKNOWN) == unknown
+        assert now_ms <= timeout_ms

@@ -1,0 +1,235 @@
+"""When a driver acks, and what: after the commit log and never before, once, and void when it is an older one's."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import Gateway
+from oncegate_spark.errors import BatchOver, BrokenMessages, NotDriver, TaskFailed
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.spark import acks
+from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.foreach_batch import foreach_batch
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers import way_of
+from tests.client.spark.test_sequenced import LANES, lane
+from tests.support.gateway_process import free_port
+from tests.support.spark_writes import carried
+
+pytestmark = pytest.mark.server
+
+
+class Query:
+    """A query's driver by hand: its checkpoint, its run, and the batches it has come to."""
+
+    def __init__(self, gateway: Gateway, folder: Path, run: str = "run-1", **more: str) -> None:
+        self.gateway, self.folder, self.run = gateway, folder, run
+        given = {"url": gateway.url, "namespace": gateway.namespace, "checkpointLocation": str(folder)}
+        self.options = Options.read({**given, **(more or LANES)})
+
+    def write(self, batch: int, *batches: pa.RecordBatch) -> Any:
+        """A task's message."""
+        task = Task(query="q", batch=str(batch), run=self.run)
+        way: Any = carried(way_of(self.options, Input(batch, "aa", None)))
+        return carried(way.write(iter(batches), new_token(), task))
+
+    def commit(self, batch: int, *messages: Any) -> None:
+        """The sink's commit, in another process of Spark's: on a writer of its own."""
+        way: Any = way_of(self.options, None)
+        way.commit(messages, batch)
+
+    def log(self, batch: int) -> None:
+        """Spark's entry in the commit log."""
+        (self.folder / "commits").mkdir(exist_ok=True)
+        (self.folder / "commits" / str(batch)).write_text("v1")
+
+    def begin(self) -> int:
+        """What the next batch does first."""
+        return acks.send(str(self.folder))
+
+    def standing(self, name: str = "a") -> Any:
+        known = self.gateway.producer(name, driver="q").explain()
+        return known["watermark"], known["done"]
+
+    @property
+    def noted(self) -> int:
+        folder = self.folder / "oncegate" / "acks"
+        return len(list(folder.glob("*"))) if folder.exists() else 0
+
+
+@pytest.fixture
+def query(gateway: Gateway, tmp_path: Path) -> Query:
+    return Query(gateway, tmp_path)
+
+
+def test_a_batch_is_acked_when_the_next_begins_and_its_commit_is_logged_and_never_before(query: Query) -> None:
+    query.commit(0, query.write(0, lane("a", 1, 2)), query.write(0, lane("b", 7)))
+    assert query.standing() == (None, [[1, 2]])
+    assert query.begin() == 0  # the commit log has no entry: a restart would run the batch again
+    assert query.standing() == (None, [[1, 2]])
+    query.log(0)
+    assert query.begin() == 1
+    assert (query.standing(), query.standing("b"), query.noted) == ((2, []), (7, []), 0)
+
+
+def test_a_replay_before_the_commit_log_writes_nothing_twice_and_is_acked_once(query: Query) -> None:
+    query.commit(0, query.write(0, lane("a", 1, 2)))
+    again = Query(query.gateway, query.folder, "run-2")
+    assert again.begin() == 0
+    message = again.write(0, lane("a", 1, 2))
+    assert (message.written, message.suppressed) == (0, 2)
+    again.commit(0, message)
+    again.log(0)
+    again.begin()
+    assert (again.standing(), again.noted) == ((2, []), 0)
+
+
+def test_what_was_acked_is_stale_for_whoever_comes_late(query: Query) -> None:
+    query.commit(0, query.write(0, lane("a", 1, 2)))
+    query.log(0)
+    query.begin()
+    late = query.write(0, lane("a", 1, 2, 3))
+    assert (late.written, late.suppressed) == (1, 2)
+
+
+def test_an_older_run_that_still_acks_is_told_so_and_disturbs_nobody(
+    query: Query, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "oncegate_spark")
+    query.commit(0, query.write(0, lane("a", 1)))
+    newer = Query(query.gateway, query.folder, "run-2")
+    newer.log(0)
+    newer.begin()
+    newer.commit(1, newer.write(1, lane("a", 2)))
+    newer.log(1)
+    newer.begin()
+    query.commit(2, query.write(2, lane("a", 3)))  # the zombie goes on
+    query.log(2)
+    assert query.begin() == 1
+    assert "older driver, its ack is void" in caplog.text
+    assert (newer.standing(), newer.noted) == ((2, [[3, 3]]), 0)
+    newer.commit(3, newer.write(3, lane("a", 4)))
+    newer.log(3)
+    newer.begin()
+    assert newer.standing() == (4, [])
+
+
+def test_an_ack_that_finds_no_gateway_fails_no_batch_and_is_made_up_for(
+    query: Query, caplog: pytest.LogCaptureFixture
+) -> None:
+    query.commit(0, query.write(0, lane("a", 1)))
+    query.log(0)
+    (file,) = (query.folder / "oncegate" / "acks").iterdir()
+    kept = file.read_text()
+    file.write_text(json.dumps({**json.loads(kept), "url": f"http://127.0.0.1:{free_port()}"}))
+    assert acks.send(str(query.folder), timeout_ms=100) == 0
+    assert "batch 0 is not acked yet" in caplog.text
+    file.write_text(kept)
+    assert query.begin() == 1
+
+
+def test_nothing_is_acked_over_what_a_dead_attempt_left(query: Query, caplog: pytest.LogCaptureFixture) -> None:
+    """A task whose rows differ from those of the attempt before it: somebody must look, and nothing is forgotten."""
+    dead = query.gateway.producer("a", driver="q")
+    dead.register()
+    dead.claim([1, 2])
+    dead.close()
+    query.commit(0, query.write(0, lane("a", 2)))
+    query.log(0)
+    assert query.begin() == 0
+    assert "NOT_DONE" in caplog.text
+    assert (query.standing()[0], query.noted) == (None, 1)
+
+
+def test_a_task_cannot_ack(query: Query) -> None:
+    query.write(0, lane("a", 1))
+    with query.gateway.driver("q", acks.token_of("run-1")), query.gateway.driver("q", acks.token_of("run-1")) as driver:
+        stranger = query.gateway.driver("q")
+        stranger._calls.epoch = driver.epoch
+        with pytest.raises(NotDriver):
+            stranger.ack({"a": 1})
+        assert driver.ack({"a": 1}).watermarks == {"a": 1}
+
+
+SCOPED = {"write": "ids", "idCol": "lane", "topic": "t", "scope": "retry"}
+
+
+def test_ids_of_a_batch_are_forgotten_with_its_ack_and_its_latecomers_fail(gateway: Gateway, tmp_path: Path) -> None:
+    query = Query(gateway, tmp_path, **SCOPED)
+    query.commit(4, query.write(4, lane("x", 1), lane("y", 2)))
+    assert query.write(4, lane("x", 1)).suppressed == 1
+    assert gateway.explain("x")["state"] == "DONE"
+    query.log(4)
+    assert query.begin() == 1
+    assert gateway.explain("x")["state"] == "ABSENT"
+    with pytest.raises(TaskFailed, match=r"was acked.*checkpoint was set back") as late:
+        query.write(4, lane("x", 1))
+    assert isinstance(late.value.__cause__, BatchOver)
+    assert query.write(5, lane("x", 1)).written == 1
+
+
+def test_ids_without_a_scope_are_forgotten_by_no_ack(gateway: Gateway, tmp_path: Path) -> None:
+    query = Query(gateway, tmp_path, **{name: value for name, value in SCOPED.items() if name != "scope"})
+    query.commit(4, query.write(4, lane("x", 1)))
+    query.log(4)
+    assert (query.noted, query.begin()) == (0, 0)
+    assert gateway.explain("x")["state"] == "DONE"
+
+
+def test_a_scope_needs_a_batch(gateway: Gateway, tmp_path: Path) -> None:
+    way: Any = way_of(Query(gateway, tmp_path, **SCOPED).options, None)
+    with pytest.raises(TaskFailed, match="runs in no batch of a streaming query"):
+        way.write(iter([lane("x", 1)]), new_token(), Task())
+
+
+def test_where_the_offset_log_is_written_late_nothing_is_written_or_committed(query: Query) -> None:
+    """Real-time mode: when the batch began, the newest entry was another one's."""
+    way: Any = way_of(query.options, Input(3, "aa", None))
+    with pytest.raises(TaskFailed, match=r"real-time mode.*nothing was written by this task"):
+        way.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="4", run="r"))
+    message = query.write(3, lane("a", 1))
+    with pytest.raises(BrokenMessages, match="real-time mode"):
+        query.commit(4, message)
+    assert query.noted == 0
+
+
+def test_without_a_checkpoint_here_it_is_said_that_nothing_will_be_acked(
+    query: Query, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"url": query.gateway.url, "namespace": query.gateway.namespace, "checkpointLocation": "s3://b/c", **LANES}
+    way: Any = way_of(Options.read(given), None)
+    message = way.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="0", run="r"))
+    way.commit([message], 0)
+    assert "batch 0 is not acked" in caplog.text
+
+
+def test_inside_foreach_batch_the_batch_before_is_acked_first(query: Query) -> None:
+    query.commit(0, query.write(0, lane("a", 1)))
+    query.log(0)
+    (query.folder / "offsets").mkdir()
+    (query.folder / "offsets" / "1").write_text("v1")
+    noted = foreach_batch(lambda df, batch: None, checkpoint=str(query.folder))
+    noted(Frame(), 1)
+    assert query.standing() == (1, [])
+
+
+class Frame:
+    """As much of a DataFrame as `foreach_batch` looks at."""
+
+    class sparkSession:
+        class conf:
+            @staticmethod
+            def set(name: str, value: str) -> None: ...
+
+            @staticmethod
+            def unset(name: str) -> None: ...
+
+        class sparkContext:
+            @staticmethod
+            def getLocalProperty(name: str) -> str | None:
+                return None

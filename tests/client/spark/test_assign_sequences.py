@@ -1,0 +1,74 @@
+"""The look at a plan, on plans made by hand as the Kafka connector shows them (4.1.0 on Spark 4.3.0 was looked at)."""
+
+from typing import Any
+
+import pytest
+
+from oncegate_spark.errors import Refused
+from oncegate_spark.spark.assign_sequences import check_lanes
+
+
+class Children(list[Any]):
+    def size(self) -> int:
+        return len(self)
+
+    def head(self) -> Any:
+        return self[0]
+
+
+class Node:
+    """As much of a logical plan as is looked at."""
+
+    def __init__(self, name: str, *children: Any, shuffle: bool = False) -> None:
+        self.name, self._children, self._shuffle = name, Children(children), shuffle
+
+    def nodeName(self) -> str:
+        return self.name
+
+    def children(self) -> Children:
+        return self._children
+
+    def shuffle(self) -> bool:
+        return self._shuffle
+
+
+class Options(dict[str, str]):
+    """A CaseInsensitiveStringMap."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return super().get(key.lower(), default)
+
+
+class Leaf(Node):
+    def __init__(self, source: str, name: str = "StreamingRelationV2", **options: str) -> None:
+        super().__init__(name)
+        self._source, self._options = source, Options({key.lower(): value for key, value in options.items()})
+
+    def sourceName(self) -> str:
+        return self._source
+
+    def extraOptions(self) -> Options:
+        return self._options
+
+
+def test_a_kafka_stream_through_filters_columns_and_a_coalesce_is_taken() -> None:
+    check_lanes(Node("Project", Node("Filter", Node("Repartition", Leaf("kafka", subscribe="events")))))
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        (Leaf("kafka", minPartitions="8"), "minPartitions"),
+        (Leaf("kafka", maxRecordsPerPartition="8"), "maxRecordsPerPartition"),
+        (Leaf("rate"), "no Kafka stream"),
+        (Node("LogicalRDD"), "no Kafka stream"),
+        (Node("LogicalRelation"), "no Kafka stream"),
+        (Node("Repartition", Leaf("kafka"), shuffle=True), "Repartition stands between"),
+        (Node("Join", Leaf("kafka"), Leaf("kafka")), "Join stands between"),
+        (Node("SomethingNew", Leaf("kafka")), "SomethingNew stands between"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.name,
+)
+def test_whatever_may_split_or_shuffle_a_lane_is_refused(plan: Any, told: str) -> None:
+    with pytest.raises(Refused, match=rf"{told}.*idCol.*staged"):
+        check_lanes(Node("Project", plan))

@@ -1,0 +1,84 @@
+"""What is read from, and kept beside, a query's checkpoint."""
+
+import hashlib
+import logging
+from pathlib import Path
+
+import pytest
+
+from oncegate_spark.protocol import marks
+from oncegate_spark.protocol.marks import Newest
+from oncegate_spark.spark.checkpoint import Input, local_folder, read_input
+
+LEDGER, OTHER = "0" * 32, "f" * 32
+
+
+def mark(position: int, ledger: str = LEDGER) -> str:
+    return f"{ledger}:{position}:{position:016x}"
+
+
+def offsets(checkpoint: Path, *numbers: int) -> None:
+    (checkpoint / "offsets").mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        (checkpoint / "offsets" / str(number)).write_text(f"v1\n{number}")
+        (checkpoint / "offsets" / f".{number}.crc").write_text("x")
+
+
+def digest(number: int) -> str:
+    return hashlib.sha256(f"v1\n{number}".encode()).hexdigest()
+
+
+def test_the_newest_entry_is_the_batch_that_begins(tmp_path: Path) -> None:
+    offsets(tmp_path, 8, 9, 10)
+    assert read_input(str(tmp_path)) == Input(10, digest(10), digest(9))
+    assert read_input(tmp_path.as_uri()) == Input(10, digest(10), digest(9))
+
+
+def test_the_first_batch_has_none_before_it(tmp_path: Path) -> None:
+    offsets(tmp_path, 0)
+    assert read_input(str(tmp_path)) == Input(0, digest(0), None)
+
+
+@pytest.mark.parametrize("where", [None, "s3://bucket/c", "hdfs://n/c"])
+def test_an_input_out_of_reach_is_unknown(where: str | None) -> None:
+    assert read_input(where) is None
+
+
+def test_a_checkpoint_without_offsets_is_unknown(tmp_path: Path) -> None:
+    assert read_input(str(tmp_path / "nothing")) is None
+
+
+def test_only_folders_of_this_machine_are_local(tmp_path: Path) -> None:
+    assert local_folder("/a b") == Path("/a b")
+    assert local_folder("file:/a%20b") == Path("/a b")
+    assert local_folder("file:///a") == Path("/a")
+    assert local_folder("file://elsewhere/a") is None
+    assert local_folder("hdfs:/a") is None
+
+
+def test_the_newest_mark_of_a_ledger_wins_and_another_ledgers_replaces_it() -> None:
+    newest = Newest()
+    for header in (None, "", "rubbish", mark(5), mark(9), mark(7)):
+        newest.note(header)
+    assert newest.mark == mark(9)
+    newest.note(f"{mark(2, OTHER)}")
+    assert newest.mark == mark(2, OTHER)
+
+
+def test_a_mark_is_kept_per_namespace_and_never_goes_back(tmp_path: Path) -> None:
+    marks.keep(tmp_path, "flights/x", mark(5))
+    marks.keep(tmp_path, "flights/x", mark(3))
+    marks.keep(tmp_path, "other", mark(1))
+    assert marks.read(tmp_path, "flights/x") == mark(5)
+    assert marks.read_all(tmp_path) == {"flights/x": mark(5), "other": mark(1)}
+    assert marks.read(tmp_path, "unknown") is None
+    assert marks.read_all(None) == {}
+
+
+def test_a_mark_that_cannot_be_kept_is_a_warning_because_the_rows_are_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "oncegate").write_text("a file where the folder should be")
+    with caplog.at_level(logging.WARNING):
+        marks.keep(tmp_path, "default", mark(5))
+    assert "cannot be kept" in caplog.text

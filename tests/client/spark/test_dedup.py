@@ -1,0 +1,72 @@
+"""Ids taken for a job, without Spark: what is waited for, and for how long."""
+
+import sys
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import Gateway
+from oncegate_spark.errors import BadId, StillBusy
+from oncegate_spark.spark.dedup import Taking, taken
+from tests.support.client_clock import SteppedClock
+from tests.support.stub_gateway import Answer, Asked, StubGateway
+from tests.support.verdicts import BUSY, DUPLICATE, GRANTED, packed
+
+
+def sent(asked: Asked) -> list[str]:
+    return list(pa.ipc.open_stream(asked.body).read_all().column("id0").to_pylist())
+
+
+def ask(stub: StubGateway, *ids: str) -> list[bool]:
+    with Gateway(stub.url, clock=SteppedClock()) as gateway:
+        return list(taken(gateway, "load", [pa.array(ids)]).to_pylist())
+
+
+def test_only_what_is_busy_is_asked_for_again_and_each_row_keeps_its_own_answer() -> None:
+    answers = [[BUSY, GRANTED, DUPLICATE, BUSY], [BUSY, BUSY], [GRANTED, BUSY], [DUPLICATE]]
+    with StubGateway(*(Answer(body=packed(one)) for one in answers)) as stub:
+        assert ask(stub, "a", "b", "c", "d") == [True, True, False, False]
+        assert [sent(asked) for asked in stub.asked] == [["a", "b", "c", "d"], ["a", "d"], ["a", "d"], ["d"]]
+        assert {asked.headers["oncegate-owner"] for asked in stub.asked} == {"load"}
+
+
+def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.modules[Taking.__module__], "LEASE_MS", 1_000)
+    over = Answer(body=packed([BUSY], left_ms=0))
+    with StubGateway(Answer(body=packed([BUSY])), otherwise=lambda asked: over) as stub:
+        with pytest.raises(StillBusy, match="1 rows are held by another attempt"):
+            ask(stub, "a")
+        assert len(stub.asked) > 10
+
+
+def test_no_rows_are_no_request() -> None:
+    with StubGateway() as stub:
+        assert ask(stub) == []
+        taking = Taking(stub.url, "default", 1_000, "load", ("id",))
+        empty = pa.RecordBatch.from_pydict({"id": pa.array([], pa.string())})
+        assert [batch.num_rows for batch in taking(iter([empty]))] == [0]
+        assert stub.asked == []
+
+
+def test_a_row_without_an_id_is_found_before_any_of_its_batch_is_taken() -> None:
+    with StubGateway() as stub, Gateway(stub.url) as gateway:
+        taking = Taking(stub.url, "default", 1_000, "load", ("id",))
+        with pytest.raises(BadId):
+            taking.ours(gateway, pa.RecordBatch.from_pydict({"id": ["a", None]}))
+        assert stub.asked == []
+
+
+@pytest.mark.server
+def test_an_id_of_several_columns_is_one_id_and_not_their_text(gateway: Gateway) -> None:
+    first, second = pa.array(["a", "ab"]), pa.array(["bc", "c"])
+    assert taken(gateway, "one", [first, second]).to_pylist() == [True, True]
+    assert taken(gateway, "two", [first.slice(0, 1), second.slice(0, 1)]).to_pylist() == [False]
+
+
+@pytest.mark.server
+def test_more_ids_than_one_request_takes_are_asked_for_in_parts(gateway: Gateway) -> None:
+    ids = pa.RecordBatch.from_pydict({"id": [f"id-{n}" for n in range(100_001)]})
+    taking = Taking(gateway.url, gateway.namespace, 20_000, "load", ("id",))
+    assert taking.ours(gateway, ids).to_pylist() == [True] * 100_001

@@ -1,0 +1,181 @@
+"""What the user writes, and what names a write."""
+
+import pytest
+
+from oncegate_spark.errors import BadOption, NoIdentity
+from oncegate_spark.protocol.names import Name
+from oncegate_spark.spark.checkpoint import DriverNotes, Input
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.readers import ReadOptions
+from oncegate_spark.spark.task_identity import Task, input_of, name_of
+
+LEAST = {"url": "http://127.0.0.1:8080", "path": "t"}
+CLAIM = {"url": "http://x", "write": "claim", "idCol": "id", "sink": "a:b"}
+LANES = {"url": "http://x", "write": "claim", "producerCol": "p", "sequenceCol": "s", "sink": "a:b"}
+READ = Input(4, "aa", "bb")
+
+
+def options(**given: str) -> Options:
+    return Options.read({**LEAST, **given})
+
+
+def test_the_defaults_are_safe() -> None:
+    read = options()
+    assert (read.write, read.namespace, read.topic, read.timeout_ms) == ("staged", "default", "t", 120_000)
+    assert read.first_wins is False
+
+
+def test_names_are_read_in_any_case_as_spark_gives_them() -> None:
+    read = Options.read({**LEAST, "TXNAPPID": "a", "onreplaymismatch": "first_wins", "WriteId": "w"})
+    assert (read.app, read.first_wins, read.write_id) == ("a", True, "w")
+
+
+@pytest.mark.parametrize("given", [LANES, {**CLAIM, "scope": "retry"}])
+def test_a_driver_may_be_named_where_there_is_one(given: dict[str, str]) -> None:
+    assert Options.read({**given, "txnAppId": "load"}).app == "load"
+
+
+def test_a_row_is_known_by_its_producer_and_sequence_in_the_place_of_an_id() -> None:
+    read = Options.read({**LANES, "producerCol": " lane ", "sequenceCol": "at"})
+    assert (read.lane_names, read.id_names, read.is_scoped, read.has_driver) == (("lane", "at"), (), False, True)
+
+
+def test_ids_belong_to_the_namespace_unless_their_scope_is_the_retry() -> None:
+    assert [Options.read({**CLAIM, **more}).is_scoped for more in ({}, {"scope": "namespace"}, {"scope": "retry"})] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_an_id_may_have_several_columns() -> None:
+    assert Options.read({**CLAIM, "idCol": "a, b,c"}).id_names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("write", ["staged", "ids", "plain"])
+def test_a_key_may_have_several_columns_in_every_way_that_writes_to_a_topic(write: str) -> None:
+    by_id = {"idCol": "id"} if write == "ids" else {}
+    assert options(write=write, **by_id, keyCol="a, b").key_names == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"path": "t"}, r'option\("url"'),
+        ({"url": "gateway:8080", "path": "t"}, r'option\("url"'),
+        ({"url": "http://h:abc", "path": "t"}, r'option\("url"'),
+        ({"url": "http://x"}, r'option\("topic"'),
+        ({**LEAST, "topic": "other"}, "one of them"),
+        ({**LEAST, "write": "direct"}, "not in this version"),
+        ({**LEAST, "write": "Staged"}, "staged, ids, claim, plain"),
+        ({**LEAST, "onReplayMismatch": "ignore"}, "fail, first_wins"),
+        ({**LEAST, "txnVersion": "1"}, "txnAppId"),
+        ({**LEAST, "txnAppld": "1"}, r'did you mean .option\("txnAppId"'),
+        ({**CLAIM, "leaseMs": "30s"}, "milliseconds"),
+        ({**CLAIM, "leaseMs": "999"}, "1000 to 900000"),
+        ({**CLAIM, "idCol": " "}, r'option\("idCol"'),
+        ({**CLAIM, "sink": ""}, r"oncegate_spark.spark.sinks:files"),
+        ({**CLAIM, "keyCol": "a"}, r'write=claim; add .option\("write", "staged"\) \(or write=ids, write=plain\)'),
+        ({**LEAST, "write": "ids"}, r'write=ids .*option\("idCol"'),
+        ({"url": "http://x", "write": "ids", "idCol": "id"}, r'option\("topic"'),
+        (
+            {**LEAST, "write": "ids", "idCol": "id", "sink": "a:b"},
+            r'write=ids; add .option\("write", "claim"\) or leave sink out',
+        ),
+        ({**LEAST, "keyCols": "a"}, r'did you mean .option\("keyCol"'),
+        ({**LANES, "sequenceCol": ""}, r'option\("sequenceCol"'),
+        ({**LANES, "producerCol": " "}, r'option\("producerCol"'),
+        ({**LANES, "idCol": "id"}, "leave one of them out"),
+        ({**LANES, "scope": "retry"}, "scope=retry is for idCol"),
+        ({**CLAIM, "scope": "batch"}, "namespace, retry"),
+        ({**LANES, "asyncProgressTrackingEnabled": "true"}, "commit log late"),
+        ({**CLAIM, "scope": "retry", "asyncProgressTrackingEnabled": "TRUE"}, "commit log late"),
+    ],
+)
+def test_a_wrong_option_is_answered_with_the_line_to_write(given: dict[str, str], told: str) -> None:
+    with pytest.raises(BadOption, match=told):
+        Options.read(given)
+
+
+def test_with_claim_an_option_that_resembles_none_of_ours_is_the_sinks() -> None:
+    assert Options.read({**CLAIM, "kafkaServers": "k"}).raw["kafkaservers"] == "k"
+
+
+BY_WAY = {
+    "staged": LEAST,
+    "ids": {**LEAST, "write": "ids", "idCol": "id"},
+    "claim": CLAIM,
+    "plain": {**LEAST, "write": "plain"},
+    "read": LEAST,
+}
+READING = ("startingOffsets", "endingOffsets", "maxRowsPerBatch", "failOnDataLoss", "columns", "includeOffsets")
+BELONGS = {
+    "write": {"staged", "ids", "claim", "plain"},
+    "idCol": {"ids", "claim"},
+    "keyCol": {"staged", "ids", "plain"},
+    **{name: {"claim"} for name in ("sink", "sinkPath", "leaseMs")},
+    **{name: {"ids", "claim"} for name in ("producerCol", "sequenceCol", "scope")},
+    **{name: {"staged"} for name in ("txnAppId", "txnVersion", "writeId", "onReplayMismatch")},
+    **{name: {"read"} for name in READING},
+}
+
+
+@pytest.mark.parametrize("way", BY_WAY)
+@pytest.mark.parametrize("name", BELONGS)
+def test_an_option_of_another_way_is_refused_with_the_way_it_belongs_to(name: str, way: str) -> None:
+    if way in BELONGS[name]:
+        return
+    read = ReadOptions.read if way == "read" else Options.read
+    with pytest.raises(BadOption, match=rf"^{name} does nothing (on a |with write=){way}; ") as raised:
+        read({**BY_WAY[way], name: "1"})
+    told = str(raised.value)
+    assert all(other == "read" or other in told for other in BELONGS[name])
+    assert ("reading" in told) == (BELONGS[name] == {"read"})
+
+
+@pytest.mark.parametrize("way", BY_WAY)
+def test_what_every_way_takes_is_taken(way: str) -> None:
+    read = ReadOptions.read if way == "read" else Options.read
+    given = {"namespace": "n", "topic": "t", "timeoutMs": "5000", "checkpointLocation": "/c", "queryName": "q"}
+    assert read({**BY_WAY[way], **given}).namespace == "n"
+
+
+@pytest.mark.parametrize("way", sorted(BY_WAY.keys() - {"claim"}))
+def test_an_option_that_nobody_takes_is_refused_with_those_there_are(way: str) -> None:
+    read = ReadOptions.read if way == "read" else Options.read
+    with pytest.raises(BadOption, match=r"no option kafkaservers (on a|with write=).*there are .*namespace.*url"):
+        read({**BY_WAY[way], "kafkaServers": "k"})
+
+
+def test_a_streaming_write_is_named_by_query_and_batch() -> None:
+    assert name_of(options(), Task(query="q", batch="4")) == Name("q", "4", "t")
+
+
+def test_an_app_id_takes_the_place_of_the_query_and_keeps_the_batch() -> None:
+    assert name_of(options(txnAppId="a", writeId="w"), Task(query="q", batch="4")) == Name("a", "4", "t", "w")
+
+
+def test_app_id_and_version_name_a_batch_job_and_a_thread() -> None:
+    assert name_of(options(txnAppId="a", txnVersion="v"), Task()) == Name("a", "v", "t")
+
+
+@pytest.mark.parametrize("given", [{}, {"txnAppId": "a"}])
+def test_no_identity_no_write(given: dict[str, str]) -> None:
+    with pytest.raises(NoIdentity, match=r'option\("txnVersion".*option\("write", "plain"\)'):
+        name_of(options(**given), Task(partition=3, attempt=1, run="r"))
+
+
+def test_what_foreach_batch_notes_is_taken_only_for_the_batch_it_was_noted_for() -> None:
+    noted = DriverNotes(input=READ)
+    assert input_of(Task(notes=noted, batch="4"), "4", None) == READ
+    assert input_of(Task(notes=noted), "4", None) == READ
+    assert input_of(Task(notes=noted, batch="5"), "5", None) is None
+    assert input_of(Task(notes=noted), "2026-11-20", None) is None
+    assert input_of(Task(), "4", READ) == READ
+    assert input_of(Task(), "4", None) is None
+
+
+def test_the_drivers_notes_survive_their_way_to_the_tasks() -> None:
+    for notes in (DriverNotes(), DriverNotes(READ, "/c", "run", {"default": "m"})):
+        assert DriverNotes.from_json(notes.to_json()) == notes
+    assert DriverNotes.from_json(None) is None

@@ -1,0 +1,66 @@
+"""What a job that carries this package along is told before Spark fails on it, and the lines to write instead."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from oncegate_spark import foreach_batch, register
+from oncegate_spark.errors import BadOption
+from oncegate_spark.spark import pickling
+
+
+class Session:
+    """A classic session, as far as it is looked at."""
+
+    def __init__(self, python: str) -> None:
+        self.sparkContext = SimpleNamespace(pythonExec=python)
+        self.registered: list[Any] = []
+        self.dataSource = SimpleNamespace(register=self.registered.append)
+
+
+class Connect:
+    """Spark Connect's, which has no SparkContext."""
+
+    __module__ = "pyspark.sql.connect.session"
+
+    def __init__(self) -> None:
+        self.registered: list[Any] = []
+        self.dataSource = SimpleNamespace(register=self.registered.append)
+
+
+def test_a_relative_python_that_the_driver_does_not_have_is_refused_with_the_line_that_unpacks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = Session("./environment/bin/python")
+    with pytest.raises(BadOption, match=r"tar -xzf environment\.tar\.gz -C environment.*absolute path"):
+        register(session)
+    assert not session.registered
+    (tmp_path / "environment/bin").mkdir(parents=True)
+    (tmp_path / "environment/bin/python").touch()
+    register(session)
+    assert session.registered
+
+
+@pytest.mark.parametrize("session", [Session("python3"), Session("/opt/python/bin/python"), Connect()])
+def test_what_can_work_is_registered(session: Any) -> None:
+    register(session)
+    assert session.registered
+
+
+def test_a_wheel_on_the_path_is_refused_because_no_worker_would_find_it() -> None:
+    here = Path("/jobs/oncegate_spark-0.1.0-py3-none-any.whl/oncegate_spark/shipping.py")
+    line = r"cp oncegate_spark-0\.1\.0-py3-none-any\.whl oncegate_spark\.zip"
+    with pytest.raises(BadOption, match=line):
+        pickling.check(Session("python3"), here)
+
+
+def test_foreach_batch_through_spark_connect_is_refused_before_anything_is_written() -> None:
+    """Spark Connect says neither which query nor which run it is; without them a replay could not be recognised."""
+    called: list[int] = []
+    noted = foreach_batch(lambda df, batch: called.append(batch), checkpoint="/checkpoints/a")
+    with pytest.raises(BadOption, match=r'option\("txnVersion", str\(batch_id\)\).*writeId'):
+        noted(SimpleNamespace(sparkSession=Connect()), 0)
+    assert not called

@@ -1,0 +1,231 @@
+"""Rows by lane and sequence against a real gateway: in order, once, and never green for what is not ours."""
+
+import pickle
+from contextlib import closing
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import Gateway
+from oncegate_spark.errors import (
+    BadId,
+    Fenced,
+    Gap,
+    NoIdentity,
+    OncegateError,
+    Outcome,
+    OutOfOrder,
+    ProducerBusy,
+    StillBusy,
+    TaskFailed,
+)
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers import way_of
+from oncegate_spark.spark.writers.claim_loop import Progress, Write
+from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
+from tests.client.sync.test_producers import registered
+from tests.support.stub_gateway import Answer, StubGateway, problem
+from tests.support.verdicts import BUSY, GRANTED, packed
+
+pytestmark = pytest.mark.server
+NAMES = ("lane", "at")
+LANES = {"write": "claim", "producerCol": "lane", "sequenceCol": "at", "sink": "tests.client.spark.test_sequenced:Kept"}
+TASK = Task(query="q", batch="0", run="r")
+
+
+def rows(*places: tuple[str, int]) -> pa.RecordBatch:
+    lanes, at = [lane for lane, _ in places], [place for _, place in places]
+    return pa.RecordBatch.from_pydict({"lane": pa.array(lanes, pa.string()), "at": pa.array(at, pa.int64())})
+
+
+def lane(name: str, *at: int) -> pa.RecordBatch:
+    return rows(*((name, one) for one in at))
+
+
+class Kept:
+    """A sink that remembers, for all of its objects."""
+
+    rows: ClassVar[list[tuple[str, int]]] = []
+
+    def open(self, context: Any) -> None:
+        pass
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        Kept.rows += zip(batch.column("lane").to_pylist(), batch.column("at").to_pylist(), strict=True)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def kept() -> list[tuple[str, int]]:
+    Kept.rows = []
+    return Kept.rows
+
+
+def settler(gateway: Gateway, write: Write, lease_ms: int | None = None) -> closing[LaneSettler]:
+    lanes = Lanes(gateway, NAMES, "q", new_token(), lease_ms)
+    return closing(LaneSettler(gateway, lanes, write, Progress()))
+
+
+def test_rows_of_several_lanes_are_written_lane_by_lane_and_in_order(gateway: Gateway, kept: Any) -> None:
+    with settler(gateway, Kept().write) as one:
+        one.settle(rows(("a", 1), ("b", 7), ("a", 2), ("b", 9)))
+        one.settle(rows(("a", 5), ("c", 0)))
+        assert one.upto == {"a": 5, "b": 9, "c": 0}
+        assert (one.progress.asked, one.progress.written, one.progress.suppressed) == (6, 6, 0)
+    assert Kept.rows == [("a", 1), ("a", 2), ("b", 7), ("b", 9), ("a", 5), ("c", 0)]
+    known = gateway.producer("a", driver="q").explain()
+    assert (known["lease_left_ms"], known["done"], known["open"]) == (0, [[1, 2], [5, 5]], [])
+
+
+def test_a_retry_drops_what_is_written_and_writes_the_rest(gateway: Gateway, kept: Any) -> None:
+    with settler(gateway, Kept().write) as first:
+        first.settle(lane("a", 1, 2))
+    with settler(gateway, Kept().write) as again:
+        again.settle(lane("a", 1, 2, 3))
+        assert (again.progress.written, again.progress.suppressed, again.progress.takeovers) == (1, 2, 0)
+    assert Kept.rows == [("a", 1), ("a", 2), ("a", 3)]
+
+
+def test_what_a_dead_attempt_left_is_taken_over_and_counted(gateway: Gateway, kept: Any) -> None:
+    dead = gateway.producer("a", driver="q")
+    dead.register()
+    dead.claim([1, 2])
+    dead.close()
+    with settler(gateway, Kept().write) as one:
+        one.settle(lane("a", 1, 2))
+        assert (one.progress.written, one.progress.takeovers) == (2, 2)
+    with pytest.raises(Fenced):
+        dead.claim([3])
+
+
+def test_a_twin_waits_for_the_attempt_that_lives_and_then_finds_its_rows_done(gateway: Gateway, kept: Any) -> None:
+    """Two attempts of one task: the later one is let in when the first closes."""
+    first = gateway.producer("a", driver="q", lease_ms=1_000)
+    first.register()
+    claimed = first.claim([1, 2])
+    with pytest.raises(ProducerBusy):
+        gateway.run(gateway.producer("a", driver="q")._calls._register())
+    first.complete(claimed)
+    first.close()
+    with settler(gateway, Kept().write) as twin:
+        twin.settle(lane("a", 1, 2))
+        assert twin.progress.suppressed == 2
+    assert Kept.rows == []
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        [lane("a", 2, 1)],
+        [lane("a", 1, 1)],
+        [lane("a", 1, 2), lane("a", 2, 3)],
+        [lane("a", 5), rows(("b", 1), ("a", 4))],
+    ],
+    ids=["shuffled", "twice", "over batches", "another lane between"],
+)
+def test_rows_out_of_order_fail_the_task_before_any_effect_of_their_batch(
+    gateway: Gateway, kept: Any, batches: list[pa.RecordBatch]
+) -> None:
+    with settler(gateway, Kept().write) as one:
+        for batch in batches[:-1]:
+            one.settle(batch)
+        before = list(Kept.rows)
+        with pytest.raises(OutOfOrder, match=r"contiguous range.*Kafka source.*idCol.*staged"):
+            one.settle(batches[-1])
+        assert Kept.rows == before
+
+
+def test_a_lane_that_is_split_over_tasks_is_found_out_by_the_gateway(gateway: Gateway, kept: Any) -> None:
+    """The later half came first: its task is right, and the other one must not be green."""
+    with settler(gateway, Kept().write) as later:
+        later.settle(lane("a", 50, 51))
+    with settler(gateway, Kept().write) as earlier, pytest.raises(OutOfOrder, match="split over tasks"):
+        earlier.settle(lane("a", 0, 1))
+    assert Kept.rows == [("a", 50), ("a", 51)]
+
+
+def test_between_two_claims_of_a_lane_the_last_one_seen_is_named_and_none_before_the_first(kept: Any) -> None:
+    """What this task has not seen it does not vouch for."""
+    answers = [registered(), granted(2), settled(), granted(1), settled()]
+    with StubGateway(*answers) as stub, Gateway(stub.url) as gateway:
+        with settler(gateway, Kept().write) as one:
+            one.settle(lane("a", 17, 20))
+            one.settle(lane("a", 30))
+        claims = [asked.headers for asked in stub.asked if asked.path.endswith(":claim")]
+    assert [asked.get("oncegate-prev-sequence") for asked in claims] == [None, "20"]
+
+
+def granted(count: int) -> Answer:
+    return Answer(body=packed([GRANTED] * count, lease_ms=30_000))
+
+
+def settled() -> Answer:
+    return Answer(body=b'{"call": 0, "state": "DONE", "settled": 1, "lease_ms": 0}')
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (Answer(body=packed([BUSY])), StillBusy),
+        (problem(409, "FENCED", "stop"), Fenced),
+        (problem(409, "GAP", "stop"), Gap),
+        (problem(409, "OUT_OF_ORDER", "stop"), OutOfOrder),
+    ],
+    ids=["BUSY", "FENCED", "GAP", "OUT_OF_ORDER"],
+)
+def test_a_task_that_is_told_to_wait_or_stop_never_reports_success(
+    kept: Any, answer: Answer, kind: type[OncegateError]
+) -> None:
+    """Spark takes the first success: an empty one would kill the attempt that does the work."""
+    with StubGateway(registered(), answer) as stub:
+        way: Any = way_of(Options.read({"url": stub.url, **LANES}), None)
+        with pytest.raises(TaskFailed) as raised:
+            way.write(iter([lane("a", 1)]), new_token(), TASK)
+    assert isinstance(raised.value.__cause__, kind)
+    assert raised.value.outcome is Outcome.NOT_WRITTEN
+    assert Kept.rows == []
+
+
+def test_a_completion_that_is_fenced_is_unknown_and_no_success(kept: Any) -> None:
+    with StubGateway(registered(), granted(1), problem(409, "FENCED", "stop")) as stub:
+        way: Any = way_of(Options.read({"url": stub.url, **LANES}), None)
+        with pytest.raises(TaskFailed, match="handed to the sink and are not known") as raised:
+            way.write(iter([lane("a", 1)]), new_token(), TASK)
+    assert raised.value.outcome is Outcome.UNKNOWN
+    assert Kept.rows == [("a", 1)]
+
+
+@pytest.mark.parametrize(
+    ("batch", "told"),
+    [
+        (pa.RecordBatch.from_pydict({"lane": pa.array([None], pa.string()), "at": [1]}), "no producer"),
+        (pa.RecordBatch.from_pydict({"lane": [""], "at": [1]}), "no producer"),
+        (pa.RecordBatch.from_pydict({"lane": ["a"], "at": pa.array([None], pa.int64())}), "sequenceCol at: 1 of 1"),
+        (pa.RecordBatch.from_pydict({"lane": ["a"], "at": [-1]}), "sequenceCol at"),
+    ],
+)
+def test_a_row_without_a_place_is_refused_before_anything_is_asked(batch: pa.RecordBatch, told: str) -> None:
+    with (
+        StubGateway() as stub,
+        Gateway(stub.url) as gateway,
+        settler(gateway, Kept().write) as one,
+        pytest.raises(BadId, match=told),
+    ):
+        one.settle(batch)
+    assert stub.asked == []
+
+
+def test_outside_a_stream_somebody_must_be_named_who_owns_the_retries(gateway: Gateway, kept: Any) -> None:
+    given = {"url": gateway.url, "namespace": gateway.namespace, **LANES}
+    way: Any = way_of(Options.read(given), None)
+    with pytest.raises(TaskFailed, match=r'option\("txnAppId"') as raised:
+        way.write(iter([lane("a", 1)]), new_token(), Task())
+    assert isinstance(raised.value.__cause__, NoIdentity)
+    named: Any = pickle.loads(pickle.dumps(way_of(Options.read({**given, "txnAppId": "load"}), None)))
+    assert named.write(iter([lane("a", 1)]), new_token(), Task()).written == 1
+    assert gateway.producer("a", driver="load").explain()["driver"] == "load"

@@ -1,0 +1,184 @@
+"""Every call of both clients against a real gateway."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import Gateway
+from oncegate_spark.errors import LedgerBehind, NotCompleted, NotFound, Refused
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.protocol.names import Name
+from tests.support.clients import Connect
+from tests.support.gateway_process import GatewayProcess
+
+pytestmark = pytest.mark.server
+COUNT = itertools.count()
+SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64())])
+
+
+@pytest.fixture
+def client(gateway_process: GatewayProcess, connect: Connect) -> Iterator[Any]:
+    with connect(gateway_process.url, f"real-{next(COUNT)}", timeout_ms=20_000) as made:
+        made.create_namespace()
+        yield made
+
+
+def rows(*ids: str) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.string()), "n": pa.array(range(len(ids)), pa.int64())})
+
+
+def there(client: Any, topic: str = "t") -> Counter[str]:
+    table = client.read(topic)
+    return Counter() if table is None else Counter(table.column("id").to_pylist())
+
+
+def test_a_claim_is_completed_and_then_known(client: Any) -> None:
+    with client.attempt() as attempt:
+        claimed = attempt.claim(["a", "b", "a"])
+        assert (claimed.granted, claimed.dropped) == (["a", "b"], ["a"])
+        with attempt.holding(claimed):
+            assert client.explain("a")["state"] == "CLAIMED_LIVE"
+        attempt.complete(claimed)
+        assert attempt.claim(["a", "b"]).dropped == ["a", "b"]
+
+
+def test_what_is_released_is_anothers_to_have(client: Any) -> None:
+    with client.attempt() as attempt:
+        attempt.release(attempt.claim(["a"]))
+    with client.attempt() as other:
+        other.complete(other.claim(["a"]))
+    assert client.explain("a")["state"] == "DONE"
+
+
+def left_open(client: Any) -> None:
+    with client.attempt() as attempt:
+        attempt.claim(["a"])
+
+
+def test_leaving_an_attempt_with_an_open_claim_says_so_and_releases_nothing(client: Any) -> None:
+    with pytest.raises(NotCompleted):
+        left_open(client)
+    assert client.explain("a")["state"] == "CLAIMED_LIVE"
+
+
+def test_rows_with_ids_are_there_once_whoever_produces_them_again(client: Any) -> None:
+    with client.attempt() as attempt:
+        first = attempt.produce("t", rows("a", "b", "a"), id_col="id")
+        again = attempt.produce("t", rows("b", "c"), id_col="id")
+    with client.attempt() as other:
+        third = other.produce("t", rows("a", "b", "c", "d"), id_col="id")
+    assert (first.rows, first.suppressed) == (2, 1)
+    assert (again.rows, again.own) == (1, 1)
+    assert (third.rows, third.suppressed) == (1, 3)
+    assert there(client) == Counter("abcd")
+
+
+def test_an_id_is_one_id_in_every_form_and_through_every_call(client: Any) -> None:
+    with client.attempt() as attempt:
+        attempt.produce("t", pa.table({"id": [7, 8], "n": [1, 1]}), id_col="id")
+        assert attempt.claim(["7"]).dropped == ["7"]
+        assert client.take("owner", [8, 10]).granted == [10]
+        attempt.produce("pairs", pa.table({"a": ["x"], "b": [1]}), id_col=["a", "b"])
+        assert attempt.claim([("x", "1")]).dropped == [("x", "1")]
+    assert client.explain("x1", "")["state"] == "ABSENT"
+
+
+def test_a_row_that_a_live_claim_holds_is_waited_for_and_then_dropped(client: Any, gateway_process: Any) -> None:
+    """The other attempt completes when it sees that the first write of the rest is visible."""
+    with Gateway(gateway_process.url, client.namespace) as other, other.attempt() as holder:
+        held = holder.claim(["b"], 60_000)
+        assert client.produce("t", new_token(), 0, body("a", "b"), "id").verdicts.unsettled == 1
+        holder.complete(held)
+        with client.attempt() as attempt:
+            written = attempt.produce("t", rows("a", "b", "c"), id_col="id")
+    assert (written.rows, written.suppressed) == (1, 2)
+    assert there(client) == Counter("ac")
+
+
+def body(*ids: str) -> bytes:
+    return codecs.stream(rows(*ids).to_batches())
+
+
+def test_more_rows_than_one_request_takes_go_in_several(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codecs, "IDS_MAX", 10)
+    with client.attempt() as attempt:
+        written = attempt.produce("t", rows(*[f"id-{n % 40}" for n in range(100)]), id_col="id")
+    assert (written.rows, written.own, written.suppressed) == (40, 60, 0)
+    assert there(client) == Counter(f"id-{n}" for n in range(40))
+
+
+def test_keys_choose_the_partition_and_offsets_have_no_holes(client: Any) -> None:
+    client.create_topic("t", partitions=3, schema=SCHEMA)
+    with client.attempt() as attempt:
+        for n in range(5):
+            attempt.produce("t", rows(*[f"{n}-{m}" for m in range(20)]), key_col="n")
+    topic = client.topic("t")
+    assert topic.schema == SCHEMA
+    assert topic.partitions == 3
+    assert sum(topic.high_offsets) == 100
+    homes = [client.fetch("t", partition=p)[0] for p in range(3)]
+    keys = [set() if table is None else set(table.column("n").to_pylist()) for table in homes]
+    assert sum(len(one) for one in keys) == len(set().union(*keys)) == 20
+    assert there(client).total() == 100
+
+
+def test_a_topic_is_read_by_columns_and_in_parts(client: Any) -> None:
+    with client.attempt() as attempt:
+        attempt.produce("t", rows("a", "b", "c"))
+    table, following = client.fetch("t", 1, 1, columns=["n"])
+    assert (table.to_pydict(), following) == ({"n": [1]}, 2)
+    assert client.read("t", columns="n").column_names == ["n"]
+    with pytest.raises(Refused):
+        client.fetch("t", columns=["nowhere"])
+    with pytest.raises(LedgerBehind):
+        client.fetch("t", 4)
+
+
+def test_a_topics_retention_may_change_and_its_shape_may_not(client: Any) -> None:
+    client.create_topic("t", partitions=2, schema=SCHEMA)
+    client.create_topic("t", partitions=2, retention_ms=3_600_000)
+    assert client.topic("t").retention_ms == 3_600_000
+    for change in ({"partitions": 3}, {"partitions": 2, "schema": pa.schema([("x", pa.string())])}):
+        with pytest.raises(Refused):
+            client.create_topic("t", **change)
+
+
+def test_a_topic_may_be_made_without_saying_anything_of_it(client: Any) -> None:
+    client.create_topic("t")
+    assert (client.topic("t").schema, client.topic("t").partitions, client.read("t")) == (None, 1, None)
+
+
+def test_topics_are_made_by_their_first_write_unless_the_namespace_says_no(client: Any, connect: Connect) -> None:
+    with pytest.raises(NotFound):
+        client.read("t")
+    with connect(client.url, f"{client.namespace}-strict", timeout_ms=20_000) as strict:
+        strict.create_namespace(auto_create_topics=False)
+        with strict.attempt() as attempt, pytest.raises(NotFound):
+            attempt.produce("t", rows("a"))
+
+
+def test_taken_ids_belong_to_their_owner_for_good(client: Any) -> None:
+    with client.attempt() as attempt:
+        attempt.complete(attempt.claim(["done"]))
+    mine = client.take("mine", ["a", "b", "a", "done"])
+    assert (mine.granted, mine.dropped) == (["a", "b"], ["a", "done"])
+    assert client.take("mine", ["a", "b"]).granted == ["a", "b"]
+    assert client.take("theirs", ["a", "c"]).granted == ["c"]
+
+
+def test_a_staged_batch_goes_to_partitions_by_key_and_is_published_once(client: Any) -> None:
+    client.create_topic("t", partitions=2)
+    name, token = Name("app", "0", "t"), new_token()
+    done = client.stage(name, "run:r", token, 0, body(*[str(n) for n in range(20)]), key_col="id")
+    winner = {"token": token, "chunks": 1, "rows": 20, "fingerprint": done.fingerprint.to_bytes(16, "little").hex()}
+    order = {"run": "r" * 8, "nonce": new_token(), "winners": [winner], "digest": None, "previous_digest": None}
+    assert client.commit(name, order).rows == 20
+    assert all(client.topic("t").high_offsets)
+    assert there(client) == Counter(str(n) for n in range(20))
+    client.abort(name, [token])
+    assert there(client).total() == 20

@@ -1,0 +1,142 @@
+"""One entry of each kind, with every field at a value of its own: what the golden files encode.
+
+`python -m tests.core.samples` writes tests/golden/entries/<kind>.hex for kinds that have none. A file that is
+there is never rewritten: ledgers hold these bytes, so a change of them needs a new version of the format.
+"""
+
+import struct
+import sys
+from pathlib import Path
+
+from oncegate.core.entries.codec import encode
+from oncegate.core.entries.kinds import (
+    Archived,
+    Asked,
+    Claimed,
+    Committed,
+    Completed,
+    Dropped,
+    Entry,
+    Name,
+    NamespaceSet,
+    Opened,
+    Part,
+    Probe,
+    Produced,
+    Released,
+    Retired,
+    Saved,
+    Sealed,
+    Span,
+    Staged,
+    Taken,
+    TopicCreated,
+    TopicSet,
+    Trimmed,
+)
+from oncegate.core.entries.producers import (
+    Acked,
+    DriverRegistered,
+    ProducerRegistered,
+    Scoped,
+    SequencesClaimed,
+    SequencesCompleted,
+    SequencesReleased,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "entries"
+WALL_MS = 1_795_219_200_123
+
+
+def b16(first: int) -> bytes:
+    return bytes(range(first, first + 16))
+
+
+SAMPLES: dict[str, Entry] = {
+    "opened": Opened(7, 1, b16(0x10), WALL_MS),
+    "claimed": Claimed(b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
+    "claimed_with_payloads": Claimed(
+        b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70), bytes(range(12))
+    ),
+    "completed": Completed(b16(0x20), WALL_MS),
+    "released": Released(b16(0x20), WALL_MS),
+    "topic_created": TopicCreated("départs", 12, b"schema", 86_400_000, 2**36, WALL_MS),
+    "produced": Produced(
+        topic="departures",
+        partition=11,
+        first_offset=2**40,
+        rows=3,
+        size_bytes=65_536,
+        claim=b16(0x20),
+        token=b16(0x30),
+        call=6,
+        digest=b16(0x40),
+        wall_ms=WALL_MS,
+        fresh=b16(0x50) + b16(0x60),
+        taken=b16(0x70),
+        digests=bytes(range(12)),
+    ),
+    "produced_plain": Produced(
+        "departures", 0, 2**40, 10_000, 2**20, b16(0x20), b16(0x30), 6, bytes(16), WALL_MS, b"", b""
+    ),
+    "staged": Staged(
+        name=Name("flights", "41", "departures", "late"),
+        owner="run:5f0c",
+        token=b16(0x30),
+        chunk=3,
+        sha256=bytes(range(32)),
+        rows=1_000,
+        size_bytes=65_536,
+        fingerprint=b16(0x80),
+        schema=b"schema",
+        parts=(Part(0, 400, 20_480, b16(0x90)), Part(11, 600, 45_056, b16(0x91))),
+        wall_ms=WALL_MS,
+    ),
+    "dropped": Dropped(Name("flights", "41", "departures"), (b16(0x30), b16(0x31)), "aborted", WALL_MS),
+    "committed": Committed(
+        name=Name("flights", "42", "departures"),
+        run=b"5f0c",
+        nonce=b16(0xA0),
+        winners=(b16(0x30) + b"\x02\x00\x00\x00", b16(0x31) + b"\x00\x00\x00\x00"),
+        digest=bytes(range(32, 64)),
+        fingerprint=b16(0xB0),
+        rows=2**33,
+        spans=(Span(0, 2**41, 2**33 - 1, 2**35), Span(11, 2**42, 1, 512)),
+        wall_ms=WALL_MS,
+    ),
+    "committed_unknown": Committed(
+        Name("daily", "2026-11-20", "departures"), None, b16(0xA0), (), None, bytes(16), 0, (), WALL_MS
+    ),
+    "asked": Asked(Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
+    "probe": Probe(WALL_MS),
+    "topic_set": TopicSet("départs", b"schema", 3_600_000, 2**37, WALL_MS),
+    "trimmed": Trimmed("departures", 11, 2**41, WALL_MS),
+    "taken": Taken(b16(0xC0), WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
+    "retired": Retired(WALL_MS - 604_800_000, WALL_MS),
+    "namespace_set": NamespaceSet(604_800_000, 1, WALL_MS),
+    "saved": Saved("claims.rows", 2, bytes(range(64))),
+    "sealed": Sealed(2**33, (Archived(bytes(16), 0, 5, WALL_MS, 4_000), Archived(b16(0xD0), 1, 6, 7, 1)), WALL_MS),
+    "driver_registered": DriverRegistered("flights", 3, b16(0x30), WALL_MS),
+    "producer_registered": ProducerRegistered("events-3", 2**33, 9, b16(0x30), "flights", 30_000, WALL_MS),
+    "sequences_claimed": SequencesClaimed(
+        2**33, 9, 4, b16(0x40), 30_000, WALL_MS, struct.pack("<4Q", 2**40, 2**40 + 9, 2**41, 2**41), bytes(range(16))
+    ),
+    "sequences_completed": SequencesCompleted(2**33, 9, 4, WALL_MS),
+    "sequences_released": SequencesReleased(2**33, 9, 5, WALL_MS),
+    "acked": Acked("flights", 3, 42, struct.pack("<4Q", 2**33, 2**40, 7, 2**41), WALL_MS),
+    "scoped": Scoped(b16(0x20), "flights", 42),
+}
+
+
+def main() -> int:
+    GOLDEN.mkdir(parents=True, exist_ok=True)
+    for name, entry in SAMPLES.items():
+        path = GOLDEN / f"{name}.hex"
+        if not path.exists():
+            path.write_text(encode(entry).hex("\n", -32) + "\n")
+            print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

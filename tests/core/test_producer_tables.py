@@ -1,0 +1,103 @@
+"""The tables about producers, drivers and sequences: complete, with rule and reason, and safe cell by cell."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+import pytest
+
+from oncegate.core.producers import (
+    ACK,
+    ASKERS,
+    DRIVER,
+    NO_ACTION,
+    PRODUCER,
+    REGISTER_DRIVER,
+    REGISTER_PRODUCER,
+    SEQUENCE,
+    AckEffect,
+    Action,
+    Asker,
+    Entrance,
+    Registrant,
+    Registration,
+    SequenceState,
+    Standing,
+    actions,
+)
+
+# A driver has no lease, so none of its registrants meets a live one.
+WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any]]] = {
+    "producer": (PRODUCER, set(Standing)),
+    "driver": (DRIVER, set(Standing)),
+    "register producer": (REGISTER_PRODUCER, set(Registrant)),
+    "register driver": (REGISTER_DRIVER, set(Registrant) - {Registrant.OTHER_LIVE}),
+    "sequence": (SEQUENCE, {(state, asker) for state in SequenceState for asker in ASKERS[state]}),
+    "ack": (ACK, set(SequenceState)),
+}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_no_cell_is_empty_and_each_has_its_rule_and_reason(name: str) -> None:
+    table, cells = WHOLE[name]
+    assert set(table) == cells
+    assert all(cell.rule and cell.reason for cell in table.values())
+
+
+@pytest.mark.parametrize(
+    ("tables", "effects"),
+    [
+        ((PRODUCER, DRIVER), Entrance),
+        ((REGISTER_PRODUCER, REGISTER_DRIVER), Registration),
+        ((ACK,), AckEffect),
+    ],
+    ids=["entrance", "registration", "ack"],
+)
+def test_every_effect_is_decided_somewhere(tables: tuple[Mapping[Any, Any], ...], effects: type[IntEnum]) -> None:
+    assert {cell.effect for table in tables for cell in table.values()} == set(effects)
+
+
+def test_every_action_on_a_sequence_is_decided_somewhere() -> None:
+    assert {cell.action for cell in SEQUENCE.values()} == set(Action)
+
+
+def test_the_table_as_bytes_is_that_table_and_what_cannot_be_is_no_action() -> None:
+    compiled = actions(SEQUENCE)
+    for state in SequenceState:
+        for asker in Asker:
+            told = compiled[state * len(Asker) + asker]
+            assert told == (SEQUENCE[state, asker].action if asker in ASKERS[state] else NO_ACTION)
+
+
+def test_an_empty_cell_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(SEQUENCE, (SequenceState.DONE, Asker.NEWER))
+    with pytest.raises(KeyError):
+        actions(SEQUENCE)
+
+
+def test_only_whoever_registered_last_goes_on() -> None:
+    for table in (PRODUCER, DRIVER):
+        assert {standing for standing, cell in table.items() if cell.effect is Entrance.GO_ON} == {Standing.OWN}
+
+
+def test_two_tokens_never_share_an_epoch() -> None:
+    for table in (REGISTER_PRODUCER, REGISTER_DRIVER):
+        again = {who for who, cell in table.items() if cell.effect is Registration.SAME_EPOCH}
+        assert again == {Registrant.SAME}
+
+
+def test_nothing_that_was_acked_or_is_done_is_granted_to_anybody() -> None:
+    granting = {Action.GRANT, Action.GRANT_AGAIN, Action.TAKE_OVER}
+    for (state, _), cell in SEQUENCE.items():
+        assert state not in (SequenceState.STALE, SequenceState.DONE) or cell.action not in granting
+
+
+def test_a_repeat_is_granted_only_what_its_call_holds() -> None:
+    for (_, asker), cell in SEQUENCE.items():
+        assert asker not in (Asker.SAME_CALL, Asker.REPEAT) or cell.action not in (Action.GRANT, Action.TAKE_OVER)
+
+
+def test_only_what_is_done_is_forgotten_by_an_ack() -> None:
+    claimed_once = {SequenceState.FREE, SequenceState.CLAIMED}
+    assert {state for state, cell in ACK.items() if cell.effect is AckEffect.REFUSE_NOT_DONE} == claimed_once
+    assert {state for state, cell in ACK.items() if cell.effect is AckEffect.COVER} == {SequenceState.DONE}

@@ -1,0 +1,254 @@
+"""Durable before said: the ledger's append is held still, and it is seen who waits and who does not."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from oncegate.core.claims import ClaimState, IdState, Verb
+from oncegate.core.entries.kinds import Name
+from oncegate.core.errors import (
+    ChunkAltered,
+    Conflict,
+    LedgerDown,
+    LedgerFull,
+    MissingStage,
+    ReleasedClaim,
+    SchemaMismatch,
+    TokenReused,
+)
+from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.recovery.owner import REOPEN_MS
+from oncegate.engine.requests import Winner
+from tests.support.held import Served, rows_of, said, serving, turns, winner
+
+OTHER_BATCH = Name("query", "6", "topic")
+INPUT, OTHER_INPUT = b"i" * 32, b"o" * 32
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+async def waits(served: Served, *tasks: "asyncio.Task[object]") -> None:
+    """All of them wait; none does once the append has returned."""
+    await turns()
+    assert not any(task.done() for task in tasks)
+    await served.disk.let_go()
+    assert all(task.done() for task in tasks)
+
+
+async def test_granted_waits_for_its_entry(served: Served) -> None:
+    served.disk.hold()
+    claim = await served.begin(served.claim("a"))
+    assert served.disk.kinds() == [["Claimed"]]
+    await waits(served, claim)
+    assert said(claim.result()) == ["GRANTED"]
+
+
+async def test_a_duplicate_of_a_completion_under_way_waits_for_it(served: Served) -> None:
+    claimed = await served.claim("a")
+    served.disk.hold()
+    complete = await served.begin(served.settle(Verb.COMPLETE, claimed.claim))
+    duplicate = await served.begin(served.claim("a", token=2))
+    await waits(served, complete, duplicate)
+    assert said(duplicate.result()) == ["DUPLICATE"]
+
+
+async def test_the_same_attempts_other_call_waits_for_the_claim_it_names(served: Served) -> None:
+    served.disk.hold()
+    first = await served.begin(served.claim("a", call=1))
+    same = await served.begin(served.claim("a", call=2))
+    await waits(served, first, same)
+    assert said(same.result()) == ["SAME+OF_CALL"]
+
+
+async def test_the_repeat_of_a_claim_under_way_waits_for_it_and_writes_nothing_more(served: Served) -> None:
+    served.disk.hold()
+    first = await served.begin(served.claim("a"))
+    again = await served.begin(served.claim("a"))
+    await waits(served, first, again)
+    assert (said(again.result()), again.result().claim) == (["GRANTED"], first.result().claim)
+    assert served.disk.kinds() == [["Claimed"]]
+
+
+async def test_a_renewal_waits_for_the_claim_it_renews(served: Served) -> None:
+    served.disk.hold()
+    first = await served.begin(served.claim("a", lease_ms=5_000))
+    claim = served.disk.appends[0][0].claim  # type: ignore[union-attr]
+    renewal = await served.begin(served.settle(Verb.RENEW, claim))
+    await waits(served, first, renewal)
+    assert (renewal.result().state, renewal.result().lease_ms) == (ClaimState.OPEN, 5_000)
+
+
+async def test_a_repeated_completion_waits_for_the_first(served: Served) -> None:
+    claimed = await served.claim("a", "b")
+    served.disk.hold()
+    first = await served.begin(served.settle(Verb.COMPLETE, claimed.claim))
+    again = await served.begin(served.settle(Verb.COMPLETE, claimed.claim))
+    await waits(served, first, again)
+    assert (again.result().state, again.result().settled) == (ClaimState.DONE, 2)
+    assert served.disk.kinds()[-1] == ["Completed"]
+
+
+async def test_a_takeover_waits_for_its_entry(served: Served) -> None:
+    await served.claim("a")
+    served.clock.advance(served.gateway.limits.lease_ms)
+    served.disk.hold()
+    taken = await served.begin(served.claim("a", token=2))
+    await waits(served, taken)
+    assert said(taken.result()) == ["GRANTED+TAKEOVER"]
+
+
+async def test_what_a_release_under_way_freed_is_granted_after_it(served: Served) -> None:
+    claimed = await served.claim("a")
+    served.disk.hold()
+    release = await served.begin(served.settle(Verb.RELEASE, claimed.claim))
+    granted = await served.begin(served.claim("a", token=2))
+    await waits(served, release, granted)
+    assert said(granted.result()) == ["GRANTED"]
+
+
+async def test_busy_is_said_at_once(served: Served) -> None:
+    served.disk.hold()
+    first = await served.begin(served.claim("a"))
+    busy = await served.begin(served.claim("a", token=2))
+    assert said(busy.result()) == ["BUSY"]
+    assert not first.done()
+
+
+async def test_verdicts_on_durable_entries_are_said_at_once(served: Served) -> None:
+    done, held = await served.claim("done"), await served.claim("held", token=2)
+    await served.settle(Verb.COMPLETE, done.claim)
+    served.disk.hold()
+    await served.begin(served.claim("x", token=3))
+    assert said((await served.begin(served.claim("done", token=4))).result()) == ["DUPLICATE"]
+    assert said((await served.begin(served.claim("held", token=2))).result()) == ["GRANTED"]
+    assert (await served.begin(served.settle(Verb.RENEW, held.claim))).result().state is ClaimState.OPEN
+    assert (await served.begin(served.settle(Verb.COMPLETE, done.claim))).result().state is ClaimState.DONE
+
+
+async def test_explain_waits_for_what_it_tells(served: Served) -> None:
+    served.disk.hold()
+    await served.begin(served.claim("a"))
+    fingerprint = served.disk.appends[0][0].fresh  # type: ignore[union-attr]
+    explained = await served.begin(served.shard.explain(fingerprint))
+    await waits(served, explained)
+    assert explained.result().state is IdState.CLAIMED_LIVE
+
+
+async def test_a_stage_and_its_repeat_wait(served: Served) -> None:
+    served.disk.hold()
+    rows = rows_of(1, 2)
+    first, again = await served.begin(served.stage(rows)), await served.begin(served.stage(rows))
+    await waits(served, first, again)
+    assert first.result() == again.result()
+    assert served.disk.kinds() == [["Staged"]]
+
+
+async def test_a_commit_its_repeat_and_its_replay_wait(served: Served) -> None:
+    staged = winner(await served.stage(rows_of(1, 2)))
+    served.disk.hold()
+    first = await served.begin(served.commit(staged))
+    again = await served.begin(served.commit(staged))
+    replay = await served.begin(served.commit(staged, run="2", nonce=2))
+    await waits(served, first, again, replay)
+    assert [task.result().outcome for task in (first, again, replay)] == ["COMMITTED", "COMMITTED", "DUPLICATE"]
+    assert served.disk.kinds()[1:] == [["TopicCreated", "Committed"], ["Asked"]]
+
+
+async def test_a_stage_under_a_name_being_committed_waits_for_the_commit(served: Served) -> None:
+    staged = winner(await served.stage(rows_of(1)))
+    served.disk.hold()
+    await served.begin(served.commit(staged))
+    late = await served.begin(served.stage(rows_of(1), token=2))
+    await waits(served, late)
+    assert late.result().committed
+
+
+async def test_an_abort_of_a_name_being_committed_waits_for_the_commit(served: Served) -> None:
+    staged = winner(await served.stage(rows_of(1)))
+    served.disk.hold()
+    await served.begin(served.commit(staged))
+    abort = await served.begin(served.abort(1))
+    await waits(served, abort)
+    assert abort.result().committed
+
+
+async def test_an_abort_and_its_repeat_wait_for_the_drop(served: Served) -> None:
+    await served.stage(rows_of(1))
+    served.disk.hold()
+    first, again = await served.begin(served.abort(1)), await served.begin(served.abort(1))
+    await waits(served, first, again)
+    assert (first.result().removed, again.result().removed) == (1, 0)
+
+
+async def test_a_produce_waits_and_readers_do_not_see_it_before(served: Served) -> None:
+    await served.produce(rows_of(1))
+    served.disk.hold()
+    produced = await served.begin(served.produce(rows_of(2), call=2))
+    view = await served.begin(served.shard.topic("topic"))
+    read = await served.begin(served.read())
+    await waits(served, produced, view, read)
+    assert (view.result().high_offsets[0], read.result()) == (2, [1, 2])
+
+
+Begun = Callable[[Served, bytes, list[Winner]], tuple[Any, Any]]
+
+# A change, and a request that is refused because of it.
+REFUSED_BECAUSE: dict[type[Exception], Begun] = {
+    TokenReused: lambda served, claim, staged: (served.claim("a"), served.claim("b")),
+    ReleasedClaim: lambda served, claim, staged: (
+        served.settle(Verb.RELEASE, claim),
+        served.settle(Verb.COMPLETE, claim),
+    ),
+    ChunkAltered: lambda served, claim, staged: (
+        served.stage(rows_of(3), token=8),
+        served.stage(rows_of(4), token=8),
+    ),
+    SchemaMismatch: lambda served, claim, staged: (
+        served.produce(rows_of(3)),
+        served.produce(rows_of(3, column="m")),
+    ),
+    MissingStage: lambda served, claim, staged: (served.abort(1), served.commit(staged[0])),
+    Conflict: lambda served, claim, staged: (
+        served.commit(staged[0], digest=INPUT),
+        served.commit(staged[1], name=OTHER_BATCH, nonce=2, digest=OTHER_INPUT, previous=OTHER_INPUT),
+    ),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSED_BECAUSE, ids=lambda refusal: refusal.__name__)
+async def test_a_refusal_waits_for_the_entry_it_rests_on(served: Served, refusal: type[Exception]) -> None:
+    claim = (await served.claim("k", token=7)).claim
+    staged = [winner(await served.stage(rows_of(1))), winner(await served.stage(rows_of(2), OTHER_BATCH))]
+    change, request = REFUSED_BECAUSE[refusal](served, claim or b"", staged)
+    served.disk.hold()
+    changed, refused = await served.begin(change), await served.begin(request)
+    await waits(served, changed, refused)
+    assert changed.exception() is None
+    assert isinstance(refused.exception(), refusal)
+
+
+@pytest.mark.parametrize("end", ["full", "lost"])
+async def test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable(
+    served: Served, end: str
+) -> None:
+    """Told before, it would complete with its claim what it was told to leave alone, if the takeover were refused."""
+    first = await served.claim("a", "b", token=1, lease_ms=1_000)
+    served.clock.advance(1_000)
+    served.disk.hold()
+    served.disk.faults = [end]
+    taker = await served.begin(served.claim("b", token=2))
+    repeat = await served.begin(served.claim("a", "b", token=1, lease_ms=1_000))
+    await waits(served, taker, repeat)
+    assert isinstance(taker.exception(), LedgerFull | LedgerDown)
+    assert isinstance(repeat.exception(), LedgerFull | LedgerDown)
+    served.clock.advance(max(PROBE_MS, REOPEN_MS))
+    while served.gateway.readiness()["default"] != "SERVING":
+        await turns()
+    again = await served.claim("a", "b", token=1, lease_ms=1_000)
+    assert (said(again), again.claim) == (["GRANTED", "GRANTED"], first.claim)

@@ -1,0 +1,194 @@
+"""A definite refusal: nothing was written, the index goes back, what is known is still answered, a probe reopens."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from oncegate.core.claims import ClaimState, Verb
+from oncegate.core.errors import LedgerFull
+from oncegate.engine.commit.group_commit import PROBE_MS
+from tests.support.held import BATCH, HeldLedgers, Served, id16, rows_of, said, serving, turns, winner
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+async def fill(served: Served) -> None:
+    """The disk is full from now on, and the shard has noticed."""
+    served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await served.claim("the last straw", token=99)
+
+
+async def test_everything_that_waited_is_undone_and_told(served: Served) -> None:
+    served.disk.hold()
+    first = await served.begin(served.claim("a"))
+    second = await served.begin(served.claim("b", token=2))
+    duplicate_of_nothing = await served.begin(served.claim("a"))
+    served.disk.faults = ["full"]
+    await served.disk.let_go()
+    for task in (first, second, duplicate_of_nothing):
+        assert isinstance(task.exception(), LedgerFull)
+    assert (served.shard.counters()["ids"], served.shard.counters()["open_claims"]) == (0, 0)
+    assert served.shard.journal.index.claims.snapshot() == {}, "also of what was only queued"
+
+
+async def test_what_was_done_before_is_still_a_duplicate_while_full(served: Served) -> None:
+    claimed = await served.claim("a")
+    await served.settle(Verb.COMPLETE, claimed.claim)
+    await fill(served)
+    assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
+    assert (await served.settle(Verb.COMPLETE, claimed.claim)).state is ClaimState.DONE
+
+
+async def test_busy_and_renewals_are_answered_while_full(served: Served) -> None:
+    held = await served.claim("a")
+    await fill(served)
+    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    assert (await served.settle(Verb.RENEW, held.claim)).state is ClaimState.OPEN
+
+
+async def test_everything_that_must_write_is_refused_while_full(served: Served) -> None:
+    held = await served.claim("held")
+    staged = winner(await served.stage(rows_of(1)))
+    await fill(served)
+    appends = len(served.disk.appends)
+    for asked in (
+        served.claim("new", token=3),
+        served.settle(Verb.COMPLETE, held.claim),
+        served.settle(Verb.RELEASE, held.claim),
+        served.stage(rows_of(2), token=2),
+        served.commit(staged),
+        served.abort(1),
+        served.produce(rows_of(3)),
+    ):
+        with pytest.raises(LedgerFull):
+            await asked
+    assert len(served.disk.appends) == appends, "asked in vain, the disk is left alone"
+
+
+async def test_a_settled_claim_is_open_again_when_its_end_was_refused(served: Served) -> None:
+    held = await served.claim("a", "b")
+    served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await served.settle(Verb.COMPLETE, held.claim)
+    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    await reopen(served)
+    assert (await served.settle(Verb.COMPLETE, held.claim)).settled == 2
+
+
+async def reopen(served: Served) -> None:
+    await turns()
+    served.clock.advance(PROBE_MS)
+    await turns()
+
+
+async def test_a_probe_brings_service_back(served: Served) -> None:
+    await fill(served)
+    await reopen(served)
+    assert served.disk.kinds()[-1] == ["Probe"]
+    assert said(await served.claim("a")) == ["GRANTED"]
+
+
+async def test_a_refused_probe_is_repeated_and_leaves_no_hole(served: Served) -> None:
+    await fill(served)
+    served.disk.faults = ["full", "full"]
+    for _ in range(2):
+        await reopen(served)
+        with pytest.raises(LedgerFull):
+            await served.claim("a")
+    await reopen(served)
+    before = served.shard.mark.position
+    await served.claim("a")
+    assert served.shard.mark.position == before + 1
+
+
+async def test_nothing_is_probed_before_its_time(served: Served) -> None:
+    await fill(served)
+    await turns()
+    served.clock.advance(PROBE_MS - 1)
+    await turns()
+    assert served.disk.kinds()[-1] == ["Claimed"]
+
+
+async def test_a_refused_commit_leaves_its_stages_and_can_be_repeated(served: Served) -> None:
+    staged = winner(await served.stage(rows_of(1, 2)))
+    served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await served.commit(staged)
+    assert served.shard.topics() == []
+    await reopen(served)
+    assert (await served.commit(staged)).outcome == "COMMITTED"
+    assert await served.read() == [1, 2]
+
+
+async def test_an_abort_on_a_full_ledger_is_not_said_by_the_probe(served: Served) -> None:
+    """What is queued while the ledger is full must not share its position with the probe."""
+    await served.stage(rows_of(1))
+    await fill(served)
+    served.disk.hold()
+    abort = await served.begin(served.abort(1))
+    assert isinstance(abort.exception(), LedgerFull)
+    await reopen(served)
+    await served.disk.let_go()
+    assert (await served.abort(1)).removed == 1
+
+
+async def test_what_is_swept_during_a_commit_that_is_refused_is_still_swept_later(served: Served) -> None:
+    staged = winner(await served.stage(rows_of(1)))
+    served.disk.hold()
+    commit = await served.begin(served.commit(staged))
+    served.shard.stages.sweep()
+    served.disk.faults = ["full"]
+    await served.disk.let_go()
+    assert isinstance(commit.exception(), LedgerFull)
+    await reopen(served)
+    served.shard.stages.sweep()
+    served.clock.advance(served.gateway.limits.stage_ttl_ms)
+    served.shard.stages.sweep()
+    await turns()
+    assert served.shard.counters()["stage_bytes"] == 0
+
+
+async def test_a_sweep_writes_nothing_while_full(served: Served) -> None:
+    await served.stage(rows_of(1))
+    await fill(served)
+    served.clock.advance(served.gateway.limits.stage_ttl_ms)
+    appends = len(served.disk.appends)
+    served.shard.stages.sweep()
+    assert len(served.disk.appends) == appends
+    assert served.shard.counters()["stage_bytes"] > 0
+
+
+async def test_the_ledger_holds_nothing_of_what_was_refused() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await served.claim("kept", token=1)
+        await fill(served)
+        await reopen(served)
+        await served.claim("kept too", token=2)
+    async with serving(ledgers) as served:
+        asked = await served.claim("kept", "the last straw", "kept too", token=3)
+        assert said(asked) == ["BUSY", "GRANTED", "BUSY"]
+
+
+async def test_a_gateway_with_a_full_ledger_closes_at_once() -> None:
+    async with asyncio.timeout(20):
+        async with serving() as served:
+            await fill(served)
+            await turns()
+
+
+async def test_names_of_a_refused_commit_can_be_used(served: Served) -> None:
+    served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await served.stage(rows_of(1), BATCH, token=1)
+    await reopen(served)
+    staged = winner(await served.stage(rows_of(7), BATCH, token=1))
+    assert staged.token == id16(1)
+    await served.commit(staged)
+    assert await served.read() == [7]

@@ -1,0 +1,156 @@
+"""A client may bring back the newest mark it saw; a ledger that never stood there refuses that request."""
+
+import copy
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from oncegate.core.errors import LedgerBehind
+from oncegate.engine.commit.marks import Marks
+from oncegate.ports import Mark, OpenLedger
+from tests.support.held import HeldLedgers, Served, serving
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+async def test_a_mark_that_was_given_is_accepted_also_after_a_restart() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        first = served.shard.mark
+        await served.claim("a", "b")
+        second = served.shard.mark
+    async with serving(ledgers) as served:
+        await served.claim("c", token=2)
+        served.shard.require(first)
+        served.shard.require(second)
+
+
+async def test_a_mark_of_another_ledger_is_refused(served: Served) -> None:
+    async with serving() as other:
+        await other.claim("a")
+        with pytest.raises(LedgerBehind, match="this one is"):
+            served.shard.require(other.shard.mark)
+    assert "ledger_behind" in served.events.names()
+
+
+async def test_an_older_copy_refuses_the_mark_of_what_it_lacks() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await served.claim("a")
+        old = copy.deepcopy(ledgers._stores)
+        await served.claim("b", token=2)
+        await served.claim("c", token=3)
+        newest = served.shard.mark
+    ledgers._stores = old
+    async with serving(ledgers) as restored:
+        with pytest.raises(LedgerBehind, match="older copy"):
+            restored.shard.require(newest)
+
+
+async def test_an_older_copy_that_went_on_refuses_the_mark_of_the_other_history() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await served.claim("a")
+        old = copy.deepcopy(ledgers._stores)
+        await served.claim("b", token=2)
+        newest = served.shard.mark
+    ledgers._stores = old
+    async with serving(ledgers) as restored:
+        for number in range(5):
+            await restored.claim(f"other {number}", token=number + 3)
+        with pytest.raises(LedgerBehind, match="another history"):
+            restored.shard.require(newest)
+
+
+class Succeeding(HeldLedgers):
+    """Ledgers that were restored: the id is new, the one before it is known."""
+
+    predecessors: tuple[bytes, ...] = ()
+
+    def succeed(self) -> None:
+        store = self._stores["default"]
+        self.predecessors = (store.mark.ledger,)
+        store.mark = replace(store.mark, ledger=b"the new id......")
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        async with super().open(namespace) as opened:
+            yield replace(opened, predecessors=self.predecessors)
+
+
+async def test_a_mark_of_the_predecessor_is_told_and_replaced() -> None:
+    """A restored copy knowingly lacks what came later; its clients go on, and the operator is told which came late."""
+    ledgers = Succeeding()
+    async with serving(ledgers) as served:
+        await served.claim("a")
+        kept, old = served.shard.mark, copy.deepcopy(ledgers._stores)
+        await served.claim("b", token=2)
+        lost = served.shard.mark
+    ledgers._stores = old
+    ledgers.succeed()
+    async with serving(ledgers) as restored:
+        await restored.claim("c", token=3)
+        for mark in (kept, lost):
+            restored.shard.require(mark)
+        told = [fields for name, fields in restored.events.seen if name == "mark_of_predecessor"]
+        assert [(fields["position"], fields["held"]) for fields in told] == [
+            (kept.position, True),
+            (lost.position, False),
+        ]
+        assert told[0]["ledger"] == kept.ledger.hex() != restored.shard.mark.ledger.hex()
+        with pytest.raises(LedgerBehind, match="this one is"):
+            restored.shard.require(replace(kept, ledger=bytes(16)))
+
+
+async def test_a_mark_below_what_was_collected_passes_and_one_at_its_end_is_compared() -> None:
+    """Nothing is left to compare it with; the client asks a ledger that stands beyond it."""
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        marks = [served.shard.mark]
+        for number in range(3):
+            await served.claim(f"id {number}", token=number)
+            marks.append(served.shard.mark)
+    async with ledgers.open("default") as opened:
+        state = [entry.body for entry in opened.ledger.replay(1) if entry.position <= marks[2].position]
+        await opened.ledger.collect(marks[2].position, state)
+    async with serving(ledgers) as served:
+        for mark in marks:
+            served.shard.require(mark)
+        for mark in marks[2:]:
+            with pytest.raises(LedgerBehind, match="another history"):
+                served.shard.require(replace(mark, chain=b"another "))
+
+
+async def test_a_refused_mark_refuses_only_its_request(served: Served) -> None:
+    with pytest.raises(LedgerBehind):
+        served.shard.require(replace(served.shard.mark, position=1_000))
+    served.shard.require(served.shard.mark)
+    await served.claim("a")
+
+
+async def test_a_position_inside_an_append_is_no_mark(served: Served) -> None:
+    """Marks are given at the ends of appends only; anything else was not given by this ledger."""
+    served.disk.hold()
+    tasks = [served.start(served.claim(f"id {n}", token=n)) for n in range(3)]
+    await served.disk.let_go()
+    assert all(task.done() for task in tasks)
+    mark = served.shard.mark
+    with pytest.raises(LedgerBehind):
+        served.shard.require(replace(mark, position=mark.position - 1))
+
+
+def test_marks_are_found_by_position_and_chain() -> None:
+    marks = Marks(b"L" * 16)
+    for position in (3, 7, 7, 20):
+        marks.add(Mark(b"L" * 16, position, position.to_bytes(8, "little")))
+    for position in (3, 7, 20):
+        marks.require(Mark(b"L" * 16, position, position.to_bytes(8, "little")))
+    for position, chain in ((3, 4), (5, 5), (1, 1), (0, 0), (21, 21)):
+        with pytest.raises(LedgerBehind):
+            marks.require(Mark(b"L" * 16, position, chain.to_bytes(8, "little")))

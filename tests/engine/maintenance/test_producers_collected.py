@@ -1,0 +1,82 @@
+"""A lane that is written for long: its entries are collected, so disk, memory and a start stay what they were."""
+
+import contextlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oncegate.core.claims import Verb
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.maintenance.scheduler import COLLECT_AGAIN_MS
+from oncegate.engine.producer_requests import AckAsk, DriverAsk, ProducerAsk, SequenceAsk
+from oncegate.engine.shard import Shard
+from oncegate.ledgers import open_ledgers
+from oncegate.testing import FakeClock
+from tests.support.held import Events, id16, said, until
+
+BATCH = 50
+# Enough that its entries, without holes or acks, are many times what one collection waits for.
+BATCHES = 1_000
+# What a collected ledger may take; a tenth of the batches, each some frames of 4 KiB, takes twenty times as much.
+COLLECTED_BYTES = 64 << 10
+
+
+class Query:
+    """One driver with one lane; each batch is claimed, completed and acked by an attempt of its own."""
+
+    def __init__(self, shard: Shard, clock: FakeClock, batch: int = 0) -> None:
+        self.shard, self.deadline, self.batch = shard, Deadline(clock), batch
+
+    async def run(self, batches: int, acks: bool = True) -> None:
+        shard, deadline = self.shard, self.deadline
+        driver = await shard.register_driver(DriverAsk("query", id16(1)), deadline)
+        for batch in range(self.batch, self.batch + batches):
+            token = id16(100 + batch)
+            lane = await shard.register(ProducerAsk("lane", token, "query"), deadline)
+            sequences = np.arange(batch * BATCH, (batch + 1) * BATCH, dtype=np.uint64)
+            asked = await shard.claim_sequences(SequenceAsk("lane", lane.epoch, token, 0, sequences), deadline)
+            assert said(asked) == ["GRANTED"] * BATCH
+            await shard.settle_sequences(Verb.COMPLETE, "lane", lane.epoch, token, 0, deadline)
+            await shard.close_producer("lane", lane.epoch, token)
+            if acks:
+                upto = (("lane", int(sequences[-1])),)
+                await shard.ack(AckAsk("query", driver.epoch, id16(1), upto, batch), deadline)
+        self.batch += batches
+
+
+def size_bytes(folder: Path) -> int:
+    """Of all files below; one may go while they are counted."""
+    total = 0
+    for file in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += file.stat().st_size if file.is_file() else 0
+    return total
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("acks", [True, False], ids=["acked", "never acked"])
+async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path: Path, acks: bool) -> None:
+    clock, events, folder = FakeClock(), Events(), tmp_path / "data"
+    async with (
+        open_ledgers(f"log:{folder}", create=True) as ledgers,
+        open_gateway(ledgers, clock, events, Limits(collect_bytes=8 << 10)) as gateway,
+    ):
+        query = Query(gateway.shard("default"), clock)
+        for _ in range(10):
+            await query.run(BATCHES // 10, acks)
+            clock.advance(COLLECT_AGAIN_MS)
+            query.shard.upkeep.step()
+            await until(lambda: not query.shard.committer.collecting)
+            # Files are removed on another thread, a little later.
+            await until(lambda: size_bytes(folder) <= COLLECTED_BYTES)
+        assert events.names().count("collecting") == 10
+        # Unacked: what older epochs did, and what this one did.
+        known = query.shard.journal.index.producers.producers["lane"]
+        assert (known.watermark, len(known.held)) == ((known.claimed_to, 0) if acks else (None, 2))
+        await gateway.close()
+        async with open_gateway(ledgers, clock, events) as again:
+            clock.advance(60_000)
+            await Query(again.shard("default"), clock, query.batch).run(1, acks)

@@ -1,0 +1,123 @@
+"""A collection whose save goes on between appends: answers come meanwhile, and what is collected is as it was."""
+
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
+
+import pytest
+
+from oncegate.core.claims import Verb
+from oncegate.engine.commit.group_commit import SAVING_RESTS
+from oncegate.engine.requests import ClaimAnswer
+from tests.support.held import HeldLedgers, Served, said, serving, turns, until
+
+STEP_MS = 5
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving(collect_bytes=1) as served:
+        yield served
+
+
+def let_others_run(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
+    """A clock that stands still lets nobody else run in no time; the system's does."""
+    wait = served.clock.sleep_ms
+
+    async def sleep_ms(duration_ms: int) -> None:
+        await (wait(duration_ms) if duration_ms else turns(1))
+
+    monkeypatch.setattr(served.clock, "sleep_ms", sleep_ms)
+
+
+async def claims_meanwhile(served: Served) -> list[ClaimAnswer]:
+    """One claim after the other, every second one completed, for as long as the index is being saved."""
+    answers: list[ClaimAnswer] = []
+    while served.shard.journal.index.claims.saving_now is not None:
+        answer = await served.claim(f"meanwhile {len(answers)}", f"old {len(answers)}", token=100 + len(answers))
+        answers.append(answer)
+        if len(answers) % 2:
+            await served.settle(Verb.COMPLETE, answer.claim)
+    return answers
+
+
+async def begin(served: Served) -> None:
+    served.shard.upkeep.collect()
+    await until(lambda: served.shard.journal.index.claims.saving_now is not None)
+
+
+async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a restart over the collected ledger knows what was before, and what came meanwhile."""
+    ledgers = HeldLedgers()
+    async with serving(ledgers, collect_bytes=1) as served:
+        let_others_run(monkeypatch, served)
+        held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
+        await served.settle(Verb.COMPLETE, held.claim)
+        await served.claim("open", token=2)
+        await begin(served)
+        answers = await claims_meanwhile(served)
+        assert len(answers) > 20
+        assert said(answers[0]) == ["GRANTED", "DUPLICATE"]
+        await until(lambda: not served.shard.committer.collecting)
+        assert "collecting" in served.events.names()
+        before = served.shard.journal.index.claims.snapshot()
+        ids = served.shard.counters()["ids"]
+    async with serving(ledgers) as served:
+        assert served.shard.journal.index.claims.snapshot() == before
+        assert served.shard.counters()["ids"] == ids
+        assert said(await served.claim("meanwhile 0", "meanwhile 1", token=9)) == ["DUPLICATE", "BUSY"]
+
+
+async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks(served: Served) -> None:
+    held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
+    await served.settle(Verb.COMPLETE, held.claim)
+    committer, steps = served.shard.committer, []
+    save = served.shard.upkeep.save
+
+    def slow() -> Iterator[list[bytes]]:
+        for step in save():
+            steps.append(served.clock.monotonic_ms())
+            served.clock.advance(STEP_MS)
+            yield step
+
+    committer.collect(slow)
+    await until(lambda: len(steps) == 1)
+    for n in range(5):
+        await served.claim(f"meanwhile {n}", token=10 + n)
+    assert len(steps) == 1, "appends went on alone"
+    while committer.collecting:
+        served.clock.advance(STEP_MS)
+        await turns()
+    rests_ms = [after - before - STEP_MS for before, after in pairwise(steps)]
+    assert len(steps) > 3
+    assert min(rests_ms) == SAVING_RESTS * STEP_MS
+
+
+async def test_a_refusal_meanwhile_stops_the_save_and_the_next_one_is_whole(
+    monkeypatch: pytest.MonkeyPatch, served: Served
+) -> None:
+    let_others_run(monkeypatch, served)
+    await served.claim("old", token=1)
+    size_bytes = served.shard.journal.size_bytes
+    await begin(served)
+    served.disk.faults = ["full"]
+    with pytest.raises(Exception, match="no space left"):
+        await served.claim("refused", token=2)
+    await until(lambda: not served.shard.committer.collecting)
+    assert served.shard.journal.size_bytes >= size_bytes, "nothing was collected"
+    await turns()
+    served.clock.advance(60_000)
+    await until(lambda: served.shard.committer.open)
+    served.shard.upkeep.collect()
+    await until(lambda: not served.shard.committer.collecting)
+    assert served.shard.journal.size_bytes < size_bytes
+
+
+async def test_a_gateway_that_is_closed_while_it_saves_closes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers, collect_bytes=1) as served:
+        let_others_run(monkeypatch, served)
+        await served.claim("old", token=1)
+        await begin(served)
+        before = served.shard.journal.index.claims.snapshot()
+    async with serving(ledgers) as served:
+        assert served.shard.journal.index.claims.snapshot() == before

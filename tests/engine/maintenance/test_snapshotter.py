@@ -1,0 +1,182 @@
+"""Collecting: what was saved stands for the entries that made it, whatever waits, fails or comes meanwhile."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from oncegate.core.claims import Verb
+from oncegate.core.errors import LedgerBehind
+from oncegate.engine.maintenance.scheduler import COLLECT_AGAIN_MS
+from oncegate.engine.requests import TopicAsk
+from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving(collect_bytes=1) as served:
+        yield served
+
+
+async def work(served: Served) -> None:
+    """Something of everything that an index can hold."""
+    await served.shard.configure(48 * HOUR_MS, None, served.deadline())
+    await served.shard.create_topic(TopicAsk("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
+    held = await served.claim("done", "taken over", token=1)
+    await served.settle(Verb.COMPLETE, held.claim)
+    await served.claim("open", token=2)
+    staged = await served.stage(rows_of(1, 2), token=3)
+    await served.commit(winner(staged, token=3), nonce=4, digest=b"d" * 32)
+    await served.stage(rows_of(3), token=5, owner="run:2")
+    await served.produce(rows_of(4, 5), call=6)
+
+
+async def collect(served: Served) -> None:
+    """As the upkeep does when something has gone."""
+    served.shard.upkeep.collect()
+    await until(lambda: not served.shard.committer.collecting)
+
+
+async def look(served: Served) -> list[object]:
+    shard = served.shard
+    view = await shard.topic("topic")
+    return [
+        shard.journal.index.claims.snapshot(),
+        shard.journal.index.batches.committed,
+        {name: set(stages) for name, stages in shard.journal.index.batches.stages.items()},
+        (shard.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),
+        {name: n for name, n in shard.counters().items() if name in {"ids", "open_claims", "takeovers", "stage_bytes"}},
+        await served.read(),
+    ]
+
+
+async def test_a_restart_over_a_collected_ledger_knows_everything_it_knew() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers, collect_bytes=1) as served:
+        await work(served)
+        await collect(served)
+        await served.claim("after", token=9)
+        before = await look(served)
+    async with serving(ledgers) as served:
+        assert await look(served) == before
+        assert said(await served.claim("done", "open", "after", token=10)) == ["DUPLICATE", "BUSY", "BUSY"]
+        assert (await served.commit(nonce=4)).outcome == "COMMITTED"
+        kinds = served.disk.kinds()
+    assert kinds == []
+
+
+async def test_what_waited_when_the_index_was_saved_is_in_it_and_durable_before() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers, collect_bytes=1) as served:
+        await work(served)
+        served.disk.hold()
+        first = await served.begin(served.claim("first", token=20))
+        second = await served.begin(served.claim("second", token=21))
+        served.shard.upkeep.collect()
+        await turns()
+        assert not first.done()
+        await served.disk.let_go()
+        assert (said(await first), said(await second)) == (["GRANTED"], ["GRANTED"])
+        await until(lambda: not served.shard.committer.collecting)
+        assert served.shard.journal.size_bytes == 0, "all of it was collected"
+        before = await look(served)
+    async with serving(ledgers) as served:
+        assert await look(served) == before
+
+
+async def test_what_is_refused_while_the_index_is_saved_is_not_kept_by_it() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers, collect_bytes=1) as served:
+        await work(served)
+        served.disk.hold()
+        first = await served.begin(served.claim("first", token=20))
+        refused = await served.begin(served.claim("refused", token=21))
+        served.shard.upkeep.collect()
+        await turns()
+        served.disk.faults = ["", "full"]
+        await served.disk.let_go()
+        assert said(await first) == ["GRANTED"]
+        with pytest.raises(Exception, match="no space left"):
+            await refused
+        await until(lambda: not served.shard.committer.collecting)
+        before = await look(served)
+    async with serving(ledgers) as served:
+        assert await look(served) == before
+        assert said(await served.claim("refused", token=22)) == ["GRANTED"]
+
+
+async def test_a_ledger_without_room_for_the_state_goes_on_with_what_it_has(served: Served) -> None:
+    await work(served)
+    served.disk.collect_faults = ["full"]
+    await collect(served)
+    assert said(await served.claim("new", token=9)) == ["GRANTED"]
+
+
+async def test_what_found_no_room_is_collected_a_minute_later(served: Served) -> None:
+    await work(served)
+    served.disk.collect_faults = ["full"]
+    await collect(served)
+    size_bytes = served.shard.journal.size_bytes
+    assert size_bytes > 0, "nothing was given back"
+    await collect(served)
+    assert served.events.names().count("collecting") == 1, "not at once"
+    served.clock.advance(COLLECT_AGAIN_MS)
+    await collect(served)
+    assert served.events.names().count("collecting") == 2
+    assert served.shard.journal.size_bytes < size_bytes
+
+
+async def test_a_collection_of_unknown_end_opens_the_ledger_anew(served: Served) -> None:
+    await work(served)
+    before = await look(served)
+    served.disk.collect_faults = ["lost"]
+    served.shard.upkeep.collect()
+    await until(lambda: served.gateway.readiness()["default"] != "SERVING")
+    served.clock.advance(250)
+    await until(lambda: served.gateway.readiness()["default"] == "SERVING")
+    assert (await look(served))[:3] == before[:3]
+
+
+async def test_entries_that_come_while_the_state_is_written_are_answered(served: Served) -> None:
+    await work(served)
+    served.disk.collect_gate.clear()
+    served.shard.upkeep.collect()
+    await turns()
+    assert served.shard.committer.collecting
+    assert said(await served.claim("meanwhile", token=9)) == ["GRANTED"]
+    served.disk.collect_gate.set()
+    await until(lambda: not served.shard.committer.collecting)
+
+
+async def test_a_mark_from_below_a_collection_passes_and_one_from_beyond_the_end_does_not() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers, collect_bytes=1) as served:
+        await served.claim("a", token=40)
+        old = served.shard.mark
+        await work(served)
+        await collect(served)
+        served.shard.require(old)
+        newest = served.shard.mark
+    async with serving(ledgers) as served:
+        served.shard.require(old)
+        served.shard.require(newest)
+        with pytest.raises(LedgerBehind):
+            served.shard.require(type(old)(old.ledger, newest.position + 50, old.chain))
+
+
+async def test_nothing_is_collected_before_something_has_gone() -> None:
+    async with serving(collect_bytes=1) as served:
+        await work(served)
+        await collect(served)
+        asked = len(served.events.names())
+        await served.claim("more", token=30)
+        await collect(served)
+        assert "collecting" not in served.events.names()[asked:], "the same ids would be written down again"
+
+
+async def test_a_ledger_smaller_than_the_limit_is_not_collected() -> None:
+    async with serving() as served:
+        await work(served)
+        await collect(served)
+        assert "collecting" not in served.events.names()

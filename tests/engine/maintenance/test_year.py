@@ -1,0 +1,149 @@
+"""A year of virtual time over the embedded ledger: what is known ends at the horizon, disk and memory stay bounded."""
+
+import gc
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from oncegate.core.claims import Verb
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.recovery import replay as state
+from oncegate.engine.recovery.replay import BUCKETS_PER_HORIZON
+from oncegate.engine.requests import ClaimAsk, ProduceAsk, TopicAsk
+from oncegate.engine.shard import Shard
+from oncegate.index.lsm.tier import RUNS_MAX
+from oncegate.ledgers.log import open_log
+from oncegate.ledgers.log.files import outputs
+from oncegate.ports import Ledgers
+from oncegate.testing import FakeClock
+from tests.support.held import Events, id16, rows_of, said, turns, until
+from tests.support.ledger_tools import QuietDisk
+
+DAY_MS = 86_400_000
+HORIZON_MS = 7 * DAY_MS
+STEP_MS = HORIZON_MS // BUCKETS_PER_HORIZON
+STEPS_A_DAY = DAY_MS / STEP_MS
+IDS = 10
+# Less than half of what is known at any time.
+SEALED_FROM = 240
+
+
+@dataclass
+class World:
+    gateway: Gateway
+    clock: FakeClock
+    folder: Path
+    events: Events
+    ledgers: Ledgers
+    step: int = 0
+    disk_bytes: list[int] = field(default_factory=list)
+    start_bytes: list[int] = field(default_factory=list)
+    index_bytes: list[int] = field(default_factory=list)
+    objects: list[int] = field(default_factory=list)
+
+    @property
+    def shard(self) -> Shard:
+        return self.gateway.shard("default")
+
+    @property
+    def deadline(self) -> Deadline:
+        return Deadline(self.clock)
+
+    async def claim(self, ids: list[str], token: int) -> list[str]:
+        """Claimed and completed at once."""
+        prints = self.shard.fingerprints.of_array(pa.array(ids))
+        answer = await self.shard.claim(ClaimAsk(id16(token), 0, prints), self.deadline)
+        if answer.claim is not None:
+            await self.shard.settle(Verb.COMPLETE, answer.claim, self.deadline)
+        return said(answer)
+
+    async def pass_a_bucket(self) -> None:
+        """Some ids claimed, some produced; one from five days ago asked for again; then a bucket's time passes."""
+        self.step += 1
+        step, shard = self.step, self.shard
+        assert await self.claim([f"claimed {step} {n}" for n in range(IDS)], 2 * step) == ["GRANTED"] * IDS
+        numbers = range(step * IDS, (step + 1) * IDS)
+        ids = shard.fingerprints.of_array(pa.array([f"produced {n}" for n in numbers]))
+        ask = ProduceAsk("topic", id16(2 * step), 1, rows_of(*numbers), ids)
+        assert (await shard.produce(ask, self.deadline)).rows == IDS
+        old = step - int(5 * STEPS_A_DAY)
+        if old > 0:
+            again = [f"claimed {old} 0", f"produced {old * IDS}"]
+            assert await self.claim(again, 2 * step + 1) == ["DUPLICATE"] * 2
+        self.clock.advance(STEP_MS)
+        await turns(5)
+        await until(lambda: not shard.sealing.working)
+        await shard.committer.all_durable()
+
+    def look(self) -> None:
+        """What the month has come to: Python's objects, the index's arrays, the folder."""
+        gc.collect()
+        self.objects.append(len(gc.get_objects()))
+        claims = self.shard.journal.index.claims
+        self.index_bytes.append(claims.size_bytes + claims.cold.size_bytes)
+        self.start_bytes.append(sum(len(entry.body) for entry in self.shard.sealing.ledger.replay(1)))
+        self.disk_bytes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()))
+
+    async def pass_days(self, days: int) -> None:
+        for _ in range(round(days * STEPS_A_DAY)):
+            await self.pass_a_bucket()
+
+
+@pytest.fixture(params=[Limits().hot_ids, SEALED_FROM], ids=["in memory", "sealed"])
+async def world(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> AsyncIterator[World]:
+    # Room is given back by whole files; a test's year would not fill one of the usual size.
+    monkeypatch.setattr(outputs, "FILE_BYTES", 128 << 10)
+    monkeypatch.setattr(state, "BUCKET_MS_MAX", STEP_MS)
+    clock, events, folder = FakeClock(), Events(), tmp_path / "data"
+    limits = Limits(collect_bytes=16 << 10, hot_ids=request.param)
+    async with (
+        open_log(str(folder), create=True, disk=QuietDisk()) as ledgers,
+        open_gateway(ledgers, clock, events, limits) as gateway,
+    ):
+        world = World(gateway, clock, folder, events, ledgers)
+        await world.shard.configure(HORIZON_MS, None, world.deadline)
+        await world.shard.create_topic(TopicAsk("topic", retention_ms=3 * DAY_MS), world.deadline)
+        yield world
+
+
+@pytest.mark.slow
+async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_months(world: World) -> None:
+    for _ in range(12):
+        await world.pass_days(31)
+        world.look()
+    assert world.events.names().count("collecting") >= 6
+    assert "upkeep_failed" not in world.events.names()
+    # What a start reads, and the disk with it, rises from one collection to the next, which are no months apart: so
+    # half a year is held against the other.
+    assert max(world.start_bytes[6:]) <= 1.5 * max(world.start_bytes[:6]), world.start_bytes
+    for measured in (world.disk_bytes, world.index_bytes, world.objects):
+        assert max(measured[6:]) <= 1.2 * max(measured[:6]), measured
+    counters, sealed = world.shard.counters(), world.gateway.limits.hot_ids == SEALED_FROM
+    assert counters["ids"] <= 2 * IDS * STEPS_A_DAY * 8.5
+    assert (counters["cold_ids"] >= counters["ids"] // 2) == sealed
+    assert counters["cold_runs"] <= RUNS_MAX
+    view = await world.shard.topic("topic")
+    assert view.high_offsets[0] - view.low_offsets[0] <= IDS * STEPS_A_DAY * 4
+
+
+@pytest.mark.slow
+async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: World) -> None:
+    await world.pass_days(40)
+    assert "collecting" in world.events.names()
+    before = world.shard.journal.index.claims.snapshot()
+    counters = world.shard.counters()
+    await world.gateway.close()
+    async with open_gateway(world.ledgers, world.clock, world.events) as gateway:
+        shard = gateway.shard("default")
+        assert shard.journal.index.claims.snapshot() == before, "of what is in memory"
+        assert shard.counters()["cold_ids"] == counters["cold_ids"]
+        assert (shard.counters()["ids"], shard.counters()["takeovers"]) == (counters["ids"], counters["takeovers"])
+        world.gateway = gateway
+        await world.pass_days(1)

@@ -1,0 +1,196 @@
+"""scope = retry: ids that count until their batch is acked; whatever was claimed without a batch is not touched."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oncegate.core.claims import IdState, Verb
+from oncegate.core.errors import BadRequest, NotDone, TooLarge
+from oncegate.engine.recovery.replay import ShardIndex
+from oncegate.engine.requests import ProduceAsk, Scope, TakeAsk
+from oncegate.index.claims.batch_scopes import Scopes
+from tests.support.held import HeldLedgers, id16, rows_of, said
+from tests.support.producing_lanes import Lanes, lanes
+
+
+@pytest.fixture
+async def lane() -> AsyncIterator[Lanes]:
+    async with lanes() as found:
+        yield found
+
+
+def prints(lane: Lanes, *ids: str) -> Any:
+    return lane.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+
+
+async def take(lane: Lanes, *ids: str, batch: int) -> Any:
+    ask = TakeAsk(id16(70), prints(lane, *ids), Scope("d", batch))
+    return await lane.shard.take(ask, lane.served.deadline())
+
+
+async def produce(lane: Lanes, *ids: str, batch: int, call: int = 1, token: int = 60) -> Any:
+    rows = rows_of(*range(len(ids)))
+    keys = np.arange(len(ids), dtype=np.uint64)
+    ask = ProduceAsk("topic", id16(token), call, rows, prints(lane, *ids), keys, Scope("d", batch))
+    return await lane.shard.produce(ask, lane.served.deadline())
+
+
+async def done(lane: Lanes, *ids: str, batch: int, call: int = 1) -> None:
+    claimed = await lane.claim_ids(*ids, batch=batch, call=call)
+    await lane.served.settle(Verb.COMPLETE, claimed.claim)
+
+
+def states(lane: Lanes, *ids: str) -> list[IdState]:
+    claims = lane.shard.journal.index.claims
+    return [claims.explain(one.tobytes(), lane.served.clock.monotonic_ms()).state for one in prints(lane, *ids)]
+
+
+async def test_within_its_batch_an_id_is_written_once(lane: Lanes) -> None:
+    await done(lane, "a", batch=3)
+    assert said(await lane.claim_ids("a", batch=3, token=2)) == ["DUPLICATE"]
+    assert said(await lane.claim_ids("a", batch=4, token=2, call=2)) == ["DUPLICATE"]
+
+
+async def test_an_acked_batch_is_stale_for_every_verb_and_its_ids_are_forgotten(lane: Lanes) -> None:
+    await done(lane, "a", "b", batch=3)
+    await take(lane, "t", batch=3)
+    await produce(lane, "p", "q", batch=3)
+    assert lane.shard.counters()["ids"] == 5
+    await lane.ack(batch=3)
+    assert lane.shard.counters()["ids"] == 0
+    assert said(await lane.claim_ids("a", "new", batch=3, token=2)) == ["STALE", "STALE"]
+    assert said(await take(lane, "t", batch=2)) == ["STALE"]
+    produced = await produce(lane, "p", "n", batch=1, call=2)
+    assert (said(produced), produced.rows, produced.spans) == (["STALE", "STALE"], 0, ())
+    assert said(await lane.claim_ids("a", "t", "p", batch=4, token=2)) == ["GRANTED"] * 3
+
+
+async def test_a_stale_batch_needs_no_look_at_the_call(lane: Lanes) -> None:
+    await done(lane, "a", batch=3)
+    await lane.ack(batch=3)
+    assert said(await lane.claim_ids("other", "ids", batch=3)) == ["STALE", "STALE"]
+
+
+async def test_only_what_was_claimed_in_those_batches_is_forgotten(lane: Lanes) -> None:
+    await done(lane, "a", batch=3)
+    await done(lane, "b", batch=4, call=2)
+    kept = await lane.served.claim("u", token=5)
+    await lane.served.settle(Verb.COMPLETE, kept.claim)
+    await lane.driver(token=95, name="e")
+    await lane.ack(batch=3)
+    assert states(lane, "a", "b", "u") == [IdState.ABSENT, IdState.DONE, IdState.DONE]
+    await lane.ack(batch=4)
+    assert states(lane, "b", "u") == [IdState.ABSENT, IdState.DONE]
+
+
+async def test_a_batch_whose_claim_is_open_is_not_acked_until_it_is_settled(lane: Lanes) -> None:
+    await done(lane, "a", batch=2)
+    held = await lane.claim_ids("b", "c", batch=3, call=2)
+    with pytest.raises(NotDone, match="hold 2 ids") as refused:
+        await lane.ack(batch=3)
+    assert refused.value.extra == {"open_ids": 2}
+    assert states(lane, "a") == [IdState.DONE]
+    assert (await lane.ack(batch=2)).batch == 2
+    await lane.served.settle(Verb.RELEASE, held.claim)
+    assert (await lane.ack(batch=3)).batch == 3
+
+
+async def test_what_a_later_batch_took_over_is_the_later_batchs(lane: Lanes) -> None:
+    await lane.claim_ids("a", batch=3)
+    lane.served.clock.advance(30_000)
+    taken = await lane.claim_ids("a", batch=4, token=2)
+    assert said(taken) == ["GRANTED+TAKEOVER"]
+    await lane.served.settle(Verb.COMPLETE, taken.claim)
+    await lane.ack(batch=3)
+    assert states(lane, "a") == [IdState.DONE]
+
+
+async def test_what_was_acked_is_swept_and_its_rows_are_used_again(lane: Lanes) -> None:
+    await done(lane, "a", batch=1)
+    await lane.ack(batch=1)
+    claims = lane.shard.journal.index.claims
+    lane.served.clock.advance(100_000)
+    claims.sweep(lane.served.clock.monotonic_ms())
+    used = int(claims._rows.column("used").sum())
+    await done(lane, "b", batch=2, call=2)
+    assert int(claims._rows.column("used").sum()) == used + 1
+
+
+async def test_a_row_that_was_given_to_another_claim_is_left_alone(lane: Lanes) -> None:
+    """The claim of batch 1 is released and forgotten; its row is another's, done without a batch, when batch 1 goes."""
+    held = await lane.claim_ids("a", batch=1)
+    await lane.served.settle(Verb.RELEASE, held.claim)
+    claims = lane.shard.journal.index.claims
+    lane.served.clock.advance(100_000)
+    claims.sweep(lane.served.clock.monotonic_ms())
+    other = await lane.served.claim("u", token=5)
+    await lane.served.settle(Verb.COMPLETE, other.claim)
+    batch = claims.scopes._drivers["d"][1]
+    assert list(batch.rows) == np.flatnonzero(claims._rows.column("used")).tolist(), "the row was not given anew"
+    await lane.ack(batch=1)
+    assert states(lane, "u") == [IdState.DONE]
+
+
+async def test_a_restart_knows_which_batch_ids_are_of() -> None:
+    ledgers = HeldLedgers()
+    async with lanes(ledgers) as lane:
+        await done(lane, "a", batch=1)
+        await take(lane, "t", batch=1)
+        await produce(lane, "p", batch=2)
+        await lane.claim_ids("open", batch=3, call=9)
+    async with lanes(ledgers) as lane:
+        with pytest.raises(NotDone):
+            await lane.ack(batch=3)
+        await lane.ack(batch=1)
+        assert states(lane, "a", "t", "p") == [IdState.ABSENT, IdState.ABSENT, IdState.DONE]
+    async with lanes(ledgers) as lane:
+        assert states(lane, "a", "t", "p", "open") == [
+            IdState.ABSENT,
+            IdState.ABSENT,
+            IdState.DONE,
+            IdState.CLAIMED_LIVE,
+        ]
+
+
+async def test_a_collected_ledger_knows_which_batch_ids_are_of(lane: Lanes) -> None:
+    await done(lane, "a", "b", batch=1)
+    await take(lane, "t", "s", batch=1)
+    await produce(lane, "p", batch=2)
+    await lane.claim_ids("open", batch=3, call=9)
+    await done(lane, "later", batch=7, call=10)
+    index = lane.shard.journal.index
+    loaded = ShardIndex()
+    for position, saved in enumerate(index.save(), 1):
+        loaded.replayed(position, saved)
+    assert loaded.claims.scopes.open_ids("d", 4) == 1
+    assert _ids_of(loaded, 2) == _ids_of(index, 2) == 4
+    assert _ids_of(loaded, 3) == _ids_of(index, 3) == 5
+    assert _ids_of(loaded, 8) == _ids_of(index, 8) == 7
+
+
+def _ids_of(index: ShardIndex, batches: int) -> int:
+    """How many ids the rows of batches below `batches` hold."""
+    scopes: Scopes = index.claims.scopes
+    held = [batch for number, batch in scopes._drivers["d"].items() if number < batches]
+    return int(index.claims._rows.holders.named[scopes._those(held)].sum())
+
+
+async def test_a_driver_that_never_registered_has_nothing_acked(lane: Lanes) -> None:
+    ask = TakeAsk(id16(70), prints(lane, "a"), Scope("nobody", 0))
+    assert said(await lane.shard.take(ask, lane.served.deadline())) == ["GRANTED"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "error"),
+    [(Scope("", 0), BadRequest), (Scope("x" * 513, 0), TooLarge), (Scope("d", 2**64 - 1), BadRequest)],
+    ids=["no name", "long name", "batch"],
+)
+async def test_a_batch_that_can_never_be_acked_is_refused_before_any_effect(
+    lane: Lanes, scope: Scope, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await lane.shard.take(TakeAsk(id16(70), prints(lane, "a"), scope), lane.served.deadline())
+    assert lane.served.disk.appends == []

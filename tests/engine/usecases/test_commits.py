@@ -1,0 +1,192 @@
+"""Commit: all winners' rows at once, or none and the reason; once for a name, whatever is asked again."""
+
+from collections.abc import AsyncIterator
+
+import pyarrow as pa
+import pytest
+
+from oncegate.core.entries.kinds import Name
+from oncegate.core.errors import BadRequest, BatchForgotten, Conflict, MissingStage, SchemaMismatch, SecondWrite
+from oncegate.engine.requests import Winner
+from oncegate.index import batches
+from tests.support.held import HeldLedgers, Served, id16, rows_of, serving, winner
+
+INPUT, OTHER_INPUT = b"i" * 32, b"o" * 32
+LATER = Name("query", "6", "topic")
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+async def staged(served: Served, *numbers: int, token: int = 1, name: Name | None = None) -> Winner:
+    return winner(await served.stage(rows_of(*numbers), name, token), token)
+
+
+async def test_all_winners_are_published_in_the_order_named_and_losers_are_not(served: Served) -> None:
+    first, loser, second = [await staged(served, *n, token=t) for t, n in ((1, (1, 2)), (2, (9,)), (3, (3,)))]
+    assert loser.rows == 1
+    answer = await served.commit(second, first)
+    assert (answer.outcome, answer.rows, answer.spans[0].first_offset, answer.suppressed_rows) == ("COMMITTED", 3, 0, 1)
+    assert await served.read() == [3, 1, 2]
+    assert served.shard.counters()["suppressed_rows"] == 1
+
+
+async def test_chunks_are_published_in_their_order_however_they_came(served: Served) -> None:
+    late, early = await served.stage(rows_of(3, 4), chunk=1), await served.stage(rows_of(1, 2), chunk=0)
+    both = Winner(id16(1), 2, 4, batches.totals([winner(late), winner(early)])[1])
+    await served.commit(both)
+    assert await served.read() == [1, 2, 3, 4]
+
+
+async def test_offsets_go_on_without_holes(served: Served) -> None:
+    await served.commit(await staged(served, 1, 2))
+    later = await served.commit(await staged(served, 3, name=LATER), name=LATER, nonce=2)
+    assert (later.spans[0].first_offset, (await served.shard.topic("topic")).high_offsets[0]) == (2, 3)
+
+
+async def test_a_batch_without_rows_is_committed_once_too(served: Served) -> None:
+    assert (await served.commit()).outcome == "COMMITTED"
+    assert (await served.commit(run="2", nonce=2)).outcome == "DUPLICATE"
+    assert served.shard.topics() == []
+
+
+async def test_a_missing_stage_publishes_nothing_and_keeps_the_others(served: Served) -> None:
+    there = await staged(served, 1)
+    with pytest.raises(MissingStage, match="batch 5 of query"):
+        await served.commit(there, Winner(id16(2), 1, 1, bytes(16)))
+    assert served.shard.topics() == []
+    assert (await served.commit(there)).outcome == "COMMITTED"
+
+
+async def test_one_token_twice_among_the_winners_is_refused_and_the_shard_goes_on(served: Served) -> None:
+    once = await staged(served, 1)
+    with pytest.raises(BadRequest, match="twice"):
+        await served.commit(once, once)
+    assert (await served.commit(once)).rows == 1
+
+
+async def test_winners_of_different_schemas_are_refused_before_any_effect(served: Served) -> None:
+    first = await staged(served, 1)
+    other = winner(await served.stage(rows_of("x", kind=pa.string()), token=2), 2)
+    with pytest.raises(SchemaMismatch):
+        await served.commit(first, other)
+    assert served.shard.topics() == []
+    assert (await served.commit(first)).outcome == "COMMITTED"
+
+
+async def test_a_topic_that_got_another_schema_meanwhile_refuses_the_commit(served: Served) -> None:
+    first = await staged(served, 1)
+    await served.produce(rows_of(7, column="m"))
+    with pytest.raises(SchemaMismatch):
+        await served.commit(first)
+
+
+async def test_a_lost_reply_is_repeated_and_publishes_nothing_more(served: Served) -> None:
+    first = await staged(served, 1, 2)
+    answer = await served.commit(first, nonce=3)
+    assert await served.commit(first, nonce=3) == answer
+    assert await served.read() == [1, 2]
+
+
+async def test_a_replay_is_a_duplicate_and_counted(served: Served) -> None:
+    first = await staged(served, 1, 2)
+    await served.commit(first, digest=INPUT)
+    replay = await served.commit(await staged(served, 1, 2, token=2), run="2", nonce=2, digest=INPUT)
+    assert (replay.outcome, replay.rows, replay.suppressed_rows, replay.warning) == ("DUPLICATE", 2, 2, None)
+    counters = served.shard.counters()
+    assert (counters["duplicate_commits"], counters["suppressed_rows"], counters["committed_rows"]) == (1, 2, 2)
+
+
+async def test_a_replay_with_other_rows_keeps_the_first_and_warns(served: Served) -> None:
+    await served.commit(await staged(served, 1, 2), digest=INPUT)
+    replay = await served.commit(await staged(served, 8, 9, 10, token=2), run="2", nonce=2, digest=INPUT)
+    assert replay.outcome == "DUPLICATE"
+    assert "3 other rows than the 2 committed" in replay.warning
+    assert "replay_differs" in served.events.names()
+    assert await served.read() == [1, 2]
+
+
+async def test_every_ask_for_a_committed_name_is_an_entry_also_when_it_is_refused(served: Served) -> None:
+    await served.commit(await staged(served, 1), digest=INPUT)
+    with pytest.raises(Conflict):
+        await served.commit(await staged(served, 1, token=2), run="2", nonce=2, digest=OTHER_INPUT)
+    await served.commit(await staged(served, 1, token=3), run="3", nonce=3, digest=INPUT)
+    asks = [entry for group in served.disk.appends for entry in group if type(entry).__name__ == "Asked"]
+    assert [(ask.run, ask.outcome) for ask in asks] == [(b"2", "CONFLICT"), (b"3", "DUPLICATE")]  # type: ignore[union-attr]
+
+
+async def test_a_second_write_of_one_run_is_known_after_a_restart() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await served.commit(await staged(served, 1), digest=INPUT)
+        await served.commit(await staged(served, 1, token=2), run="2", nonce=2, digest=INPUT)
+    async with serving(ledgers) as served:
+        with pytest.raises(SecondWrite, match="writeId"):
+            await served.commit(await staged(served, 1, token=3), run="2", nonce=3, digest=INPUT)
+        assert (await served.commit(await staged(served, 1, token=4), run="3", nonce=4, digest=INPUT)).outcome == (
+            "DUPLICATE"
+        )
+
+
+async def test_jobs_without_a_run_are_never_second_writes(served: Served) -> None:
+    await served.commit(await staged(served, 1), run=None)
+    assert (await served.commit(await staged(served, 1, token=2), run=None, nonce=2)).outcome == "DUPLICATE"
+
+
+async def test_other_input_is_a_conflict_that_tells_what_is_there_and_the_one_way_on(served: Served) -> None:
+    await served.commit(await staged(served, 1, 2), digest=INPUT)
+    for first_wins in (False, True):
+        with pytest.raises(Conflict, match=r"batch 5 of query to topic topic .* with 2 rows at offset 0") as refused:
+            await served.commit(
+                await staged(served, 3, token=2),
+                run=f"{first_wins}",
+                nonce=2,
+                digest=OTHER_INPUT,
+                first_wins=first_wins,
+            )
+        assert "new txnAppId" in refused.value.detail
+        assert "first_wins" not in refused.value.detail, "it would not help"
+        assert refused.value.extra["committed_rows"] == 2
+        assert str(refused.value.extra["committed_at"]).startswith("2023-11-14T22:13")
+
+
+async def test_other_rows_of_unknown_input_are_a_conflict_that_first_wins_settles(served: Served) -> None:
+    await served.commit(await staged(served, 1), digest=INPUT)
+    other = await staged(served, 2, token=2)
+    with pytest.raises(Conflict, match=r"first_wins.* or a new txnAppId"):
+        await served.commit(other, run="2", nonce=2)
+    settled = await served.commit(other, run="3", nonce=3, first_wins=True)
+    assert settled.outcome == "DUPLICATE"
+    assert await served.read() == [1]
+
+
+async def test_a_batch_that_follows_another_history_is_a_conflict(served: Served) -> None:
+    await served.commit(await staged(served, 1), digest=INPUT)
+    later = await staged(served, 2, name=LATER)
+    with pytest.raises(Conflict, match="follows a batch that was committed with other input") as refused:
+        await served.commit(later, name=LATER, nonce=2, digest=b"n" * 32, previous=OTHER_INPUT)
+    assert "first_wins" not in refused.value.detail
+    assert (await served.commit(later, name=LATER, nonce=3, digest=b"n" * 32, previous=INPUT)).outcome == "COMMITTED"
+
+
+async def test_a_forgotten_batch_says_so(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "NAMES_REMEMBERED", 1)
+    await served.commit(await staged(served, 1))
+    await served.commit(await staged(served, 2, name=LATER), name=LATER, nonce=2)
+    with pytest.raises(BatchForgotten, match="too long ago"):
+        await served.commit(await staged(served, 1, token=3), run="2", nonce=3, first_wins=True)
+
+
+async def test_two_commits_of_one_name_at_once_publish_one(served: Served) -> None:
+    first, second = await staged(served, 1), await staged(served, 2, token=2)
+    served.disk.hold()
+    tasks = [
+        await served.begin(served.commit(one, run=f"{n}", nonce=n, digest=INPUT))
+        for n, one in ((1, first), (2, second))
+    ]
+    await served.disk.let_go()
+    assert [task.result().outcome for task in tasks] == ["COMMITTED", "DUPLICATE"]
+    assert await served.read() == [1]

@@ -1,0 +1,103 @@
+"""Leases on the injected clock: renewed from now, also late; the wall clock has no part in them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from oncegate.core.claims import ClaimState, Verb
+from oncegate.core.errors import ReleasedClaim, UnknownClaim
+from tests.support.held import Served, id16, said, serving
+
+LEASE_MS = 10_000
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving(lease_ms=LEASE_MS) as served:
+        yield served
+
+
+async def test_a_lease_that_ran_out_can_be_taken_over_and_not_a_millisecond_before(served: Served) -> None:
+    await served.claim("a")
+    served.clock.advance(LEASE_MS - 1)
+    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    served.clock.advance(1)
+    assert said(await served.claim("a", token=2)) == ["GRANTED+TAKEOVER"]
+    assert served.shard.counters()["takeovers"] == 1
+
+
+async def test_a_renewal_gives_a_full_lease_from_now(served: Served) -> None:
+    held = await served.claim("a")
+    served.clock.advance(LEASE_MS - 1)
+    assert (await served.settle(Verb.RENEW, held.claim)).lease_ms == LEASE_MS
+    served.clock.advance(LEASE_MS - 1)
+    assert said(await served.claim("a", token=2)) == ["BUSY"]
+
+
+async def test_a_late_renewal_holds_what_nobody_took(served: Served) -> None:
+    held = await served.claim("a", "b")
+    served.clock.advance(LEASE_MS)
+    await served.claim("b", token=2)
+    renewed = await served.settle(Verb.RENEW, held.claim)
+    assert (renewed.state, renewed.settled, renewed.taken_over) == (ClaimState.OPEN, 1, 1)
+    assert said(await served.claim("a", "b", token=3)) == ["BUSY", "BUSY"]
+
+
+async def test_the_repeat_of_a_claim_renews_it(served: Served) -> None:
+    held = await served.claim("a", lease_ms=5_000)
+    served.clock.advance(4_999)
+    repeated = await served.claim("a", lease_ms=5_000)
+    assert (said(repeated), repeated.claim, repeated.lease_ms) == (["GRANTED"], held.claim, 5_000)
+    served.clock.advance(4_999)
+    assert said(await served.claim("a", token=2)) == ["BUSY"]
+
+
+async def test_a_completion_leaves_what_was_taken_over_to_its_taker(served: Served) -> None:
+    held = await served.claim("a", "b")
+    served.clock.advance(LEASE_MS)
+    taken = await served.claim("b", token=2)
+    done = await served.settle(Verb.COMPLETE, held.claim)
+    assert (done.state, done.settled, done.taken_over) == (ClaimState.DONE, 1, 1)
+    assert said(await served.claim("a", "b", token=3)) == ["DUPLICATE", "BUSY"]
+    await served.settle(Verb.RELEASE, taken.claim)
+    assert said(await served.claim("b", token=3, call=2)) == ["GRANTED"], "it was written by nobody"
+
+
+@pytest.mark.parametrize("step_ms", [-(10**9), 10**9])
+async def test_a_stepped_wall_clock_moves_no_lease(served: Served, step_ms: int) -> None:
+    await served.claim("a")
+    served.clock.step_wall_ms(step_ms)
+    assert said(await served.claim("a", token=2)) == ["BUSY"]
+    served.clock.advance(LEASE_MS)
+    assert said(await served.claim("a", token=2)) == ["GRANTED+TAKEOVER"]
+
+
+async def test_claims_that_are_not_known_or_were_released_stop_their_caller(served: Served) -> None:
+    held = await served.claim("a")
+    await served.settle(Verb.RELEASE, held.claim)
+    for verb in (Verb.RENEW, Verb.COMPLETE):
+        with pytest.raises(ReleasedClaim):
+            await served.settle(verb, held.claim)
+    for verb in Verb:
+        with pytest.raises(UnknownClaim):
+            await served.settle(verb, id16(77))
+
+
+async def test_counters_tell_what_was_answered(served: Served) -> None:
+    held = await served.claim("a", "b", "a")
+    await served.claim("a", token=2)
+    await served.settle(Verb.COMPLETE, held.claim)
+    await served.claim("a", token=2, call=2)
+    await served.claim("a", call=2)
+    counters = served.shard.counters()
+    expected = {"granted": 2, "same": 1, "busy": 1, "duplicates": 1, "own_duplicates": 1, "completed": 1, "released": 0}
+    assert {name: counters[name] for name in expected} == expected
+
+
+async def test_nothing_stays_pinned_once_it_is_durable_or_refused(served: Served) -> None:
+    """Else rows could never be used again."""
+    held = await served.claim("a", "b")
+    served.clock.advance(LEASE_MS)
+    await served.claim("b", token=2)
+    await served.settle(Verb.COMPLETE, held.claim)
+    assert not served.shard.journal.index.claims._rows.holders.pins.any()

@@ -1,0 +1,212 @@
+"""Rows written by id: claim, done and output in one append; whatever comes again takes effect once."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oncegate.core.claims import ClaimState, IdState, Verb
+from oncegate.core.errors import LedgerDown, LedgerFull, NotFound, SchemaMismatch, TokenReused
+from oncegate.engine.requests import ProduceAnswer, ProduceAsk, TakeAsk, TopicAsk
+from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+async def produce(
+    served: Served, *numbers: int, token: int = 1, call: int = 1, topic: str = "topic", keys: bool = False
+) -> ProduceAnswer:
+    """Rows of one column, which is the id, and the key where `keys`."""
+    rows = rows_of(*numbers)
+    shard = served.shard
+    ids = shard.fingerprints.of_array(pa.array([str(number) for number in numbers], pa.string()))
+    found = shard.rowprints.keys_of(rows.batches[0], ["n"]) if keys else None
+    return await shard.produce(ProduceAsk(topic, id16(token), call, rows, ids, found), served.deadline())
+
+
+async def explained(served: Served, number: int) -> Any:
+    return await served.shard.explain(served.shard.fingerprints.of_array(pa.array([str(number)])).tobytes())
+
+
+async def test_what_is_new_is_written_and_what_came_before_is_not(served: Served) -> None:
+    first = await produce(served, 1, 2, 1)
+    assert (said(first), first.rows) == (["GRANTED", "GRANTED", "SAME"], 2)
+    second = await produce(served, 2, 3, token=2)
+    assert (said(second), second.rows, second.spans[0].first_offset) == (["DUPLICATE", "GRANTED"], 1, 2)
+    assert await served.read() == [1, 2, 3]
+
+
+async def test_claim_done_and_output_are_one_append(served: Served) -> None:
+    await produce(served, 1, 2)
+    assert served.disk.kinds() == [["TopicCreated", "Produced"]]
+    assert (await explained(served, 1)).state is IdState.DONE
+
+
+async def test_a_repeat_after_a_lost_reply_is_told_own_and_writes_nothing(served: Served) -> None:
+    await produce(served, 1, 2)
+    again = await produce(served, 1, 2)
+    assert (said(again), again.rows) == (["DUPLICATE+OWN"] * 2, 0)
+    assert await served.read() == [1, 2]
+    assert served.shard.counters()["duplicates"] == 0
+    assert served.shard.counters()["own_duplicates"] == 2
+
+
+async def test_a_repeat_after_a_restart_is_told_own_too() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await produce(served, 1, 2)
+    async with serving(ledgers) as served:
+        assert said(await produce(served, 1, 2)) == ["DUPLICATE+OWN"] * 2
+
+
+async def test_the_answer_waits_until_the_rows_are_durable_and_so_does_everybody_elses(served: Served) -> None:
+    served.disk.hold()
+    first = await served.begin(produce(served, 1))
+    second = await served.begin(produce(served, 1, token=2))
+    assert not first.done()
+    assert not second.done(), "DUPLICATE rests on an entry that may yet be lost"
+    await served.disk.let_go()
+    assert (said(await first), said(await second)) == (["GRANTED"], ["DUPLICATE"])
+
+
+async def test_what_another_attempt_holds_is_left_out_and_can_be_asked_for_again(served: Served) -> None:
+    held = await served.claim("1", token=9)
+    answer = await produce(served, 1, 2)
+    assert (said(answer), await served.read()) == (["BUSY", "GRANTED"], [2])
+    await served.settle(Verb.RELEASE, held.claim)
+    again = await produce(served, 1, call=2)
+    assert (said(again), await served.read()) == (["GRANTED"], [2, 1])
+
+
+async def test_a_late_copy_of_a_busy_answer_writes_a_row_once(served: Served) -> None:
+    """The rows are in the request: a copy that comes late may write what was free meanwhile, and nobody does again."""
+    held = await served.claim("1", token=9)
+    assert said(await produce(served, 1, 2)) == ["BUSY", "GRANTED"]
+    await served.settle(Verb.RELEASE, held.claim)
+    assert said(await produce(served, 1, 2)) == ["GRANTED", "DUPLICATE+OWN"]
+    assert said(await produce(served, 1, call=2)) == ["DUPLICATE+OWN"]
+    assert await served.read() == [2, 1]
+
+
+async def test_an_expired_claim_is_taken_over_counted_and_its_holder_told(served: Served) -> None:
+    held = await served.claim("1", token=9)
+    served.clock.advance(30_000)
+    assert said(await produce(served, 1)) == ["GRANTED+TAKEOVER"]
+    assert served.shard.counters()["takeovers"] == 1
+    late = await served.settle(Verb.COMPLETE, held.claim)
+    assert (late.state, late.settled, late.taken_over) == (ClaimState.DONE, 0, 1)
+
+
+async def test_produced_ids_are_duplicates_to_whoever_claims_them(served: Served) -> None:
+    await produce(served, 1)
+    assert said(await served.claim("1", "2", token=9)) == ["DUPLICATE", "GRANTED"]
+
+
+async def test_an_attempts_own_open_claim_is_not_written_for_it(served: Served) -> None:
+    await served.claim("1", token=1, call=7)
+    assert said(await produce(served, 1, 2)) == ["SAME+OF_CALL", "GRANTED"]
+
+
+async def test_one_call_is_one_request_whatever_its_verb(served: Served) -> None:
+    await produce(served, 1)
+    with pytest.raises(TokenReused):
+        await produce(served, 2)
+    with pytest.raises(TokenReused):
+        await served.claim("1", call=1)
+
+
+async def test_a_refused_append_leaves_nothing_behind(served: Served) -> None:
+    served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await produce(served, 1)
+    assert served.shard.topics() == []
+    await turns()
+    served.clock.advance(1_000)
+    await turns()
+    assert said(await produce(served, 1, call=2)) == ["GRANTED"]
+    assert await served.read() == [1]
+
+
+@pytest.mark.parametrize("fault", ["lost", "kept"])
+async def test_after_an_unknown_end_the_same_request_again_writes_each_row_once(fault: str) -> None:
+    async with serving() as served:
+        served.disk.faults = [fault]
+        with pytest.raises(LedgerDown):
+            await produce(served, 1, 2)
+        while served.gateway.readiness()["default"] != "SERVING":
+            served.clock.advance(250)
+            await turns()
+        again = await produce(served, 1, 2)
+        assert said(again) == (["GRANTED"] * 2 if fault == "lost" else ["DUPLICATE+OWN"] * 2)
+        assert await served.read() == [1, 2]
+
+
+async def test_rows_of_one_key_lie_in_one_partition_each_under_offsets_without_holes(served: Served) -> None:
+    await served.shard.create_topic(TopicAsk("keyed", partitions=3), served.deadline())
+    numbers = list(range(40))
+    first = await produce(served, *numbers, topic="keyed", keys=True)
+    assert {span.partition for span in first.spans} == {0, 1, 2}
+    assert served.disk.kinds()[-1] == ["TopicSet", *["Produced"] * 3], "one append"
+    second = await produce(served, *range(20, 60), token=2, topic="keyed", keys=True)
+    assert second.rows == 20
+    where: dict[int, int] = {}
+    for partition in range(3):
+        fetched = await served.shard.fetch("keyed", partition, 0, 1_000, 1 << 30)
+        found = [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
+        assert fetched.high_offset == len(found)
+        where |= dict.fromkeys(found, partition)
+    assert sorted(where) == list(range(60))
+    again = await produce(served, 60, *range(10), token=3, topic="keyed", keys=True)
+    assert [span.rows for span in again.spans] == [1]
+
+
+async def test_without_a_key_requests_take_turns_among_the_partitions(served: Served) -> None:
+    await served.shard.create_topic(TopicAsk("turns", partitions=3), served.deadline())
+    spans = [(await produce(served, n, token=n, topic="turns")).spans[0] for n in range(1, 7)]
+    assert [(span.partition, span.first_offset) for span in spans] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
+
+
+async def test_an_id_says_where_it_was_written(served: Served) -> None:
+    await served.shard.create_topic(TopicAsk("turns", partitions=2), served.deadline())
+    await produce(served, 1, 2, topic="turns")
+    await produce(served, 3, token=2, topic="turns")
+    assert (await explained(served, 2)).place == ("turns", 0, 0)
+    assert (await explained(served, 3)).place == ("turns", 1, 0)
+
+
+async def test_rows_of_another_schema_are_refused_before_their_ids_are_done(served: Served) -> None:
+    await produce(served, 1)
+    rows = rows_of(2, column="other")
+    ids = served.shard.fingerprints.of_array(pa.array(["2"]))
+    with pytest.raises(SchemaMismatch):
+        await served.shard.produce(ProduceAsk("topic", id16(2), 1, rows, ids), served.deadline())
+    assert (await explained(served, 2)).state is IdState.ABSENT
+
+
+async def test_a_namespace_that_makes_no_topics_says_how_to_make_one(served: Served) -> None:
+    await served.shard.configure(None, False, served.deadline())
+    with pytest.raises(NotFound, match=r"auto_create_topics=false.*PUT /v1/namespaces/default/topics/topic"):
+        await produce(served, 1)
+    await served.shard.create_topic(TopicAsk("topic"), served.deadline())
+    assert said(await produce(served, 1)) == ["GRANTED"]
+
+
+async def test_an_owner_keeps_what_it_took_and_nobody_else_gets_it(served: Served) -> None:
+    async def take(owner: int, *ids: str) -> list[str]:
+        prints = served.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+        return said(await served.shard.take(TakeAsk(id16(100 + owner), prints), served.deadline()))
+
+    assert await take(1, "1", "2", "1") == ["GRANTED", "GRANTED", "SAME"]
+    assert await take(1, "1", "2") == ["GRANTED", "GRANTED"], "a re-run of the same job"
+    assert await take(2, "1", "3") == ["DUPLICATE", "GRANTED"]
+    assert said(await served.claim("1", token=5)) == ["DUPLICATE"]
+    assert said(await produce(served, 1, 4)) == ["DUPLICATE", "GRANTED"]
+    assert await take(2, "4") == ["DUPLICATE"]
+    found = await explained(served, 1)
+    assert (found.state, found.owner) == (IdState.TAKEN, id16(101))
+    assert [kind for group in served.disk.kinds() for kind in group].count("Taken") == 2

@@ -1,0 +1,206 @@
+"""Producers, drivers, batches: durable before said, undone where the ledger refuses, asked again where it is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from oncegate.core.claims import ClaimState, Verb
+from oncegate.core.errors import Fenced, LedgerDown, LedgerFull, NotDone, ProducerBusy
+from oncegate.engine.commit.group_commit import PROBE_MS
+from tests.support.held import HeldLedgers, said, turns, until
+from tests.support.producing_lanes import Lanes, lanes
+
+
+@pytest.fixture
+async def lane() -> AsyncIterator[Lanes]:
+    async with lanes() as found:
+        yield found
+
+
+async def waits(lane: Lanes, *tasks: "asyncio.Task[Any]") -> None:
+    """All of them wait; none does once the append has returned."""
+    await turns()
+    assert not any(task.done() for task in tasks)
+    await lane.served.disk.let_go()
+    assert all(task.done() for task in tasks)
+
+
+async def prepared(lane: Lanes) -> None:
+    """Call 0 is done, call 1 is open, batch 1 of ids is done."""
+    await lane.claim(0, [1, 2])
+    await lane.complete(0)
+    await lane.claim(1, [3])
+    claimed = await lane.claim_ids("a", batch=1)
+    await lane.served.settle(Verb.COMPLETE, claimed.claim)
+    lane.served.disk.appends.clear()
+
+
+Asks = Callable[[Lanes], Awaitable[Any]]
+# Every verb that writes, and what it writes.
+WRITES: dict[str, tuple[Asks, list[str]]] = {
+    "register driver": (lambda lane: lane.driver(token=91), ["DriverRegistered"]),
+    "register": (lambda lane: lane.register(token=5, producer="q"), ["ProducerRegistered"]),
+    "claim": (lambda lane: lane.claim(2, [4]), ["SequencesClaimed"]),
+    "complete": (lambda lane: lane.complete(1), ["SequencesCompleted"]),
+    "release": (lambda lane: lane.settle(Verb.RELEASE, 1), ["SequencesReleased"]),
+    "ack": (lambda lane: lane.ack([("p", 2)]), ["Acked"]),
+    "ack a batch": (lambda lane: lane.ack(batch=1), ["Acked"]),
+    "claim in a batch": (lambda lane: lane.claim_ids("b", batch=2, call=2), ["Claimed", "Scoped"]),
+    "produce": (
+        lambda lane: lane.produce(2, [4]),
+        ["TopicCreated", "Produced", "SequencesClaimed", "SequencesCompleted"],
+    ),
+}
+each_write = pytest.mark.parametrize("verb", WRITES)
+
+
+@each_write
+async def test_a_verb_and_its_repeat_wait_for_one_entry(lane: Lanes, verb: str) -> None:
+    await prepared(lane)
+    ask, kinds = WRITES[verb]
+    lane.served.disk.hold()
+    first, again = await lane.served.begin(ask(lane)), await lane.served.begin(ask(lane))
+    await waits(lane, first, again)
+    assert lane.served.disk.kinds() == [kinds]
+    assert (first.exception(), again.exception()) == (None, None)
+
+
+@each_write
+async def test_what_the_ledger_refused_never_was_and_may_be_asked_again(lane: Lanes, verb: str) -> None:
+    await prepared(lane)
+    ask, kinds = WRITES[verb]
+    before = lane.shard.journal.index.claims.snapshot()
+    lane.served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await ask(lane)
+    assert lane.shard.journal.index.claims.snapshot() == before
+    with pytest.raises(LedgerFull):
+        await ask(lane)
+    await turns()
+    lane.served.clock.advance(PROBE_MS)
+    await turns()
+    assert lane.served.disk.kinds()[-1] == ["Probe"]
+    await ask(lane)
+    assert lane.served.disk.kinds()[-1] == kinds
+
+
+@each_write
+@pytest.mark.parametrize("fault", ["lost", "kept"])
+async def test_a_reply_that_was_lost_is_asked_for_again_and_counts_once(verb: str, fault: str) -> None:
+    async with lanes() as lane:
+        await prepared(lane)
+        ask, _ = WRITES[verb]
+        lane.served.disk.faults = [fault]
+        with pytest.raises(LedgerDown):
+            await ask(lane)
+        await reopened(lane)
+        answer = await ask(lane)
+        if verb in ("register driver", "register"):
+            assert answer.epoch == (2 if verb == "register driver" else 1)
+        if verb == "produce":
+            assert said(answer) == (["DUPLICATE+OWN"] if fault == "kept" else ["GRANTED"])
+            assert await lane.served.read() == [4]
+        if verb in ("claim", "claim in a batch"):
+            assert said(answer) == ["GRANTED"]
+        assert lane.shard.counters()["takeovers"] == 0
+
+
+async def reopened(lane: Lanes) -> None:
+    """The gateway has opened its ledger anew."""
+    owner = lane.served.gateway._owners["default"]
+    await until(lambda: owner.shard is None)
+    lane.served.clock.advance(60_000)
+    await until(lambda: owner.shard is not None)
+
+
+async def test_stale_waits_for_the_ack_it_rests_on(lane: Lanes) -> None:
+    await prepared(lane)
+    lane.served.disk.hold()
+    ack = await lane.served.begin(lane.ack([("p", 2)], batch=1))
+    sequences = await lane.served.begin(lane.claim(2, [1, 2]))
+    ids = await lane.served.begin(lane.claim_ids("a", batch=1, token=7))
+    await waits(lane, ack, sequences, ids)
+    assert said(sequences.result()) == ["STALE", "STALE"]
+    assert said(ids.result()) == ["STALE"]
+
+
+async def test_where_an_ack_is_refused_nobody_is_told_stale(lane: Lanes) -> None:
+    await prepared(lane)
+    lane.served.disk.hold()
+    ack = await lane.served.begin(lane.ack([("p", 2)], batch=1))
+    sequences = await lane.served.begin(lane.claim(2, [1, 2]))
+    ids = await lane.served.begin(lane.claim_ids("a", batch=1, token=7))
+    lane.served.disk.faults = ["full"]
+    await lane.served.disk.let_go()
+    assert {type(task.exception()) for task in (ack, sequences, ids)} == {LedgerFull}
+    assert said(await lane.claim(3, [1, 2])) == ["DUPLICATE+OWN"] * 2
+    assert said(await lane.claim_ids("a", batch=1, token=7)) == ["DUPLICATE"]
+
+
+async def test_the_next_attempt_waits_for_the_registration_that_fences_the_one_before(lane: Lanes) -> None:
+    await lane.claim(0, [1])
+    await lane.close()
+    lane.served.disk.hold()
+    registered = await lane.served.begin(lane.register(token=2))
+    taken = await lane.served.begin(lane.claim(0, [1], token=2, epoch=2))
+    fenced = await lane.served.begin(lane.complete(0))
+    await waits(lane, registered, taken, fenced)
+    assert said(taken.result()) == ["GRANTED+TAKEOVER"]
+    assert isinstance(fenced.exception(), Fenced)
+
+
+async def test_a_registration_that_was_refused_fences_nobody(lane: Lanes) -> None:
+    await lane.claim(0, [1])
+    await lane.close()
+    lane.served.disk.faults = ["full"]
+    with pytest.raises(LedgerFull):
+        await lane.register(token=2)
+    await turns()
+    lane.served.clock.advance(PROBE_MS)
+    await turns()
+    assert (await lane.complete(0)).state is ClaimState.DONE
+
+
+async def test_an_ack_that_is_refused_for_what_is_not_done_waits_for_what_shows_it(lane: Lanes) -> None:
+    lane.served.disk.hold()
+    claim = await lane.served.begin(lane.claim(0, [1]))
+    ack = await lane.served.begin(lane.ack([("p", 1)]))
+    await waits(lane, claim, ack)
+    assert isinstance(ack.exception(), NotDone)
+
+
+async def test_busy_is_said_at_once(lane: Lanes) -> None:
+    lane.served.disk.hold()
+    await lane.served.begin(lane.claim(0, [1]))
+    busy = await lane.served.begin(lane.register(token=2))
+    assert isinstance(busy.exception(), ProducerBusy)
+
+
+async def test_rows_with_sequences_are_written_once_whoever_sends_them() -> None:
+    ledgers = HeldLedgers()
+    async with lanes(ledgers) as lane:
+        first = await lane.produce(0, [1, 2, 3])
+        again = await lane.produce(0, [1, 2, 3])
+        assert (first.rows, said(first)) == (3, ["GRANTED"] * 3)
+        assert (again.rows, again.spans, said(again)) == (0, (), ["DUPLICATE+OWN"] * 3)
+        await lane.close()
+    async with lanes(ledgers) as lane:
+        lane.served.clock.advance(30_000)
+        await lane.register(token=2)
+        more = await lane.produce(0, [2, 3, 4], token=2, epoch=2)
+        assert (more.rows, said(more)) == (1, ["DUPLICATE", "DUPLICATE", "GRANTED"])
+        assert await lane.served.read() == [1, 2, 3, 4]
+        assert (await lane.ack([("p", 4)])).watermarks == (("p", 4),)
+        assert said(await lane.produce(1, [4, 5], token=2, epoch=2)) == ["STALE", "GRANTED"]
+        assert await lane.served.read() == [1, 2, 3, 4, 5]
+
+
+async def test_rows_that_an_older_epoch_had_claimed_are_written_and_counted(lane: Lanes) -> None:
+    await lane.claim(0, [1, 2])
+    await lane.close()
+    await lane.register(token=2)
+    answer = await lane.produce(0, [1, 2, 3], token=2, epoch=2)
+    assert said(answer) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER", "GRANTED"]
+    assert (await lane.served.read(), lane.shard.counters()["takeovers"]) == ([1, 2, 3], 2)

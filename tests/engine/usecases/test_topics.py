@@ -1,0 +1,113 @@
+"""Topics: produced rows are read back by offset; nothing is seen before it is durable."""
+
+from collections.abc import AsyncIterator
+
+import pyarrow as pa
+import pytest
+
+from oncegate.core.errors import BadRequest, LedgerFull, NotFound, SchemaMismatch
+from tests.support.held import HeldLedgers, Served, rows_of, serving, winner
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving() as served:
+        yield served
+
+
+ALL = 1 << 40
+
+
+async def test_rows_get_the_next_offsets(served: Served) -> None:
+    first, second = await served.produce(rows_of(1, 2)), await served.produce(rows_of(3), call=2)
+    assert (first.spans[0].first_offset, first.rows, second.spans[0].first_offset) == (0, 2, 2)
+    assert await served.read() == [1, 2, 3]
+    assert served.shard.counters()["produced_rows"] == 3
+
+
+async def test_plain_writes_again_what_is_sent_again(served: Served) -> None:
+    for _ in range(2):
+        await served.produce(rows_of(1))
+    assert await served.read() == [1, 1]
+
+
+async def test_no_rows_write_nothing(served: Served) -> None:
+    assert (await served.produce(rows_of())).rows == 0
+    assert served.disk.appends == []
+
+
+async def test_another_schema_is_refused_with_both_shown(served: Served) -> None:
+    await served.produce(rows_of(1))
+    with pytest.raises(SchemaMismatch, match=r"\(n int64\).*\(n string\)"):
+        await served.produce(rows_of("1", kind=pa.string()))
+    assert await served.read() == [1]
+
+
+async def test_nullability_and_metadata_are_no_part_of_a_schema(served: Served) -> None:
+    await served.produce(rows_of(1))
+    rows = rows_of(2)
+    strict = pa.schema([pa.field("n", pa.int64(), nullable=False, metadata={"k": "v"})], metadata={"m": "v"})
+    await served.produce(type(rows)(strict, rows.batches, rows.rows, rows.data))
+    assert (await served.shard.topic("topic")).schema == pa.schema([("n", pa.int64())])
+
+
+async def test_ranges_are_whole_and_cover_what_was_asked_for(served: Served) -> None:
+    for numbers in ((1, 2, 3), (4,), (5, 6)):
+        await served.produce(rows_of(*numbers))
+    fetched = await served.shard.fetch("topic", 0, 2, 2, ALL)
+    assert [(chunk.first_offset, chunk.rows) for chunk in fetched.chunks] == [(0, 3), (3, 1)]
+    assert (fetched.low_offset, fetched.high_offset) == (0, 6)
+
+
+async def test_at_and_beyond_the_end_there_is_nothing_yet(served: Served) -> None:
+    await served.produce(rows_of(1))
+    for offset in (1, 100):
+        fetched = await served.shard.fetch("topic", 0, offset, 10, ALL)
+        assert (fetched.chunks, fetched.high_offset) == ([], 1)
+
+
+async def test_one_answer_is_bounded() -> None:
+    async with serving(fetch_rows=2) as served:
+        for number in range(5):
+            await served.produce(rows_of(number))
+        assert len((await served.shard.fetch("topic", 0, 0, 1_000, ALL)).chunks) == 2
+
+
+@pytest.mark.parametrize(("partition", "offset", "max_rows"), [(0, -1, 1), (0, 0, 0), (0, 0, -5)])
+async def test_offsets_and_counts_are_checked(served: Served, partition: int, offset: int, max_rows: int) -> None:
+    await served.produce(rows_of(1))
+    with pytest.raises(BadRequest):
+        await served.shard.fetch("topic", partition, offset, max_rows, ALL)
+
+
+async def test_what_was_never_written_is_not_found(served: Served) -> None:
+    await served.produce(rows_of(1))
+    for topic, partition in (("nothing", 0), ("topic", 1)):
+        with pytest.raises(NotFound):
+            await served.shard.fetch(topic, partition, 0, 1, ALL)
+    with pytest.raises(NotFound, match="first write creates it"):
+        await served.shard.topic("nothing")
+
+
+async def test_a_refused_write_was_never_seen(served: Served) -> None:
+    await served.produce(rows_of(1))
+    served.disk.hold()
+    produced = await served.begin(served.produce(rows_of(2)))
+    read = await served.begin(served.read())
+    served.disk.faults = ["full"]
+    await served.disk.let_go()
+    assert isinstance(produced.exception(), LedgerFull)
+    assert isinstance(read.exception(), LedgerFull), "it would have told of rows that are not there"
+    assert await served.read() == [1]
+
+
+async def test_produced_and_committed_rows_share_one_topic_and_survive_a_restart() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await served.produce(rows_of(1, 2))
+        await served.commit(winner(await served.stage(rows_of(3))))
+        await served.produce(rows_of(4))
+    async with serving(ledgers) as served:
+        assert await served.read() == [1, 2, 3, 4]
+        assert (await served.produce(rows_of(5))).spans[0].first_offset == 4
+        assert served.shard.topics() == ["topic"]

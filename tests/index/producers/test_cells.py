@@ -1,0 +1,161 @@
+"""Every cell of the table of sequences, one test each: reached, alone, and answered as written down here again."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from oncegate.core.errors import TokenReused
+from oncegate.core.producers import ASKERS, SEQUENCE, Action, Asker, SequenceState
+from oncegate.index.producers.index import ProducerIndex, SequencesAsked, actions_of
+from tests.support.index.sequences import Lane, said
+
+# The sequence that is asked for, in every cell; calls 0 and 3 of the epoch in force are decided already.
+IT, MORE = 10, 11
+CLAIMED, DONE, STALE, FREE = SequenceState.CLAIMED, SequenceState.DONE, SequenceState.STALE, SequenceState.FREE
+
+EXPECTED: dict[tuple[SequenceState, Asker], str] = {
+    (SequenceState.STALE, Asker.REPEAT): "STALE",
+    (SequenceState.STALE, Asker.NEWER): "STALE",
+    (SequenceState.ABSENT, Asker.REPEAT): "BUSY",
+    (SequenceState.ABSENT, Asker.NEWER): "GRANTED",
+    (SequenceState.SKIPPED, Asker.REPEAT): "REFUSED",
+    (SequenceState.SKIPPED, Asker.NEWER): "REFUSED",
+    (SequenceState.FREE, Asker.REPEAT): "BUSY",
+    (SequenceState.FREE, Asker.NEWER): "GRANTED",
+    (SequenceState.CLAIMED, Asker.SAME_CALL): "GRANTED",
+    (SequenceState.CLAIMED, Asker.SAME_EPOCH): "SAME+OF_CALL",
+    (SequenceState.CLAIMED, Asker.REPEAT): "BUSY",
+    (SequenceState.CLAIMED, Asker.NEWER): "GRANTED+TAKEOVER",
+    (SequenceState.DONE, Asker.SAME_EPOCH): "DUPLICATE+OWN",
+    (SequenceState.DONE, Asker.REPEAT): "DUPLICATE",
+    (SequenceState.DONE, Asker.NEWER): "DUPLICATE",
+}
+each_cell = pytest.mark.parametrize("cell", list(SEQUENCE), ids=lambda cell: f"{cell[0].name}-{cell[1].name}")
+
+
+def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], SequencesAsked]]:
+    """A producer whose sequence IT is in the cell's state, and the request of the cell's asker for it alone."""
+    state, asker = cell
+    lane = Lane()
+    lane.register(1)
+    lane.claim(0, [1])
+    lane.complete(0)
+    own = asker in (Asker.SAME_CALL, Asker.SAME_EPOCH)
+    if state in (CLAIMED, DONE, STALE, FREE):
+        lane.claim(3, [IT])
+        if state in (DONE, STALE):
+            lane.complete(3)
+        if state is FREE:
+            lane.release(3)
+    if state is STALE:
+        lane.ack(IT)
+    if not own:
+        lane.register(2)
+    if state is SequenceState.SKIPPED:
+        lane.claim(3, [MORE])
+    elif not own and asker is Asker.REPEAT:
+        # Call 3 was granted nothing, so no entry tells of it; this process remembers that it was decided.
+        lane.producer.quiet_call = 3
+    call = {Asker.SAME_CALL: 3, Asker.REPEAT: 2}.get(asker, 4)
+    return lane, lambda: lane.ask(call, [IT])
+
+
+@each_cell
+def test_a_sequence_is_answered_as_its_cell_says(cell: tuple[SequenceState, Asker]) -> None:
+    _, ask = reach(cell)
+    asked = ask()
+    assert said(asked) == [EXPECTED[cell]]
+    assert asked.actions.tolist() == [SEQUENCE[cell].action]
+    assert asked.out_of_order == (IT if EXPECTED[cell] == "REFUSED" else None)
+    told = asked.fresh.tolist(), asked.taken.tolist()
+    fresh = EXPECTED[cell] == "GRANTED" and cell[1] is not Asker.SAME_CALL
+    assert told == ([[IT, IT]] if fresh else [], [[IT, IT]] if EXPECTED[cell] == "GRANTED+TAKEOVER" else [])
+    assert asked.numbers.tolist() == [3 if EXPECTED[cell] == "SAME+OF_CALL" else 0]
+
+
+@each_cell
+def test_a_test_of_a_cell_reaches_just_that_cell(cell: tuple[SequenceState, Asker]) -> None:
+    lane, ask = reach(cell)
+    only = [(state, asker) == cell for state in SequenceState for asker in Asker]
+    for mine, others in ((Action.DUPLICATE, Action.BUSY), (Action.BUSY, Action.DUPLICATE)):
+        lane.index._rules = np.where(only, np.uint8(mine), np.uint8(others)).astype(np.uint8)
+        assert ask().actions.tolist() == [mine]
+
+
+def test_every_cell_is_expected_and_reached() -> None:
+    assert set(EXPECTED) == set(SEQUENCE) == {(state, asker) for state in SequenceState for asker in ASKERS[state]}
+
+
+def test_a_missing_cell_is_an_error_and_no_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cell in list(SEQUENCE):
+        with monkeypatch.context() as patch:
+            patch.delitem(SEQUENCE, cell)
+            with pytest.raises(KeyError):
+                actions_of()
+
+
+def test_a_table_that_is_changed_is_in_force_for_an_index_made_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = SEQUENCE[SequenceState.DONE, Asker.NEWER]
+    monkeypatch.setitem(SEQUENCE, (SequenceState.ABSENT, Asker.NEWER), other)
+    lane = Lane(ProducerIndex())
+    lane.register(1)
+    assert said(lane.ask(0, [5])) == ["DUPLICATE"]
+
+
+def test_a_call_asks_for_the_same_sequences_each_time() -> None:
+    lane = Lane()
+    lane.register(1)
+    lane.claim(0, [1, 2])
+    with pytest.raises(TokenReused, match="other sequences"):
+        lane.ask(0, [1, 2, 3])
+    assert said(lane.ask(0, [1, 2])) == ["GRANTED", "GRANTED"]
+
+
+def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
+    lane = Lane()
+    lane.register(1)
+    lane.claim(0, [1])
+    lane.register(2)
+    lane.claim(0, [1, 2])
+    assert said(lane.ask(0, [1, 2])) == ["GRANTED+TAKEOVER", "GRANTED"]
+    assert lane.index.takeovers == 1
+
+
+@pytest.mark.parametrize(
+    ("prev", "gap"), [(None, False), (0, False), (4, False), (5, True), (6, True)], ids=lambda value: str(value)
+)
+def test_a_gap_is_told_against_the_highest_that_was_claimed(prev: int | None, gap: bool) -> None:
+    lane = Lane()
+    lane.register(1)
+    lane.claim(0, [1, 4])
+    lane.release(0)
+    assert lane.ask(1, [7], prev).gap == gap
+
+
+def test_where_nothing_was_claimed_everything_before_is_a_gap() -> None:
+    lane = Lane()
+    lane.register(1)
+    assert lane.ask(0, [7], 0).gap
+    assert not lane.ask(0, [7]).gap
+
+
+def test_what_an_acked_watermark_covers_is_no_gap() -> None:
+    lane = Lane()
+    lane.register(1)
+    lane.claim(0, [1, 4])
+    lane.complete(0)
+    lane.ack(4)
+    assert not lane.ask(1, [7], 4).gap
+
+
+def test_what_a_request_passes_over_is_out_of_order_later() -> None:
+    """A hole within one request is a row of another task as much as an offset that holds none: nobody can know."""
+    lane = Lane()
+    lane.register(1)
+    lane.claim(0, [1, 3])
+    assert lane.ask(1, [2]).out_of_order == 2
+    lane.complete(0)
+    assert lane.ask(1, [2]).out_of_order == 2
+    lane.ack(3)
+    assert said(lane.ask(1, [2])) == ["STALE"]

@@ -1,0 +1,225 @@
+"""A saved index, loaded, answers as the one that was saved; what is damaged or does not add up is refused."""
+
+import os
+import random
+import struct
+import zlib
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import pytest
+
+from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.snapshot import claims_writer
+from tests.support.index.driver import LEASE_MS, NARROW, Driver
+from tests.support.index.verbs import VerbDriver
+from tests.support.index.walks import Walk, answers
+
+SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
+Pieces = dict[str, bytes]
+all_widths = pytest.mark.parametrize("widths", [Widths(capacity=8, segments=2), NARROW], ids=["wide", "narrow"])
+
+
+def loaded(pieces: Pieces, widths: Widths, now_ms: int = 0, compiled: bool = True) -> ClaimIndex:
+    index = ClaimIndex(widths, compiled)
+    index.load(pieces)
+    index.reset_leases(now_ms)
+    return index
+
+
+@all_widths
+def test_what_was_saved_answers_as_what_lives_on(widths: Widths) -> None:
+    """Pending changes count as applied; leases begin anew in both."""
+    print(f"ONCEGATE_SEED={SEED}")
+    for seed in range(SEED, SEED + 20):
+        walk = Walk(widths, random.Random(seed))
+        for _ in range(60):
+            walk.step()
+        copy = loaded(dict(walk.index.save()), widths, walk.now_ms)
+        walk.index.reset_leases(walk.now_ms)
+        asked = (walk.calls, walk.claims, walk.now_ms)
+        assert answers(copy, *asked) == answers(walk.index, *asked), f"seed {seed}"
+        assert copy.wall_ms == walk.index.wall_ms
+
+
+@all_widths
+def test_both_go_on_alike(widths: Widths) -> None:
+    print(f"ONCEGATE_SEED={SEED}")
+    for seed in range(SEED, SEED + 10):
+        walk = Walk(widths, random.Random(seed))
+        for _ in range(40):
+            walk.step()
+        copy, was = loaded(dict(walk.index.save()), widths, walk.now_ms), len(walk.entries)
+        walk.all_durable()
+        walk.index.reset_leases(walk.now_ms)
+        for _ in range(30):
+            walk.step()
+            walk.all_durable()
+            for position, entry in walk.entries[was:]:
+                copy.settle_undo(copy.apply(position, entry, walk.now_ms))
+            was = len(walk.entries)
+        copy.sweep(walk.now_ms)
+        asked = (walk.calls, walk.claims, walk.now_ms)
+        assert answers(copy, *asked) == answers(walk.index, *asked), f"seed {seed}"
+
+
+def test_what_is_taken_back_after_the_saving_is_taken_back_where_it_was() -> None:
+    print(f"ONCEGATE_SEED={SEED}")
+    for seed in range(SEED, SEED + 10):
+        walk = Walk(NARROW, random.Random(seed))
+        for _ in range(40):
+            walk.step()
+        walk.all_durable()
+        before = answers(walk.index, walk.calls, walk.claims, walk.now_ms)
+        answer = walk.does("claim", "z", 1, range(100, 104), settled=False)
+        dict(walk.index.save())
+        assert answer.undo is not None
+        walk.undo(answer.undo)
+        assert answers(walk.index, walk.calls, walk.claims, walk.now_ms) == before
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
+def test_pieces_know_nothing_of_segments_and_are_many(monkeypatch: pytest.MonkeyPatch, compiled: bool) -> None:
+    monkeypatch.setattr(claims_writer, "_ROWS_PER_PIECE", 3)
+    monkeypatch.setattr(claims_writer, "_SLOTS_PER_PIECE", 5)
+    walk = Walk(Widths(tag_bits=16, row_bits=8, capacity=8, segments=8), random.Random(SEED), compiled)
+    for _ in range(80):
+        walk.step()
+    pieces = dict(walk.index.save())
+    assert sum(name.startswith("rows/") for name in pieces) > 2
+    assert sum(name.startswith("slots/") for name in pieces) > 2
+    walk.index.reset_leases(walk.now_ms)
+    asked = (walk.calls, walk.claims, walk.now_ms)
+    for segments in (1, 2, 16):
+        copy = loaded(pieces, Widths(16, 8, 4, segments), walk.now_ms, compiled)
+        assert answers(copy, *asked) == answers(walk.index, *asked)
+        pieces = dict(copy.save())
+
+
+def test_an_empty_index_is_saved_and_loaded() -> None:
+    assert loaded(dict(ClaimIndex().save()), Widths()).snapshot() == {}
+
+
+def test_what_holds_nothing_and_cannot_be_named_is_left_out() -> None:
+    driver = Driver()
+    for call in range(100):
+        driver.release(driver.claim("a", call, range(1_000)).claim)
+    driver.complete(driver.claim("b", 1, [1, 2]).claim)
+    driver.now_ms += 3 * LEASE_MS
+    driver.index.make_room(1, driver.now_ms)
+    driver.index.make_room(1, driver.now_ms)
+    assert sum(len(data) for data in dict(driver.index.save()).values()) < 1_000
+
+
+def small() -> VerbDriver:
+    """A claim of three ids, one taken over, rows written in a topic, ids taken."""
+    driver = VerbDriver(NARROW)
+    driver.claim("a", 1, [1, 2, 3])
+    driver.now_ms += LEASE_MS
+    driver.claim("b", 1, [3, 4])
+    driver.does("produce", "c", 1, [5, 6])
+    driver.does("take", "d", 1, [7])
+    return driver
+
+
+@pytest.mark.parametrize("name", ["head", "topics", "rows/0", "slots/0", "sums"])
+def test_a_piece_that_is_damaged_cut_or_missing_is_refused(name: str) -> None:
+    whole = dict(small().index.save())
+    for at in range(0, len(whole[name]), 7):
+        flipped = bytearray(whole[name])
+        flipped[at] ^= 0x10
+        with pytest.raises(ValueError, match=r"."):
+            loaded(whole | {name: bytes(flipped)}, NARROW)
+        with pytest.raises(ValueError, match=r"."):
+            loaded(whole | {name: whole[name][:at]}, NARROW)
+    with pytest.raises(ValueError, match=r"."):
+        loaded({other: data for other, data in whole.items() if other != name}, NARROW)
+
+
+def changed(pieces: Pieces, name: str, change: Callable[[bytearray], bytearray | None]) -> Pieces:
+    """One piece otherwise, and the sums as if it had been so from the start."""
+    data = bytearray(pieces[name])
+    data = change(data) or data
+    found = {**pieces, name: bytes(data)}
+    del found["sums"]
+    return found | {"sums": msgspec.json.encode({piece: zlib.crc32(raw) for piece, raw in found.items()})}
+
+
+def put(at: int, layout: str, value: int) -> Callable[[bytearray], None]:
+    return lambda data: struct.pack_into(layout, data, at, value)
+
+
+ROWS = 5
+# After the tokens (16 bytes a row) and calls (4) come the states.
+STATES = 20 * ROWS
+INCONSISTENT: dict[str, tuple[str, Callable[[bytearray], bytearray | None], str]] = {
+    "another version": ("head", put(0, "<I", 9), "version 9"),
+    "other tags": ("head", put(4, "<I", 64), "tags of 64 bits"),
+    "too many rows": ("head", put(8, "<Q", 256), "256 rows"),
+    "rows missing": ("head", put(8, "<Q", ROWS + 1), "rows of 6"),
+    "rows to spare": ("head", put(8, "<Q", ROWS - 1), "no piece of 4 rows"),
+    "slots missing": ("head", put(16, "<Q", 8), "slots of 8"),
+    "open claims": ("head", put(32, "<Q", 7), "2 claims are open"),
+    "topics that are none": ("topics", lambda data: bytearray(b"[1]"), "list of names"),
+    "no such topic": ("topics", lambda data: bytearray(b"[]"), "topic is unknown"),
+    "a row's state": ("rows/0", put(STATES, "<B", 9), "state is unknown"),
+    "a row that died": ("rows/0", put(STATES, "<B", 2), "names no row"),
+    "rows in disorder": ("rows/0", put(STATES + 14 * ROWS, "<B", 0), "come first"),
+    "half a slot": ("slots/0", lambda data: data[:-1], "no piece of slots"),
+    "a slot twice": ("slots/0", lambda data: data + data[:16], "twice"),
+    "a slot of no row": ("slots/0", put(8, "<I", ROWS + 1), "names no row"),
+    "a slot of row 0, which is none": ("slots/0", put(8, "<I", 0), "names no row"),
+    "a tag too wide": ("slots/0", put(4, "<I", 1), "names no row"),
+}
+
+
+@pytest.mark.parametrize("case", INCONSISTENT)
+def test_pieces_that_do_not_add_up_are_refused(case: str) -> None:
+    name, change, why = INCONSISTENT[case]
+    pieces = dict(small().index.save())
+    loaded(changed(pieces, name, lambda data: None), NARROW)
+    with pytest.raises(ValueError, match=why):
+        loaded(changed(pieces, name, change), NARROW)
+
+
+def test_a_slot_given_to_another_row_is_refused() -> None:
+    pieces = dict(small().index.save())
+    rows = np.frombuffer(pieces["slots/0"], np.uint32)[2::4]
+    other = 1 + next(int(row) for row in rows % ROWS if row != rows[0])
+    with pytest.raises(ValueError, match=r"more or fewer|names no row"):
+        loaded(changed(pieces, "slots/0", put(8, "<I", other)), NARROW)
+
+
+def test_a_claim_whose_rows_stand_apart_is_refused() -> None:
+    driver = Driver(NARROW)
+    driver.claim("a", 1, [1])
+    driver.now_ms += LEASE_MS
+    driver.claim("b", 1, [1, 2])
+    pieces = dict(driver.index.save())
+    data, row = np.frombuffer(pieces["rows/0"], np.uint8), len(pieces["rows/0"]) // 3
+    claims = 3 * sum((16, 4, 1, 1, 8, 4, 1))
+    assert row > 50
+    moved = bytearray(data.tobytes())
+    first, second = moved[claims : claims + 16], moved[claims + 16 : claims + 32]
+    moved[claims : claims + 32] = second + first
+    with pytest.raises(ValueError, match="twice"):
+        loaded(changed(pieces, "rows/0", lambda _: moved), NARROW)
+
+
+def test_a_piece_that_nothing_refers_to_is_refused() -> None:
+    pieces = dict(small().index.save())
+    pieces["slots/2"] = b""
+    with pytest.raises(ValueError, match="nothing refers"):
+        loaded(changed(pieces, "head", lambda data: None), NARROW)
+
+
+def test_a_repeat_is_taken_for_the_newest_claim_of_its_call() -> None:
+    driver = Driver()
+    driver.release(driver.claim("a", 1, [1]).claim, settled=False)
+    driver.now_ms += 2 * LEASE_MS
+    newest = driver.claim("a", 1, [1]).claim
+    copy = loaded(dict(driver.index.save()), Widths(), driver.now_ms)
+    assert len(copy._known) == 2
+    driver.index = copy
+    assert driver.claim("a", 1, [1]).claim == newest

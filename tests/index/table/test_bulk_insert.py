@@ -1,0 +1,113 @@
+"""A fold that puts many claims' ids into the table at once, against one entry after the other: nobody can tell."""
+
+import os
+import random
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Produced, Released
+from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.claims.replay import rebuild
+from oncegate.index.table import gathered
+from oncegate.index.table.rows import Rows
+from tests.support.index.driver import LEASE_MS, NARROW, Driver, fingerprints, name
+from tests.support.index.walks import Walk, answers
+
+SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
+Entries = Iterable[tuple[int, Entry]]
+
+
+def one_by_one(entries: Entries, widths: Widths, now_ms: int, compiled: bool = True) -> ClaimIndex:
+    """The fold as it would be without anything clever."""
+    index = ClaimIndex(widths, compiled)
+    for position, entry in entries:
+        undo = index.apply(position, entry, now_ms)
+        if undo is not None:
+            index.settle_undo(undo)
+    index.reset_leases(now_ms)
+    return index
+
+
+def held(rows: Rows) -> list[tuple[bytes, int, int, int, int, int]]:
+    """What the rows in use say, whatever their numbers are."""
+    holders, used = rows.holders, np.flatnonzero(rows.column("used"))
+    names = ("state", "named", "slots", "pins", "kept")
+    numbers = zip(*(getattr(holders, of)[used].tolist() for of in names), strict=True)
+    return sorted((rows.claim[row].tobytes(), *of) for row, of in zip(used, numbers, strict=True))
+
+
+def assert_alike(index: ClaimIndex, plain: ClaimIndex) -> None:
+    """To the last counter; but for dead slots, of which a table that moves at other times keeps others."""
+    assert index.snapshot() == plain.snapshot()
+    for counter in ("ids", "open_claims", "takeovers", "wall_ms", "oldest_wall_ms"):
+        assert getattr(index, counter) == getattr(plain, counter), counter
+    index.sweep(0)
+    plain.sweep(0)
+    assert held(index._rows) == held(plain._rows)
+    assert (index._table.used, index._table.dead) == (plain._table.used, plain._table.dead)
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
+@pytest.mark.parametrize("room", [1, 3, gathered.GATHERED])
+def test_a_life_is_folded_as_it_would_be_one_by_one(room: int, compiled: bool) -> None:
+    print(f"ONCEGATE_SEED={SEED}")
+    for seed in range(SEED, SEED + 10):
+        walk = Walk(NARROW, random.Random(seed), compiled, payloads=seed % 3 == 0)
+        for _ in range(120):
+            walk.step()
+        walk.all_durable()
+        index, plain = ClaimIndex(NARROW, compiled), one_by_one(walk.entries, NARROW, walk.now_ms, compiled)
+        rebuild(walk.entries, index, walk.now_ms, room=room)
+        found, expected = (answers(of, walk.calls, walk.claims, walk.now_ms) for of in (index, plain))
+        assert found == expected, f"seed {seed}"
+        assert_alike(index, plain)
+
+
+def claims_of(ids: np.ndarray, batch: int) -> list[tuple[int, Entry]]:
+    """Claims of so many ids each, every one completed but the tenth and the twentieth, which are released."""
+    entries: list[Entry] = []
+    for call in range(len(ids) // batch):
+        part = ids[call * batch : (call + 1) * batch].tobytes()
+        entries.append(Claimed(name(f"claim {call}"), name("a"), call, name("?"), LEASE_MS, call, part, b""))
+        settled = Released if call in (9, 19) else Completed
+        entries.append(settled(name(f"claim {call}"), call))
+    return list(enumerate(entries, 1))
+
+
+def test_two_threads_fold_what_one_would() -> None:
+    """With ids that were released and come again, and with more of one segment than there is room for."""
+    print(f"ONCEGATE_SEED={SEED}")
+    rng = np.random.default_rng(SEED)
+    ids = rng.integers(0, 1 << 64, (200_000, 2), np.uint64)
+    assert len(ids) > 2 * gathered.ALONE
+    ids[100_000 : 105_000 + gathered.GATHERED, 0] &= np.uint64(0xFFFF_FFFF_FFFF_FF00)
+    entries = claims_of(np.concatenate([ids, ids[9_000:10_000]]), 1_000)
+    index = ClaimIndex()
+    rebuild(entries, index, 0)
+    assert index.ids == len(ids) - 1_000
+    assert_alike(index, one_by_one(entries, Widths(), 0))
+
+
+def test_an_id_that_two_claims_were_granted_is_the_later_ones() -> None:
+    """As no gateway writes it; whoever does is told no more than that."""
+    both = fingerprints([1, 2, 3]).tobytes()
+    grants = [Claimed(name(claim), name("a"), call, name("?"), 1, 1, both, b"") for call, claim in enumerate("bc")]
+    entries: list[tuple[int, Entry]] = list(enumerate([*grants, Probe(1), Completed(name("c"), 2)], 1))
+    index = ClaimIndex()
+    rebuild(entries, index, 0)
+    assert_alike(index, one_by_one(entries, Widths(), 0))
+    assert (index.ids, index.open_claims) == (3, 0)
+
+
+def test_what_is_written_of_a_topic_waits_as_claims_do() -> None:
+    driver = Driver()
+    ids = [fingerprints([number]).tobytes() for number in range(6)]
+    for number, one in enumerate(ids):
+        entry = Produced("t", 0, number, 1, 10, name(f"p{number}"), name("a"), number, name("?"), number, one, b"")
+        driver.entries.append((number + 1, entry))
+    index = ClaimIndex()
+    rebuild(driver.entries, index, 0)
+    assert index._topics == ["t"]
+    assert_alike(index, one_by_one(driver.entries, Widths(), 0))

@@ -1,0 +1,109 @@
+"""What the cold tier is built on: slots of chosen rows copied, and rows that hold ids which have no slot."""
+
+import numpy as np
+import pytest
+
+from oncegate.core.claims import TAKE, Action, ClaimState, actions
+from oncegate.index.table.arrays import NO_COLD, NO_DIGESTS, TAKEN, Answers, Holders, Question, Rules, Slots
+from oncegate.index.table.kernels import COMPILED, PLAIN, Kernels
+
+MASK, ROWS = np.uint64((1 << 64) - 1), 8
+OWNER, STRANGER = (np.uint64(7), np.uint64(8)), (np.uint64(1), np.uint64(2))
+# By number of row.
+DONE, TAKEN_ROW, OPEN, RELEASED, RETIRED = range(5)
+both_kernels = pytest.mark.parametrize("kernels", [COMPILED, PLAIN], ids=["compiled", "plain"])
+
+
+def some_holders() -> Holders:
+    holders = Holders(
+        token=np.zeros((ROWS, 2), np.uint64),
+        call=np.zeros(ROWS, np.uint32),
+        state=np.full(ROWS, ClaimState.UNKNOWN, np.uint8),
+        takeover=np.zeros(ROWS, np.uint8),
+        lease_until_ms=np.full(ROWS, 100, np.int64),
+        position=np.arange(10, 10 + ROWS),
+        named=np.zeros(ROWS, np.int32),
+        slots=np.zeros(ROWS, np.int32),
+        pins=np.zeros(ROWS, np.int32),
+        kept=np.zeros(ROWS, np.uint8),
+    )
+    holders.state[:4] = ClaimState.DONE, TAKEN, ClaimState.OPEN, ClaimState.RELEASED
+    holders.token[TAKEN_ROW] = OWNER
+    return holders
+
+
+def ids_of(row: int, count: int = 3) -> np.ndarray:
+    """Ids of one segment of two; by row, different ones."""
+    numbers = np.arange(count, dtype=np.uint64) * np.uint64(2) + np.uint64(100 * row)
+    return np.stack([numbers, numbers << np.uint64(20)], axis=1)
+
+
+def filled(kernels: Kernels, *rows: int) -> tuple[Slots, Holders]:
+    slots = Slots(np.zeros((512, 2), np.uint64), np.arange(2) * 256, np.full(2, 64), np.zeros(2, np.int64))
+    holders = some_holders()
+    for row in rows:
+        kernels.upsert(
+            slots,
+            holders,
+            ids_of(row),
+            MASK,
+            row,
+            np.zeros(3, np.uint32),
+            np.empty((0, 2), np.uint64),
+            np.empty(0, np.int64),
+            NO_DIGESTS,
+        )
+    return slots, holders
+
+
+def take(kernels: Kernels, slots: Slots, holders: Holders, ids: np.ndarray, who: tuple, cold: np.ndarray) -> tuple:
+    """The actions a take is told, and what they rest on."""
+    rules = Rules(np.array(list(actions(TAKE)), np.uint8), np.zeros(len(Action), np.uint8))
+    n = len(ids)
+    answers = Answers(np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint32))
+    granted = np.zeros((n, 2), np.uint64), np.zeros(n, np.int64)
+    question = Question(*who, 0, False, 0, MASK)
+    rests_on, *_ = kernels.decide(slots, holders, rules, question, ids, answers, cold, *granted)
+    return [Action(action) for action in answers.actions.tolist()], int(rests_on)
+
+
+@both_kernels
+@pytest.mark.parametrize("who", [OWNER, STRANGER], ids=["owner", "stranger"])
+def test_an_id_without_a_slot_is_held_by_its_cold_row(kernels: Kernels, who: tuple) -> None:
+    slots, holders = filled(kernels)
+    cold = np.array([DONE, TAKEN_ROW, -1], np.int32)
+    expected = Action.GRANT_AGAIN if who == OWNER else Action.DUPLICATE
+    assert take(kernels, slots, holders, ids_of(0), who, cold)[0] == [Action.DUPLICATE, expected, Action.GRANT]
+
+
+@both_kernels
+def test_a_slot_that_holds_its_id_is_believed_before_a_cold_row(kernels: Kernels) -> None:
+    slots, holders = filled(kernels, OPEN)
+    cold = np.full(3, DONE, np.int32)
+    assert take(kernels, slots, holders, ids_of(OPEN), STRANGER, cold)[0] == [Action.BUSY] * 3
+
+
+@both_kernels
+def test_a_dead_slot_gives_way_to_the_cold_row_and_the_answer_rests_on_both(kernels: Kernels) -> None:
+    slots, holders = filled(kernels, RELEASED)
+    found = take(kernels, slots, holders, ids_of(RELEASED), STRANGER, np.full(3, DONE, np.int32))
+    assert found == ([Action.DUPLICATE] * 3, 10 + RELEASED)
+    assert take(kernels, slots, holders, ids_of(RELEASED), STRANGER, NO_COLD)[0] == [Action.GRANT] * 3
+
+
+@both_kernels
+def test_a_cold_row_that_holds_nothing_any_more_is_absent_since_its_position(kernels: Kernels) -> None:
+    slots, holders = filled(kernels)
+    found = take(kernels, slots, holders, ids_of(0), STRANGER, np.full(3, RETIRED, np.int32))
+    assert found == ([Action.GRANT] * 3, 10 + RETIRED)
+
+
+@both_kernels
+def test_just_the_slots_of_wanted_rows_are_copied_as_they_stand(kernels: Kernels) -> None:
+    slots, holders = filled(kernels, DONE, TAKEN_ROW, OPEN, RELEASED)
+    wanted, out = np.zeros(ROWS + 1, np.uint8), np.zeros((13, 2), np.uint64)
+    wanted[np.array([DONE, TAKEN_ROW, RELEASED]) + 1] = 1
+    count = kernels.gather_of(slots, 0, holders, wanted, out)
+    found = {(int(tag), int(held) >> 32, int(held & 0xFFFF_FFFF) - 1) for tag, held in out[:count]}
+    expected = {(int(tag), int(place) & 0xFFFF_FFFF, row) for row in (DONE, TAKEN_ROW) for tag, place in ids_of(row)}
+    assert (count, found) == (6, expected), "what is released holds nothing"

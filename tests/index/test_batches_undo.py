@@ -1,0 +1,280 @@
+"""Batches and topics are a fold over entries; what is taken back, newest first, was never there."""
+
+import copy
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oncegate.core.entries.kinds import (
+    Asked,
+    Committed,
+    Completed,
+    Dropped,
+    Entry,
+    Name,
+    Opened,
+    Part,
+    Probe,
+    Produced,
+    Span,
+    Staged,
+    TopicCreated,
+    TopicSet,
+    Trimmed,
+)
+from oncegate.index import batches
+from oncegate.index.batches import BatchIndex
+from oncegate.index.topics import TopicIndex
+
+TOPICS = ("t", "u")
+PARTITIONS = 2
+NAMES = [Name("a", version, topic, write) for topic in TOPICS for version in "0123" for write in ("", "w")][:10]
+REMEMBERED = 2
+KINDS = ["stage"] * 4 + ["drop", "commit", "commit", "ask", "topic", "set", "produce", "trim"]
+
+
+def id16(number: int) -> bytes:
+    return number.to_bytes(16, "little")
+
+
+def created(topic: str, partitions: int = PARTITIONS, schema: bytes = b"s") -> TopicCreated:
+    return TopicCreated(topic, partitions, schema, 0, 0, 0)
+
+
+def produced(topic: str, partition: int, first_offset: int, rows: int, size_bytes: int = 7) -> Produced:
+    rest = (id16(1), id16(2), 1, bytes(16), 0, b"", b"")
+    return Produced(topic, partition, first_offset, rows, size_bytes, *rest)
+
+
+class Fold:
+    """Both indexes; `state` is everything a later decision could see."""
+
+    def __init__(self) -> None:
+        self.batches, self.topics, self.position = BatchIndex(), TopicIndex(), 0
+
+    def apply(self, entry: Entry) -> Callable[[], None]:
+        self.position += 1
+        undos = [self.topics.apply(self.position, entry), self.batches.apply(self.position, entry)]
+
+        def undo() -> None:
+            for one in reversed(undos):
+                if one is not None:
+                    one()
+            self.position -= 1
+
+        return undo
+
+    def state(self) -> tuple[object, ...]:
+        index = self.batches
+        recent = {key: list(names) for key, names in index._recent.items() if names}
+        seen = (index.committed, index.stages, index.stage_bytes, index.suppressed_rows, recent, self.topics._topics)
+        return copy.deepcopy(seen)
+
+
+class Writer:
+    """Makes entries that a gateway could write now."""
+
+    def __init__(self, fold: Fold) -> None:
+        self.fold, self._ranges = fold, 0
+
+    def next(self, draw: st.DataObject) -> Entry:
+        kind = draw.draw(st.sampled_from(KINDS))
+        entry: Entry | None = getattr(self, f"_{kind}")(draw, draw.draw(st.sampled_from(NAMES)))
+        return entry if entry is not None else Probe(0)
+
+    def _stage(self, draw: st.DataObject, name: Name) -> Entry | None:
+        token, chunk = id16(draw.draw(st.integers(1, 3))), draw.draw(st.integers(0, 2))
+        stage = self.fold.batches.stage(name, token)
+        if name in self.fold.batches.committed or (stage is not None and chunk in stage.chunks):
+            return None
+        self._ranges += 1
+        rows, size_bytes, print_ = draw.draw(st.tuples(*[st.integers(0, 99)] * 3))
+        part = Part(draw.draw(st.integers(0, PARTITIONS - 1)), rows, size_bytes, id16(self._ranges))
+        return Staged(name, "run:1", token, chunk, bytes(32), rows, size_bytes, id16(print_), b"s", (part,), 0)
+
+    def _drop(self, draw: st.DataObject, name: Name) -> Entry:
+        tokens = tuple(map(id16, draw.draw(st.lists(st.integers(1, 4), max_size=3, unique=True))))
+        return Dropped(name, tokens, "aborted", 0)
+
+    def _commit(self, draw: st.DataObject, name: Name) -> Entry | None:
+        topic = self.fold.topics.get(name.topic)
+        if name in self.fold.batches.committed:
+            return None
+        staged = self.fold.batches.stages.get(name, {}).values()
+        won = [stage for stage in staged if draw.draw(st.booleans())] if topic is not None else []
+        winners = tuple(stage.token + len(stage.chunks).to_bytes(4, "little") for stage in won)
+        run, digest = draw.draw(st.sampled_from([None, b"run"])), draw.draw(st.sampled_from([None, b"d" * 32]))
+        rows = sum(stage.rows for stage in won)
+        parts = [part for stage in won for part in stage.parts if part.rows]
+        spans = tuple(self._span(name.topic, number, parts) for number in sorted({part.partition for part in parts}))
+        return Committed(name, run, id16(self.fold.position), winners, digest, id16(rows), rows, spans, 0)
+
+    def _span(self, topic: str, partition: int, parts: list[Part]) -> Span:
+        mine = [part for part in parts if part.partition == partition]
+        first_offset = self.fold.topics.high_offset(topic, partition)
+        return Span(partition, first_offset, sum(part.rows for part in mine), sum(part.size_bytes for part in mine))
+
+    def _ask(self, draw: st.DataObject, name: Name) -> Entry | None:
+        """Often the very ask again."""
+        if not self.fold.batches.committed:
+            return None
+        name = draw.draw(st.sampled_from(sorted(self.fold.batches.committed, key=str)))
+        run, nonce = draw.draw(st.sampled_from([None, b"run", b"r2"])), id16(draw.draw(st.integers(0, 2)))
+        outcome = draw.draw(st.sampled_from(["DUPLICATE", "CONFLICT"]))
+        return Asked(name, run, nonce, outcome, 5, 1, 0)
+
+    def _topic(self, draw: st.DataObject, name: Name) -> Entry | None:
+        return created(name.topic, schema=b"") if self.fold.topics.get(name.topic) is None else None
+
+    def _set(self, draw: st.DataObject, name: Name) -> Entry | None:
+        retention = draw.draw(st.tuples(st.integers(0, 9), st.integers(0, 9)))
+        return None if self.fold.topics.get(name.topic) is None else TopicSet(name.topic, b"s", *retention, 0)
+
+    def _produce(self, draw: st.DataObject, name: Name) -> Entry | None:
+        partition, rows, size_bytes = draw.draw(st.tuples(*map(st.integers, (0, 1, 0), (PARTITIONS - 1, 9, 9))))
+        if self.fold.topics.get(name.topic) is None:
+            return None
+        return produced(name.topic, partition, self.fold.topics.high_offset(name.topic, partition), rows, size_bytes)
+
+    def _trim(self, draw: st.DataObject, name: Name) -> Entry | None:
+        """Up to where one of the spans that are kept begins, or all of them."""
+        topic, partition = self.fold.topics.get(name.topic), draw.draw(st.integers(0, PARTITIONS - 1))
+        if topic is None:
+            return None
+        there = topic.partitions[partition]
+        ends = [kept.first_offset for kept in there.kept] + [there.high_offset]
+        return Trimmed(name.topic, partition, draw.draw(st.sampled_from(ends)), 0)
+
+
+@pytest.fixture
+def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that names are forgotten, and remembered again, within a short story."""
+    monkeypatch.setattr(batches, "NAMES_REMEMBERED", REMEMBERED)
+
+
+HYPOTHESIS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@HYPOTHESIS
+@pytest.mark.usefixtures("few_names")
+@given(draw=st.data())
+def test_any_changes_taken_back_leave_what_was_there(draw: st.DataObject) -> None:
+    """Changes become durable in order, and the rest of them is refused at any moment, newest first."""
+    fold = Fold()
+    writer, pending = Writer(fold), list[tuple[object, Callable[[], None]]]()
+    for _ in range(draw.draw(st.integers(1, 25))):
+        before = fold.state()
+        pending.append((before, fold.apply(writer.next(draw))))
+        what = draw.draw(st.sampled_from(["go on", "go on", "durable", "refused"]))
+        if what == "durable":
+            pending.clear()
+        elif what == "refused":
+            while pending:
+                before, undo = pending.pop()
+                undo()
+                assert fold.state() == before
+
+
+@HYPOTHESIS
+@pytest.mark.usefixtures("few_names")
+@given(draw=st.data())
+def test_a_fold_after_refusals_is_the_fold_of_what_was_kept(draw: st.DataObject) -> None:
+    fold, kept = Fold(), list[Entry]()
+    writer = Writer(fold)
+    for _ in range(draw.draw(st.integers(1, 30))):
+        entry = writer.next(draw)
+        undo = fold.apply(entry)
+        if draw.draw(st.booleans()):
+            kept.append(entry)
+        else:
+            undo()
+    again = Fold()
+    for entry in kept:
+        again.apply(entry)
+    assert again.state() == fold.state()
+
+
+def commit(version: int, write_id: str = "") -> Committed:
+    return Committed(Name("a", str(version), "t", write_id), b"run", id16(version), (), b"d" * 32, id16(9), 0, (), 0)
+
+
+def test_names_beyond_a_thousand_keep_their_digest_and_who_asked_and_nothing_to_compare() -> None:
+    index = BatchIndex()
+    for version in range(batches.NAMES_REMEMBERED + 3):
+        index.apply(version + 1, commit(version))
+    forgotten = [
+        version for version in range(batches.NAMES_REMEMBERED + 3) if _record(index, version).fingerprint is None
+    ]
+    assert forgotten == [0, 1, 2]
+    record = _record(index, 0)
+    assert (record.digest, record.nonce, record.asks) == (b"d" * 32, id16(0), {(b"run", id16(0))})
+
+
+def _record(index: BatchIndex, version: int, write_id: str = "") -> batches.CommittedName:
+    return index.committed[Name("a", str(version), "t", write_id)]
+
+
+def test_the_same_ask_again_is_counted_once_and_stays_when_only_its_repeat_is_taken_back() -> None:
+    fold = Fold()
+    fold.apply(commit(0))
+    ask = Asked(Name("a", "0", "t"), b"r2", id16(7), "DUPLICATE", 5, 1, 0)
+    fold.apply(ask)
+    before = fold.state()
+    undo = fold.apply(ask)
+    assert fold.state() == before
+    undo()
+    assert fold.state() == before
+    assert fold.batches.suppressed_rows == 5
+
+
+@pytest.mark.usefixtures("few_names")
+def test_each_writeId_has_names_remembered_of_its_own() -> None:
+    index = BatchIndex()
+    for position, (version, write_id) in enumerate([(0, ""), (0, "w"), (1, ""), (1, "w"), (2, "")], 1):
+        index.apply(position, commit(version, write_id))
+    assert _record(index, 0).fingerprint is None
+    assert _record(index, 0, "w").fingerprint is not None
+
+
+@pytest.mark.usefixtures("few_names")
+def test_a_commit_that_made_the_oldest_name_forgotten_can_be_taken_back() -> None:
+    fold = Fold()
+    fold.apply(created("t"))
+    for version in range(2):
+        fold.apply(commit(version))
+    before = fold.state()
+    undos = [fold.apply(commit(version)) for version in (2, 3)]
+    for undo in reversed(undos):
+        undo()
+    assert fold.state() == before
+
+
+def test_what_says_nothing_about_batches_or_topics_changes_neither() -> None:
+    fold = Fold()
+    before = fold.state()
+    for entry in (Opened(1, 1, id16(1), 0), Completed(id16(1), 0), Probe(0)):
+        fold.apply(entry)
+    assert fold.state() == before
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        produced("t", 0, first_offset=5, rows=1),
+        produced("t", 1, first_offset=3, rows=1),
+        created("t"),
+        TopicSet("t", b"another", 0, 0, 0),
+        Trimmed("t", 0, 4, 0),
+        Trimmed("t", 0, 1, 0),
+        Committed(Name("a", "0", "t"), None, id16(1), (), None, id16(0), 2, (Span(0, 7, 2, 9),), 0),
+    ],
+    ids=str,
+)
+def test_an_entry_that_contradicts_its_topic_is_a_bug(entry: Entry) -> None:
+    fold = Fold()
+    for before in (created("t"), produced("t", 0, 0, 3), Trimmed("t", 0, 3, 0)):
+        fold.apply(before)
+    with pytest.raises(AssertionError):
+        fold.apply(entry)

@@ -1,0 +1,130 @@
+"""Two jobs in one driver, files → topic a → topic b, struck where the table says; a program of its own, to be killed.
+
+    python -m tests.spark.jobs.chain URL FOLDER
+
+It ends by itself when topic b holds all that the files hold. FOLDER/in: the files; FOLDER/faults: what has struck.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from demo.hooks import block_until_killed
+from oncegate_spark.spark.datasource import OncegateSource
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers import Way
+from tests.spark.jobs.faults import die, first_time, wait_for
+
+# Each strikes once, in this batch of the job that writes this topic.
+TASK_RAISES, WORKER_DIES, GATEWAY_DIES, DRIVER_DIES = ("a", "1"), ("b", "1"), ("a", "3"), ("b", "2")
+
+
+class StruckWay:
+    """The real way to write, with the faults around it."""
+
+    def __init__(self, way: Way, topic: str, folder: str) -> None:
+        self.way = way
+        self.topic = topic
+        self.folder = folder
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
+        here = (self.topic, task.batch)
+        if here == GATEWAY_DIES and first_time(self.folder, "gateway-to-kill"):
+            wait_for(self.folder, "gateway-is-dead")
+        message = self.way.write(batches, token, task)
+        if here == TASK_RAISES and first_time(self.folder, "task-raised"):
+            raise RuntimeError("told to fail when all is staged")
+        if here == WORKER_DIES and first_time(self.folder, "worker-died"):
+            die()
+        return message
+
+    def commit(self, messages: Any, batch_id: int | None) -> None:
+        self.way.commit(messages, batch_id)
+        if (self.topic, str(batch_id)) == DRIVER_DIES and first_time(self.folder, "driver-to-kill"):
+            block_until_killed()
+
+    def abort(self, messages: Any) -> None:
+        self.way.abort(messages)
+
+
+class StruckSource(OncegateSource):
+    """format("oncegate_struck")"""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oncegate_struck"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        faults = self.given.pop("faultfolder")
+        writer = super().streamWriter(schema, overwrite)
+        writer.way = StruckWay(writer.way, self.given["topic"], faults)  # type: ignore[assignment]
+        return writer
+
+
+class Chain:
+    """`first` writes what the files hold, `second` ten times each number of what `first` has written."""
+
+    def __init__(self, spark: Any, url: str, folder: Path) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.options = {"url": url, "timeoutMs": "60000"}
+
+    def first(self) -> Any:
+        files = self.spark.readStream.schema("id string, n bigint").option("maxFilesPerTrigger", "1")
+        return self._written(files.parquet(str(self.folder / "in")).repartition(2), "a")
+
+    def second(self) -> Any:
+        topic = self.spark.readStream.format("oncegate").options(**self.options, maxRowsPerBatch="70").load("a")
+        return self._written(topic.selectExpr("id", "n * 10 n").repartition(2), "b")
+
+    def replayed(self, topic: str) -> None:
+        """As a driver that died before it wrote down that its last batch is done."""
+        commits = self.folder / topic / "commits"
+        last = max(int(file.name) for file in commits.iterdir() if file.name.isdigit())
+        for name in (f"{last}", f".{last}.crc"):
+            (commits / name).unlink()
+
+    def _written(self, stream: Any, topic: str) -> Any:
+        writer = stream.writeStream.format(StruckSource.name()).options(**self.options, topic=topic)
+        writer = writer.option("faultFolder", str(self.folder / "faults"))
+        return writer.option("checkpointLocation", str(self.folder / topic)).trigger(availableNow=True).start()
+
+
+def run(chain: Chain) -> None:
+    for query in [chain.first(), chain.second()]:  # side by side: one reads while the other writes
+        query.awaitTermination()
+    chain.second().awaitTermination()
+    for topic in ("a", "b"):
+        chain.replayed(topic)
+    for query in [chain.first(), chain.second()]:
+        query.awaitTermination()
+
+
+def main() -> None:
+    from pyspark.sql import SparkSession
+
+    url, folder = sys.argv[1], Path(sys.argv[2])
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.local.dir": str(folder / "local"),
+    }
+    builder = SparkSession.builder.master("local[2,4]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    (folder / "jvm").write_text(str(spark._jvm.java.lang.ProcessHandle.current().pid()))
+    spark.dataSource.register(StruckSource)
+    try:
+        run(Chain(spark, url, folder))
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Sources, sinks and transformations that fail in a Spark worker, once each, at a place that a test names."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.spark import sinks
+from oncegate_spark.spark.datasource import OncegateSource
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers import Way
+
+WAIT_S = 60
+
+
+def first_time(folder: str, name: str) -> bool:
+    """True once for all processes that share the folder."""
+    try:
+        (Path(folder) / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def wait_for(folder: str, name: str) -> None:
+    end = time.monotonic() + WAIT_S
+    while not (Path(folder) / name).exists():
+        assert time.monotonic() < end, f"{name} never came"
+        time.sleep(0.005)
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class FaultyWay:
+    """The real way to write, with the fault that the option `fault` names around it."""
+
+    def __init__(self, way: Way, given: Mapping[str, str]) -> None:
+        self.way = way
+        self.fault = given["fault"]
+        self.folder = given["faultfolder"]
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
+        if self.fault == "zombie":
+            return self._zombie(batches, token, task)
+        if self.fault == "twin":
+            return self._twin(list(batches), token, task)
+        message = self.way.write(batches, token, task)
+        if self.fault == "kill_after_write" and first_time(self.folder, "killed"):
+            die()
+        if self.fault == "raise_thrice" and task.partition == 0 and task.attempt < 3:
+            raise RuntimeError(f"attempt {task.attempt} was told to fail")
+        return message
+
+    def _zombie(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
+        """Partition 0 fails for good; partition 1 goes on when the write was aborted already."""
+        if task.partition == 0:
+            wait_for(self.folder, "zombie-waits")
+            raise RuntimeError("partition 0 was told to fail")
+        first_time(self.folder, "zombie-waits")
+        wait_for(self.folder, "aborted")
+        message = self.way.write(batches, token, task)
+        first_time(self.folder, "zombie-wrote")
+        return message
+
+    def _twin(self, batches: list[pa.RecordBatch], token: str, task: Task) -> Any:
+        """Two attempts at the same time; one of them is told of."""
+        with ThreadPoolExecutor() as pool:
+            twin = pool.submit(self.way.write, iter(batches), new_token(), task)
+            message = self.way.write(iter(batches), token, task)
+            twin.result()
+        return message
+
+    def commit(self, messages: Any, batch_id: int | None) -> None:
+        if self.fault == "fail_before_commit" and first_time(self.folder, "failed"):
+            raise RuntimeError("the driver was told to fail before its commit")
+        self.way.commit(messages, batch_id)
+        if self.fault == "fail_after_commit" and first_time(self.folder, "failed"):
+            raise RuntimeError("the driver was told to fail after its commit")
+
+    def abort(self, messages: Any) -> None:
+        self.way.abort(messages)
+        first_time(self.folder, "aborted")
+
+
+class FaultySource(OncegateSource):
+    """format("oncegate_faulty")"""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oncegate_faulty"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self.faults = {name: self.given.pop(name) for name in ("fault", "faultfolder") if name in self.given}
+
+    def writer(self, schema: Any, overwrite: bool) -> Any:
+        return self._faulty(super().writer(schema, overwrite))
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        return self._faulty(super().streamWriter(schema, overwrite))
+
+    def _faulty(self, writer: Any) -> Any:
+        writer.way = FaultyWay(writer.way, self.faults)
+        return writer
+
+
+class DyingFileSink(sinks.FileSink):
+    """Writes its second batch durably, and does not live to say so; once."""
+
+    def open(self, context: sinks.SinkContext) -> None:
+        super().open(context)
+        self.folder = context.options["faultfolder"]
+        self.writes = 0
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        super().write(rows)
+        self.writes += 1
+        if self.writes == 2 and first_time(self.folder, "died"):
+            die()
+
+
+class RaisingFileSink(DyingFileSink):
+    """As the dying one, with an exception."""
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        sinks.FileSink.write(self, rows)
+        self.writes += 1
+        if self.writes == 2 and first_time(self.folder, "raised"):
+            raise OSError("no space left on device")
+
+
+class SlowFileSink(sinks.FileSink):
+    """Takes longer than the lease, with its first batch, once the test says that others may ask."""
+
+    def open(self, context: sinks.SinkContext) -> None:
+        super().open(context)
+        self.pause_s = float(context.options["pauses"])
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        time.sleep(self.pause_s)
+        super().write(rows)
+
+
+def dies_once_when(folder: str, wanted: int) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For mapInArrow: the worker that sees the number `wanted` is killed, once."""
+
+    def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if wanted in batch.column("n").to_pylist() and first_time(folder, f"killed-{wanted}"):
+                die()
+            yield batch
+
+    return through

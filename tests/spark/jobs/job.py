@@ -1,0 +1,127 @@
+"""A streaming job over files, and the tricks by which a test makes Spark replay, restore and fail."""
+
+import os
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from oncegate_spark import Gateway
+from oncegate_spark.errors import NotFound
+from oncegate_spark.spark import sinks
+
+SCHEMA = "id string, n bigint"
+
+
+class Job:
+    """One input folder, one checkpoint, one topic; every micro-batch takes one file."""
+
+    def __init__(self, spark: Any, gateway: Gateway, folder: Path, log: Path) -> None:
+        self.spark = spark
+        self.gateway = gateway
+        self.folder = folder
+        self.input = folder / "in"
+        self.checkpoint = folder / "checkpoint"
+        self.out = folder / "out"
+        self._log = log
+        self._log_start = log.stat().st_size
+        self._files = 0
+        self.input.mkdir(parents=True)
+
+    def add_file(self, *numbers: int) -> None:
+        """The input of one more batch: a row for each number, whose id is its text."""
+        path = self.input / f"{self._files:04}-{uuid.uuid4().hex}.parquet"
+        pq.write_table(pa.table({"id": [f"id-{n}" for n in numbers], "n": pa.array(numbers, pa.int64())}), path)
+        os.utime(path, (1_600_000_000 + self._files, 1_600_000_000 + self._files))
+        self._files += 1
+
+    def stream(self) -> Any:
+        reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", "1")
+        return reader.parquet(str(self.input))
+
+    def options(self, **more: str) -> dict[str, str]:
+        return {
+            "url": self.gateway.url,
+            "namespace": self.gateway.namespace,
+            "topic": "t",
+            "timeoutMs": "20000",
+            **more,
+        }
+
+    def claim_options(self, **more: str) -> dict[str, str]:
+        files = {"write": "claim", "idCol": "id", "sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(self.out)}
+        return self.options(**{**files, "leaseMs": "1000", **more})
+
+    def run(self, stream: Any, source: str = "oncegate", **options: str) -> None:
+        """The stream into the gateway, until the input there is has been taken. Raises what stopped it."""
+        given = options or self.options()
+        self.drain(stream.writeStream.format(source).options(**given))
+
+    def run_each(self, stream: Any, fn: Callable[[Any, int], None]) -> None:
+        """As `run`, through foreachBatch."""
+        self.drain(stream.writeStream.foreachBatch(fn))
+
+    def drain(self, writer: Any) -> None:
+        query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
+        try:
+            query.awaitTermination(120)
+        finally:
+            query.stop()
+
+    def write(self, df: Any, source: str = "oncegate", **options: str) -> None:
+        df.write.format(source).mode("append").options(**options).save()
+
+    def activate(self) -> None:
+        """In a thread of its own Spark finds no Python data source before a session is active there."""
+        self.spark._jvm.SparkSession.setActiveSession(self.spark._jsparkSession)
+
+    def rows(self, *numbers: int, partitions: int = 2) -> Any:
+        return self.spark.createDataFrame([(f"id-{n}", n) for n in numbers], SCHEMA).repartition(partitions)
+
+    def published(self, topic: str = "t") -> Counter[int]:
+        """How often each number is in the topic; nothing when no write has made the topic yet."""
+        try:
+            table = self.gateway.read(topic)
+        except NotFound:
+            return Counter()
+        return Counter() if table is None else Counter(table.column("n").to_pylist())
+
+    def written(self, folder: Path | None = None) -> Counter[int]:
+        """How often each number is in the file sink's folder."""
+        table = sinks.read_files(folder or self.out)
+        return Counter() if table is None else Counter(table.column("n").to_pylist())
+
+    def counters(self) -> dict[str, int]:
+        return dict(self.gateway.describe()["counters"])
+
+    def batches(self) -> list[int]:
+        """Those that Spark holds for done."""
+        folder = self.checkpoint / "commits"
+        return sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit()) if folder.exists() else []
+
+    def forget_last_commit(self) -> int:
+        """As a driver that died before it wrote down that the batch is done: it comes again."""
+        last = self.batches()[-1]
+        for name in (f"{last}", f".{last}.crc"):
+            (self.checkpoint / "commits" / name).unlink()
+        return last
+
+    def save_checkpoint(self) -> Path:
+        copy = self.folder / f"saved-{uuid.uuid4().hex}"
+        shutil.copytree(self.checkpoint, copy)
+        return copy
+
+    def restore_checkpoint(self, copy: Path) -> None:
+        shutil.rmtree(self.checkpoint)
+        shutil.copytree(copy, self.checkpoint)
+
+    def log(self) -> str:
+        """What Spark and its Python processes have said since this job was made."""
+        with self._log.open("rb") as file:
+            file.seek(self._log_start)
+            return file.read().decode(errors="replace")

@@ -1,0 +1,81 @@
+"""A streaming job by lane and sequence, killed with its driver between the sink's commit and Spark's commit log.
+
+    python -m tests.spark.jobs.killed_lanes URL NAMESPACE FOLDER
+
+Batch 0 comes to its end, batch 1 does not.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from oncegate_spark import assign_sequences
+from oncegate_spark.spark import assign_sequences as sequencing
+from oncegate_spark.spark.datasource import OncegateSource
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers import Way
+from tests.spark.jobs.stub_kafka import NAME, StubKafka, hold
+
+DEADLY = 1
+
+
+class DeadlyWay:
+    """The real way to write; what commits batch 1 kills the JVM and the driver's Python at its end."""
+
+    def __init__(self, way: Way, processes: str) -> None:
+        self.way = way
+        self.processes = Path(processes)
+
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
+        return self.way.write(batches, token, task)
+
+    def commit(self, messages: Any, batch_id: int | None) -> None:
+        self.way.commit(messages, batch_id)
+        if batch_id == DEADLY:
+            for process in self.processes.read_text().split():
+                os.kill(int(process), signal.SIGKILL)
+            signal.pause()
+
+    def abort(self, messages: Any) -> None:
+        self.way.abort(messages)
+
+
+class DeadlySource(OncegateSource):
+    """format("oncegate_deadly")"""
+
+    @classmethod
+    def name(cls) -> str:
+        return "oncegate_deadly"
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+        processes = self.given.pop("processes")
+        writer = super().streamWriter(schema, overwrite)
+        writer.way = DeadlyWay(writer.way, processes)  # type: ignore[assignment]
+        return writer
+
+
+def main() -> None:
+    url, namespace, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    processes = folder / "processes"
+    processes.write_text(f"{spark._jvm.java.lang.ProcessHandle.current().pid()} {os.getpid()}")
+    for source in (StubKafka, DeadlySource):
+        spark.dataSource.register(source)
+    sequencing.SOURCE = NAME
+    for rows in ({"p0": 40, "p1": 25}, {"p0": 60, "p1": 25}):
+        hold(folder / "log.json", **rows)
+        stream = spark.readStream.format(NAME).option("log", str(folder / "log.json")).load()
+        writer = assign_sequences(stream).writeStream.format(DeadlySource.name()).trigger(availableNow=True)
+        lanes = {"producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence", "write": "ids", "topic": "t"}
+        writer = writer.options(url=url, namespace=namespace, processes=str(processes), **lanes)
+        writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()

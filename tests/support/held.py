@@ -1,0 +1,294 @@
+"""A gateway over the memory ledger, whose appends go on when the test says so. No time passes but by the fake clock."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from oncegate.core.entries.codec import decode
+from oncegate.core.entries.kinds import Entry, Name
+from oncegate.core.errors import LedgerFull
+from oncegate.core.verdicts import BY_BYTE
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.requests import (
+    AbortAsk,
+    ClaimAnswer,
+    ClaimAsk,
+    CommitAsk,
+    ProduceAsk,
+    Rows,
+    StageAnswer,
+    StageAsk,
+    Winner,
+)
+from oncegate.engine.shard import Shard
+from oncegate.hashing.rows import EMPTY, add
+from oncegate.ledgers.memory import MemoryLedgers
+from oncegate.ports import Chunk, Ledger, Mark, OpenLedger, OutputChange, Replayed, State
+from oncegate.testing import FakeClock
+
+T = TypeVar("T")
+TURNS = 50
+
+
+class _Turn:
+    def __await__(self) -> Any:
+        yield
+
+
+async def turns(count: int = TURNS) -> None:
+    """Let everything run that can run without time passing."""
+    for _ in range(count):
+        await _Turn()
+
+
+async def until(condition: Any) -> None:
+    """Let things run, also on other threads, until `condition()` is true."""
+    async with asyncio.timeout(20):
+        while not condition():
+            await _Turn()
+
+
+class Disk:
+    """What stands below the ledger. `hold`: appends wait for `let_go`. `faults`: what happens to the next ones.
+
+    Faults: "full" a definite refusal; "lost" an unknown end, nothing written; "kept" an unknown end, all written.
+    """
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.faults: list[str] = []
+        self.collect_gate = asyncio.Event()
+        self.collect_gate.set()
+        self.collect_faults: list[str] = []
+        self.appends: list[list[Entry]] = []
+        self.under_way = 0
+        self.free_bytes = (1, 1)
+        self.opened = 0
+        self.refuse_to_open: Exception | None = None
+
+    def hold(self) -> None:
+        self.gate.clear()
+
+    async def let_go(self) -> None:
+        self.gate.set()
+        await turns()
+
+    def kinds(self) -> list[list[str]]:
+        """The entries of each append, by the names of their classes."""
+        return [[type(entry).__name__ for entry in group] for group in self.appends]
+
+
+class HeldLedger:
+    """`ports.Ledger` over another; each append goes through the disk."""
+
+    def __init__(self, good: Ledger, disk: Disk) -> None:
+        self._good, self._disk = good, disk
+
+    @property
+    def mark(self) -> Mark:
+        return self._good.mark
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        disk = self._disk
+        assert disk.under_way == 0, "one append at a time"
+        disk.under_way += 1
+        disk.appends.append([decode(entry) for entry in entries])
+        try:
+            await disk.gate.wait()
+            fault = disk.faults.pop(0) if disk.faults else ""
+            if fault == "full":
+                raise LedgerFull("no space left on device")
+            if fault != "lost":
+                await self._good.append(entries, outputs)
+            if fault:
+                raise OSError(5, "Input/output error")
+        finally:
+            disk.under_way -= 1
+        return self._good.mark
+
+    def replay(self, from_position: int) -> Iterable[Replayed]:
+        return self._good.replay(from_position)
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        return await self._good.fetch(topic, partition, offset, max_rows, max_bytes)
+
+    async def collect(self, position: int, state: State) -> None:
+        disk = self._disk
+        await disk.collect_gate.wait()
+        fault = disk.collect_faults.pop(0) if disk.collect_faults else ""
+        if fault == "full":
+            raise LedgerFull("no space left on device")
+        if fault:
+            raise OSError(5, "Input/output error")
+        await self._good.collect(position, state)
+
+
+class HeldLedgers(MemoryLedgers):
+    """`ports.Ledgers`; what is in memory stays when a gateway over it is closed and another opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.disk = Disk()
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        if self.disk.refuse_to_open is not None:
+            raise self.disk.refuse_to_open
+        async with super().open(namespace) as opened:
+            self.disk.opened += 1
+            yield replace(opened, ledger=HeldLedger(opened.ledger, self.disk))
+
+    def free_bytes(self) -> tuple[int, int]:
+        return self.disk.free_bytes
+
+
+@dataclass
+class Events:
+    """An observer that remembers."""
+
+    seen: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+
+    def event(self, name: str, /, **fields: object) -> None:
+        self.seen.append((name, fields))
+
+    def names(self) -> list[str]:
+        return [name for name, _ in self.seen]
+
+
+class Served:
+    """A gateway under test, with short names for what is asked of it."""
+
+    def __init__(self, gateway: Gateway, ledgers: HeldLedgers, clock: FakeClock, events: Events) -> None:
+        self.gateway, self.ledgers, self.clock, self.events = gateway, ledgers, clock, events
+        self.disk = ledgers.disk
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    @property
+    def shard(self) -> Shard:
+        return self.gateway.shard("default")
+
+    def deadline(self, timeout_ms: int | None = None) -> Deadline:
+        return Deadline(self.clock, timeout_ms)
+
+    def start(self, asked: "Coroutine[Any, Any, T]") -> "asyncio.Task[T]":
+        """Ask without waiting for the answer."""
+        task = asyncio.create_task(asked)
+        self._tasks.append(task)
+        return task
+
+    async def begin(self, asked: "Coroutine[Any, Any, T]") -> "asyncio.Task[T]":
+        """Ask, and let it come as far as it can."""
+        task = self.start(asked)
+        await turns()
+        return task
+
+    async def claim(
+        self, *ids: str, token: int = 1, call: int = 1, lease_ms: int | None = None, timeout_ms: int | None = None
+    ) -> ClaimAnswer:
+        shard = self.shard
+        prints = shard.fingerprints.of_array(pa.array(ids, pa.string()))
+        return await shard.claim(ClaimAsk(id16(token), call, prints, lease_ms), self.deadline(timeout_ms))
+
+    async def settle(self, verb: Any, claim: bytes | None, timeout_ms: int | None = None) -> Any:
+        assert claim is not None
+        return await self.shard.settle(verb, claim, self.deadline(timeout_ms))
+
+    async def stage(
+        self,
+        rows: Rows,
+        name: Name | None = None,
+        token: int = 1,
+        chunk: int = 0,
+        owner: str = "run:1",
+        timeout_ms: int | None = None,
+    ) -> StageAnswer:
+        sha256 = hashlib.sha256(rows.data).digest()
+        fingerprint = reduce(add, map(self.shard.rowprints.of_batch, rows.batches), EMPTY)
+        ask = StageAsk(name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows, fingerprint)
+        return await self.shard.stage(ask, self.deadline(timeout_ms))
+
+    async def commit(
+        self,
+        *winners: Winner,
+        name: Name | None = None,
+        run: str | None = "1",
+        nonce: int = 1,
+        digest: bytes | None = None,
+        previous: bytes | None = None,
+        first_wins: bool = False,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        name = name if name is not None else BATCH
+        ask = CommitAsk(name, run, id16(nonce), winners, digest, previous, first_wins)
+        return await self.shard.commit(ask, self.deadline(timeout_ms))
+
+    async def abort(self, *tokens: int, name: Name | None = None) -> Any:
+        ask = AbortAsk(name if name is not None else BATCH, tuple(map(id16, tokens)))
+        return await self.shard.abort(ask, self.deadline())
+
+    async def produce(self, rows: Rows, topic: str = "topic", call: int = 1, timeout_ms: int | None = None) -> Any:
+        return await self.shard.produce(ProduceAsk(topic, id16(1), call, rows), self.deadline(timeout_ms))
+
+    async def read(self, topic: str = "topic") -> list[int]:
+        """The column `n` of all rows of a topic."""
+        fetched = await self.shard.fetch(topic, 0, 0, 1_000_000, 1 << 40)
+        return [n for chunk in fetched.chunks for n in pa.ipc.open_stream(chunk.data).read_all()["n"].to_pylist()]
+
+    async def end(self) -> None:
+        """Nothing that a test left waiting outlives it."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def serving(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Served]:
+    """A gateway over its own memory, or over what an earlier one left."""
+    ledgers = ledgers if ledgers is not None else HeldLedgers()
+    clock, events = FakeClock(), Events()
+    async with open_gateway(ledgers, clock, events, Limits(**limits)) as gateway:
+        ledgers.disk.appends.clear()
+        served = Served(gateway, ledgers, clock, events)
+        try:
+            yield served
+        finally:
+            ledgers.disk.gate.set()
+            ledgers.disk.faults.clear()
+            ledgers.disk.collect_gate.set()
+            await served.end()
+
+
+BATCH = Name("query", "5", "topic")
+
+
+def id16(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def rows_of(*numbers: int, column: str = "n", kind: Any = None) -> Rows:
+    """Rows as the door hands them on."""
+    batch = pa.record_batch({column: pa.array(numbers, pa.int64() if kind is None else kind)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return Rows(batch.schema, [batch], batch.num_rows, sink.getvalue().to_pybytes())
+
+
+def winner(answer: StageAnswer, token: int = 1, chunks: int = 1) -> Winner:
+    return Winner(id16(token), chunks, answer.rows, answer.fingerprint)
+
+
+def said(answer: ClaimAnswer) -> list[str]:
+    """The verdicts in words, as `GRANTED` or `GRANTED+TAKEOVER`."""
+    rows = [BY_BYTE[int(byte)] for byte in np.asarray(answer.verdicts)]
+    return [row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) for row in rows]

@@ -1,0 +1,130 @@
+"""How each cell of the tables of free ids is reached, and what it must answer: written by hand, not read from them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from oncegate.core.claims import Asker, IdState
+from oncegate.index.claims.index import Asked, Widths
+from tests.support.index.driver import LEASE_MS, Answer, name
+from tests.support.index.verbs import VerbDriver
+
+Cells = dict[tuple[IdState, Asker], tuple[str, int]]
+
+ID, ELSE, MORE = 5, 6, 7
+LEFT_MS = 400
+LONG_AFTER_MS = 1_000_000
+
+GRANTED, TAKEOVER, SAME = ("GRANTED", 0), ("GRANTED+TAKEOVER", 0), ("SAME+OF_CALL", 1)
+BUSY, BUSY_LIVE = ("BUSY", 0), ("BUSY", LEFT_MS)
+DUPLICATE, OWN = ("DUPLICATE", 0), ("DUPLICATE+OWN", 0)
+CONFLICT = ("CONFLICT", 0)
+# What ID was done with, and what it is asked with where that is another.
+WITH, OTHER = np.array([0x5EED], np.uint32), np.array([0xD1FF], np.uint32)
+
+# In the order of Asker: same claim, repeat, same token, other.
+EXPECTED: dict[str, dict[IdState, tuple[tuple[str, int], ...]]] = {
+    "claim": {
+        IdState.ABSENT: (BUSY, BUSY, GRANTED, GRANTED),
+        IdState.CLAIMED_LIVE: (GRANTED, BUSY_LIVE, SAME, BUSY_LIVE),
+        IdState.CLAIMED_OVER: (GRANTED, BUSY, TAKEOVER, TAKEOVER),
+        IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.DONE_OTHER: (CONFLICT, CONFLICT, CONFLICT, CONFLICT),
+    },
+    "produce": {
+        IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
+        IdState.CLAIMED_LIVE: (SAME, BUSY_LIVE, SAME, BUSY_LIVE),
+        IdState.CLAIMED_OVER: (TAKEOVER, TAKEOVER, TAKEOVER, TAKEOVER),
+        IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.TAKEN: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.DONE_OTHER: (CONFLICT, CONFLICT, CONFLICT, CONFLICT),
+    },
+    "take": {
+        IdState.ABSENT: (GRANTED, GRANTED, GRANTED, GRANTED),
+        IdState.CLAIMED_LIVE: (BUSY_LIVE, BUSY_LIVE, BUSY_LIVE, BUSY_LIVE),
+        IdState.CLAIMED_OVER: (TAKEOVER, TAKEOVER, TAKEOVER, TAKEOVER),
+        IdState.DONE: (OWN, DUPLICATE, OWN, DUPLICATE),
+        IdState.TAKEN: (GRANTED, DUPLICATE, GRANTED, DUPLICATE),
+        IdState.DONE_OTHER: (OWN, DUPLICATE, OWN, DUPLICATE),
+    },
+}
+# Granted without an entry: what is already the asker's. Every other GRANTED is new, in `fresh` or `taken`.
+AGAIN = {
+    ("claim", IdState.CLAIMED_LIVE, Asker.SAME_CLAIM),
+    ("claim", IdState.CLAIMED_OVER, Asker.SAME_CLAIM),
+    ("take", IdState.TAKEN, Asker.SAME_CLAIM),
+    ("take", IdState.TAKEN, Asker.SAME_TOKEN),
+}
+
+
+def reach(
+    verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool
+) -> tuple[VerbDriver, Callable[[], Asked]]:
+    """An index in which ID is in the cell's state, and the request of the cell's asker for it alone."""
+    state, asker = cell
+    driver = VerbDriver(widths, compiled)
+    # The repeat's own call: it asked for ID too, which a stranger held, and was granted ELSE.
+    guard = driver.claim("guard", 1, [ID])
+    driver.does("produce" if verb == "produce" else "claim", "repeat", 1, [ID, ELSE])
+    driver.release(guard.claim)
+    holder_call = _bring(driver, verb, state)
+    if state is IdState.ABSENT and asker in (Asker.REPEAT, Asker.OTHER):
+        driver.index.sweep(driver.now_ms)
+    driver.now_ms += LEASE_MS if state is IdState.CLAIMED_OVER else LEASE_MS - LEFT_MS
+    # Nobody who takes repeats a call, or brings a payload: this is asked of the kernel itself.
+    if verb == "take" and (state is IdState.DONE_OTHER or asker in (Asker.SAME_CLAIM, Asker.REPEAT)):
+        return driver, lambda: _take(driver, cell, holder_call)
+    of_holder = [ID] if holder_call else [MORE]
+    payload = OTHER if state is IdState.DONE_OTHER else WITH
+    return driver, {
+        Asker.SAME_CLAIM: lambda: driver.asks(verb, "holder", holder_call, of_holder, [ID], payload),
+        Asker.REPEAT: lambda: driver.asks(verb, "repeat", 1, [ID, ELSE], [ID], payload),
+        Asker.SAME_TOKEN: lambda: driver.asks(verb, "holder", 2, [ID], None, payload),
+        Asker.OTHER: lambda: driver.asks(verb, "stranger", 1, [ID], None, payload),
+    }[asker]
+
+
+def _take(driver: VerbDriver, cell: tuple[IdState, Asker], holder_call: int) -> Asked:
+    """The kernel's answer to a take that comes with calls and a payload."""
+    state, asker = cell
+    holds, known = asker in (Asker.SAME_CLAIM, Asker.SAME_TOKEN), asker in (Asker.SAME_CLAIM, Asker.REPEAT)
+    token, call = ("holder", holder_call) if holds else ("repeat", 1)
+    claim, payload = name("claim") if known else None, OTHER if state is IdState.DONE_OTHER else WITH
+    ids = driver.fingerprints([ID])
+    return driver.index._decide("take", name(token), call, claim, ids, driver.now_ms, payload)
+
+
+def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
+    """Bring ID into a state by "holder", the way this verb does where it can; the call that holds it."""
+    if state is IdState.TAKEN:
+        # An owner has no call, which its row tells as call 0; that call has to be a known one.
+        driver.does("claim" if verb == "take" else verb, "holder", 0, [MORE])
+        driver.does("take", "holder", 0, [ID])
+        return 0
+    if verb == "produce" and state in (IdState.ABSENT, IdState.DONE, IdState.DONE_OTHER):
+        driver.does("produce", "holder", 1, [ID], digests=WITH)
+        if state is IdState.ABSENT:
+            driver.retire(LONG_AFTER_MS)
+        return 1
+    answer = driver.claim("holder", 1, [ID], digests=WITH)
+    if state is IdState.ABSENT:
+        driver.release(answer.claim)
+    elif state in (IdState.DONE, IdState.DONE_OTHER):
+        driver.complete(answer.claim)
+    return 1
+
+
+def check_cell(verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool) -> None:
+    """AssertionError or KeyError unless the table in force answers this cell as written here."""
+    state, asker = cell
+    driver, ask = reach(verb, cell, widths, compiled)
+    asked, expected = ask(), EXPECTED[verb][state][asker]
+    again = (verb, state, asker) in AGAIN
+    assert Answer(asked, None, None).verdicts == [expected]
+    assert asked.again == again
+    assert (len(asked.fresh), len(asked.taken)) == (int(expected == GRANTED and not again), int(expected == TAKEOVER))
+    before = driver.index.snapshot()
+    driver.index.sweep(driver.now_ms)
+    assert Answer(ask(), None, None).verdicts == [expected], "a sweep changed the answer"
+    assert driver.index.snapshot() == before

@@ -1,0 +1,114 @@
+"""An index with a ledger position, a clock and short names, for tests."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.core.entries.kinds import Claimed, Completed, Released
+from oncegate.core.verdicts import BY_BYTE
+from oncegate.index.claims.index import Asked, ClaimIndex, Undo, Widths
+from oncegate.index.table.arrays import NO_DIGESTS
+
+NARROW = Widths(tag_bits=16, row_bits=8, capacity=8, segments=4)
+LEASE_MS = 1_000
+
+
+def fingerprints(numbers: Iterable[int]) -> np.ndarray:
+    """Ids by number: spread over the table and, cut to 16 bits of tag, still different."""
+    chosen = np.array(list(numbers), np.uint64).reshape(-1, 1)
+    odd = np.array([[0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93]], np.uint64)
+    return chosen * odd + np.uint64(1)
+
+
+def name(letter: str, length: int = 16) -> bytes:
+    """A token or claim id for a person to read."""
+    return letter.encode().ljust(length, b".")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`verdicts`: words and number of each id. `undo` is None when nothing was written."""
+
+    asked: Asked
+    claim: bytes | None
+    undo: Undo | None
+
+    @property
+    def verdicts(self) -> list[tuple[str, int]]:
+        rows = [BY_BYTE[byte] for byte in self.asked.verdicts.tolist()]
+        numbers = self.asked.numbers.tolist()
+        words = ["+".join([row.verdict.name, *(flag.name or "" for flag in row.flags)]) for row in rows]
+        return list(zip(words, numbers, strict=True))
+
+    @property
+    def words(self) -> list[str]:
+        return [word for word, _ in self.verdicts]
+
+
+class Driver:
+    """`settled=False` leaves a change pending: it may be undone, and pins its rows. Ids are numbers."""
+
+    fingerprints: Callable[[Iterable[int]], np.ndarray] = staticmethod(fingerprints)
+
+    def __init__(self, widths: Widths | None = None, compiled: bool = True) -> None:
+        self.index = ClaimIndex(widths or Widths(), compiled)
+        self.position = 0
+        self.now_ms = 0
+        self.entries: list[tuple[int, Claimed | Completed | Released]] = []
+
+    def ask(
+        self,
+        token: str,
+        call: int,
+        ids: Sequence[int],
+        asks: Sequence[int] | None = None,
+        digests: np.ndarray = NO_DIGESTS,
+    ) -> Asked:
+        """As `claim` asks; `asks`: the ids looked at where the request (and its digest) named others too."""
+        digest = bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
+        seen = self.fingerprints(ids if asks is None else asks)
+        return self.index.ask(name(token), call, digest, seen, self.now_ms, digests=digests)
+
+    def claim(
+        self,
+        token: str,
+        call: int,
+        ids: Sequence[int],
+        lease_ms: int = LEASE_MS,
+        settled: bool = True,
+        digests: np.ndarray = NO_DIGESTS,
+    ) -> Answer:
+        """`digests`: of a payload for each id."""
+        asked = self.ask(token, call, ids, digests=digests)
+        if asked.again and asked.claim is not None:
+            self.index.renew(asked.claim, self.now_ms)
+        if not len(asked.fresh) and not len(asked.taken):
+            return Answer(asked, asked.claim, None)
+        claim = name(f"{token}{call}/{self.position}")
+        digest = bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
+        fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
+        entry = Claimed(claim, name(token), call, digest, lease_ms, 7_000 + self.now_ms, fresh, taken, asked.digests)
+        self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms, digests=bool(asked.digests))
+        return Answer(asked, claim, self.apply(entry, settled))
+
+    def complete(self, claim: bytes | None, settled: bool = True) -> Undo:
+        assert claim is not None
+        return self.apply(Completed(claim, 8_000 + self.now_ms), settled)
+
+    def release(self, claim: bytes | None, settled: bool = True) -> Undo:
+        assert claim is not None
+        return self.apply(Released(claim, 9_000 + self.now_ms), settled)
+
+    def apply(self, entry: Claimed | Completed | Released, settled: bool = True) -> Undo:
+        self.position += 1
+        undo = self.index.apply(self.position, entry, self.now_ms)
+        self.entries.append((self.position, entry))
+        if settled:
+            self.index.settle_undo(undo)
+        return undo
+
+    def undo(self, undo: Undo) -> None:
+        self.index.undo(undo)
+        self.entries.pop()
+        self.position -= 1

@@ -1,0 +1,83 @@
+"""A producer in any state, by the entries that bring it there; short names for what is asked of it."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.producers import (
+    Acked,
+    DriverRegistered,
+    ProducerRegistered,
+    SequencesClaimed,
+    SequencesCompleted,
+    SequencesReleased,
+)
+from oncegate.core.verdicts import BY_BYTE
+from oncegate.index.producers.index import Producer, ProducerIndex, SequencesAsked
+from oncegate.index.producers.intervals import flat
+
+LEASE_MS = 10_000
+
+
+def id16(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def u64(sequences: Iterable[int]) -> Any:
+    return np.array(list(sequences), np.uint64)
+
+
+def said(asked: SequencesAsked) -> list[str]:
+    """The verdicts in words, as `GRANTED` or `GRANTED+TAKEOVER`; REFUSED for a byte that is never sent."""
+    rows = [BY_BYTE.get(int(byte)) for byte in asked.verdicts]
+    return [row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) if row else "REFUSED" for row in rows]
+
+
+class Lane:
+    """One producer "p" of driver "d", and its index. Every claim takes all that it is granted."""
+
+    def __init__(self, index: ProducerIndex | None = None) -> None:
+        self.index = index if index is not None else ProducerIndex()
+        self.position = 0
+        self.entries: list[Entry] = []
+        self.apply(DriverRegistered("d", 1, id16(99), 0))
+
+    @property
+    def producer(self) -> Producer:
+        return self.index.producers["p"]
+
+    def apply(self, entry: Entry, now_ms: int = 0) -> Any:
+        self.position += 1
+        self.entries.append(entry)
+        return self.index.apply(self.position, entry, now_ms)
+
+    def register(self, token: int, driver: str = "d") -> Any:
+        found = self.index.producers.get("p")
+        epoch = 1 if found is None else found.epoch + 1
+        return self.apply(ProducerRegistered("p", 7, epoch, id16(token), driver, LEASE_MS, 0))
+
+    def ask(self, call: int, sequences: Sequence[int], prev: int | None = None) -> SequencesAsked:
+        wanted = u64(sequences)
+        return self.index.ask(self.producer, call, digest(sequences), wanted, prev)
+
+    def claim(self, call: int, sequences: Sequence[int]) -> Any:
+        asked = self.ask(call, sequences)
+        fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
+        epoch = self.producer.epoch
+        return self.apply(SequencesClaimed(7, epoch, call, digest(sequences), LEASE_MS, 0, fresh, taken))
+
+    def complete(self, call: int) -> Any:
+        return self.apply(SequencesCompleted(7, self.producer.epoch, call, 0))
+
+    def release(self, call: int) -> Any:
+        return self.apply(SequencesReleased(7, self.producer.epoch, call, 0))
+
+    def ack(self, upto: int) -> Any:
+        return self.apply(Acked("d", 1, 0, flat({7: upto}), 0))
+
+
+def digest(sequences: Sequence[int]) -> bytes:
+    return hashlib.blake2b(u64(sequences).tobytes(), digest_size=16).digest()

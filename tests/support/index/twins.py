@@ -1,0 +1,278 @@
+"""Two indexes that are told the same: one seals its old ids, one never does. Nobody can tell which answered."""
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from oncegate.core.claims import ClaimState, IdState
+from oncegate.core.entries.kinds import Archived, Entry, Sealed
+from oncegate.core.verdicts import Flag
+from oncegate.index.claims.evict import gather, let_be, numbered, parts_of, pick
+from oncegate.index.claims.expiry import BUCKET_BITS
+from oncegate.index.claims.index import ClaimIndex, Undo, Widths
+from oncegate.index.claims.replay import rebuild
+from oncegate.index.claims.results import Asked, ClaimView, Explained
+from oncegate.index.lsm.run import Run, encode, merge, sorted_records
+from oncegate.index.lsm.tier import ColdRun
+from oncegate.index.table.arrays import NO_DIGESTS
+from tests.support.index.driver import fingerprints, name
+from tests.support.index.walks import IDS, TOKENS, Walk
+
+# Small claims share rows from the beginning on.
+SMALL = Widths(tag_bits=16, row_bits=16, capacity=8, segments=4, pool_from=2)
+# Ids that are retired apart are sealed apart: all retirements of a walk are at multiples of it. Those that share a row
+# retire together, hence two of their buckets.
+BUCKET_MS = 2 << BUCKET_BITS
+
+
+def told(asked: Asked) -> tuple[list[int], list[int], bytes | None, bool]:
+    """An answer but for `own`, which is known for two leases only."""
+    verdicts = asked.verdicts & ~np.uint8(Flag.OWN)
+    return verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again
+
+
+def shown(explained: Explained) -> tuple[object, ...]:
+    """What stays of an explanation for ever: of a done id, that it is."""
+    if explained.state is IdState.TAKEN:
+        return explained.state, explained.owner, explained.takeover
+    if explained.state in (IdState.CLAIMED_LIVE, IdState.CLAIMED_OVER):
+        return explained.state, explained.claim, explained.lease_left_ms
+    return (explained.state,)
+
+
+@dataclass
+class Pair:
+    sealing: Undo | None
+    plain: Undo | None
+
+
+class Twins:
+    """As one index; each answer is asked of both, and must be one."""
+
+    def __init__(self, sealing: ClaimIndex, plain: ClaimIndex) -> None:
+        self.sealing, self.plain = sealing, plain
+
+    def ask(self, *args: Any, **more: Any) -> Asked:
+        answer = self.sealing.ask(*args, **more)
+        assert told(answer) == told(self.plain.ask(*args, **more))
+        return answer
+
+    def ask_take(self, *args: Any) -> Asked:
+        answer = self.sealing.ask_take(*args)
+        assert told(answer) == told(self.plain.ask_take(*args))
+        return answer
+
+    def view(self, claim: bytes, now_ms: int) -> ClaimView:
+        view = self.sealing.view(claim, now_ms)
+        assert view == self.plain.view(claim, now_ms)
+        return view
+
+    def explain(self, fingerprint: bytes, now_ms: int) -> Explained:
+        explained = self.sealing.explain(fingerprint, now_ms)
+        assert shown(explained) == shown(self.plain.explain(fingerprint, now_ms))
+        return explained
+
+    def renew(self, claim: bytes, now_ms: int) -> None:
+        for index in (self.sealing, self.plain):
+            index.renew(claim, now_ms)
+
+    def apply(self, position: int, entry: Entry, now_ms: int) -> Pair:
+        """The plain one is not told of archives."""
+        plain = None if isinstance(entry, Sealed) else self.plain.apply(position, entry, now_ms)
+        return Pair(self.sealing.apply(position, entry, now_ms), plain)
+
+    def undo(self, pair: Pair) -> None:
+        for index, undo in ((self.sealing, pair.sealing), (self.plain, pair.plain)):
+            if undo is not None:
+                index.undo(undo)
+
+    def settle_undo(self, pair: Pair) -> None:
+        for index, undo in ((self.sealing, pair.sealing), (self.plain, pair.plain)):
+            if undo is not None:
+                index.settle_undo(undo)
+
+    def sweep(self, now_ms: int) -> None:
+        for index in (self.sealing, self.plain):
+            index.sweep(now_ms)
+
+    def make_room(self, ids: int, now_ms: int, **more: bool) -> None:
+        for index in (self.sealing, self.plain):
+            index.make_room(ids, now_ms, **more)
+
+    @property
+    def oldest_wall_ms(self) -> int | None:
+        """To the bucket: ids that share a row have the latest of its times."""
+        found = [index.oldest_wall_ms for index in (self.sealing, self.plain)]
+        buckets = {None if wall_ms is None else wall_ms >> BUCKET_BITS for wall_ms in found}
+        assert len(buckets) == 1, found
+        return self.plain.oldest_wall_ms
+
+
+@dataclass
+class Store:
+    """The bytes of archives, as the ledger keeps them, by number."""
+
+    records: dict[int, np.ndarray] = field(default_factory=dict)
+    runs_made: int = 0
+
+    def run(self, chunks: Iterable[np.ndarray], archives: Sequence[int]) -> ColdRun:
+        self.runs_made += 1
+        data = memoryview(b"".join(encode(chunks, {})))
+        return ColdRun(f"run {self.runs_made}", Run(data), None, tuple(archives))
+
+    def run_of(self, archives: Sequence[int]) -> ColdRun:
+        records = np.concatenate([np.empty((0, 2), np.uint64), *(self.records[number] for number in archives)])
+        return self.run([sorted_records(records)], archives)
+
+
+class TwinWalk(Walk):
+    """A walk of both, with sealing, merges, damage to memory (a restart from entries or from a saved state)."""
+
+    def __init__(self, rng: random.Random, compiled: bool = True, widths: Widths = SMALL) -> None:
+        super().__init__(widths, rng, compiled, payloads=rng.random() < 0.3)
+        self.widths, self.compiled, self.store = widths, compiled, Store()
+        self.index: Any = Twins(ClaimIndex(widths, compiled), ClaimIndex(widths, compiled))
+        self.sealed_ids = self.merges = 0
+        self.round: Iterator[str] | None = None
+
+    @property
+    def sealing(self) -> ClaimIndex:
+        index: ClaimIndex = self.index.sealing
+        return index
+
+    def bounds(self) -> list[int]:
+        return list(range(0, self.now_ms + 60_000, BUCKET_MS))
+
+    def seal(self) -> None:
+        """The next step of a round, or the first of another."""
+        if self.round is None:
+            self.round = self._rounds()
+        if next(self.round, None) is None:
+            self.round = None
+
+    def seal_all(self) -> None:
+        """A round from its begin to its end, everything durable."""
+        self.seal()
+        while self.round is not None:
+            self.all_durable()
+            self.seal()
+
+    def _rounds(self) -> Iterator[str]:
+        """Yields between two steps; whatever does not retire ids may come between, the refusal of the entry too."""
+        index = self.sealing
+        picked = pick(index, self.rng.choice((1, 5, 100)), self.bounds())
+        if picked is None:
+            return
+        gathered = []
+        for segment in range(len(index._table.slots.base)):
+            gathered.append(gather(index, picked, segment))
+            yield "gathered"
+        numbers = self._append(parts_of(picked, gathered))
+        entry = self.pending[-1]
+        yield "appended"
+        while any(waiting is entry for waiting in self.pending):
+            yield "waiting"
+        if all(number in index.sealed.archives for number in numbers):
+            index.cold.replace([], [self.store.run_of(numbers)])
+            yield "installed"
+            yield from self._drop(numbers)
+            self.sealed_ids += picked.ids
+        let_be(index, picked)
+
+    def _append(self, parts: list[tuple[Archived, np.ndarray]]) -> range:
+        sealed = self.sealing.sealed
+        numbers = range(sealed.next_number, sealed.next_number + len(parts))
+        for number, (_, records) in zip(numbers, parts, strict=True):
+            self.store.records[number] = numbered(records, number)
+        entry = Sealed(sealed.high_offset, tuple(archived for archived, _ in parts), 1)
+        self.pending.append(self.apply(entry, settled=False))
+        return numbers
+
+    def _drop(self, numbers: Iterable[int]) -> Iterator[str]:
+        for number in numbers:
+            for part in np.array_split(self.store.records[number], 2):
+                self.sealing.drop_sealed(number, part)
+                yield "dropped"
+            archive = self.sealing.sealed.archives[number]
+            assert archive.dropped == archive.ids
+
+    def merge(self) -> None:
+        cold = self.sealing.cold
+        at = self.rng.randrange(len(cold.runs) + 1)
+        gone, kept = cold.runs[at : at + 3], self.sealing.sealed.kept()
+        if gone:
+            archives = [number for run in gone for number in run.archives if kept[number]]
+            cold.replace(gone, [self.store.run(merge([run.run for run in gone], kept), archives)])
+            self.merges += 1
+        cold.replace(cold.idle(), [])
+
+    def _retires(self) -> Any:
+        oldest_ms = self.index.oldest_wall_ms
+        if oldest_ms is None or self.round is not None or self.rng.random() < 0.5:
+            return None
+        return self.retire((oldest_ms // BUCKET_MS + self.rng.choice((1, 1, 2))) * BUCKET_MS, settled=False)
+
+    def restart(self) -> None:
+        """From the ledger; claims that were forgotten before, and sealed, are not remembered again."""
+        self.all_durable()
+        self.round = None
+        unknown = [claim for claim in self.claims if self.sealing.view(claim, self.now_ms).state is ClaimState.UNKNOWN]
+        old, again = self.index, Twins(*(ClaimIndex(self.widths, self.compiled) for _ in range(2)))
+        plain = [(position, entry) for position, entry in self.entries if not isinstance(entry, Sealed)]
+        rebuild(plain, again.plain, self.now_ms)
+        rebuild(self.entries, again.sealing, self.now_ms, lambda _, entry: self.dropped_again(again.sealing, entry))
+        self.index = again
+        live = [archive.number for archive in again.sealing.sealed.live]
+        again.sealing.cold.replace([], [self.store.run_of(live[at::2]) for at in range(2) if live])
+        self._forget_alike(again, unknown)
+        assert again.sealing.known_ids == old.plain.ids
+
+    def dropped_again(self, index: ClaimIndex, entry: Entry) -> None:
+        if isinstance(entry, Sealed):
+            for archive in list(index.sealed.archives.values())[-len(entry.archives) :]:
+                assert index.drop_sealed(archive.number, self.store.records[archive.number]) == archive.ids
+
+    @staticmethod
+    def _forget_alike(again: Twins, unknown: list[bytes]) -> None:
+        known = {claim for claim, _ in again.sealing._known.all()}
+        for claim in [claim for claim, _ in again.plain._known.all() if claim not in known]:
+            assert claim in unknown, "only what was forgotten before"
+            again.plain._known.forget(claim)
+
+    def load(self) -> None:
+        """From what both would save."""
+        self.all_durable()
+        self.round = None
+        old, again = self.index, Twins(*(ClaimIndex(self.widths, self.compiled) for _ in range(2)))
+        for new, was in ((again.sealing, old.sealing), (again.plain, old.plain)):
+            new.load(dict(was.save()))
+            new.reset_leases(self.now_ms)
+            was.reset_leases(self.now_ms)
+        again.sealing.sealed.load(old.sealing.sealed.save())
+        again.sealing.cold.replace([], old.sealing.cold.runs)
+        self.index = again
+        loose = [archive.number for archive in again.sealing.cold.missing()]
+        again.sealing.cold.replace([], [self.store.run_of(loose)] if loose else [])
+        undropped = [archive.number for archive in again.sealing.sealed.live if archive.dropped < archive.ids]
+        list(self._drop(undropped))
+
+    def look(self) -> None:
+        """Everything that can be asked, of both."""
+        for token in (*TOKENS, "x"):
+            for verb in ("claim", "produce"):
+                for digests in (NO_DIGESTS, np.full(len(IDS), 3, np.uint32)):
+                    self.index.ask(name(token), 99_999, b"?" * 16, fingerprints(IDS), self.now_ms, verb, digests)
+            self.index.ask_take(name(token), fingerprints(IDS), self.now_ms)
+        for token, call, ids in self.calls:
+            self.asks("claim", token, call, ids)
+        for claim in self.claims:
+            self.index.view(claim, self.now_ms)
+        for print_ in fingerprints(IDS):
+            self.index.explain(print_.tobytes(), self.now_ms)
+        sealing, plain = self.index.sealing, self.index.plain
+        assert (sealing.open_claims, sealing.takeovers) == (plain.open_claims, plain.takeovers)
+        assert (sealing.known_ids, sealing.wall_ms) == (plain.ids, plain.wall_ms)
+        assert self.index.oldest_wall_ms == plain.oldest_wall_ms

@@ -1,0 +1,59 @@
+"""The driver of an index, with what else may be asked about free ids: produce, take, and retirement."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from oncegate.core.entries.kinds import Produced, Retired, Taken
+from oncegate.index.claims.index import Asked, Undo
+from oncegate.index.table.arrays import NO_DIGESTS
+from tests.support.index.driver import Answer, Driver, name
+
+
+def digest_of(ids: Sequence[int]) -> bytes:
+    return bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
+
+
+class VerbDriver(Driver):
+    """`token` is the owner where the verb is `take`."""
+
+    def asks(
+        self,
+        verb: str,
+        token: str,
+        call: int,
+        ids: Sequence[int],
+        only: Sequence[int] | None = None,
+        digests: np.ndarray = NO_DIGESTS,
+    ) -> Asked:
+        """`only`: the ids looked at where the request, and its digest, named others too."""
+        seen = self.fingerprints(ids if only is None else only)
+        if verb == "take":
+            return self.index.ask_take(name(token), seen, self.now_ms)
+        return self.index.ask(name(token), call, digest_of(ids), seen, self.now_ms, verb, digests)
+
+    def does(
+        self,
+        verb: str,
+        token: str,
+        call: int,
+        ids: Sequence[int],
+        settled: bool = True,
+        digests: np.ndarray = NO_DIGESTS,
+    ) -> Answer:
+        """Ask and write what is granted; `digests`: of a payload for each id, which nobody brings who takes."""
+        if verb == "claim":
+            return self.claim(token, call, ids, settled=settled, digests=digests)
+        asked = self.asks(verb, token, call, ids, digests=digests)
+        if not len(asked.fresh) and not len(asked.taken):
+            return Answer(asked, asked.claim, None)
+        granted = (asked.fresh.tobytes(), asked.taken.tobytes())
+        self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms, digests=bool(asked.digests))
+        if verb == "take":
+            return Answer(asked, None, self.apply(Taken(name(token), 6_000 + self.now_ms, *granted), settled))
+        claim, rows = name(f"{token}{call}/{self.position}"), len(asked.fresh) + len(asked.taken)
+        who = (claim, name(token), call, digest_of(ids), 5_000 + self.now_ms)
+        return Answer(asked, claim, self.apply(Produced("t", 1, 9, rows, 0, *who, *granted, asked.digests), settled))
+
+    def retire(self, before_wall_ms: int, settled: bool = True) -> Undo:
+        return self.apply(Retired(before_wall_ms, 4_000 + self.now_ms), settled)

@@ -1,0 +1,217 @@
+"""What the tests of the log ledger share: disks that cheat, and a way to see all that a ledger holds."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from oncegate.core.errors import OncegateError
+from oncegate.ledgers.log import open_log
+from oncegate.ledgers.log.data_dir import DataFolder
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files.ledger_list import read_list
+from oncegate.ledgers.log.files.outputs import read_range
+from oncegate.ledgers.log.ledger import LogLedger
+from oncegate.ledgers.log.opening.recovery import inspect, repair
+from oncegate.ledgers.log.opening.replay import Extent, replayed
+from oncegate.ports import Chunk, Ledger, OutputChange, PublishRanges, WriteRange
+
+SEED = int(os.environ.get("ONCEGATE_SEED", "20261120"))
+
+
+class QuietDisk(Disk):
+    """Syncs nothing: for looking at many folders quickly."""
+
+    def sync(self, fd: int) -> None:
+        pass
+
+    def sync_folder(self, path: Path) -> None:
+        pass
+
+    def forget_pages(self, fd: int) -> None:
+        pass
+
+
+class FailingDisk(Disk):
+    """Fails what `fails` picks: it is asked before each call with its name and path, and may return an errno."""
+
+    def __init__(self, fails: Callable[[str, Path], int | None] = lambda call, path: None) -> None:
+        self.fails = fails
+        self.calls: list[tuple[str, Path]] = []
+        self.failed_at = 0  # the number of the call that failed last
+        self._paths: dict[int, Path] = {}
+
+    def _ask(self, call: str, path: Path) -> None:
+        self.calls.append((call, path))
+        code = self.fails(call, path)
+        if code is not None:
+            self.failed_at = len(self.calls) - 1
+            raise OSError(code, os.strerror(code), str(path))
+
+    def create(self, path: Path, *, mode: int = 0o644) -> int:
+        self._ask("create", path)
+        fd = super().create(path, mode=mode)
+        self._paths[fd] = path
+        return fd
+
+    def open(self, path: Path) -> int:
+        self._ask("open", path)
+        fd = super().open(path)
+        self._paths[fd] = path
+        return fd
+
+    def write(self, fd: int, parts: Sequence[bytes | memoryview], offset: int) -> None:
+        """A write that fails has written its first half."""
+        try:
+            self._ask("write", self._paths[fd])
+        except OSError:
+            data = b"".join(parts)
+            super().write(fd, [data[: len(data) // 2]], offset)
+            raise
+        super().write(fd, parts, offset)
+
+    def truncate(self, fd: int, size_bytes: int) -> None:
+        self._ask("truncate", self._paths[fd])
+        super().truncate(fd, size_bytes)
+
+    def sync(self, fd: int) -> None:
+        self._ask("sync", self._paths[fd])
+
+    def sync_folder(self, path: Path) -> None:
+        self._ask("sync_folder", path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._ask("rename", old)
+        super().rename(old, new)
+
+    def unlink(self, path: Path) -> None:
+        self._ask("unlink", path)
+        super().unlink(path)
+
+    def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:
+        self._ask("read", path)
+        return super().read(path, offset, size_bytes)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that a ledger holds: its entries, and the chunks of topic `t`."""
+
+    entries: tuple[bytes, ...]
+    chunks: tuple[Chunk, ...]
+
+
+async def see(ledger: Ledger) -> Seen:
+    """Positions are consecutive, but for what was collected: that has one."""
+    entries = list(ledger.replay(1))
+    positions = [one.position for one in entries]
+    later = positions[positions.count(positions[0]) :] if positions else []
+    assert later == list(range(ledger.mark.position - len(later) + 1, ledger.mark.position + 1))
+    return Seen(tuple(one.body for one in entries), tuple(await ledger.fetch("t", 0, 0, 1 << 40, 1 << 40)))
+
+
+def range_of(number: int, rows: int = 1, *, stream: str = "s", size_bytes: int = 600) -> WriteRange:
+    return WriteRange(number.to_bytes(16, "big"), stream, rows, (b"%d." % number * size_bytes)[:size_bytes])
+
+
+def publish(first_offset: int, *numbers: int) -> PublishRanges:
+    return PublishRanges("t", 0, first_offset, tuple(number.to_bytes(16, "big") for number in numbers))
+
+
+Append = tuple[Sequence[bytes], Sequence[OutputChange]]
+
+
+def produce(number: int, *, size_bytes: int = 600) -> Append:
+    """Entry `number` and one row of topic `t`, whose offset is `number`."""
+    return [b"entry %d" % number], [range_of(number, size_bytes=size_bytes), publish(number, number)]
+
+
+async def fill(data: Path, appends: Sequence[Append], disk: Disk | None = None) -> Seen:
+    """A ledger with these appends, closed in good order."""
+    async with open_log(str(data), create=True, disk=disk or QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        for entries, outputs in appends:
+            await opened.ledger.append(entries, outputs)
+        return await see(opened.ledger)
+
+
+async def look(data: Path, disk: Disk | None = None, *, create: bool = False) -> Seen | OncegateError:
+    """What a process that starts now serves, or why it refuses; a refusal is one line for a person."""
+    try:
+        async with (
+            open_log(str(data), create=create, disk=disk or QuietDisk()) as ledgers,
+            ledgers.open("default") as one,
+        ):
+            return await see(one.ledger)
+    except OncegateError as error:
+        return readable(error)
+
+
+def readable(error: OncegateError) -> OncegateError:
+    assert "\n" not in error.detail, error.detail
+    assert 40 < len(error.detail) < 700, error.detail
+    return error
+
+
+def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
+    """As `look`, by the same judging and repairing, without an event loop and its threads: ten times as fast."""
+    disk = QuietDisk()
+    folder = DataFolder(str(data), None, disk)
+    try:
+        folder.take(create)
+        place = folder.place("default")
+        found = inspect(disk, place)
+        owned = repair(disk, place, found)
+        owned.segment.close()
+        owned.witness.close()
+        extent = Extent(found.fold.collected, found.fold.headers, found.walk.end)
+        entries = [one.body for one in replayed(disk, place.shard, place.outputs, extent, 1)]
+        held = found.fold.catalog.find("t", 0, 0, 1 << 40, 1 << 40)
+        chunks = [Chunk(one.first_offset, one.rows, read_range(disk, place.outputs, one.place)) for one in held]
+        return Seen(tuple(entries), tuple(chunks))
+    except OncegateError as error:
+        return readable(error)
+    finally:
+        folder.release()
+
+
+def judge(data: Path) -> OncegateError | None:
+    """Why the ledger is refused before anything is touched, by the part of opening that only reads."""
+    try:
+        folder = DataFolder(str(data), None, QuietDisk())
+        folder.ledgers = read_list(folder.disk, folder.root) or {}
+        inspect(folder.disk, folder.place("default"))
+    except OncegateError as error:
+        return readable(error)
+    return None
+
+
+def names(data: Path, folder: str = ".", suffix: str = "") -> list[str]:
+    return sorted(path.name for path in (data / "default/0" / folder).iterdir() if path.name.endswith(suffix))
+
+
+@asynccontextmanager
+async def opened_at(data: Path, *, create: bool = False, disk: Disk | None = None) -> AsyncIterator[LogLedger]:
+    async with (
+        open_log(str(data), create=create, disk=disk or QuietDisk()) as ledgers,
+        ledgers.open("default") as opened,
+    ):
+        assert isinstance(opened.ledger, LogLedger)
+        yield opened.ledger
+
+
+async def settled(ledger: LogLedger) -> None:
+    """Files are removed by the writer after the answer; one more turn of it waits for that."""
+    await ledger._in_writer(int)
+
+
+async def removed(ledger: LogLedger, data: Path) -> None:
+    """One segment is left: the ledger looks again, with each sync of its witness, whether somebody reads."""
+    async with asyncio.timeout(20):
+        while len(names(data, suffix=".seg")) > 1:
+            await asyncio.to_thread(ledger._witness.sync)
+
+
+def everything(data: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in data.rglob("*.*") if path.is_file()}

@@ -1,0 +1,100 @@
+"""A gateway under test with short names for what producers and drivers ask of it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oncegate.core.claims import Verb
+from oncegate.engine.producer_requests import (
+    AckAnswer,
+    AckAsk,
+    DriverAnswer,
+    DriverAsk,
+    ProducerAnswer,
+    ProducerAsk,
+    SequenceAsk,
+    SequenceSettled,
+)
+from oncegate.engine.requests import ClaimAnswer, ClaimAsk, ProduceAsk, Rows, Scope
+from tests.support.held import HeldLedgers, Served, id16, rows_of, serving
+
+DRIVER_TOKEN = 90
+
+
+class Lanes:
+    """Driver "d" with token 90, producer "p"; tokens are small numbers."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+
+    @property
+    def shard(self) -> Any:
+        return self.served.shard
+
+    async def driver(self, token: int = DRIVER_TOKEN, name: str = "d") -> DriverAnswer:
+        return await self.shard.register_driver(DriverAsk(name, id16(token)), self.served.deadline())
+
+    async def register(
+        self, token: int = 1, producer: str = "p", driver: str = "d", lease_ms: int | None = None
+    ) -> ProducerAnswer:
+        ask = ProducerAsk(producer, id16(token), driver, lease_ms)
+        return await self.shard.register(ask, self.served.deadline())
+
+    async def claim(
+        self,
+        call: int,
+        sequences: Sequence[int],
+        prev: int | None = None,
+        token: int = 1,
+        epoch: int = 1,
+        producer: str = "p",
+        lease_ms: int | None = None,
+    ) -> ClaimAnswer:
+        wanted = np.array(sequences, np.uint64)
+        ask = SequenceAsk(producer, epoch, id16(token), call, wanted, prev, lease_ms)
+        return await self.shard.claim_sequences(ask, self.served.deadline())
+
+    async def settle(self, verb: Verb, call: int, token: int = 1, epoch: int = 1) -> SequenceSettled:
+        return await self.shard.settle_sequences(verb, "p", epoch, id16(token), call, self.served.deadline())
+
+    async def complete(self, call: int, token: int = 1, epoch: int = 1) -> SequenceSettled:
+        return await self.settle(Verb.COMPLETE, call, token, epoch)
+
+    async def close(self, token: int = 1, epoch: int = 1) -> None:
+        await self.shard.close_producer("p", epoch, id16(token))
+
+    async def ack(
+        self, upto: Sequence[tuple[str, int]] = (), batch: int | None = None, token: int = DRIVER_TOKEN, epoch: int = 1
+    ) -> AckAnswer:
+        ask = AckAsk("d", epoch, id16(token), tuple(upto), batch)
+        return await self.shard.ack(ask, self.served.deadline())
+
+    async def produce(
+        self, call: int, sequences: Sequence[int], rows: Rows | None = None, token: int = 1, epoch: int = 1
+    ) -> Any:
+        """Rows whose column `n` is their sequence."""
+        wanted = np.array(sequences, np.uint64)
+        sequenced = SequenceAsk("p", epoch, id16(token), call, wanted)
+        rows = rows_of(*sequences) if rows is None else rows
+        ask = ProduceAsk("topic", id16(token), call, rows, sequenced=sequenced)
+        return await self.shard.produce(ask, self.served.deadline())
+
+    async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimAnswer:
+        prints = self.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+        ask = ClaimAsk(id16(token), call, prints, None, Scope("d", batch))
+        return await self.shard.claim(ask, self.served.deadline())
+
+
+@asynccontextmanager
+async def lanes(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Lanes]:
+    """A gateway with driver "d" and producer "p" registered, or what an earlier one left."""
+    async with serving(ledgers, **limits) as served:
+        found = Lanes(served)
+        if "d" not in found.shard.journal.index.producers.drivers:
+            await found.driver()
+            await found.register()
+            served.disk.appends.clear()
+        yield found

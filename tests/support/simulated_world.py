@@ -1,0 +1,162 @@
+"""An engine over a real log ledger that can be killed between two requests, and what really happened beside it.
+
+A kill copies the data folder and its witness as they are, sometimes with a torn append behind the last segment, and
+opens the copy: what the operating system keeps when a process dies. Replies may be lost: then the world knows less
+than the gateway, as a client would.
+"""
+
+import asyncio
+import hashlib
+import random
+import shutil
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from oncegate.core.claims import ClaimState, Verb
+from oncegate.core.entries.kinds import Name
+from oncegate.core.errors import OncegateError
+from oncegate.core.verdicts import VERDICT_MASK, Verdict
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
+from oncegate.engine.requests import ClaimAsk, CommitAnswer, CommitAsk, ProduceAsk, Rows, StageAsk, Winner
+from oncegate.engine.usecases.partitioning import stream
+from oncegate.ledgers import open_ledgers
+from oncegate.testing import FakeClock
+from tests.support.held import turns
+from tests.support.leaving import copy_as_left
+
+LEASE_MS = 1_000
+
+
+class Quiet:
+    """An observer that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def event(self, name: str, /, **fields: object) -> None:
+        self.events.append(name)
+
+
+class World:
+    """One gateway, killed and started again; all its requests run to their end on one loop."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.folder, self.random, self.life = folder, random.Random(seed), 0
+        self.clock, self.runner = FakeClock(), asyncio.Runner()
+        self._start()
+
+    def _start(self) -> None:
+        self.stack = AsyncExitStack()
+        self.gateway: Gateway = self.runner.run(self._open())
+
+    async def _open(self) -> Gateway:
+        place = f"log:{self.folder / str(self.life)}"
+        ledgers = await self.stack.enter_async_context(open_ledgers(place, create=self.life == 0))
+        limits = Limits(hot_ids=0, seal_bytes=16)
+        return await self.stack.enter_async_context(open_gateway(ledgers, self.clock, Quiet(), limits))
+
+    def kill(self, torn_bytes: int) -> None:
+        """Go on from a copy of what is on disk now, `torn_bytes` of a never acknowledged append behind it."""
+        old, new = self.folder / str(self.life), self.folder / str(self.life + 1)
+        copy_as_left(old, new)
+        copy_as_left(old.with_name(old.name + ".witness"), new.with_name(new.name + ".witness"))
+        if torn_bytes:
+            last = max((new / "default" / "0").glob("*.seg"))
+            with last.open("ab") as segment:
+                segment.write(self.random.randbytes(torn_bytes))
+        self.close_gateway()
+        shutil.rmtree(old)
+        self.life += 1
+        self._start()
+
+    def close_gateway(self) -> None:
+        self.runner.run(self.stack.aclose())
+
+    def close(self) -> None:
+        self.close_gateway()
+        self.runner.close()
+
+    @property
+    def deadline(self) -> Deadline:
+        return Deadline(self.clock)
+
+    def claim(self, token: bytes, call: int, ids: list[str]) -> tuple[bytes | None, list[Verdict]]:
+        shard = self.gateway.shard("default")
+        prints = shard.fingerprints.of_array(pa.array(ids))
+        answer = self.runner.run(shard.claim(ClaimAsk(token, call, prints, LEASE_MS), self.deadline))
+        return answer.claim, [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
+
+    def produce(self, token: bytes, call: int, ids: list[str]) -> list[Verdict]:
+        """Rows that are nothing but their id, to the topic `rows`."""
+        shard = self.gateway.shard("default")
+        batch = pa.record_batch([pa.array(ids)], names=["value"])
+        rows = Rows(batch.schema, [batch], len(ids), stream(batch.schema, [batch]))
+        ask = ProduceAsk("rows", token, call, rows, shard.fingerprints.of_array(batch.column(0)))
+        answer = self.runner.run(shard.produce(ask, self.deadline))
+        return [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
+
+    def collect(self) -> None:
+        """Let the index as it is replace all entries so far, and wait for that."""
+        self.runner.run(self._collect())
+
+    async def _collect(self) -> None:
+        shard = self.gateway.shard("default")
+        await shard.committer.all_durable()
+        shard.committer.collect(shard.upkeep.save)
+        async with asyncio.timeout(20):
+            while shard.committer.collecting:
+                await turns(1)
+
+    def seal(self) -> int:
+        """Let old ids leave memory, as far as nobody can name their claims; how many are out of it."""
+        return self.runner.run(self._seal())
+
+    async def _seal(self) -> int:
+        shard = self.gateway.shard("default")
+        await shard.committer.all_durable()
+        shard.sealing.step()
+        async with asyncio.timeout(20):
+            while shard.sealing.working:
+                await turns(1)
+        return shard.counters()["cold_ids"]
+
+    def settle(self, verb: Verb, claim: bytes) -> tuple[ClaimState, int, int] | OncegateError:
+        try:
+            answer = self.runner.run(self.gateway.shard("default").settle(verb, claim, self.deadline))
+        except OncegateError as error:
+            return error
+        return answer.state, answer.settled, answer.taken_over
+
+    def stage(self, name: Name, owner: str, values: list[str]) -> Winner:
+        """One chunk under a token of its own."""
+        batch = pa.record_batch([pa.array(values)], names=["value"])
+        data, token = stream(batch.schema, [batch]), self.random.randbytes(16)
+        rows = Rows(batch.schema, [batch], len(values), data)
+        shard = self.gateway.shard("default")
+        fingerprint = shard.rowprints.of_batch(batch)
+        ask = StageAsk(name, owner, token, 0, hashlib.sha256(data).digest(), rows, fingerprint)
+        answer = self.runner.run(shard.stage(ask, self.deadline))
+        return Winner(token, 1, answer.rows, answer.fingerprint)
+
+    def commit(
+        self, name: Name, run: str, nonce: bytes, winners: list[Winner], digest: bytes | None
+    ) -> CommitAnswer | OncegateError:
+        ask = CommitAsk(name, run, nonce, tuple(winners), digest, None, False)
+        try:
+            return self.runner.run(self.gateway.shard("default").commit(ask, self.deadline))
+        except OncegateError as error:
+            return error
+
+    def read(self, topic: str) -> list[str]:
+        """Every row that can be read back, in order of offset."""
+        shard = self.gateway.shard("default")
+        if topic not in shard.topics():
+            return []
+        fetched = self.runner.run(shard.fetch(topic, 0, 0, 1_000_000, 1 << 40))
+        tables = [pa.ipc.open_stream(chunk.data).read_all() for chunk in fetched.chunks]
+        return [value for table in tables for value in table.column("value").to_pylist()]

@@ -1,0 +1,87 @@
+"""Where the ledgers under test live."""
+
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from pathlib import Path
+
+from oncegate.ledgers.log import open_log
+from oncegate.ledgers.memory import MemoryLedgers
+from oncegate.ports import Ledgers
+from oncegate.testing import Place
+from tests.support.crash_disk import Crashes, RecordingDisk, materialize
+from tests.support.leaving import copy_as_left
+
+
+class MemoryPlace:
+    """Memory that outlives its owners; it loses nothing in a crash, as far as its own promise goes."""
+
+    def __init__(self) -> None:
+        self._ledgers = MemoryLedgers()
+
+    def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
+        return nullcontext(self._ledgers)
+
+    def crash(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def memory_place() -> AsyncIterator[Place]:
+    yield MemoryPlace()
+
+
+class LogPlace:
+    """Folders, a new one after each crash. A copy taken while the owner runs is what a kill -9 leaves."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._life = 0
+
+    def _here(self) -> Path:
+        return self._folder / str(self._life)
+
+    def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
+        return open_log(str(self._here() / "data"), create=self._life == 0)
+
+    def crash(self) -> None:
+        before = self._here()
+        self._life += 1
+        copy_as_left(before, self._here())
+
+
+class PowerPlace:
+    """As `LogPlace`, but a crash leaves only what was synced: a forgotten sync of a file or folder shows."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._begin(0)
+
+    def _begin(self, life: int) -> None:
+        self._life = life
+        self._root = self._folder / str(life)
+        self._root.mkdir(exist_ok=True)
+        self._disk = RecordingDisk(self._root)
+
+    def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
+        return open_log(str(self._root / "data"), create=self._life == 0, disk=self._disk)
+
+    def crash(self) -> None:
+        crashes = Crashes(self._root)
+        for op in self._disk.ops:
+            crashes.step(op)
+        before = self._root
+        materialize(crashes.durable(), before, self._folder / str(self._life + 1))
+        self._begin(self._life + 1)
+
+
+@asynccontextmanager
+async def power_place() -> AsyncIterator[Place]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield PowerPlace(Path(folder))
+
+
+@asynccontextmanager
+async def log_place() -> AsyncIterator[Place]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield LogPlace(Path(folder))

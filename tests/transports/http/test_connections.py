@@ -1,0 +1,89 @@
+"""What one connection carries: requests behind one another, what cannot be read behind them, offers, endless heads."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from oncegate.transports.http.server.protocol import HEAD_BYTES
+from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
+from tests.transports.http.test_bad_input import LIVE, message
+from tests.transports.http.test_fast_path import roundabout
+
+CHUNKED = request("POST", CLAIM, Content_Length="", Content_Type=JSON, Transfer_Encoding="chunked")
+OFFERS = ["h2c", "websocket"]
+
+
+def claiming(**headers: str) -> bytes:
+    """A claim of a new id by a new attempt."""
+    raw, lines = message(token=token(), ids=[token()]), [f"{name}: {value}\r\n" for name, value in headers.items()]
+    return raw.replace(b"\r\n\r\n", b"\r\n" + "".join(lines).encode() + b"\r\n", 1)
+
+
+async def replies(door: Served, raw: bytes, count: int) -> list[Reply]:
+    """The first answers to what is sent at once on one connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    writer.write(raw)
+    found = [await asyncio.wait_for(read_reply(reader), 20) for _ in range(count)]
+    writer.close()
+    return found
+
+
+def granted(reply: Reply) -> bool:
+    return reply.status == 200 and reply.json["verdicts"] == [{"verdict": "GRANTED"}]
+
+
+@pytest.mark.parametrize("way", [bytes, roundabout])
+async def test_a_body_that_cannot_be_read_takes_no_answer_from_the_request_before_it(way: Any) -> None:
+    async with served() as door:
+        before = door.position
+        first, second = await replies(door, way(claiming()) + way(CHUNKED) + b"no length\r\n", 2)
+        assert granted(first)
+        second.problem(411, "LENGTH_REQUIRED")
+        assert second.headers["connection"] == "close"
+        assert door.position == before + 1
+
+
+@pytest.mark.parametrize("offer", OFFERS)
+@pytest.mark.parametrize("way", [bytes, roundabout])
+async def test_who_offers_another_protocol_is_answered_in_this_one_body_and_all(way: Any, offer: str) -> None:
+    """Java's own client offers HTTP/2 with the first request of each connection."""
+    offering = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": offer, "HTTP2-Settings": "AAEAAEAAAAIAAAAB"}
+    async with served() as door:
+        raw = way(claiming(**offering))
+        found = await replies(door, raw + LIVE + way(claiming(**offering)) + way(claiming()), 4)
+        assert [granted(reply) for reply in (found[0], found[2], found[3])] == [True] * 3
+        assert found[1].json["status"] == "live"
+        raw = way(claiming(**offering))
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+        writer.write(raw[:-20])
+        for _ in range(5):  # answered after the piece was read: connections are read in turn
+            await door.send(LIVE)
+        writer.write(raw[-20:])
+        assert granted(await asyncio.wait_for(read_reply(reader), 20))
+        writer.close()
+
+
+@pytest.mark.parametrize("before", [b"", claiming()], ids=["first", "behind another"])
+async def test_a_head_that_does_not_end_is_refused_before_it_takes_much_memory(before: bytes) -> None:
+    async with served() as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+        writer.write(before)
+        if before:
+            assert granted(await asyncio.wait_for(read_reply(reader), 20))
+        writer.write(b"POST / HTTP/1.1\r\nx: " + b"x" * (HEAD_BYTES + 1 - 20))
+        (await asyncio.wait_for(read_reply(reader), 20)).problem(413, "TOO_LARGE")
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+
+
+async def test_heads_that_end_may_come_in_pieces_and_as_many_as_one_likes() -> None:
+    long = LIVE.replace(b"\r\n\r\n", b"\r\nx: " + b"x" * (HEAD_BYTES // 2) + b"\r\n\r\n")
+    async with served() as door:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+        for _ in range(5):
+            for piece in (long[:1_000], long[1_000:]):
+                writer.write(piece)
+                await writer.drain()
+            assert (await asyncio.wait_for(read_reply(reader), 20)).status == 200
+        writer.close()

@@ -1,0 +1,118 @@
+"""The document is what the code makes, its examples are messages, and no validation stands before the batch path."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from fastapi.routing import APIRoute
+
+from oncegate.core.verdicts import VERDICTS
+from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http.messages import producers as messages_producers
+from oncegate.transports.http.openapi import document
+from oncegate.transports.http.routes import batches, claims, producers, topics
+from scripts import generate
+from tests.support.http_app import open_door
+
+ROOT = Path(__file__).parents[3]
+COMMITTED = json.loads((ROOT / "service/oncegate/transports/http/openapi/openapi.json").read_text())
+OPERATIONS = [
+    (method, path, operation) for path, item in COMMITTED["paths"].items() for method, operation in item.items()
+]
+
+
+def named(case: Any) -> str:
+    return str(case[2]["operationId"])
+
+
+@pytest.mark.parametrize("name", generate.GENERATED)
+def test_a_committed_file_that_is_made_from_code_is_fresh(name: str) -> None:
+    assert name not in generate.stale(), "run: make generate"
+
+
+def test_the_document_is_openapi_3_1_and_every_reference_in_it_leads_somewhere() -> None:
+    assert COMMITTED["openapi"] == "3.1.0"
+    for reference in references(COMMITTED):
+        found: Any = COMMITTED
+        for part in reference.removeprefix("#/").split("/"):
+            found = found[part]
+
+
+def references(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [found for item in value.values() for found in references(item)]
+    return [found for item in value for found in references(item)] if isinstance(value, list) else []
+
+
+@pytest.mark.parametrize("case", OPERATIONS, ids=named)
+def test_every_operation_has_a_name_words_tags_and_its_path_parameters(case: Any) -> None:
+    _, path, operation = case
+    assert operation["summary"]
+    assert operation["description"]
+    assert operation["tags"]
+    wanted = {part[1:-1].split("}")[0] for part in path.replace(":", "/").split("/") if part.startswith("{")}
+    assert {item["name"] for item in operation.get("parameters", []) if item["in"] == "path"} == wanted
+
+
+def test_operation_names_are_unique() -> None:
+    names = [named(case) for case in OPERATIONS]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("case", OPERATIONS, ids=named)
+def test_every_json_body_and_answer_has_an_example_that_is_such_a_message(case: Any) -> None:
+    operation = case[2]
+    bodies = [operation.get("requestBody", {}), *(r for s, r in operation["responses"].items() if s < "300")]
+    for content in (body.get("content", {}).get("application/json") for body in bodies):
+        if content is not None:
+            name = content["schema"]["$ref"].rpartition("/")[2]
+            kind = getattr(messages, name, None) or getattr(messages_producers, name, None)
+            assert content["example"], name
+            if kind is not None:
+                msgspec.convert(content["example"], kind)
+
+
+@pytest.mark.parametrize("case", OPERATIONS, ids=named)
+def test_every_refusal_is_a_problem_with_an_example_for_each_code(case: Any) -> None:
+    refusals = {status: found for status, found in case[2]["responses"].items() if status >= "400"}
+    assert "500" in refusals
+    for status, found in refusals.items():
+        assert list(found["content"]) == ["application/problem+json"]
+        for code in found["content"]["application/problem+json"]["examples"]:
+            shown = COMMITTED["components"]["examples"][code]["value"]
+            assert (str(shown["status"]), shown["code"]) == (status, code)
+            msgspec.convert(shown, messages.Problem)
+
+
+def test_the_frameworks_own_error_schema_is_nowhere() -> None:
+    assert "HTTPValidationError" not in json.dumps(COMMITTED)
+
+
+def test_the_verdicts_of_the_document_are_those_of_the_table() -> None:
+    schema = COMMITTED["components"]["schemas"]["VerdictMessage"]
+    assert set(schema["properties"]["verdict"]["enum"]) == {row.verdict.name for row in VERDICTS}
+    assert {row.number for row in VERDICTS if row.number} <= schema["properties"].keys()
+
+
+async def test_the_gateway_serves_the_committed_document() -> None:
+    async with open_door() as door:
+        assert (await door.get("/openapi.json")).json == COMMITTED
+
+
+def test_no_batch_route_gives_the_framework_anything_to_validate() -> None:
+    routers = (claims, batches, topics, producers)
+    batch = [route for routes in routers for route in routes.router.routes]
+    posts = [route for route in batch if isinstance(route, APIRoute) and route.methods == {"POST"}]
+    assert len(posts) == 17
+    for route in posts:
+        dependant = route.dependant
+        asked = [dependant.path_params, dependant.query_params, dependant.header_params, dependant.body_params]
+        assert not any(asked), route.path
+        assert route.response_model is None
+
+
+def test_every_schema_of_the_batch_routes_is_made_from_a_message_type() -> None:
+    assert COMMITTED["components"]["schemas"] == document.schemas()

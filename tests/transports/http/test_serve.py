@@ -1,0 +1,189 @@
+"""The program: what it says first, what it refuses to start with, and how it stops."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from oncegate.app import announce, bound, running
+from oncegate.cli import app
+from oncegate.core.errors import LedgerBusy
+from oncegate.runtime.logging import open_log
+from oncegate.settings import SettingsError
+from tests.support.gateway_process import GatewayProcess
+from tests.support.http_app import CLAIM, JSON, request, served, settings, token
+
+BODY = json.dumps({"token": token(), "call": 0, "ids": ["a", "b"]}).encode()
+
+
+def run(*arguments: str) -> Result:
+    """A verb that ends by itself, in this process."""
+    return CliRunner().invoke(app, list(arguments), prog_name="oncegate")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path) as found:
+        yield found
+
+
+async def test_the_first_line_says_what_is_promised_and_that_the_ledger_is_new(tmp_path: Path) -> None:
+    lines = []
+    for _ in range(2):
+        async with served(ledger=f"log:{tmp_path}/data") as door:
+            announce(door.program, settings(ledger=f"log:{tmp_path}/data").process, open_log("text", door.log))
+            lines.append(door.log.getvalue().splitlines())
+    first, again = lines
+    promise = (
+        f"ledger log:{tmp_path}/data (durable, synced each commit); effectively once for staged and ids; "
+        "at least once for claim, duplicates bounded by takeovers; at least once for plain"
+    )
+    assert f"namespace default: NEW, EMPTY; {promise}" in first[0]
+    assert f"namespace default: {promise}" in again[0]
+    assert "loopback only" in first[1]
+    assert re.search(r"listening on http://127\.0\.0\.1:\d+$", first[2])
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.1", "::", "example.org", ""])
+def test_only_loopback_is_listened_on_while_there_are_no_credentials(host: str) -> None:
+    with pytest.raises(SettingsError, match="no credentials yet"):
+        bound(host, 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+def test_every_loopback_address_may_be_listened_on(host: str) -> None:
+    bound(host, 0).close()
+
+
+async def test_a_taken_port_is_refused_in_one_line() -> None:
+    async with served() as door:
+        with pytest.raises(SettingsError, match=f"port {door.program.port} of 127.0.0.1 cannot be had"):
+            bound("127.0.0.1", door.program.port)
+
+
+async def test_a_second_gateway_on_the_same_folder_is_refused_before_it_listens(tmp_path: Path) -> None:
+    url = f"log:{tmp_path}/data"
+    async with served(ledger=url):
+        with pytest.raises(LedgerBusy, match=rf"data folder {tmp_path}/data is owned by process {os.getpid()}"):
+            async with running(settings(ledger=url), open_log("text")):
+                pass
+
+
+async def test_what_was_completed_before_a_restart_is_a_duplicate_after_it(tmp_path: Path) -> None:
+    url = f"log:{tmp_path}/data"
+    async with served(ledger=url) as door:
+        claimed = await door.send(request("POST", CLAIM, BODY, Content_Type=JSON))
+        mark = claimed.headers["oncegate-ledger"]
+        await door.send(request("POST", f"/v1/namespaces/default/claims/{claimed.json['claim']}:complete"))
+    async with served(ledger=url) as door:
+        other = json.dumps({"token": token(), "call": 0, "ids": ["a", "b", "c"]}).encode()
+        reply = await door.send(request("POST", CLAIM, other, Content_Type=JSON, Oncegate_Ledger=mark))
+        assert [verdict["verdict"] for verdict in reply.json["verdicts"]] == ["DUPLICATE", "DUPLICATE", "GRANTED"]
+
+
+async def test_closing_answers_what_is_in_flight_and_it_is_on_disk(tmp_path: Path) -> None:
+    url = f"log:{tmp_path}/data"
+    raw = request("POST", CLAIM, BODY, Content_Type=JSON)
+    async with served(ledger=url) as door:
+        begun = asyncio.create_task(door.send(raw[:-1]))
+        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+        writer.write(raw[:-1])
+        while door.program.gateway.admission.requests < 2:
+            await door.send(request("GET", "/healthz/live"))
+        closing = asyncio.create_task(door.program.server.drain())
+        while not door.program.server.should_exit:
+            await asyncio.wait([closing], timeout=0.01)
+        writer.write(raw[-1:])
+        answer = await asyncio.wait_for(reader.read(), 20)
+        assert b'"GRANTED"' in answer
+        begun.cancel()
+        writer.close()
+    async with served(ledger=url) as door:
+        other = json.dumps({"token": token(), "call": 0, "ids": ["a"]}).encode()
+        reply = await door.send(request("POST", CLAIM, other, Content_Type=JSON))
+        assert reply.json["verdicts"][0]["verdict"] == "BUSY"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_program_with_status_0_and_its_log_says_so(number: int, server: GatewayProcess) -> None:
+    os.kill(server.pid, number)
+    assert server.stop() == 0
+    assert "stopped" in server.log.splitlines()[-1]
+    assert "Traceback" not in server.log
+
+
+@pytest.mark.server
+def test_a_folder_in_use_is_refused_with_its_owner_and_status_1(server: GatewayProcess, tmp_path: Path) -> None:
+    found = run("serve", "--data", str(server.data), "--port", "0")
+    assert found.exit_code == 1
+    assert f"data folder {server.data} is owned by process {server.pid}" in found.stderr
+    assert len(found.stderr.splitlines()) == 1
+
+
+@pytest.mark.server
+def test_the_port_file_is_written_when_ready_and_an_old_one_is_not_left(tmp_path: Path) -> None:
+    port_file = tmp_path / "port"
+    port_file.write_text("1\n")
+    command = [sys.executable, "-m", "oncegate", "serve", "--ledger", "memory:", "--port", "0", "--log-format", "json"]
+    process = subprocess.Popen([*command, "--port-file", str(port_file)], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    lines: list[Any] = []
+    while not any("listening on" in line["event"] for line in lines):
+        lines.append(json.loads(process.stderr.readline()))
+    assert "forgotten when this process ends" in lines[0]["event"]
+    process.terminate()
+    rest = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) == 0, rest
+    assert lines[-1]["event"].endswith(f":{port_file.read_text().strip()}")
+
+
+REFUSED = {
+    "another host": ["serve", "--host", "0.0.0.0"],
+    "two ledgers": ["serve", "--data", "x", "--ledger", "memory:"],
+    "an unknown scheme": ["serve", "--ledger", "tape:x"],
+    "no such settings file": ["serve", "--config", "nowhere.toml"],
+    "a dump of nothing": ["ledger", "dump", "--data", "nowhere"],
+    "a file for a folder": ["serve", "--data", "file"],
+    "an unknown log format": ["serve", "--log-format", "xml"],
+}
+
+
+@pytest.mark.parametrize("arguments", REFUSED.values(), ids=list(REFUSED))
+def test_what_cannot_be_done_is_refused_in_one_line_with_status_1(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    found = run(*arguments)
+    assert found.exit_code == 1, found.stderr
+    assert found.stderr.startswith("oncegate: ")
+    assert len(found.stderr.splitlines()) == 1, found.stderr
+
+
+@pytest.mark.server
+def test_a_folder_is_made_once_and_its_ledger_can_be_read_while_it_is_served(tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    made = run("init", "--data", data)
+    assert (made.exit_code, made.stdout) == (0, f"data folder {data}: NEW, EMPTY; namespace default\n")
+    assert run("init", "--data", data).exit_code == 1
+    with GatewayProcess(tmp_path):
+        found = run("ledger", "dump", "--data", data, "--json")
+        assert found.exit_code == 0, found.stderr
+        kinds = [json.loads(line)["kind"] for line in found.stdout.splitlines()]
+        assert kinds[0] == "Ledger"
+        assert "Opened" in kinds
+        assert kinds[-1] == "Witness"
+    table = run("ledger", "dump", "--data", data)
+    assert "Opened" in table.stdout
