@@ -68,12 +68,12 @@ async def fill(folder: Path, ids: int) -> None:
         await journal.committer.all_durable()
 
 
-async def collect(folder: Path) -> None:
+async def compact(folder: Path) -> None:
     """The saved index in place of the entries."""
     async with _Opened(folder) as gateway:
-        committer, upkeep = gateway.shard("default").committer, gateway.shard("default").upkeep
+        committer, scheduler = gateway.shard("default").committer, gateway.shard("default").scheduler
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        committer.collect(upkeep.save, done.set_result)
+        committer.compact(scheduler.save, done.set_result)
         assert await done
 
 
@@ -141,7 +141,7 @@ def measure(ids: int, rounds: int) -> list[Figure]:
         nothing.mkdir()
         asyncio.run(fill(over_entries, ids))
         shutil.copytree(over_entries, over_saved)
-        asyncio.run(collect(over_saved))
+        asyncio.run(compact(over_saved))
         cached = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(root / "bytecode")}
         restart_s(nothing, cached)
         started = restarts(folders, rounds, cached)

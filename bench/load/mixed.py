@@ -70,7 +70,7 @@ class Mixed:
         return self._rng.integers(first, end, count, dtype=np.uint64) if count else np.empty(0, np.uint64)
 
 
-class Settled:
+class ExpiryBuckets:
     """Below which number all ids are done, where requests are settled in any order."""
 
     def __init__(self) -> None:

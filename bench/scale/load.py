@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from bench.load.mixed import Mixed, Request, Settled
+from bench.load.mixed import ExpiryBuckets, Mixed, Request
 from bench.scale.report import Window
 from oncegate.core.claims import Verb
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
-from oncegate.engine.requests import ClaimAsk
+from oncegate.engine.requests import ClaimRequest
 
 # Writers that are done within milliseconds. A claim stays in memory for two leases: at the default of 30 s and two
 # million ids a second that would be more ids than the setting lets stay there.
@@ -34,7 +34,7 @@ class Load:
         self._folder = folder
         self._rounds = rounds
         self._written_before = written_bytes()
-        self._mixed, self._settled = Mixed(batch, seed), Settled()
+        self._mixed, self._settled = Mixed(batch, seed), ExpiryBuckets()
         self._batch, self._deadline = batch, Deadline(gateway.clock, None)
         self._tokens = np.random.default_rng([seed, 1])
         self._pauses_s: list[float] = []
@@ -57,7 +57,7 @@ class Load:
         request = self._mixed.request(self._settled.below, self._old_below())
         end = self._mixed.made
         start = time.perf_counter()
-        answer = await shard.claim(ClaimAsk(self._tokens.bytes(16), 0, request.ids, LEASE_MS), self._deadline)
+        answer = await shard.claim(ClaimRequest(self._tokens.bytes(16), 0, request.ids, LEASE_MS), self._deadline)
         assert answer.claim is not None, "every request has new ids"
         claimed = time.perf_counter()
         _check(answer.verdicts, request)

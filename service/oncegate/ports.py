@@ -114,7 +114,7 @@ class Ledger(Protocol):
             LedgerDamaged: the bytes are not those that were written.
         """
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         """Replace the entries up to and including `position` by `state`, entries that mean the same, as one change.
 
         A state that is still being made is gone through once, while appends go on; an error that it raises is passed
@@ -172,7 +172,7 @@ class OpenLedger:
     epoch: int
     runs: Runs
     predecessors: tuple[bytes, ...] = ()
-    collected: int = 0
+    compacted: int = 0
 
 
 class Ledgers(Protocol):

@@ -125,7 +125,7 @@ class ProcessSettings(_Half):
         return self
 
     @model_validator(mode="after")
-    def _sealing_gets_on(self) -> Self:
+    def _eviction_gets_on(self) -> Self:
         if self.hot_ids < 0 or min(self.seal_bytes, self.merge_bytes_per_second, self.run_ids) < 1:
             raise ValueError("hot_ids is 0 at least; seal_bytes, merge_bytes_per_second and run_ids are 1")
         return self

@@ -8,7 +8,7 @@ import pytest
 
 from bench.load import bodies, resp
 from bench.load.kinds import KINDS
-from bench.load.mixed import Mixed, Settled
+from bench.load.mixed import ExpiryBuckets, Mixed
 
 JOB = {"port": 0, "ids": 20, "clients": 2, "seconds": 0.001, "stream": 7, "live": 50, "sha": "0" * 40}
 
@@ -83,7 +83,7 @@ def test_the_mixed_load_is_all_new_until_something_is_settled_then_nine_in_ten()
 
 
 def test_ids_are_settled_up_to_the_first_that_is_not() -> None:
-    settled = Settled()
+    settled = ExpiryBuckets()
     settled.done(1_000, 2_000)
     assert settled.below == 0
     settled.done(0, 1_000)

@@ -17,7 +17,7 @@ from oncegate.core.entries.kinds import Claimed, Completed
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import ClaimAsk
+from oncegate.engine.requests import ClaimRequest
 from oncegate.index.claims.index import ClaimIndex, warm_up
 from oncegate.index.lsm.run import encode
 from oncegate.index.snapshot.claims_writer import save
@@ -101,7 +101,7 @@ async def settled(gateway: Gateway, batch: int, tokens: "count[int]", times: int
     shard, deadline = gateway.shard("default"), Deadline(gateway.clock, None)
     for token in (next(tokens) for _ in range(times)):
         ids = np.random.default_rng(token).integers(0, 1 << 63, (batch, 2), dtype=np.uint64)
-        answer = await shard.claim(ClaimAsk(token.to_bytes(16), 0, ids), deadline)
+        answer = await shard.claim(ClaimRequest(token.to_bytes(16), 0, ids), deadline)
         assert answer.claim is not None
         await shard.settle(Verb.COMPLETE, answer.claim, deadline)
 
@@ -136,8 +136,8 @@ async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_pat
         for _ in range(8):
             await settled(gateway, ids // 8, tokens, 1)
             clock.advance(3 * limits.lease_ms)
-            shard.sealing.step()
-            await until(lambda: not shard.sealing.working)
+            shard.eviction.step()
+            await until(lambda: not shard.eviction.working)
         found, cold = shard.counters(), shard.journal.index.claims.cold
         said = sizing.sizes(sizing.Work(1.0, ids / (1 + sizing.LATE), _filter_bytes(limits.cold_fpr), hot_ids_max=1))
         assert found["cold_ids"] > 0.9 * ids

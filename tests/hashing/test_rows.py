@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import BadRequest
-from oncegate.hashing import rows as rowprints
+from oncegate.hashing import rows as row_fingerprints
 from oncegate.hashing.rows import EMPTY, RowFingerprinter, add
 from tests.hashing import reference
 from tests.hashing.layouts import LAYOUTS
@@ -80,7 +80,7 @@ def test_a_batch_larger_than_one_slice_is_the_sum_of_its_parts(monkeypatch: pyte
     batch = many(300)
     expected = PRINTER.of_batch(batch)
     for size in (1, 100, 299, 300):
-        monkeypatch.setattr(rowprints, "SLICE_ROWS", size)
+        monkeypatch.setattr(row_fingerprints, "SLICE_ROWS", size)
         assert PRINTER.of_batch(batch) == expected
 
 

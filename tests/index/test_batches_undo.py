@@ -48,7 +48,7 @@ def produced(topic: str, partition: int, first_offset: int, rows: int, size_byte
     return Produced(topic, partition, first_offset, rows, size_bytes, *rest)
 
 
-class Fold:
+class Scan:
     """Both indexes; `state` is everything a later decision could see."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Fold:
 class Writer:
     """Makes entries that a gateway could write now."""
 
-    def __init__(self, fold: Fold) -> None:
+    def __init__(self, fold: Scan) -> None:
         self.fold, self._ranges = fold, 0
 
     def next(self, draw: st.DataObject) -> Entry:
@@ -162,7 +162,7 @@ HYPOTHESIS = settings(deadline=None, max_examples=120, suppress_health_check=[He
 @given(draw=st.data())
 def test_any_changes_taken_back_leave_what_was_there(draw: st.DataObject) -> None:
     """Changes become durable in order, and the rest of them is refused at any moment, newest first."""
-    fold = Fold()
+    fold = Scan()
     writer, pending = Writer(fold), list[tuple[object, Callable[[], None]]]()
     for _ in range(draw.draw(st.integers(1, 25))):
         before = fold.state()
@@ -181,7 +181,7 @@ def test_any_changes_taken_back_leave_what_was_there(draw: st.DataObject) -> Non
 @pytest.mark.usefixtures("few_names")
 @given(draw=st.data())
 def test_a_fold_after_refusals_is_the_fold_of_what_was_kept(draw: st.DataObject) -> None:
-    fold, kept = Fold(), list[Entry]()
+    fold, kept = Scan(), list[Entry]()
     writer = Writer(fold)
     for _ in range(draw.draw(st.integers(1, 30))):
         entry = writer.next(draw)
@@ -190,7 +190,7 @@ def test_a_fold_after_refusals_is_the_fold_of_what_was_kept(draw: st.DataObject)
             kept.append(entry)
         else:
             undo()
-    again = Fold()
+    again = Scan()
     for entry in kept:
         again.apply(entry)
     assert again.state() == fold.state()
@@ -217,7 +217,7 @@ def _record(index: BatchIndex, version: int, write_id: str = "") -> batches.Comm
 
 
 def test_the_same_ask_again_is_counted_once_and_stays_when_only_its_repeat_is_taken_back() -> None:
-    fold = Fold()
+    fold = Scan()
     fold.apply(commit(0))
     ask = Asked(Name("a", "0", "t"), b"r2", id16(7), "DUPLICATE", 5, 1, 0)
     fold.apply(ask)
@@ -240,7 +240,7 @@ def test_each_writeId_has_names_remembered_of_its_own() -> None:
 
 @pytest.mark.usefixtures("few_names")
 def test_a_commit_that_made_the_oldest_name_forgotten_can_be_taken_back() -> None:
-    fold = Fold()
+    fold = Scan()
     fold.apply(created("t"))
     for version in range(2):
         fold.apply(commit(version))
@@ -252,7 +252,7 @@ def test_a_commit_that_made_the_oldest_name_forgotten_can_be_taken_back() -> Non
 
 
 def test_what_says_nothing_about_batches_or_topics_changes_neither() -> None:
-    fold = Fold()
+    fold = Scan()
     before = fold.state()
     for entry in (Opened(1, 1, id16(1), 0), Completed(id16(1), 0), Probe(0)):
         fold.apply(entry)
@@ -273,7 +273,7 @@ def test_what_says_nothing_about_batches_or_topics_changes_neither() -> None:
     ids=str,
 )
 def test_an_entry_that_contradicts_its_topic_is_a_bug(entry: Entry) -> None:
-    fold = Fold()
+    fold = Scan()
     for before in (created("t"), produced("t", 0, 0, 3), Trimmed("t", 0, 3, 0)):
         fold.apply(before)
     with pytest.raises(AssertionError):

@@ -63,7 +63,7 @@ class Gateway:
     def claim(self, token: bytes, call: int, ids: Sequence[int], lease_ms: int) -> ClaimReply:
         """Raises TokenReused, Overloaded, LedgerFull."""
         digest = bytes(ids).ljust(16, b"\xff")
-        asked = self.index.ask(token, call, digest, self.fingerprints[list(ids)], self.now_ms)
+        asked = self.index.decide(token, call, digest, self.fingerprints[list(ids)], self.now_ms)
         claim = asked.claim
         if asked.again and claim is not None:
             self.index.renew(claim, self.now_ms)

@@ -116,7 +116,7 @@ class Network(ABC):
         if self.rng.random() < 0.5:
             self.flush()
             if self.rng.random() < 0.5:
-                self.gateway.collect()
+                self.gateway.compact()
                 self.note("collected")
         self.note("crash and replay")
         self._waiting, self._unheard = {}, []

@@ -91,7 +91,7 @@ class Process(ABC):
     def _replayed(self, body: bytes) -> Replayed:
         return Replayed(self.position, body, Mark(KEY_CHECK, self.position, bytes(8)))
 
-    def collect(self) -> None:
+    def compact(self) -> None:
         """The index as it is, nothing pending, replaces the entries that made it; a start tells whether it does."""
         assert not self.committer.pending, "collected between two appends"
         self._entries = [self._replayed(encode(saved)) for saved in self.index.save()]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from oncegate.core.claims import Verb
-from oncegate.index.claims.by_name import Known, KnownClaims
+from oncegate.index.claims.by_name import ClaimRecord, ClaimRegistry
 from tests.model.attempt import Request
 from tests.model.claims import SEED, SETUPS, WALKS, walk_all
 from tests.model.gateway import ClaimReply
@@ -50,14 +50,14 @@ def traced(setup: Setup, seed: int) -> list[str]:
 
 
 def test_starved_walks_forget_claims_before_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    forgotten, forget = [], KnownClaims._forget
+    forgotten, forget = [], ClaimRegistry._forget
 
-    def noted(known: KnownClaims, claim: bytes, record: Known) -> None:
+    def noted(known: ClaimRegistry, claim: bytes, record: ClaimRecord) -> None:
         forgotten.append(claim)
         forget(known, claim, record)
 
-    monkeypatch.setattr(KnownClaims, "_forget", noted)
-    monkeypatch.setattr(KnownClaims, "forget_old", lambda known, now_ms: None)
+    monkeypatch.setattr(ClaimRegistry, "_forget", noted)
+    monkeypatch.setattr(ClaimRegistry, "forget_old", lambda known, now_ms: None)
     for seed in range(20):
         traced(SETUPS["starved"], seed)
     assert forgotten

@@ -23,11 +23,11 @@ from queue import SimpleQueue
 from rich.console import Console
 from rich.progress import Progress
 
+from tests.mutants.eviction import SEALING
 from tests.mutants.lanes import LANES
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED, Mutant
 from tests.mutants.producers import PRODUCERS
-from tests.mutants.sealing import SEALING
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
 from tests.mutants.starting import STARTING
@@ -36,6 +36,7 @@ from tests.mutants.tiers import TIERS
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts")
+MUTANTS = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES, *STARTING)
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.
 UNCHANGED_TIMEOUT_S = 3600
@@ -133,7 +134,7 @@ def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | N
 
 
 def main() -> int:
-    planted = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES, *STARTING)
+    planted = MUTANTS
     wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)

@@ -112,15 +112,15 @@ LANES: tuple[Mutant, ...] = (
     one(
         "a batch lost in a header",
         f"{HTTP}/routes/claims.py",
-        "    return ClaimAsk(token, call, found, lease_ms, scope, digests)\n",
-        "    return ClaimAsk(token, call, found, lease_ms, None, digests)\n",
+        "    return ClaimRequest(token, call, found, lease_ms, scope, digests)\n",
+        "    return ClaimRequest(token, call, found, lease_ms, None, digests)\n",
         f"{_PRODUCERS}::test_ids_of_a_batch_are_stale_once_it_is_acked_through_every_door",
     ),
     one(
         "produced by sequence without the one before",
         "service/oncegate/transports/decode/sequences.py",
-        "    return SequenceAsk(producer, epoch, token, call, found, asked.prev_sequence)\n",
-        "    return SequenceAsk(producer, epoch, token, call, found)\n",
+        "    return SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence)\n",
+        "    return SequenceRequest(producer, epoch, token, call, found)\n",
         f"{_PRODUCERS}::test_a_gap_is_told_through_every_door",
     ),
 )

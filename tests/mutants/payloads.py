@@ -118,15 +118,15 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "a call is its ids whatever they come with",
         f"{ENGINE}/usecases/claims.py",
-        "blake2b(digest + ask.digests.tobytes(), digest_size=16)",
+        "blake2b(digest + request.digests.tobytes(), digest_size=16)",
         "blake2b(digest, digest_size=16)",
         _ENGINE,
     ),
     one(
         "each partition has all payloads",
         f"{ENGINE}/usecases/produce.py",
-        "        came = ask.digests[share.places]\n",
-        "        came = ask.digests[: len(share.places)]\n",
+        "        came = request.digests[share.places]\n",
+        "        came = request.digests[: len(share.places)]\n",
         _ENGINE,
     ),
     one(

@@ -55,8 +55,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "a save that was stopped is taken for whole",
         f"{ENGINE}/commit/group_commit.py",
-        "            self._end_saving(error)\n",
-        "            self._end_saving(None)\n",
+        "            self._end_snapshot(error)\n",
+        "            self._end_snapshot(None)\n",
         "tests/engine/maintenance/test_snapshot_under_load.py",
     ),
     one(
@@ -110,17 +110,17 @@ PLANTED: tuple[Mutant, ...] = (
         (
             (
                 f"{ENGINE}/usecases/claims.py",
-                "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)\n",
+                "        decision = self._index.decide(request.token, request.call, digest, request.ids, now_ms, digests=digests)\n",
                 "        cache = self.__dict__.setdefault('cache', {})\n"
-                "        if (ask.token, ask.call) in cache:\n"
-                "            return cache[ask.token, ask.call]\n"
-                "        asked = self._index.ask(ask.token, ask.call, digest, ask.ids, now_ms, digests=digests)\n",
+                "        if (request.token, request.call) in cache:\n"
+                "            return cache[request.token, request.call]\n"
+                "        decision = self._index.decide(request.token, request.call, digest, request.ids, now_ms, digests=digests)\n",
             ),
             (
                 f"{ENGINE}/usecases/claims.py",
-                "        return ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)\n",
-                "        cache[ask.token, ask.call] = ClaimAnswer(claim, lease_ms, asked.verdicts, asked.numbers)\n"
-                "        return cache[ask.token, ask.call]\n",
+                "        return ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)\n",
+                "        cache[request.token, request.call] = ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)\n"
+                "        return cache[request.token, request.call]\n",
             ),
         ),
         (f"{_REPEATS}::test_a_late_repeat_of_a_claim_that_was_taken_over_is_busy",),
@@ -182,8 +182,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "abort by key",
         f"{ENGINE}/usecases/batches.py",
-        "there = [token for token in dict.fromkeys(ask.tokens) if self._index.stage(ask.name, token) is not None]",
-        "there = list(self._index.stages.get(ask.name, {}))",
+        "there = [token for token in dict.fromkeys(request.tokens) if self._index.stage(request.name, token) is not None]",
+        "there = list(self._index.stages.get(request.name, {}))",
         f"{_REPEATS}::test_an_abort_removes_the_stages_of_its_tokens_and_no_others",
     ),
     one(
@@ -204,15 +204,15 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "ask not durable",
         f"{ENGINE}/usecases/batches.py",
-        "        await journal.committer.durable(journal.record([asked]))\n",
-        "        self._index.apply(0, asked)\n",
+        "        await journal.committer.durable(journal.record([decision]))\n",
+        "        self._index.apply(0, decision)\n",
         f"{_REPEATS}::test_a_second_write_is_known_as_one_after_the_gateway_was_killed",
     ),
     one(
         "drain without fingerprint",
         f"{ENGINE}/usecases/batches.py",
-        "            return StageAnswer(True, ask.rows.rows, ask.fingerprint)",
-        "            return StageAnswer(True, ask.rows.rows, bytes(16))",
+        "            return StageResult(True, request.rows.rows, request.fingerprint)",
+        "            return StageResult(True, request.rows.rows, bytes(16))",
         f"{_REPEATS}::test_a_replay_whose_input_is_unknown_is_compared_by_its_rows",
     ),
     Mutant(
@@ -250,10 +250,13 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce's repeat from a cache",
         f"{ENGINE}/usecases/produce.py",
-        '        asked = self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce", digests)\n',
-        '        asked = self.__dict__.setdefault("cache", {}).setdefault(\n'
-        "            (ask.token, ask.call),\n"
-        '            self._index.claims.ask(ask.token, ask.call, digest, ask.ids, now_ms, "produce", digests),\n'
+        "        decision = self._index.claims.decide(\n"
+        '            request.token, request.call, digest, request.ids, now_ms, "produce", digests\n'
+        "        )\n",
+        '        decision = self.__dict__.setdefault("cache", {}).setdefault(\n'
+        "            (request.token, request.call),\n"
+        "            self._index.claims.decide(\n"
+        '                request.token, request.call, digest, request.ids, now_ms, "produce", digests\n            ),\n'
         "        )\n",
         "tests/engine/usecases/test_produce.py",
         _MIXED,
@@ -276,9 +279,9 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce marks busy rows done",
         f"{ENGINE}/usecases/produce.py",
-        "    ids, acts = ask.ids[share.places], asked.actions[share.places]\n"
+        "    ids, acts = request.ids[share.places], decision.actions[share.places]\n"
         "    fresh, taken = acts == Action.GRANT, acts == Action.TAKE_OVER\n",
-        "    ids, acts = ask.ids, asked.actions\n"
+        "    ids, acts = request.ids, decision.actions\n"
         "    fresh, taken = acts != Action.TAKE_OVER, acts == Action.TAKE_OVER\n",
         "tests/engine/usecases/test_produce.py",
         _MIXED,
@@ -286,8 +289,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "every partition's entry names every id",
         f"{ENGINE}/usecases/produce.py",
-        "    ids, acts = ask.ids[share.places], asked.actions[share.places]\n",
-        "    ids, acts = ask.ids, asked.actions\n",
+        "    ids, acts = request.ids[share.places], decision.actions[share.places]\n",
+        "    ids, acts = request.ids, decision.actions\n",
         _MIXED,
     ),
     one(
@@ -351,7 +354,7 @@ PLANTED: tuple[Mutant, ...] = (
         f"{_UPKEEP}::test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_retire",
     ),
     one(
-        "collected without its buckets",
+        "compacted without its buckets",
         "service/oncegate/index/snapshot/pieces.py",
         "msgspec.msgpack.encode((settings, buckets))",
         "msgspec.msgpack.encode((settings, ()))",

@@ -71,8 +71,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "stale before the ack is durable",
         f"{ENGINE}/usecases/producers.py",
-        "        await self._journal.committer.durable(producer.position)\n        self.count(asked)\n        ret",
-        "        self.count(asked)\n        ret",
+        "        await self._journal.committer.durable(producer.position)\n        self.count(decision)\n        ret",
+        "        self.count(decision)\n        ret",
         f"{_DURABLE}::test_stale_waits_for_the_ack_it_rests_on",
     ),
     one(
@@ -129,7 +129,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "produced and left open",
         f"{ENGINE}/usecases/producers.py",
-        "        return [claimed, SequencesCompleted(producer.number, producer.epoch, ask.call, claimed.wall_ms)]",
+        "        return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]",
         "        return [claimed]",
         f"{_DURABLE}::test_rows_with_sequences_are_written_once_whoever_sends_them",
     ),

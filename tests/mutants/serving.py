@@ -54,8 +54,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "busy said before it is durable",
         f"{ENGINE}/usecases/claims.py",
-        "        elif asked.claim is not None and bool((asked.actions == Action.BUSY).any()):\n",
-        "        elif asked.claim is not None and not len(asked.actions):\n",
+        "        elif decision.claim is not None and bool((decision.actions == Action.BUSY).any()):\n",
+        "        elif decision.claim is not None and not len(decision.actions):\n",
         "tests/engine/commit/test_durable_before_said.py"
         "::test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable",
     ),
@@ -91,7 +91,7 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "a save without a rest",
         f"{ENGINE}/commit/group_commit.py",
-        "ended_ms + SAVING_RESTS * (ended_ms - began_ms)",
+        "ended_ms + SNAPSHOT_RESTS * (ended_ms - began_ms)",
         "ended_ms",
         "tests/engine/maintenance/test_snapshot_under_load.py::test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks",
     ),
@@ -110,7 +110,7 @@ SERVING: tuple[Mutant, ...] = (
         f"{_GATHERING}::test_an_id_that_two_of_them_name_goes_to_the_first",
     ),
     one(
-        "taken over together",
+        "taken over claim_batch",
         f"{INDEX}/table/kernels.py",
         "rests_on if taken == 0 else -1, 0",
         "rests_on, 0",
@@ -138,7 +138,7 @@ SERVING: tuple[Mutant, ...] = (
         f"{_GATHERING}::test_a_call_that_is_there_twice_is_granted_once",
     ),
     one(
-        "granted together, said at once",
+        "granted claim_batch, said at once",
         f"{ENGINE}/usecases/claim_batching.py",
         "            if rests_on > committer.mark.position:",
         "            if rests_on > committer.mark.position + 100:",

@@ -1,4 +1,4 @@
-"""More planted bugs: collecting and copies of the ledger, the clients, the source; see `planted`."""
+"""More planted bugs: compacting and copies of the ledger, the clients, the source; see `planted`."""
 
 from tests.mutants.planted import CLIENT, ENGINE, LOG, Mutant, one
 
@@ -26,7 +26,7 @@ SURFACE: tuple[Mutant, ...] = (
         "collection names another beginning",
         f"{LOG}/opening/scan.py",
         "needed[0].previous_chain) != (",
-        "collected.previous_chain) != (",
+        "compacted.previous_chain) != (",
         f"{_COLLECTING}::test_a_collection_that_names_another_beginning_is_refused",
     ),
     one(
@@ -74,7 +74,7 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "marks from below a collection",
         f"{ENGINE}/commit/marks.py",
-        "        if mark.position < self._collected:",
+        "        if mark.position < self._compacted:",
         "        if False:",
         "tests/engine/commit/test_marks.py",
         "tests/engine/maintenance/test_snapshotter.py",

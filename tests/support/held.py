@@ -19,14 +19,14 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import (
-    AbortAsk,
-    ClaimAnswer,
-    ClaimAsk,
-    CommitAsk,
-    ProduceAsk,
+    AbortRequest,
+    ClaimRequest,
+    ClaimResult,
+    CommitRequest,
+    ProduceRequest,
     Rows,
-    StageAnswer,
-    StageAsk,
+    StageRequest,
+    StageResult,
     Winner,
 )
 from oncegate.engine.shard import Shard
@@ -122,7 +122,7 @@ class HeldLedger:
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         return await self._good.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         disk = self._disk
         await disk.collect_gate.wait()
         fault = disk.collect_faults.pop(0) if disk.collect_faults else ""
@@ -130,7 +130,7 @@ class HeldLedger:
             raise LedgerFull("no space left on device")
         if fault:
             raise OSError(5, "Input/output error")
-        await self._good.collect(position, state)
+        await self._good.compact(position, state)
 
 
 class HeldLedgers(MemoryLedgers):
@@ -194,10 +194,10 @@ class Served:
 
     async def claim(
         self, *ids: str, token: int = 1, call: int = 1, lease_ms: int | None = None, timeout_ms: int | None = None
-    ) -> ClaimAnswer:
+    ) -> ClaimResult:
         shard = self.shard
         prints = shard.fingerprints.of_array(pa.array(ids, pa.string()))
-        return await shard.claim(ClaimAsk(id16(token), call, prints, lease_ms), self.deadline(timeout_ms))
+        return await shard.claim(ClaimRequest(id16(token), call, prints, lease_ms), self.deadline(timeout_ms))
 
     async def settle(self, verb: Any, claim: bytes | None, timeout_ms: int | None = None) -> Any:
         assert claim is not None
@@ -211,10 +211,10 @@ class Served:
         chunk: int = 0,
         owner: str = "run:1",
         timeout_ms: int | None = None,
-    ) -> StageAnswer:
+    ) -> StageResult:
         sha256 = hashlib.sha256(rows.data).digest()
-        fingerprint = reduce(add, map(self.shard.rowprints.of_batch, rows.batches), EMPTY)
-        ask = StageAsk(name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows, fingerprint)
+        fingerprint = reduce(add, map(self.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
+        ask = StageRequest(name if name is not None else BATCH, owner, id16(token), chunk, sha256, rows, fingerprint)
         return await self.shard.stage(ask, self.deadline(timeout_ms))
 
     async def commit(
@@ -229,15 +229,15 @@ class Served:
         timeout_ms: int | None = None,
     ) -> Any:
         name = name if name is not None else BATCH
-        ask = CommitAsk(name, run, id16(nonce), winners, digest, previous, first_wins)
+        ask = CommitRequest(name, run, id16(nonce), winners, digest, previous, first_wins)
         return await self.shard.commit(ask, self.deadline(timeout_ms))
 
     async def abort(self, *tokens: int, name: Name | None = None) -> Any:
-        ask = AbortAsk(name if name is not None else BATCH, tuple(map(id16, tokens)))
+        ask = AbortRequest(name if name is not None else BATCH, tuple(map(id16, tokens)))
         return await self.shard.abort(ask, self.deadline())
 
     async def produce(self, rows: Rows, topic: str = "topic", call: int = 1, timeout_ms: int | None = None) -> Any:
-        return await self.shard.produce(ProduceAsk(topic, id16(1), call, rows), self.deadline(timeout_ms))
+        return await self.shard.produce(ProduceRequest(topic, id16(1), call, rows), self.deadline(timeout_ms))
 
     async def read(self, topic: str = "topic") -> list[int]:
         """The column `n` of all rows of a topic."""
@@ -284,11 +284,11 @@ def rows_of(*numbers: int, column: str = "n", kind: Any = None) -> Rows:
     return Rows(batch.schema, [batch], batch.num_rows, sink.getvalue().to_pybytes())
 
 
-def winner(answer: StageAnswer, token: int = 1, chunks: int = 1) -> Winner:
+def winner(answer: StageResult, token: int = 1, chunks: int = 1) -> Winner:
     return Winner(id16(token), chunks, answer.rows, answer.fingerprint)
 
 
-def said(answer: ClaimAnswer) -> list[str]:
+def said(answer: ClaimResult) -> list[str]:
     """The verdicts in words, as `GRANTED` or `GRANTED+TAKEOVER`."""
     rows = [BY_BYTE[int(byte)] for byte in np.asarray(answer.verdicts)]
     return [row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) for row in rows]

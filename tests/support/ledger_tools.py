@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oncegate.core.errors import OncegateError
 from oncegate.ledgers.log import open_log
-from oncegate.ledgers.log.data_dir import DataFolder
+from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import read_range
@@ -157,7 +157,7 @@ def readable(error: OncegateError) -> OncegateError:
 def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
     """As `look`, by the same judging and repairing, without an event loop and its threads: ten times as fast."""
     disk = QuietDisk()
-    folder = DataFolder(str(data), None, disk)
+    folder = DataDir(str(data), None, disk)
     try:
         folder.take(create)
         place = folder.place("default")
@@ -165,7 +165,7 @@ def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
         owned = repair(disk, place, found)
         owned.segment.close()
         owned.witness.close()
-        extent = Extent(found.fold.collected, found.fold.headers, found.walk.end)
+        extent = Extent(found.fold.compacted, found.fold.headers, found.walk.end)
         entries = [one.body for one in replayed(disk, place.shard, place.outputs, extent, 1)]
         held = found.fold.catalog.find("t", 0, 0, 1 << 40, 1 << 40)
         chunks = [Chunk(one.first_offset, one.rows, read_range(disk, place.outputs, one.place)) for one in held]
@@ -179,7 +179,7 @@ def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
 def judge(data: Path) -> OncegateError | None:
     """Why the ledger is refused before anything is touched, by the part of opening that only reads."""
     try:
-        folder = DataFolder(str(data), None, QuietDisk())
+        folder = DataDir(str(data), None, QuietDisk())
         folder.ledgers = read_list(folder.disk, folder.root) or {}
         inspect(folder.disk, folder.place("default"))
     except OncegateError as error:

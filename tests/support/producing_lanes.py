@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from oncegate.core.claims import Verb
 from oncegate.engine.producer_requests import (
-    AckAnswer,
-    AckAsk,
-    DriverAnswer,
-    DriverAsk,
-    ProducerAnswer,
-    ProducerAsk,
-    SequenceAsk,
+    AckRequest,
+    AckResult,
+    DriverRequest,
+    DriverResult,
+    ProducerRequest,
+    ProducerResult,
+    SequenceRequest,
     SequenceSettled,
 )
-from oncegate.engine.requests import ClaimAnswer, ClaimAsk, ProduceAsk, Rows, Scope
+from oncegate.engine.requests import ClaimRequest, ClaimResult, ProduceRequest, Rows, Scope
 from tests.support.held import HeldLedgers, Served, id16, rows_of, serving
 
 DRIVER_TOKEN = 90
@@ -34,13 +34,13 @@ class Lanes:
     def shard(self) -> Any:
         return self.served.shard
 
-    async def driver(self, token: int = DRIVER_TOKEN, name: str = "d") -> DriverAnswer:
-        return await self.shard.register_driver(DriverAsk(name, id16(token)), self.served.deadline())
+    async def driver(self, token: int = DRIVER_TOKEN, name: str = "d") -> DriverResult:
+        return await self.shard.register_driver(DriverRequest(name, id16(token)), self.served.deadline())
 
     async def register(
         self, token: int = 1, producer: str = "p", driver: str = "d", lease_ms: int | None = None
-    ) -> ProducerAnswer:
-        ask = ProducerAsk(producer, id16(token), driver, lease_ms)
+    ) -> ProducerResult:
+        ask = ProducerRequest(producer, id16(token), driver, lease_ms)
         return await self.shard.register(ask, self.served.deadline())
 
     async def claim(
@@ -52,9 +52,9 @@ class Lanes:
         epoch: int = 1,
         producer: str = "p",
         lease_ms: int | None = None,
-    ) -> ClaimAnswer:
+    ) -> ClaimResult:
         wanted = np.array(sequences, np.uint64)
-        ask = SequenceAsk(producer, epoch, id16(token), call, wanted, prev, lease_ms)
+        ask = SequenceRequest(producer, epoch, id16(token), call, wanted, prev, lease_ms)
         return await self.shard.claim_sequences(ask, self.served.deadline())
 
     async def settle(self, verb: Verb, call: int, token: int = 1, epoch: int = 1) -> SequenceSettled:
@@ -68,8 +68,8 @@ class Lanes:
 
     async def ack(
         self, upto: Sequence[tuple[str, int]] = (), batch: int | None = None, token: int = DRIVER_TOKEN, epoch: int = 1
-    ) -> AckAnswer:
-        ask = AckAsk("d", epoch, id16(token), tuple(upto), batch)
+    ) -> AckResult:
+        ask = AckRequest("d", epoch, id16(token), tuple(upto), batch)
         return await self.shard.ack(ask, self.served.deadline())
 
     async def produce(
@@ -77,14 +77,14 @@ class Lanes:
     ) -> Any:
         """Rows whose column `n` is their sequence."""
         wanted = np.array(sequences, np.uint64)
-        sequenced = SequenceAsk("p", epoch, id16(token), call, wanted)
+        sequenced = SequenceRequest("p", epoch, id16(token), call, wanted)
         rows = rows_of(*sequences) if rows is None else rows
-        ask = ProduceAsk("topic", id16(token), call, rows, sequenced=sequenced)
+        ask = ProduceRequest("topic", id16(token), call, rows, sequenced=sequenced)
         return await self.shard.produce(ask, self.served.deadline())
 
-    async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimAnswer:
+    async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimResult:
         prints = self.shard.fingerprints.of_array(pa.array(ids, pa.string()))
-        ask = ClaimAsk(id16(token), call, prints, None, Scope("d", batch))
+        ask = ClaimRequest(id16(token), call, prints, None, Scope("d", batch))
         return await self.shard.claim(ask, self.served.deadline())
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import LedgerFull
-from oncegate.engine.requests import ProduceAsk, TakeAsk
+from oncegate.engine.requests import ProduceRequest, TakeRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
 
 HOT = 8
@@ -20,7 +20,7 @@ _TOKENS = count(1_000)
 
 
 @asynccontextmanager
-async def sealing(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Served]:
+async def eviction(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIterator[Served]:
     """`HOT` ids stay in memory; an append of sealed ids has some 4 ids at most."""
     async with serving(ledgers, **{"hot_ids": HOT, "seal_bytes": 64} | limits) as served:
         yield served
@@ -33,12 +33,12 @@ async def done(served: Served, *ids: str, token: int = 1) -> None:
 
 async def take(served: Served, owner: int, *ids: str) -> list[str]:
     prints = served.shard.fingerprints.of_array(pa.array(ids, pa.string()))
-    return said(await served.shard.take(TakeAsk(id16(owner), prints), served.deadline()))
+    return said(await served.shard.take(TakeRequest(id16(owner), prints), served.deadline()))
 
 
 async def produce(served: Served, *ids: str, token: int = 1, call: int = 9) -> list[str]:
     prints = served.shard.fingerprints.of_array(pa.array(ids, pa.string()))
-    ask = ProduceAsk("topic", id16(token), call, rows_of(*range(len(ids))), prints)
+    ask = ProduceRequest("topic", id16(token), call, rows_of(*range(len(ids))), prints)
     return said(await served.shard.produce(ask, served.deadline()))  # type: ignore[arg-type]
 
 
@@ -50,13 +50,13 @@ async def state(served: Served, name: str) -> IdState:
 async def seal(served: Served) -> None:
     """Claims are forgotten, then the upkeep looks, and whatever begins then ends."""
     served.clock.advance(FORGOTTEN_MS)
-    served.shard.sealing.step()
+    served.shard.eviction.step()
     await settled(served)
 
 
 async def settled(served: Served) -> None:
-    sealing = served.shard.sealing
-    await until(lambda: not sealing.working)
+    eviction = served.shard.eviction
+    await until(lambda: not eviction.working)
 
 
 def names(first: int, last: int) -> Sequence[str]:
@@ -96,7 +96,7 @@ async def answers_as_before(served: Served, ids: int = 20) -> None:
 @contextmanager
 def without_room(served: Served, kind: str = "") -> Iterator[None]:
     """No file fits beside the ledger; of this kind only, where one is named."""
-    runs = served.shard.sealing._files._runs
+    runs = served.shard.eviction._files._runs
     kept = runs.write
 
     def write(name: str, pieces: Iterable[bytes]) -> None:
@@ -115,6 +115,6 @@ async def pass_hours(served: Served, hours: int) -> None:
     """The upkeep looks often enough that each bucket is seen to be over."""
     for _ in range(hours):
         served.clock.advance(HOUR_MS)
-        served.shard.upkeep.retire()
+        served.shard.scheduler.retire()
         await served.shard.committer.all_durable()
         await settled(served)

@@ -22,7 +22,15 @@ from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import ClaimAsk, CommitAnswer, CommitAsk, ProduceAsk, Rows, StageAsk, Winner
+from oncegate.engine.requests import (
+    ClaimRequest,
+    CommitRequest,
+    CommitResult,
+    ProduceRequest,
+    Rows,
+    StageRequest,
+    Winner,
+)
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.ledgers import open_ledgers
 from oncegate.testing import FakeClock
@@ -88,7 +96,7 @@ class World:
     def claim(self, token: bytes, call: int, ids: list[str]) -> tuple[bytes | None, list[Verdict]]:
         shard = self.gateway.shard("default")
         prints = shard.fingerprints.of_array(pa.array(ids))
-        answer = self.runner.run(shard.claim(ClaimAsk(token, call, prints, LEASE_MS), self.deadline))
+        answer = self.runner.run(shard.claim(ClaimRequest(token, call, prints, LEASE_MS), self.deadline))
         return answer.claim, [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
     def produce(self, token: bytes, call: int, ids: list[str]) -> list[Verdict]:
@@ -96,32 +104,32 @@ class World:
         shard = self.gateway.shard("default")
         batch = pa.record_batch([pa.array(ids)], names=["value"])
         rows = Rows(batch.schema, [batch], len(ids), stream(batch.schema, [batch]))
-        ask = ProduceAsk("rows", token, call, rows, shard.fingerprints.of_array(batch.column(0)))
+        ask = ProduceRequest("rows", token, call, rows, shard.fingerprints.of_array(batch.column(0)))
         answer = self.runner.run(shard.produce(ask, self.deadline))
         return [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
-    def collect(self) -> None:
+    def compact(self) -> None:
         """Let the index as it is replace all entries so far, and wait for that."""
-        self.runner.run(self._collect())
+        self.runner.run(self._compact())
 
-    async def _collect(self) -> None:
+    async def _compact(self) -> None:
         shard = self.gateway.shard("default")
         await shard.committer.all_durable()
-        shard.committer.collect(shard.upkeep.save)
+        shard.committer.compact(shard.scheduler.save)
         async with asyncio.timeout(20):
-            while shard.committer.collecting:
+            while shard.committer.compacting:
                 await turns(1)
 
     def seal(self) -> int:
         """Let old ids leave memory, as far as nobody can name their claims; how many are out of it."""
-        return self.runner.run(self._seal())
+        return self.runner.run(self._evict())
 
-    async def _seal(self) -> int:
+    async def _evict(self) -> int:
         shard = self.gateway.shard("default")
         await shard.committer.all_durable()
-        shard.sealing.step()
+        shard.eviction.step()
         async with asyncio.timeout(20):
-            while shard.sealing.working:
+            while shard.eviction.working:
                 await turns(1)
         return shard.counters()["cold_ids"]
 
@@ -138,15 +146,15 @@ class World:
         data, token = stream(batch.schema, [batch]), self.random.randbytes(16)
         rows = Rows(batch.schema, [batch], len(values), data)
         shard = self.gateway.shard("default")
-        fingerprint = shard.rowprints.of_batch(batch)
-        ask = StageAsk(name, owner, token, 0, hashlib.sha256(data).digest(), rows, fingerprint)
+        fingerprint = shard.row_fingerprints.of_batch(batch)
+        ask = StageRequest(name, owner, token, 0, hashlib.sha256(data).digest(), rows, fingerprint)
         answer = self.runner.run(shard.stage(ask, self.deadline))
         return Winner(token, 1, answer.rows, answer.fingerprint)
 
     def commit(
         self, name: Name, run: str, nonce: bytes, winners: list[Winner], digest: bytes | None
-    ) -> CommitAnswer | OncegateError:
-        ask = CommitAsk(name, run, nonce, tuple(winners), digest, None, False)
+    ) -> CommitResult | OncegateError:
+        ask = CommitRequest(name, run, nonce, tuple(winners), digest, None, False)
         try:
             return self.runner.run(self.gateway.shard("default").commit(ask, self.deadline))
         except OncegateError as error:

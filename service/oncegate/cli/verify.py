@@ -41,9 +41,9 @@ def _rebuild(ledger: ReadLedger) -> None:
 
 
 def _line(one: Verified) -> str:
-    collected = f", collected up to {one.collected}" if one.collected else ""
+    compacted = f", collected up to {one.compacted}" if one.compacted else ""
     return (
-        f"{one.namespace}: whole up to position {one.position}{collected}; {one.segments} segments, {one.ranges} "
+        f"{one.namespace}: whole up to position {one.position}{compacted}; {one.segments} segments, {one.ranges} "
         f"ranges of {one.range_bytes} bytes; ledger {one.ledger.hex()}"
     )
 
@@ -54,7 +54,7 @@ def _json(one: Verified) -> str:
         "namespace": one.namespace,
         "ledger": one.ledger.hex(),
         "position": one.position,
-        "collected": one.collected,
+        "collected": one.compacted,
         "segments": one.segments,
         "ranges": one.ranges,
         "range_bytes": one.range_bytes,

@@ -9,13 +9,13 @@ from oncegate.core.claims import ClaimState
 
 
 @dataclass(frozen=True)
-class DriverAsk:
+class DriverRequest:
     driver: str
     token: bytes
 
 
 @dataclass(frozen=True)
-class DriverAnswer:
+class DriverResult:
     """`batch`: the last batch that was acked under the driver's name, None before the first."""
 
     epoch: int
@@ -23,7 +23,7 @@ class DriverAnswer:
 
 
 @dataclass(frozen=True)
-class ProducerAsk:
+class ProducerRequest:
     """`driver` owns the producer for ever, from its first registration on. `lease_ms` None: the default."""
 
     producer: str
@@ -33,7 +33,7 @@ class ProducerAsk:
 
 
 @dataclass(frozen=True, eq=False)
-class ProducerAnswer:
+class ProducerResult:
     """Where a producer stands. `watermark`, `claimed_to`, `resume_after` are None before there are any.
 
     resume_after: the highest sequence such that everything claimed up to it is done. done: uint64, shape (k, 2),
@@ -51,7 +51,7 @@ class ProducerAnswer:
 
 
 @dataclass(frozen=True, eq=False)
-class SequenceAsk:
+class SequenceRequest:
     """`sequences`: uint64[n], strictly increasing. `prev_sequence`: the one before the first of them in the source, of
     which it is said that nothing lies between. Calls of one epoch count up. `lease_ms` None: as registered."""
 
@@ -75,7 +75,7 @@ class SequenceSettled:
 
 
 @dataclass(frozen=True)
-class AckAsk:
+class AckRequest:
     """`upto`: (producer, sequence): nothing up to it will be run again. `batch`: nor any batch up to this one."""
 
     driver: str
@@ -86,7 +86,7 @@ class AckAsk:
 
 
 @dataclass(frozen=True)
-class AckAnswer:
+class AckResult:
     """`watermarks`: of each producer that was named, None where nothing was ever claimed. `batch`: the last acked."""
 
     watermarks: tuple[tuple[str, int | None], ...]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.kinds import Name, Span
-from oncegate.engine.producer_requests import SequenceAsk
+from oncegate.engine.producer_requests import SequenceRequest
 from oncegate.index.batches import Winner
 from oncegate.ports import Chunk
 
@@ -25,7 +25,7 @@ class Scope:
 
 
 @dataclass(frozen=True, eq=False)
-class ClaimAsk:
+class ClaimRequest:
     """`ids`: fingerprints, (n, 2) uint64. `lease_ms` None: the default. `scope` None: ids count for ever.
 
     digests: uint32[n], of the payload that comes with each id; None: they come alone.
@@ -40,7 +40,7 @@ class ClaimAsk:
 
 
 @dataclass(frozen=True, eq=False)
-class ClaimAnswer:
+class ClaimResult:
     """`claim` is None when nothing was granted. `verdicts` uint8[n]: wire bytes; `numbers` uint32[n]: their number."""
 
     claim: bytes | None
@@ -50,7 +50,7 @@ class ClaimAnswer:
 
 
 @dataclass(frozen=True)
-class SettleAnswer:
+class SettleResult:
     """`settled` ids still named the claim, `taken_over` ids are another's by now; `lease_ms` 0 unless renewed."""
 
     claim: bytes
@@ -71,7 +71,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class TakeAsk:
+class TakeRequest:
     """`owner`: 16 bytes that stand for the owner's name. `ids`: fingerprints, (n, 2) uint64."""
 
     owner: bytes
@@ -80,9 +80,9 @@ class TakeAsk:
 
 
 @dataclass(frozen=True, eq=False)
-class ProduceAsk:
+class ProduceRequest:
     """`ids`: fingerprints, (n, 2) uint64, a row each; None: rows without ids. `keys`: uint64[n], a hash of each row's
-    key, which chooses its partition; None: the request goes whole to the next partition. `digests` as of ClaimAsk.
+    key, which chooses its partition; None: the request goes whole to the next partition. `digests` as of ClaimRequest.
     `sequenced`: instead of ids, a sequence each; its token and call are the request's."""
 
     topic: str
@@ -92,12 +92,12 @@ class ProduceAsk:
     ids: NDArray[np.uint64] | None = None
     keys: NDArray[np.uint64] | None = None
     scope: Scope | None = None
-    sequenced: SequenceAsk | None = None
+    sequenced: SequenceRequest | None = None
     digests: NDArray[np.uint32] | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class ProduceAnswer:
+class ProduceResult:
     """`rows` were written by this request, at `spans`. Verdicts as of a claim; None where the rows have no ids."""
 
     rows: int
@@ -107,7 +107,7 @@ class ProduceAnswer:
 
 
 @dataclass(frozen=True, eq=False)
-class TopicAsk:
+class TopicRequest:
     """None: as it is, or as by default. `schema`: of a topic that nothing was written to yet."""
 
     topic: str
@@ -118,10 +118,10 @@ class TopicAsk:
 
 
 @dataclass(frozen=True, eq=False)
-class StageAsk:
+class StageRequest:
     """`owner`: the run, or the batch job's own uuid; a later owner's stages replace an older one's.
 
-    `fingerprint`: 16 bytes, of the rows. `keys` as of ProduceAsk.
+    `fingerprint`: 16 bytes, of the rows. `keys` as of ProduceRequest.
     """
 
     name: Name
@@ -135,7 +135,7 @@ class StageAsk:
 
 
 @dataclass(frozen=True)
-class StageAnswer:
+class StageResult:
     """`committed`: the name is committed already; nothing was stored, the fingerprint is for comparison."""
 
     committed: bool
@@ -144,7 +144,7 @@ class StageAnswer:
 
 
 @dataclass(frozen=True)
-class CommitAsk:
+class CommitRequest:
     name: Name
     run: str | None
     nonce: bytes
@@ -155,7 +155,7 @@ class CommitAsk:
 
 
 @dataclass(frozen=True)
-class CommitAnswer:
+class CommitResult:
     """`outcome` is COMMITTED or DUPLICATE; `suppressed_rows` were staged or brought and not published."""
 
     outcome: str
@@ -167,13 +167,13 @@ class CommitAnswer:
 
 
 @dataclass(frozen=True)
-class AbortAsk:
+class AbortRequest:
     name: Name
     tokens: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
-class AbortAnswer:
+class AbortResult:
     """`committed`: the name is committed, so nothing was removed."""
 
     committed: bool
@@ -207,23 +207,23 @@ class TopicView:
 
 
 __all__ = [
-    "AbortAnswer",
-    "AbortAsk",
-    "ClaimAnswer",
-    "ClaimAsk",
-    "CommitAnswer",
-    "CommitAsk",
+    "AbortRequest",
+    "AbortResult",
+    "ClaimRequest",
+    "ClaimResult",
+    "CommitRequest",
+    "CommitResult",
     "Fetched",
-    "ProduceAnswer",
-    "ProduceAsk",
+    "ProduceRequest",
+    "ProduceResult",
     "Rows",
     "Scope",
-    "SettleAnswer",
+    "SettleResult",
     "Span",
-    "StageAnswer",
-    "StageAsk",
-    "TakeAsk",
-    "TopicAsk",
+    "StageRequest",
+    "StageResult",
+    "TakeRequest",
+    "TopicRequest",
     "TopicView",
     "Winner",
 ]

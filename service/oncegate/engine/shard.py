@@ -9,22 +9,22 @@ from typing import ParamSpec, TypeVar
 
 from oncegate.core.entries.kinds import NamespaceSet
 from oncegate.core.errors import BadRequest, MissingStage, Rejected, Stop
-from oncegate.engine.commit.group_commit import Committer
+from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
-from oncegate.engine.maintenance.eviction import Sealing
-from oncegate.engine.maintenance.run_files import ColdFiles
-from oncegate.engine.maintenance.scheduler import Upkeep
+from oncegate.engine.maintenance.eviction import Eviction
+from oncegate.engine.maintenance.run_files import RunFiles
+from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.recovery.replay import ShardIndex
-from oncegate.engine.usecases.batches import Staging
-from oncegate.engine.usecases.claim_batching import Gathering
+from oncegate.engine.usecases.batches import Batches
+from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
-from oncegate.engine.usecases.produce import Producing
+from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
-from oncegate.engine.usecases.stage_quota import Stages
+from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.hashing.payloads import PayloadDigester
@@ -49,20 +49,20 @@ class Shard:
         observer: Observer,
         limits: Limits,
         free_bytes: Callable[[], tuple[int, int]],
-        files: ColdFiles,
+        files: RunFiles,
     ) -> None:
         self.namespace = namespace
         self.fingerprints = Fingerprinter(key)
-        self.committer = Committer(ledger, clock, marks)
+        self.committer = GroupCommit(ledger, clock, marks)
         self.journal = Journal(namespace, index, self.committer, clock, observer, limits)
-        self.stages = Stages(self.journal, free_bytes)
+        self.stages = StageQuota(self.journal, free_bytes)
         claims, topics = Claims(self.journal), Topics(self.journal, ledger)
-        producing, staging = Producing(self.journal, topics), Staging(self.journal, topics, self.stages)
-        self.rowprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
-        self.sealing = Sealing(self.journal, ledger, files)
-        self.upkeep = Upkeep(self.journal, self.stages, self.sealing)
+        producing, staging = Records(self.journal, topics), Batches(self.journal, topics, self.stages)
+        self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
+        self.eviction = Eviction(self.journal, ledger, files)
+        self.scheduler = Scheduler(self.journal, self.stages, self.eviction)
         said = self._refusing_when_durable
-        gathering = Gathering(self.journal, claims)
+        gathering = ClaimBatcher(self.journal, claims)
         self.claim, self.settle, self.explain = said(gathering.claim), said(claims.settle), claims.explain
         self.take, self.produce = said(claims.take), said(producing.produce)
         producers, drivers = Producers(self.journal), Drivers(self.journal)

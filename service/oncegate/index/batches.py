@@ -78,7 +78,7 @@ class Winner:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedBatches:
+class BatchesSnapshot:
     """All of a BatchIndex."""
 
     committed: list[tuple[Name, CommittedName]]
@@ -97,12 +97,12 @@ class BatchIndex:
         self.suppressed_rows = 0
         self._recent: dict[tuple[str, str, str], list[Name]] = {}
 
-    def save(self) -> SavedBatches:
+    def save(self) -> BatchesSnapshot:
         """All of it, for `load`; to be encoded at once."""
         stages = [(name, list(found.values())) for name, found in self.stages.items()]
-        return SavedBatches(list(self.committed.items()), stages, list(self._recent.items()), self.suppressed_rows)
+        return BatchesSnapshot(list(self.committed.items()), stages, list(self._recent.items()), self.suppressed_rows)
 
-    def load(self, saved: SavedBatches) -> None:
+    def load(self, saved: BatchesSnapshot) -> None:
         """Take over what `save` gave, in place of everything."""
         self.committed = dict(saved.committed)
         self.stages = {name: {stage.token: stage for stage in found} for name, found in saved.stages}

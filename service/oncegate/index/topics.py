@@ -40,7 +40,7 @@ class Topic:
     turns: int = 0
 
 
-SavedTopics = list[tuple[str, Topic]]
+TopicsSnapshot = list[tuple[str, Topic]]
 
 
 class TopicIndex:
@@ -63,11 +63,11 @@ class TopicIndex:
         topic = self._topics.get(name)
         return 0 if topic is None else topic.partitions[partition].high_offset
 
-    def save(self) -> SavedTopics:
+    def save(self) -> TopicsSnapshot:
         """All of it, for `load`; to be encoded at once."""
         return list(self._topics.items())
 
-    def load(self, saved: SavedTopics) -> None:
+    def load(self, saved: TopicsSnapshot) -> None:
         """Take over what `save` gave, in place of everything."""
         self._topics = dict(saved)
 

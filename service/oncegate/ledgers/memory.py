@@ -40,7 +40,7 @@ class _Store:
     epoch: int = 0
     entries: list[Replayed] = field(default_factory=list)
     catalog: Catalog[bytes] = field(default_factory=lambda: Catalog(len))
-    collected: Mark | None = None
+    compacted: Mark | None = None
     runs: dict[str, bytes] = field(default_factory=dict)
 
 
@@ -105,7 +105,7 @@ class MemoryLedger:
         found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
         return [Chunk(held.first_offset, held.rows, held.place) for held in found]
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         """As the port says."""
         self.own()
         self._mark_at(position)
@@ -115,13 +115,13 @@ class MemoryLedger:
         mark = self._mark_at(position)
         later = bisect_right(store.entries, position, key=lambda entry: entry.position)
         store.entries[:later] = [Replayed(position, body, mark) for body in entries]
-        store.collected = mark
+        store.compacted = mark
 
     def _mark_at(self, position: int) -> Mark:
         """The mark of the append that ended there; ValueError."""
-        collected, entries = self._store.collected, self._store.entries
-        if collected and position <= collected.position:
-            found = collected
+        compacted, entries = self._store.compacted, self._store.entries
+        if compacted and position <= compacted.position:
+            found = compacted
         else:
             at = bisect_right(entries, position, key=lambda entry: entry.position) - 1
             found = entries[at].mark if at >= 0 else self._store.mark
@@ -159,8 +159,8 @@ class MemoryLedgers:
         ledger = MemoryLedger(store)
         try:
             runs = MemoryRuns(store.runs, ledger.own)
-            collected = store.collected.position if store.collected else 0
-            yield OpenLedger(ledger, store.key, ledger._epoch, runs, collected=collected)
+            compacted = store.compacted.position if store.compacted else 0
+            yield OpenLedger(ledger, store.key, ledger._epoch, runs, compacted=compacted)
         finally:
             ledger.close()
 

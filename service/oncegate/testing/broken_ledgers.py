@@ -28,7 +28,7 @@ from oncegate.ports import (
     TrimRanges,
     WriteRange,
 )
-from oncegate.testing import broken_runs, collect_checks, ledger_checks, output_checks, runs_checks
+from oncegate.testing import broken_runs, compaction_checks, ledger_checks, output_checks, runs_checks
 from oncegate.testing.ledger_places import MakePlace, Place
 
 
@@ -51,8 +51,8 @@ class Broken:
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         return await self.good.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    async def collect(self, position: int, state: State) -> None:
-        await self.good.collect(position, state)
+    async def compact(self, position: int, state: State) -> None:
+        await self.good.compact(position, state)
 
     def beside(self, runs: Runs) -> Runs:
         """The runs beside it."""
@@ -180,35 +180,35 @@ class FetchesWithoutBound(Broken):
         return await self.good.fetch(topic, partition, offset, max_rows, 1 << 60)
 
 
-class CollectsNothing(Broken):
-    async def collect(self, position: int, state: State) -> None:
+class CompactsNothing(Broken):
+    async def compact(self, position: int, state: State) -> None:
         pass
 
 
-class CollectsTheRestToo(Broken):
+class CompactsTheRestToo(Broken):
     """What was appended after the collected position is gone as well."""
 
-    async def collect(self, position: int, state: State) -> None:
-        await self.good.collect(self.good.mark.position, state)
+    async def compact(self, position: int, state: State) -> None:
+        await self.good.compact(self.good.mark.position, state)
 
 
-class CollectsOnce(Broken):
+class CompactsOnce(Broken):
     """The first state stays for ever."""
 
-    _collected = False
+    _compacted = False
 
-    async def collect(self, position: int, state: State) -> None:
-        if not self._collected:
-            await self.good.collect(position, state)
-        self._collected = True
+    async def compact(self, position: int, state: State) -> None:
+        if not self._compacted:
+            await self.good.compact(position, state)
+        self._compacted = True
 
 
-class CollectsBeforeDurable(Broken):
+class CompactsBeforeDurable(Broken):
     """Shows the state at once, and writes it when its owner leaves in good order."""
 
     _late: tuple[int, Sequence[bytes]] | None = None
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         self._late = (position, [entry async for entry in entries_of(state)])
 
     def replay(self, from_position: int) -> Iterable[Replayed]:
@@ -221,10 +221,10 @@ class CollectsBeforeDurable(Broken):
 
     async def close(self) -> None:
         if self._late is not None:
-            await self.good.collect(*self._late)
+            await self.good.compact(*self._late)
 
 
-class CollectsOutputsToo(Broken):
+class CompactsOutputsToo(Broken):
     """Ranges that wait are gone after a collection."""
 
     def __init__(self, good: Ledger) -> None:
@@ -241,21 +241,21 @@ class CollectsOutputsToo(Broken):
                     self._waiting -= set(output.range_ids)
         return mark
 
-    async def collect(self, position: int, state: State) -> None:
-        await self.good.collect(position, state)
+    async def compact(self, position: int, state: State) -> None:
+        await self.good.compact(position, state)
         await self.good.append([], [DropRanges(tuple(self._waiting))])
         self._waiting.clear()
 
 
-class CollectsAnywhere(Broken):
+class CompactsAnywhere(Broken):
     """Takes any position for one where an append ended, and does not say that nothing was collected."""
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         with suppress(ValueError):
-            await self.good.collect(position, state)
+            await self.good.compact(position, state)
 
 
-class LosesAppendsWhileItCollects(Broken):
+class LosesAppendsWhileItCompacts(Broken):
     """Goes on with what was there when the collection began."""
 
     _meanwhile: asyncio.Event | None = None
@@ -266,32 +266,32 @@ class LosesAppendsWhileItCollects(Broken):
         self._meanwhile.set()
         return self.good.mark
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         self._meanwhile = asyncio.Event()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._meanwhile.wait(), 0.05)
         self._meanwhile = None
-        await self.good.collect(position, state)
+        await self.good.compact(position, state)
 
 
-class CollectsUpToTheEnd(Broken):
+class CompactsUpToTheEnd(Broken):
     """What was appended while the state was made is gone as well."""
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         made = [entry async for entry in entries_of(state)]
-        await self.good.collect(position if isinstance(state, Sequence) else self.good.mark.position, made)
+        await self.good.compact(position if isinstance(state, Sequence) else self.good.mark.position, made)
 
 
-class CollectsWhatCame(Broken):
+class CompactsWhatCame(Broken):
     """A state that came to no end is taken for whole."""
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         came, entries = list[bytes](), entries_of(state)
         try:
             while (entry := await anext(entries, None)) is not None:
                 came.append(entry)
         finally:
-            await self.good.collect(position, came)
+            await self.good.compact(position, came)
 
 
 class WritesRunsInPlace(Broken):
@@ -331,15 +331,15 @@ BREAKS: dict[type[Broken], Callable[[Place], Awaitable[None]]] = {
     ForgetsTrims: output_checks.trimmed_offsets_are_refused,
     TrimsApart: output_checks.a_trim_is_part_of_its_append,
     FetchesWithoutBound: output_checks.fetches_are_bounded_in_bytes,
-    CollectsNothing: collect_checks.everything_can_be_collected_again,
-    CollectsTheRestToo: collect_checks.collected_entries_are_replaced,
-    CollectsOnce: collect_checks.everything_can_be_collected_again,
-    CollectsBeforeDurable: collect_checks.a_collection_is_durable,
-    CollectsOutputsToo: collect_checks.outputs_outlive_a_collection,
-    CollectsAnywhere: collect_checks.only_the_end_of_an_append_is_collected,
-    LosesAppendsWhileItCollects: collect_checks.appends_go_on_while_it_collects,
-    CollectsUpToTheEnd: collect_checks.a_state_may_come_while_appends_go_on,
-    CollectsWhatCame: collect_checks.a_state_that_comes_to_no_end_changes_nothing,
+    CompactsNothing: compaction_checks.everything_can_be_compacted_again,
+    CompactsTheRestToo: compaction_checks.compacted_entries_are_replaced,
+    CompactsOnce: compaction_checks.everything_can_be_compacted_again,
+    CompactsBeforeDurable: compaction_checks.a_compaction_is_durable,
+    CompactsOutputsToo: compaction_checks.outputs_outlive_a_compaction,
+    CompactsAnywhere: compaction_checks.only_the_end_of_an_append_is_compacted,
+    LosesAppendsWhileItCompacts: compaction_checks.appends_go_on_while_it_compacts,
+    CompactsUpToTheEnd: compaction_checks.a_state_may_come_while_appends_go_on,
+    CompactsWhatCame: compaction_checks.a_state_that_comes_to_no_end_changes_nothing,
     WritesRunsInPlace: runs_checks.a_run_that_was_cut_short_is_not_there,
     WritesRunsOnce: runs_checks.runs_are_replaced_and_removed,
     LosesRuns: runs_checks.runs_are_durable,

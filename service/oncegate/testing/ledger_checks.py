@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 
 from oncegate.core.errors import LedgerBusy
 from oncegate.ports import Mark, OutputChange, Replayed, TrimRanges, WriteRange
-from oncegate.testing.collect_checks import COLLECT_CHECKS
+from oncegate.testing.compaction_checks import COMPACTION_CHECKS
 from oncegate.testing.ledger_places import (
     BIG,
     NAMESPACE,
@@ -105,7 +105,7 @@ async def an_older_owner_is_fenced(place: Place) -> None:
         before = read(newer.ledger)
         await is_refused(older.ledger.append([b"by a zombie"], [range_of(1, 1), publish(0, 1)]))
         await is_refused(older.ledger.append([], [TrimRanges("t", 0, 1)]))
-        await is_refused(older.ledger.collect(1, [b"by a zombie"]))
+        await is_refused(older.ledger.compact(1, [b"by a zombie"]))
         await newer.ledger.append([b"by the newer"], [])
         wanted = [*before, (len(before) + 1, b"by the newer")]
         require(read(newer.ledger) == wanted, "hold nothing that a fenced owner tried to write")
@@ -213,7 +213,7 @@ CHECKS = (
     readers_never_meet_the_writer,
     namespaces_are_apart,
     *OUTPUT_CHECKS,
-    *COLLECT_CHECKS,
+    *COMPACTION_CHECKS,
     *RUNS_CHECKS,
 )
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from oncegate.engine.commit.entry_stream import Handed
+from oncegate.engine.commit.entry_stream import EntryStream
 from tests.support.held import turns
 
 
 async def test_what_is_given_is_taken_at_once_in_order_and_not_held() -> None:
-    handed, taken = Handed(), []
+    handed, taken = EntryStream(), []
 
     async def take() -> None:
         async for entry in handed:
@@ -27,7 +27,7 @@ async def test_what_is_given_is_taken_at_once_in_order_and_not_held() -> None:
 
 
 async def test_an_error_comes_after_what_was_given() -> None:
-    handed = Handed()
+    handed = EntryStream()
     handed.give([b"1"])
     handed.end(ValueError("no more"))
     taking = aiter(handed)

@@ -118,7 +118,7 @@ async def test_a_mark_below_what_was_collected_passes_and_one_at_its_end_is_comp
             marks.append(served.shard.mark)
     async with ledgers.open("default") as opened:
         state = [entry.body for entry in opened.ledger.replay(1) if entry.position <= marks[2].position]
-        await opened.ledger.collect(marks[2].position, state)
+        await opened.ledger.compact(marks[2].position, state)
     async with serving(ledgers) as served:
         for mark in marks:
             served.shard.require(mark)

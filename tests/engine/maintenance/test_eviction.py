@@ -5,12 +5,12 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.claims import IdState
-from oncegate.core.entries.kinds import Sealed
+from oncegate.core.entries.kinds import Evicted
 from oncegate.core.errors import OffsetTrimmed, Recovering
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.commit.group_commit import PROBE_MS
 from oncegate.engine.maintenance.archive_log import TOPIC
-from oncegate.engine.maintenance.eviction import SEAL_AGAIN_MS
+from oncegate.engine.maintenance.eviction import EVICT_AGAIN_MS
 from oncegate.engine.recovery.owner import REOPEN_MS
 from oncegate.index.lsm.bloom import KINDS
 from oncegate.index.lsm.tier import RUNS_MAX
@@ -22,6 +22,7 @@ from tests.support.sealed import (
     answers_as_before,
     counters,
     done,
+    eviction,
     files,
     filled,
     names,
@@ -29,7 +30,6 @@ from tests.support.sealed import (
     produce,
     runs_of,
     seal,
-    sealing,
     settled,
     state,
     take,
@@ -40,19 +40,19 @@ HOURS = 13
 
 
 async def test_the_oldest_ids_leave_memory_once_there_are_more_than_may_stay() -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         await done(served, *names(0, 6))
         served.clock.advance(1_000)
         await done(served, *names(6, 12), token=2)
         await seal(served)
         assert counters(served) == (12, 6, 6)
-        assert [type(entry) for group in served.disk.appends for entry in group].count(Sealed) >= 2
+        assert [type(entry) for group in served.disk.appends for entry in group].count(Evicted) >= 2
         assert len(served.shard.journal.index.claims.cold.runs) == 1
         assert said(await served.claim(*names(0, 13), token=3)) == ["DUPLICATE"] * 12 + ["GRANTED"]
 
 
 async def test_sealed_ids_are_answered_as_before_by_every_verb() -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         await done(served, *names(0, HOT))
         await take(served, 7, "taken 1", "taken 2")
         await produce(served, "produced")
@@ -72,13 +72,13 @@ async def test_sealed_ids_are_answered_as_before_by_every_verb() -> None:
 @pytest.mark.parametrize("kind", ["blocked", "pybloom"])
 async def test_a_restart_drops_what_was_sealed_and_answers_alike(kind: str) -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers, cold_filter=kind) as served:
+    async with eviction(ledgers, cold_filter=kind) as served:
         await done(served, *names(0, 20))
         await take(served, 7, *names(20, 30))
         await seal(served)
         before = counters(served)
         assert before[2] > 0
-    async with sealing(ledgers, cold_filter=kind) as served:
+    async with eviction(ledgers, cold_filter=kind) as served:
         assert {type(run.filter) for run in served.shard.journal.index.claims.cold.runs} == {KINDS[kind]}
         assert counters(served) == before
         assert said(await served.claim(*names(0, 31), token=3)) == ["DUPLICATE"] * 30 + ["GRANTED"]
@@ -87,7 +87,7 @@ async def test_a_restart_drops_what_was_sealed_and_answers_alike(kind: str) -> N
 
 @pytest.mark.parametrize("refused", [0, 1, 2])
 async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_goes_on(refused: int) -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         await done(served, *names(0, 20))
         await take(served, 7, "taken")
         served.disk.faults = [""] * refused + ["full"]
@@ -105,46 +105,46 @@ async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_goes_on(r
 
 async def test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await served.shard.configure(24 * HOUR_MS, None, served.deadline())
         with without_room(served):
             await filled(served)
-        assert served.shard.sealing.busy
+        assert served.shard.eviction.busy
         assert (counters(served)[2], runs_of(served)) == (0, [])
         await answers_as_before(served)
         before = len(served.disk.appends)
         served.clock.advance(2 * HOUR_MS)
-        served.shard.upkeep.retire()
+        served.shard.scheduler.retire()
         await turns()
         assert len(served.disk.appends) == before, "a bucket is over, and it waits"
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         assert counters(served)[2] > 0, "made up for at the start"
         await answers_as_before(served)
 
 
 async def test_a_run_that_found_no_room_is_made_later_and_only_then_the_table_lets_go() -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         with without_room(served):
             await filled(served)
         assert counters(served)[2] == 0
-        served.shard.sealing.step()
+        served.shard.eviction.step()
         assert (await settled(served), runs_of(served)) == (None, []), "not at once"
-        served.clock.advance(SEAL_AGAIN_MS)
-        served.shard.sealing.step()
+        served.clock.advance(EVICT_AGAIN_MS)
+        served.shard.eviction.step()
         await settled(served)
         assert counters(served)[2] > 0
-        assert not served.shard.sealing.busy
+        assert not served.shard.eviction.busy
         await answers_as_before(served)
 
 
 async def test_a_run_whose_filter_found_no_room_is_no_file_that_is_left() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         with without_room(served, ".filter"):
             await filled(served)
             assert (counters(served)[2], list(files(ledgers))) == (0, [])
-        served.clock.advance(SEAL_AGAIN_MS)
-        served.shard.sealing.step()
+        served.clock.advance(EVICT_AGAIN_MS)
+        served.shard.eviction.step()
         await settled(served)
         assert counters(served)[2] > 0
         assert len(files(ledgers)) == 2 * len(runs_of(served))
@@ -154,7 +154,7 @@ async def test_a_run_whose_filter_found_no_room_is_no_file_that_is_left() -> Non
 @pytest.mark.parametrize("what", ["run gone", "run damaged", "run cut", "filter gone", "filter damaged", "all gone"])
 async def test_what_is_missing_or_damaged_at_a_start_is_made_again(what: str) -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await filled(served)
         before = counters(served)
     held = files(ledgers)
@@ -165,7 +165,7 @@ async def test_what_is_missing_or_damaged_at_a_start_is_made_again(what: str) ->
             held[name] = held[name][:-1]
         else:
             held[name] = held[name][:10] + b"\xff\xff" + held[name][12:]
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         assert counters(served) == before
         cold = served.shard.journal.index.claims.cold
         assert all(run.filter is not None and run.filter.sound for run in cold.runs)
@@ -176,41 +176,41 @@ async def test_what_is_missing_or_damaged_at_a_start_is_made_again(what: str) ->
 async def test_a_filter_of_another_run_is_not_believed() -> None:
     """Names are given anew once everything was lost; a filter that stayed behind would hide ids."""
     others, ledgers = HeldLedgers(), HeldLedgers()
-    async with sealing(others) as served:
+    async with eviction(others) as served:
         await filled(served)
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await filled(served)
     assert files(others).keys() == files(ledgers).keys()
     files(ledgers).update({name: data for name, data in files(others).items() if name.endswith(".filter")})
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await answers_as_before(served)
 
 
 async def test_runs_of_another_ledger_are_not_looked_into() -> None:
     """Though they say that they hold archives of the same numbers."""
     others, ledgers = HeldLedgers(), HeldLedgers()
-    async with sealing(others) as served:
+    async with eviction(others) as served:
         await done(served, *names(500, 520))
         await take(served, 7, "taken of others")
         await seal(served)
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await filled(served)
     files(ledgers).clear()
     files(ledgers).update(files(others))
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await answers_as_before(served)
         assert said(await served.claim("id 500", token=8)) == ["GRANTED"]
 
 
 async def test_a_run_damaged_while_it_serves_is_never_answered_from_and_made_again() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await filled(served)
     name = next(name for name in files(ledgers) if name.endswith(".run"))
     data = bytearray(files(ledgers)[name])
     data[4096 + 100] ^= 1  # of a block, which is looked at when it is first needed
     files(ledgers)[name] = bytes(data)
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         with pytest.raises(Recovering, match="made again"):
             await served.claim(*names(0, 20), token=8)
         await settled(served)
@@ -220,7 +220,7 @@ async def test_a_run_damaged_while_it_serves_is_never_answered_from_and_made_aga
 
 async def test_there_are_four_runs_at_most_and_no_other_files() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         for part in range(12):
             await done(served, *names(10 * part, 10 * part + 10), token=part + 20)
             await seal(served)
@@ -235,25 +235,25 @@ async def test_there_are_four_runs_at_most_and_no_other_files() -> None:
 
 async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers, horizon_ms_min=1) as served:
+    async with eviction(ledgers, horizon_ms_min=1) as served:
         await served.shard.configure(24 * HOUR_MS, None, served.deadline())
         await filled(served)
         await pass_hours(served, 30)
         assert counters(served)[2] == 0
         assert said(await served.claim("id 0", "id 19", token=9)) == ["GRANTED"] * 2
-        served.shard.sealing.step()
+        served.shard.eviction.step()
         await settled(served)
         assert (runs_of(served), files(ledgers)) == ([], {})
         assert served.shard.journal.index.claims.sealed.archives == {}
         with pytest.raises(OffsetTrimmed):
-            await served.shard.sealing.ledger.fetch(TOPIC, 0, 0, 1, 1)
-    async with sealing(ledgers) as served:
+            await served.shard.eviction.ledger.fetch(TOPIC, 0, 0, 1, 1)
+    async with eviction(ledgers) as served:
         assert said(await served.claim("id 1", token=10)) == ["GRANTED"]
 
 
 async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
     """Of ids done an hour apart, sealed two at a time, each is forgotten with its bucket."""
-    async with sealing() as served:
+    async with eviction() as served:
         await served.shard.configure(24 * HOUR_MS, None, served.deadline())
         await pass_hours(served, 2)
         for hour in range(HOURS):
@@ -272,34 +272,34 @@ async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
 
 async def test_a_collected_ledger_holds_the_hot_ids_and_the_names_of_archives() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers, collect_bytes=1) as served:
+    async with eviction(ledgers, collect_bytes=1) as served:
         await filled(served, 40)
         await seal(served)
         before = counters(served)
-        served.shard.upkeep.collect()
-        await until(lambda: not served.shard.committer.collecting)
+        served.shard.scheduler.compact()
+        await until(lambda: not served.shard.committer.compacting)
         assert "collecting" in served.events.names(), "though nothing retired"
     slots = sum(len(entry.body) for entry in ledgers._stores["default"].entries if b"slots" in entry.body[:40])
     assert slots <= 16 * before[1] + 100
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         assert counters(served) == before
         await answers_as_before(served, 40)
 
 
 async def test_what_cannot_leave_memory_stays() -> None:
     """Open claims, and claims that can be named."""
-    async with sealing() as served:
+    async with eviction() as served:
         await served.claim(*names(0, 20), token=1, lease_ms=900_000)
         await seal(served)
         assert counters(served) == (20, 20, 0)
         await done(served, *names(20, 40), token=2)
-        served.shard.sealing.step()
+        served.shard.eviction.step()
         await settled(served)
         assert counters(served) == (40, 40, 0), "its claim can be named for two leases yet"
 
 
 async def test_the_live_rate_of_false_positives_is_counted() -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         await filled(served)
         served.shard.journal.index.claims.cold.runs[0].filter = None
         await served.claim(*names(1_000, 1_100), token=4)
@@ -309,7 +309,7 @@ async def test_the_live_rate_of_false_positives_is_counted() -> None:
 
 
 async def test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_for_in_vain() -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         await filled(served)
         await done(served, *names(20, 40), token=5)
         await seal(served)
@@ -328,30 +328,30 @@ async def test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_fo
 
 async def test_closing_in_the_middle_of_a_merge_ends_it() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers, merge_bytes_per_second=1) as served:
+    async with eviction(ledgers, merge_bytes_per_second=1) as served:
         await done(served, *names(0, 20))
         served.clock.advance(FORGOTTEN_MS)
-        served.shard.sealing.step()
+        served.shard.eviction.step()
         await until(lambda: served.clock.sleepers > 1)
         await turns()
     assert files(ledgers) == {}
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         assert said(await served.claim(*names(0, 20), token=3)) == ["DUPLICATE"] * 20
 
 
 async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         await done(served, *names(0, 20))
         index, asked = served.shard.journal.index.claims, []
         prints = served.shard.fingerprints.of_array(pa.array(names(0, 20)))
-        drop = index.drop_sealed
+        drop = index.drop_evicted
 
         def dropped(archive: int, ids: np.ndarray) -> int:
             count = drop(archive, ids)
-            asked.append(set(index.ask(id16(77), 1, bytes(16), prints, 0).verdicts.tolist()))
+            asked.append(set(index.decide(id16(77), 1, bytes(16), prints, 0).verdicts.tolist()))
             return count
 
-        monkeypatch.setattr(index, "drop_sealed", dropped)
+        monkeypatch.setattr(index, "drop_evicted", dropped)
         await seal(served)
         assert len(asked) > 1
         assert all(verdicts == {Verdict.DUPLICATE} for verdicts in asked)
@@ -359,7 +359,7 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
 
 async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
     ledgers = HeldLedgers()
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         await served.shard.configure(24 * HOUR_MS, None, served.deadline())
         await filled(served)
         await pass_hours(served, 12)
@@ -368,14 +368,14 @@ async def test_what_has_not_retired_can_be_made_again_from_the_ledger() -> None:
         await pass_hours(served, 14)
         assert said(await served.claim("id 0", "id 20", token=6)) == ["GRANTED", "DUPLICATE"]
     files(ledgers).clear()
-    async with sealing(ledgers) as served:
+    async with eviction(ledgers) as served:
         assert runs_of(served) != []
         assert said(await served.claim(*names(20, 40), token=7)) == ["DUPLICATE"] * 20
 
 
 @pytest.mark.parametrize("end", ["lost", "kept"])
 async def test_an_append_of_unknown_end_in_a_round_opens_the_ledger_anew_and_nothing_is_lost(end: str) -> None:
-    async with sealing() as served:
+    async with eviction() as served:
         await done(served, *names(0, 20))
         await take(served, 7, "taken")
         served.disk.faults = ["", end]

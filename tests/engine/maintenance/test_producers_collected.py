@@ -10,8 +10,8 @@ from oncegate.core.claims import Verb
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.maintenance.scheduler import COLLECT_AGAIN_MS
-from oncegate.engine.producer_requests import AckAsk, DriverAsk, ProducerAsk, SequenceAsk
+from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, SequenceRequest
 from oncegate.engine.shard import Shard
 from oncegate.ledgers import open_ledgers
 from oncegate.testing import FakeClock
@@ -32,18 +32,18 @@ class Query:
 
     async def run(self, batches: int, acks: bool = True) -> None:
         shard, deadline = self.shard, self.deadline
-        driver = await shard.register_driver(DriverAsk("query", id16(1)), deadline)
+        driver = await shard.register_driver(DriverRequest("query", id16(1)), deadline)
         for batch in range(self.batch, self.batch + batches):
             token = id16(100 + batch)
-            lane = await shard.register(ProducerAsk("lane", token, "query"), deadline)
+            lane = await shard.register(ProducerRequest("lane", token, "query"), deadline)
             sequences = np.arange(batch * BATCH, (batch + 1) * BATCH, dtype=np.uint64)
-            asked = await shard.claim_sequences(SequenceAsk("lane", lane.epoch, token, 0, sequences), deadline)
+            asked = await shard.claim_sequences(SequenceRequest("lane", lane.epoch, token, 0, sequences), deadline)
             assert said(asked) == ["GRANTED"] * BATCH
             await shard.settle_sequences(Verb.COMPLETE, "lane", lane.epoch, token, 0, deadline)
             await shard.close_producer("lane", lane.epoch, token)
             if acks:
                 upto = (("lane", int(sequences[-1])),)
-                await shard.ack(AckAsk("query", driver.epoch, id16(1), upto, batch), deadline)
+                await shard.ack(AckRequest("query", driver.epoch, id16(1), upto, batch), deadline)
         self.batch += batches
 
 
@@ -67,9 +67,9 @@ async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path
         query = Query(gateway.shard("default"), clock)
         for _ in range(10):
             await query.run(BATCHES // 10, acks)
-            clock.advance(COLLECT_AGAIN_MS)
-            query.shard.upkeep.step()
-            await until(lambda: not query.shard.committer.collecting)
+            clock.advance(COMPACT_AGAIN_MS)
+            query.shard.scheduler.step()
+            await until(lambda: not query.shard.committer.compacting)
             # Files are removed on another thread, a little later.
             await until(lambda: size_bytes(folder) <= COLLECTED_BYTES)
         assert events.names().count("collecting") == 10

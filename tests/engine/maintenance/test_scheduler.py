@@ -7,8 +7,8 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.core.errors import BadRequest, OffsetTrimmed
 from oncegate.engine.maintenance.scheduler import bucket_ms
-from oncegate.engine.recovery.owner import UPKEEP_MS
-from oncegate.engine.requests import TopicAsk
+from oncegate.engine.recovery.owner import MAINTENANCE_MS
+from oncegate.engine.requests import TopicRequest
 from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns
 
 HOUR_MS = 3_600_000
@@ -31,7 +31,7 @@ async def pass_hours(served: Served, hours: int) -> None:
     """One step of the upkeep an hour, as it is called far more often."""
     for _ in range(hours):
         served.clock.advance(HOUR_MS)
-        served.shard.upkeep.step()
+        served.shard.scheduler.step()
         await turns()
 
 
@@ -53,7 +53,7 @@ async def test_an_id_done_within_a_bucket_is_known_for_the_whole_horizon(served:
     served.clock.advance(HOUR_MS // 2)
     await done(served, "a", token=2)
     served.clock.advance(HOUR_MS // 2)
-    served.shard.upkeep.step()
+    served.shard.scheduler.step()
     await pass_hours(served, 23)
     assert said(await served.claim("first", "a", token=3)) == ["GRANTED", "DUPLICATE"]
 
@@ -79,7 +79,7 @@ async def test_each_bucket_is_one_entry_and_none_is_written_where_nothing_can_re
     await done(served, "a", token=1)
     for _ in range(20):
         served.clock.advance(bucket_ms(HORIZON_MS) // 10)
-        served.shard.upkeep.step()
+        served.shard.scheduler.step()
     await turns()
     assert retirements(served) == 2
     await pass_hours(served, 60)
@@ -144,7 +144,7 @@ async def test_a_grant_of_a_retired_id_waits_for_the_retirement_to_be_durable(se
     await pass_hours(served, 24)
     served.clock.advance(HOUR_MS)
     served.disk.hold()
-    served.shard.upkeep.step()
+    served.shard.scheduler.step()
     asked = await served.begin(served.claim("a", token=2))
     assert not asked.done()
     await served.disk.let_go()
@@ -156,7 +156,7 @@ async def test_a_retirement_that_the_ledger_refuses_is_taken_back(served: Served
     await pass_hours(served, 24)
     served.clock.advance(HOUR_MS)
     served.disk.faults = ["full"]
-    served.shard.upkeep.step()
+    served.shard.scheduler.step()
     await turns()
     assert said(await served.claim("a", token=2)) == ["DUPLICATE"]
 
@@ -190,12 +190,12 @@ async def low(served: Served) -> tuple[int, int]:
 
 
 async def test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time(served: Served) -> None:
-    await served.shard.create_topic(TopicAsk("topic", retention_ms=HOUR_MS), served.deadline())
+    await served.shard.create_topic(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
     await served.produce(rows_of(1, 2), call=1)
     served.clock.advance(HOUR_MS // 2)
     await served.produce(rows_of(3), call=2)
     served.clock.advance(HOUR_MS // 2)
-    served.shard.upkeep.step()
+    served.shard.scheduler.step()
     await turns()
     assert await low(served) == (2, 3)
     with pytest.raises(OffsetTrimmed):
@@ -207,10 +207,10 @@ async def test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time(se
 
 
 async def test_rows_beyond_a_topics_bytes_go_but_never_the_newest(served: Served) -> None:
-    await served.shard.create_topic(TopicAsk("topic", retention_bytes=1), served.deadline())
+    await served.shard.create_topic(TopicRequest("topic", retention_bytes=1), served.deadline())
     for call in range(3):
         await served.produce(rows_of(call), call=call)
-    served.shard.upkeep.step()
+    served.shard.scheduler.step()
     await turns()
     assert await low(served) == (2, 3)
 
@@ -218,7 +218,7 @@ async def test_rows_beyond_a_topics_bytes_go_but_never_the_newest(served: Served
 async def test_retention_is_the_same_after_a_restart() -> None:
     ledgers = HeldLedgers()
     async with serving(ledgers) as served:
-        await served.shard.create_topic(TopicAsk("topic", retention_ms=HOUR_MS), served.deadline())
+        await served.shard.create_topic(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
         await served.produce(rows_of(1, 2), call=1)
         await pass_hours(served, 1)
     async with serving(ledgers) as served:
@@ -229,23 +229,23 @@ async def test_retention_is_the_same_after_a_restart() -> None:
 
 async def test_one_step_trims_a_bounded_number_of_partitions_in_one_append() -> None:
     async with serving(trims_per_step=2) as served:
-        await served.shard.create_topic(TopicAsk("topic", partitions=3, retention_ms=HOUR_MS), served.deadline())
+        await served.shard.create_topic(TopicRequest("topic", partitions=3, retention_ms=HOUR_MS), served.deadline())
         for call in range(3):
             await served.produce(rows_of(call), call=call)
         served.clock.advance(HOUR_MS)
         await turns()
         assert served.disk.kinds()[-1] == ["Trimmed", "Trimmed"]
-        served.clock.advance(UPKEEP_MS)
+        served.clock.advance(MAINTENANCE_MS)
         await turns()
         assert (await served.shard.topic("topic")).low_offsets == [1, 1, 1]
 
 
 async def test_a_trim_that_the_ledger_refuses_is_taken_back(served: Served) -> None:
-    await served.shard.create_topic(TopicAsk("topic", retention_ms=HOUR_MS), served.deadline())
+    await served.shard.create_topic(TopicRequest("topic", retention_ms=HOUR_MS), served.deadline())
     await served.produce(rows_of(1, 2), call=1)
     served.clock.advance(HOUR_MS)
     served.disk.faults = ["full"]
-    served.shard.upkeep.step()
+    served.shard.scheduler.step()
     await turns()
     assert await low(served) == (0, 2)
     assert await served.read() == [1, 2]

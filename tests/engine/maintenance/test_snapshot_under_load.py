@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 
 from oncegate.core.claims import Verb
-from oncegate.engine.commit.group_commit import SAVING_RESTS
-from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.commit.group_commit import SNAPSHOT_RESTS
+from oncegate.engine.requests import ClaimResult
 from tests.support.held import HeldLedgers, Served, said, serving, turns, until
 
 STEP_MS = 5
@@ -29,10 +29,10 @@ def let_others_run(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
     monkeypatch.setattr(served.clock, "sleep_ms", sleep_ms)
 
 
-async def claims_meanwhile(served: Served) -> list[ClaimAnswer]:
+async def claims_meanwhile(served: Served) -> list[ClaimResult]:
     """One claim after the other, every second one completed, for as long as the index is being saved."""
-    answers: list[ClaimAnswer] = []
-    while served.shard.journal.index.claims.saving_now is not None:
+    answers: list[ClaimResult] = []
+    while served.shard.journal.index.claims.snapshot_now is not None:
         answer = await served.claim(f"meanwhile {len(answers)}", f"old {len(answers)}", token=100 + len(answers))
         answers.append(answer)
         if len(answers) % 2:
@@ -41,8 +41,8 @@ async def claims_meanwhile(served: Served) -> list[ClaimAnswer]:
 
 
 async def begin(served: Served) -> None:
-    served.shard.upkeep.collect()
-    await until(lambda: served.shard.journal.index.claims.saving_now is not None)
+    served.shard.scheduler.compact()
+    await until(lambda: served.shard.journal.index.claims.snapshot_now is not None)
 
 
 async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
         answers = await claims_meanwhile(served)
         assert len(answers) > 20
         assert said(answers[0]) == ["GRANTED", "DUPLICATE"]
-        await until(lambda: not served.shard.committer.collecting)
+        await until(lambda: not served.shard.committer.compacting)
         assert "collecting" in served.events.names()
         before = served.shard.journal.index.claims.snapshot()
         ids = served.shard.counters()["ids"]
@@ -71,7 +71,7 @@ async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_a
     held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
     await served.settle(Verb.COMPLETE, held.claim)
     committer, steps = served.shard.committer, []
-    save = served.shard.upkeep.save
+    save = served.shard.scheduler.save
 
     def slow() -> Iterator[list[bytes]]:
         for step in save():
@@ -79,17 +79,17 @@ async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_a
             served.clock.advance(STEP_MS)
             yield step
 
-    committer.collect(slow)
+    committer.compact(slow)
     await until(lambda: len(steps) == 1)
     for n in range(5):
         await served.claim(f"meanwhile {n}", token=10 + n)
     assert len(steps) == 1, "appends went on alone"
-    while committer.collecting:
+    while committer.compacting:
         served.clock.advance(STEP_MS)
         await turns()
     rests_ms = [after - before - STEP_MS for before, after in pairwise(steps)]
     assert len(steps) > 3
-    assert min(rests_ms) == SAVING_RESTS * STEP_MS
+    assert min(rests_ms) == SNAPSHOT_RESTS * STEP_MS
 
 
 async def test_a_refusal_meanwhile_stops_the_save_and_the_next_one_is_whole(
@@ -102,13 +102,13 @@ async def test_a_refusal_meanwhile_stops_the_save_and_the_next_one_is_whole(
     served.disk.faults = ["full"]
     with pytest.raises(Exception, match="no space left"):
         await served.claim("refused", token=2)
-    await until(lambda: not served.shard.committer.collecting)
+    await until(lambda: not served.shard.committer.compacting)
     assert served.shard.journal.size_bytes >= size_bytes, "nothing was collected"
     await turns()
     served.clock.advance(60_000)
     await until(lambda: served.shard.committer.open)
-    served.shard.upkeep.collect()
-    await until(lambda: not served.shard.committer.collecting)
+    served.shard.scheduler.compact()
+    await until(lambda: not served.shard.committer.compacting)
     assert served.shard.journal.size_bytes < size_bytes
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import LedgerBehind
-from oncegate.engine.maintenance.scheduler import COLLECT_AGAIN_MS
-from oncegate.engine.requests import TopicAsk
+from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
+from oncegate.engine.requests import TopicRequest
 from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
 
 HOUR_MS = 3_600_000
@@ -22,7 +22,7 @@ async def served() -> AsyncIterator[Served]:
 async def work(served: Served) -> None:
     """Something of everything that an index can hold."""
     await served.shard.configure(48 * HOUR_MS, None, served.deadline())
-    await served.shard.create_topic(TopicAsk("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
+    await served.shard.create_topic(TopicRequest("topic", partitions=2, retention_ms=90 * HOUR_MS), served.deadline())
     held = await served.claim("done", "taken over", token=1)
     await served.settle(Verb.COMPLETE, held.claim)
     await served.claim("open", token=2)
@@ -32,10 +32,10 @@ async def work(served: Served) -> None:
     await served.produce(rows_of(4, 5), call=6)
 
 
-async def collect(served: Served) -> None:
+async def compact(served: Served) -> None:
     """As the upkeep does when something has gone."""
-    served.shard.upkeep.collect()
-    await until(lambda: not served.shard.committer.collecting)
+    served.shard.scheduler.compact()
+    await until(lambda: not served.shard.committer.compacting)
 
 
 async def look(served: Served) -> list[object]:
@@ -55,7 +55,7 @@ async def test_a_restart_over_a_collected_ledger_knows_everything_it_knew() -> N
     ledgers = HeldLedgers()
     async with serving(ledgers, collect_bytes=1) as served:
         await work(served)
-        await collect(served)
+        await compact(served)
         await served.claim("after", token=9)
         before = await look(served)
     async with serving(ledgers) as served:
@@ -73,12 +73,12 @@ async def test_what_waited_when_the_index_was_saved_is_in_it_and_durable_before(
         served.disk.hold()
         first = await served.begin(served.claim("first", token=20))
         second = await served.begin(served.claim("second", token=21))
-        served.shard.upkeep.collect()
+        served.shard.scheduler.compact()
         await turns()
         assert not first.done()
         await served.disk.let_go()
         assert (said(await first), said(await second)) == (["GRANTED"], ["GRANTED"])
-        await until(lambda: not served.shard.committer.collecting)
+        await until(lambda: not served.shard.committer.compacting)
         assert served.shard.journal.size_bytes == 0, "all of it was collected"
         before = await look(served)
     async with serving(ledgers) as served:
@@ -92,14 +92,14 @@ async def test_what_is_refused_while_the_index_is_saved_is_not_kept_by_it() -> N
         served.disk.hold()
         first = await served.begin(served.claim("first", token=20))
         refused = await served.begin(served.claim("refused", token=21))
-        served.shard.upkeep.collect()
+        served.shard.scheduler.compact()
         await turns()
         served.disk.faults = ["", "full"]
         await served.disk.let_go()
         assert said(await first) == ["GRANTED"]
         with pytest.raises(Exception, match="no space left"):
             await refused
-        await until(lambda: not served.shard.committer.collecting)
+        await until(lambda: not served.shard.committer.compacting)
         before = await look(served)
     async with serving(ledgers) as served:
         assert await look(served) == before
@@ -109,20 +109,20 @@ async def test_what_is_refused_while_the_index_is_saved_is_not_kept_by_it() -> N
 async def test_a_ledger_without_room_for_the_state_goes_on_with_what_it_has(served: Served) -> None:
     await work(served)
     served.disk.collect_faults = ["full"]
-    await collect(served)
+    await compact(served)
     assert said(await served.claim("new", token=9)) == ["GRANTED"]
 
 
 async def test_what_found_no_room_is_collected_a_minute_later(served: Served) -> None:
     await work(served)
     served.disk.collect_faults = ["full"]
-    await collect(served)
+    await compact(served)
     size_bytes = served.shard.journal.size_bytes
     assert size_bytes > 0, "nothing was given back"
-    await collect(served)
+    await compact(served)
     assert served.events.names().count("collecting") == 1, "not at once"
-    served.clock.advance(COLLECT_AGAIN_MS)
-    await collect(served)
+    served.clock.advance(COMPACT_AGAIN_MS)
+    await compact(served)
     assert served.events.names().count("collecting") == 2
     assert served.shard.journal.size_bytes < size_bytes
 
@@ -131,7 +131,7 @@ async def test_a_collection_of_unknown_end_opens_the_ledger_anew(served: Served)
     await work(served)
     before = await look(served)
     served.disk.collect_faults = ["lost"]
-    served.shard.upkeep.collect()
+    served.shard.scheduler.compact()
     await until(lambda: served.gateway.readiness()["default"] != "SERVING")
     served.clock.advance(250)
     await until(lambda: served.gateway.readiness()["default"] == "SERVING")
@@ -141,12 +141,12 @@ async def test_a_collection_of_unknown_end_opens_the_ledger_anew(served: Served)
 async def test_entries_that_come_while_the_state_is_written_are_answered(served: Served) -> None:
     await work(served)
     served.disk.collect_gate.clear()
-    served.shard.upkeep.collect()
+    served.shard.scheduler.compact()
     await turns()
-    assert served.shard.committer.collecting
+    assert served.shard.committer.compacting
     assert said(await served.claim("meanwhile", token=9)) == ["GRANTED"]
     served.disk.collect_gate.set()
-    await until(lambda: not served.shard.committer.collecting)
+    await until(lambda: not served.shard.committer.compacting)
 
 
 async def test_a_mark_from_below_a_collection_passes_and_one_from_beyond_the_end_does_not() -> None:
@@ -155,7 +155,7 @@ async def test_a_mark_from_below_a_collection_passes_and_one_from_beyond_the_end
         await served.claim("a", token=40)
         old = served.shard.mark
         await work(served)
-        await collect(served)
+        await compact(served)
         served.shard.require(old)
         newest = served.shard.mark
     async with serving(ledgers) as served:
@@ -168,15 +168,15 @@ async def test_a_mark_from_below_a_collection_passes_and_one_from_beyond_the_end
 async def test_nothing_is_collected_before_something_has_gone() -> None:
     async with serving(collect_bytes=1) as served:
         await work(served)
-        await collect(served)
+        await compact(served)
         asked = len(served.events.names())
         await served.claim("more", token=30)
-        await collect(served)
+        await compact(served)
         assert "collecting" not in served.events.names()[asked:], "the same ids would be written down again"
 
 
 async def test_a_ledger_smaller_than_the_limit_is_not_collected() -> None:
     async with serving() as served:
         await work(served)
-        await collect(served)
+        await compact(served)
         assert "collecting" not in served.events.names()

@@ -14,7 +14,7 @@ from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.recovery import replay as state
 from oncegate.engine.recovery.replay import BUCKETS_PER_HORIZON
-from oncegate.engine.requests import ClaimAsk, ProduceAsk, TopicAsk
+from oncegate.engine.requests import ClaimRequest, ProduceRequest, TopicRequest
 from oncegate.engine.shard import Shard
 from oncegate.index.lsm.tier import RUNS_MAX
 from oncegate.ledgers.log import open_log
@@ -57,7 +57,7 @@ class World:
     async def claim(self, ids: list[str], token: int) -> list[str]:
         """Claimed and completed at once."""
         prints = self.shard.fingerprints.of_array(pa.array(ids))
-        answer = await self.shard.claim(ClaimAsk(id16(token), 0, prints), self.deadline)
+        answer = await self.shard.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
         if answer.claim is not None:
             await self.shard.settle(Verb.COMPLETE, answer.claim, self.deadline)
         return said(answer)
@@ -69,7 +69,7 @@ class World:
         assert await self.claim([f"claimed {step} {n}" for n in range(IDS)], 2 * step) == ["GRANTED"] * IDS
         numbers = range(step * IDS, (step + 1) * IDS)
         ids = shard.fingerprints.of_array(pa.array([f"produced {n}" for n in numbers]))
-        ask = ProduceAsk("topic", id16(2 * step), 1, rows_of(*numbers), ids)
+        ask = ProduceRequest("topic", id16(2 * step), 1, rows_of(*numbers), ids)
         assert (await shard.produce(ask, self.deadline)).rows == IDS
         old = step - int(5 * STEPS_A_DAY)
         if old > 0:
@@ -77,7 +77,7 @@ class World:
             assert await self.claim(again, 2 * step + 1) == ["DUPLICATE"] * 2
         self.clock.advance(STEP_MS)
         await turns(5)
-        await until(lambda: not shard.sealing.working)
+        await until(lambda: not shard.eviction.working)
         await shard.committer.all_durable()
 
     def look(self) -> None:
@@ -86,7 +86,7 @@ class World:
         self.objects.append(len(gc.get_objects()))
         claims = self.shard.journal.index.claims
         self.index_bytes.append(claims.size_bytes + claims.cold.size_bytes)
-        self.start_bytes.append(sum(len(entry.body) for entry in self.shard.sealing.ledger.replay(1)))
+        self.start_bytes.append(sum(len(entry.body) for entry in self.shard.eviction.ledger.replay(1)))
         self.disk_bytes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()))
 
     async def pass_days(self, days: int) -> None:
@@ -109,7 +109,7 @@ async def world(
     ):
         world = World(gateway, clock, folder, events, ledgers)
         await world.shard.configure(HORIZON_MS, None, world.deadline)
-        await world.shard.create_topic(TopicAsk("topic", retention_ms=3 * DAY_MS), world.deadline)
+        await world.shard.create_topic(TopicRequest("topic", retention_ms=3 * DAY_MS), world.deadline)
         yield world
 
 

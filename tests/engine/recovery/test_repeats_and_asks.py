@@ -9,7 +9,7 @@ from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import Conflict, SecondWrite
 from oncegate.core.verdicts import Verdict
-from oncegate.engine.requests import AbortAsk, CommitAnswer
+from oncegate.engine.requests import AbortRequest, CommitResult
 from tests.support.simulated_world import LEASE_MS, World
 
 A, B = b"a" * 16, b"b" * 16
@@ -52,7 +52,7 @@ def test_a_second_write_is_known_as_one_after_the_gateway_was_killed(world: Worl
     digest = b"d" * 32
     world.commit(NAME, "run 1", b"1" * 16, [world.stage(NAME, "run:1", ["r"])], digest)
     again = world.commit(NAME, "run 2", b"2" * 16, [world.stage(NAME, "run:2", ["r"])], digest)
-    assert isinstance(again, CommitAnswer)
+    assert isinstance(again, CommitResult)
     assert again.outcome == "DUPLICATE"
     world.kill(torn_bytes=0)
     second = world.commit(NAME, "run 2", b"3" * 16, [world.stage(NAME, "run:2", ["r"])], digest)
@@ -60,7 +60,7 @@ def test_a_second_write_is_known_as_one_after_the_gateway_was_killed(world: Worl
     assert "writeId" in second.detail
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(["r", "s"], CommitAnswer), (["r", "t"], Conflict)])
+@pytest.mark.parametrize(("rows", "expected"), [(["r", "s"], CommitResult), (["r", "t"], Conflict)])
 def test_a_replay_whose_input_is_unknown_is_compared_by_its_rows(
     world: World, rows: list[str], expected: type[object]
 ) -> None:
@@ -75,9 +75,9 @@ def test_an_abort_removes_the_stages_of_its_tokens_and_no_others(world: World) -
     """A zombie driver aborts its own tasks; its successor's stand under the same name."""
     old, new = world.stage(NAME, "run:1", ["old"]), world.stage(NAME, "run:2", ["new"])
     shard = world.gateway.shard("default")
-    answer = world.runner.run(shard.abort(AbortAsk(NAME, (old.token,)), world.deadline))
+    answer = world.runner.run(shard.abort(AbortRequest(NAME, (old.token,)), world.deadline))
     assert (answer.committed, answer.removed) == (False, 1)
-    assert isinstance(world.commit(NAME, "2", b"2" * 16, [new], None), CommitAnswer)
+    assert isinstance(world.commit(NAME, "2", b"2" * 16, [new], None), CommitResult)
     assert world.read("topic") == ["new"]
 
 
@@ -85,6 +85,6 @@ def test_an_abort_after_the_commit_changes_nothing(world: World) -> None:
     """Spark aborts with every message when its commit() raised, also when the commit had happened."""
     winner = world.stage(NAME, "run:1", ["row"])
     world.commit(NAME, "1", b"1" * 16, [winner], None)
-    answer = world.runner.run(world.gateway.shard("default").abort(AbortAsk(NAME, (winner.token,)), world.deadline))
+    answer = world.runner.run(world.gateway.shard("default").abort(AbortRequest(NAME, (winner.token,)), world.deadline))
     assert (answer.committed, answer.removed) == (True, 0)
     assert world.read("topic") == ["row"]

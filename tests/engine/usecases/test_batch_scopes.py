@@ -10,8 +10,8 @@ import pytest
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest, NotDone, TooLarge
 from oncegate.engine.recovery.replay import ShardIndex
-from oncegate.engine.requests import ProduceAsk, Scope, TakeAsk
-from oncegate.index.claims.batch_scopes import Scopes
+from oncegate.engine.requests import ProduceRequest, Scope, TakeRequest
+from oncegate.index.claims.batch_scopes import BatchScopes
 from tests.support.held import HeldLedgers, id16, rows_of, said
 from tests.support.producing_lanes import Lanes, lanes
 
@@ -27,14 +27,14 @@ def prints(lane: Lanes, *ids: str) -> Any:
 
 
 async def take(lane: Lanes, *ids: str, batch: int) -> Any:
-    ask = TakeAsk(id16(70), prints(lane, *ids), Scope("d", batch))
+    ask = TakeRequest(id16(70), prints(lane, *ids), Scope("d", batch))
     return await lane.shard.take(ask, lane.served.deadline())
 
 
 async def produce(lane: Lanes, *ids: str, batch: int, call: int = 1, token: int = 60) -> Any:
     rows = rows_of(*range(len(ids)))
     keys = np.arange(len(ids), dtype=np.uint64)
-    ask = ProduceAsk("topic", id16(token), call, rows, prints(lane, *ids), keys, Scope("d", batch))
+    ask = ProduceRequest("topic", id16(token), call, rows, prints(lane, *ids), keys, Scope("d", batch))
     return await lane.shard.produce(ask, lane.served.deadline())
 
 
@@ -173,13 +173,13 @@ async def test_a_collected_ledger_knows_which_batch_ids_are_of(lane: Lanes) -> N
 
 def _ids_of(index: ShardIndex, batches: int) -> int:
     """How many ids the rows of batches below `batches` hold."""
-    scopes: Scopes = index.claims.scopes
+    scopes: BatchScopes = index.claims.scopes
     held = [batch for number, batch in scopes._drivers["d"].items() if number < batches]
     return int(index.claims._rows.holders.named[scopes._those(held)].sum())
 
 
 async def test_a_driver_that_never_registered_has_nothing_acked(lane: Lanes) -> None:
-    ask = TakeAsk(id16(70), prints(lane, "a"), Scope("nobody", 0))
+    ask = TakeRequest(id16(70), prints(lane, "a"), Scope("nobody", 0))
     assert said(await lane.shard.take(ask, lane.served.deadline())) == ["GRANTED"]
 
 
@@ -192,5 +192,5 @@ async def test_a_batch_that_can_never_be_acked_is_refused_before_any_effect(
     lane: Lanes, scope: Scope, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        await lane.shard.take(TakeAsk(id16(70), prints(lane, "a"), scope), lane.served.deadline())
+        await lane.shard.take(TakeRequest(id16(70), prints(lane, "a"), scope), lane.served.deadline())
     assert lane.served.disk.appends == []

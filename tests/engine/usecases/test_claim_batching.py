@@ -11,8 +11,8 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.core.errors import BadRequest, DeadlinePassed, LedgerFull, OncegateError, Overloaded, TokenReused
 from oncegate.engine.usecases import claim_batching
-from oncegate.engine.usecases.claim_batching import FEWEST, IDS_MOST, MOST, WAIT_MS, Gathering
-from oncegate.index.claims.bulk_claim import LEFT, Together
+from oncegate.engine.usecases.claim_batching import FEWEST, IDS_MOST, MOST, WAIT_MS, ClaimBatcher
+from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch
 from tests.support.held import HeldLedgers, Served, id16, said, serving, turns, until
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
@@ -31,13 +31,13 @@ async def served() -> AsyncIterator[Served]:
 def together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many claims were granted together, each time."""
     counts: list[int] = []
-    answer = Gathering._answer
+    answer = ClaimBatcher._answer
 
-    def counted(self: Gathering, some: list[Any], together: Together, position: int) -> None:
+    def counted(self: ClaimBatcher, some: list[Any], together: ClaimBatch, position: int) -> None:
         counts.append(len(together.entries))
         answer(self, some, together, position)
 
-    monkeypatch.setattr(Gathering, "_answer", counted)
+    monkeypatch.setattr(ClaimBatcher, "_answer", counted)
     return counts
 
 
@@ -271,15 +271,15 @@ async def test_claims_of_one_turn_are_told_what_claims_one_after_the_other_are(
     rng = random.Random(SEED + walk)
     steps = [a_turn(rng, number) for number in range(1, 40)]
     decided: Decided = []
-    answer = Gathering._answer
+    answer = ClaimBatcher._answer
 
-    def noted(self: Gathering, some: list[Any], told: Together, position: int) -> None:
+    def noted(self: ClaimBatcher, some: list[Any], told: ClaimBatch, position: int) -> None:
         decided[-1].update(
-            (one.ask.token, one.ask.call) for one, on in zip(some, told.rests_on, strict=True) if on != LEFT
+            (one.request.token, one.request.call) for one, on in zip(some, told.rests_on, strict=True) if on != LEFT
         )
         answer(self, some, told, position)
 
-    monkeypatch.setattr(Gathering, "_answer", noted)
+    monkeypatch.setattr(ClaimBatcher, "_answer", noted)
     shared = await outcomes(steps, [list(range(len(turn))) for turn in steps], decided)
     assert sum(together) > 50, "many were granted together"
     monkeypatch.setattr(claim_batching, "IDS_MOST", 0)

@@ -10,7 +10,7 @@ import pytest
 from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import Claimed, Produced
 from oncegate.core.errors import LedgerFull, TokenReused
-from oncegate.engine.requests import ClaimAsk, ProduceAsk, TopicAsk
+from oncegate.engine.requests import ClaimRequest, ProduceRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving
 
 
@@ -27,7 +27,7 @@ def beside(served: Served, texts: str | None) -> np.ndarray | None:
 async def claim(served: Served, ids: str, payloads: str | None, token: int = 1, call: int = 1) -> Any:
     """A letter an id, and one for each payload."""
     found = served.shard.fingerprints.of_array(pa.array(list(ids)))
-    ask = ClaimAsk(id16(token), call, found, digests=beside(served, payloads))
+    ask = ClaimRequest(id16(token), call, found, digests=beside(served, payloads))
     return await served.shard.claim(ask, served.deadline())
 
 
@@ -39,7 +39,7 @@ async def done(served: Served, ids: str, payloads: str | None, token: int = 1) -
 async def produce(served: Served, ids: str, payloads: str | None, token: int = 1, keys: Any = None) -> Any:
     rows = rows_of(*map(ord, ids))
     found = served.shard.fingerprints.of_array(pa.array(list(ids)))
-    ask = ProduceAsk("topic", id16(token), 1, rows, found, keys, digests=beside(served, payloads))
+    ask = ProduceRequest("topic", id16(token), 1, rows, found, keys, digests=beside(served, payloads))
     return await served.shard.produce(ask, served.deadline())
 
 
@@ -68,7 +68,7 @@ async def test_rows_with_another_payload_are_not_written(served: Served) -> None
 
 
 async def test_each_partition_has_the_payloads_of_its_own_rows(served: Served) -> None:
-    await served.shard.create_topic(TopicAsk("topic", partitions=2), served.deadline())
+    await served.shard.create_topic(TopicRequest("topic", partitions=2), served.deadline())
     await produce(served, "abcd", "wxyz", keys=np.array([0, 1, 0, 1], np.uint64))
     found = [entry.digests for entry in served.disk.appends[-1] if isinstance(entry, Produced)]
     assert found == [served.shard.payloads.of_columns([pa.array(list(of))]).tobytes() for of in ("wy", "xz")]

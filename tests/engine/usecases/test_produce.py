@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.claims import ClaimState, IdState, Verb
 from oncegate.core.errors import LedgerDown, LedgerFull, NotFound, SchemaMismatch, TokenReused
-from oncegate.engine.requests import ProduceAnswer, ProduceAsk, TakeAsk, TopicAsk
+from oncegate.engine.requests import ProduceRequest, ProduceResult, TakeRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, turns
 
 
@@ -20,13 +20,13 @@ async def served() -> AsyncIterator[Served]:
 
 async def produce(
     served: Served, *numbers: int, token: int = 1, call: int = 1, topic: str = "topic", keys: bool = False
-) -> ProduceAnswer:
+) -> ProduceResult:
     """Rows of one column, which is the id, and the key where `keys`."""
     rows = rows_of(*numbers)
     shard = served.shard
     ids = shard.fingerprints.of_array(pa.array([str(number) for number in numbers], pa.string()))
-    found = shard.rowprints.keys_of(rows.batches[0], ["n"]) if keys else None
-    return await shard.produce(ProduceAsk(topic, id16(token), call, rows, ids, found), served.deadline())
+    found = shard.row_fingerprints.keys_of(rows.batches[0], ["n"]) if keys else None
+    return await shard.produce(ProduceRequest(topic, id16(token), call, rows, ids, found), served.deadline())
 
 
 async def explained(served: Served, number: int) -> Any:
@@ -147,7 +147,7 @@ async def test_after_an_unknown_end_the_same_request_again_writes_each_row_once(
 
 
 async def test_rows_of_one_key_lie_in_one_partition_each_under_offsets_without_holes(served: Served) -> None:
-    await served.shard.create_topic(TopicAsk("keyed", partitions=3), served.deadline())
+    await served.shard.create_topic(TopicRequest("keyed", partitions=3), served.deadline())
     numbers = list(range(40))
     first = await produce(served, *numbers, topic="keyed", keys=True)
     assert {span.partition for span in first.spans} == {0, 1, 2}
@@ -166,13 +166,13 @@ async def test_rows_of_one_key_lie_in_one_partition_each_under_offsets_without_h
 
 
 async def test_without_a_key_requests_take_turns_among_the_partitions(served: Served) -> None:
-    await served.shard.create_topic(TopicAsk("turns", partitions=3), served.deadline())
+    await served.shard.create_topic(TopicRequest("turns", partitions=3), served.deadline())
     spans = [(await produce(served, n, token=n, topic="turns")).spans[0] for n in range(1, 7)]
     assert [(span.partition, span.first_offset) for span in spans] == [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]
 
 
 async def test_an_id_says_where_it_was_written(served: Served) -> None:
-    await served.shard.create_topic(TopicAsk("turns", partitions=2), served.deadline())
+    await served.shard.create_topic(TopicRequest("turns", partitions=2), served.deadline())
     await produce(served, 1, 2, topic="turns")
     await produce(served, 3, token=2, topic="turns")
     assert (await explained(served, 2)).place == ("turns", 0, 0)
@@ -184,7 +184,7 @@ async def test_rows_of_another_schema_are_refused_before_their_ids_are_done(serv
     rows = rows_of(2, column="other")
     ids = served.shard.fingerprints.of_array(pa.array(["2"]))
     with pytest.raises(SchemaMismatch):
-        await served.shard.produce(ProduceAsk("topic", id16(2), 1, rows, ids), served.deadline())
+        await served.shard.produce(ProduceRequest("topic", id16(2), 1, rows, ids), served.deadline())
     assert (await explained(served, 2)).state is IdState.ABSENT
 
 
@@ -192,14 +192,14 @@ async def test_a_namespace_that_makes_no_topics_says_how_to_make_one(served: Ser
     await served.shard.configure(None, False, served.deadline())
     with pytest.raises(NotFound, match=r"auto_create_topics=false.*PUT /v1/namespaces/default/topics/topic"):
         await produce(served, 1)
-    await served.shard.create_topic(TopicAsk("topic"), served.deadline())
+    await served.shard.create_topic(TopicRequest("topic"), served.deadline())
     assert said(await produce(served, 1)) == ["GRANTED"]
 
 
 async def test_an_owner_keeps_what_it_took_and_nobody_else_gets_it(served: Served) -> None:
     async def take(owner: int, *ids: str) -> list[str]:
         prints = served.shard.fingerprints.of_array(pa.array(ids, pa.string()))
-        return said(await served.shard.take(TakeAsk(id16(100 + owner), prints), served.deadline()))
+        return said(await served.shard.take(TakeRequest(id16(100 + owner), prints), served.deadline()))
 
     assert await take(1, "1", "2", "1") == ["GRANTED", "GRANTED", "SAME"]
     assert await take(1, "1", "2") == ["GRANTED", "GRANTED"], "a re-run of the same job"

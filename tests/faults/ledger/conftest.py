@@ -39,7 +39,7 @@ async def source(data: Path) -> Path:
     async with opened_at(data, create=True) as ledger:
         for number in range(6):
             await ledger.append(*produce(number))
-        await ledger.collect(3, [b"state"])
+        await ledger.compact(3, [b"state"])
         await ledger.append([b"staged"], [range_of(50, stream="a")])
     backup(str(data), str(data.with_name("backup")), disk=QuietDisk())
     return data.with_name("backup")

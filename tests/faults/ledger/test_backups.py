@@ -80,7 +80,7 @@ async def test_a_backup_beside_a_writer_that_drops_and_collects_is_whole(data, n
         async def write() -> None:
             await ledger.append([b"committed"], [publish(6, 50), DropRanges((range_of(51).range_id,))])
             seen.append(await see(ledger))
-            await ledger.collect(8, [b"state"])
+            await ledger.compact(8, [b"state"])
             seen.append(await see(ledger))
             await ledger.append([b"more"], [range_of(52, stream="c"), publish(7, 52)])
             seen.append(await see(ledger))
@@ -102,13 +102,13 @@ async def test_what_a_backup_held_back_is_removed_after_it(data, monkeypatch) ->
             await ledger.append(*produce(n))
         held: list[int] = []
 
-        async def collect() -> None:
-            await ledger.collect(9, [b"state"])
+        async def compact() -> None:
+            await ledger.compact(9, [b"state"])
             await settled(ledger)
             held.append(len(names(data, suffix=".seg")))
 
         loop = asyncio.get_running_loop()
-        disk = Meanwhile(6, lambda: asyncio.run_coroutine_threadsafe(collect(), loop).result(20))
+        disk = Meanwhile(6, lambda: asyncio.run_coroutine_threadsafe(compact(), loop).result(20))
         await asyncio.to_thread(backup, str(data), str(data.with_name("backup")), None, disk)
         assert held[0] > 3
         await removed(ledger, data)
@@ -212,13 +212,13 @@ async def test_every_namespace_is_copied_and_a_collected_one_too(data) -> None:
         async with ledgers.open("mail") as opened:
             for number in range(9):
                 await opened.ledger.append(*produce(number))
-            await opened.ledger.collect(8, [b"state"])
+            await opened.ledger.compact(8, [b"state"])
             whole = await see(opened.ledger)
     copy = copy_of(data)
     async with open_log(str(copy), disk=QuietDisk()) as ledgers, ledgers.open("mail") as opened:
         assert ledgers.names() == ["default", "mail"]
         assert await see(opened.ledger) == whole
-        assert opened.collected == 8
+        assert opened.compacted == 8
     assert {one.namespace: one.position for one in verify(str(copy))} == {"default": 0, "mail": 9}
 
 

@@ -35,7 +35,7 @@ async def fill_and_collect(data: Path) -> Seen:
     async with opened_at(data, create=True) as ledger:
         for number in range(10):
             await ledger.append(*produce(number))
-        await ledger.collect(7, [b"seven" * 300, b"of them"])
+        await ledger.compact(7, [b"seven" * 300, b"of them"])
         await settled(ledger)
         return await see(ledger)
 
@@ -47,7 +47,7 @@ async def test_whole_segments_are_given_back_and_the_old_state_is(tmp_path, smal
     assert len(names(data, "outputs")) == 2, "the topic's rows and the state"
     async with opened_at(data) as ledger:
         await ledger.append([b"more"], [])
-        await ledger.collect(11, [b"eleven"])
+        await ledger.compact(11, [b"eleven"])
         await settled(ledger)
         assert len(names(data, suffix=".seg")) == 1
         outputs = names(data, "outputs")
@@ -68,10 +68,10 @@ async def test_a_state_that_comes_to_no_end_leaves_no_file_and_the_ledger_goes_o
         await ledger.append(*produce(0))
         before = list((data / "default/0/outputs").iterdir())
         with pytest.raises(InterruptedError):
-            await ledger.collect(1, broken())
+            await ledger.compact(1, broken())
         assert list((data / "default/0/outputs").iterdir()) == before
         await ledger.append(*produce(1))
-        await ledger.collect(2, [b"whole"])
+        await ledger.compact(2, [b"whole"])
         assert (await see(ledger)).entries == (b"whole",)
 
 
@@ -138,7 +138,7 @@ async def test_a_first_segment_of_another_history_is_refused(fast_folder, small_
     for number, data in enumerate(twins):
         async with opened_at(data) as ledger:
             await ledger.append([b"of %d" % number], [])
-            await ledger.collect(2, [b"state"])
+            await ledger.compact(2, [b"state"])
             for later in range(4):
                 await ledger.append([b"later %d" % later], [])
             await settled(ledger)
@@ -152,14 +152,14 @@ async def test_a_first_segment_of_another_history_is_refused(fast_folder, small_
 async def test_a_collection_that_names_another_beginning_is_refused(fast_folder, small_segments, monkeypatch, wrong):
     """The walk alone would not see it: each segment continues the one before."""
     data = fast_folder / "data"
-    named = ledger_module.Collected
+    named = ledger_module.Compacted
     monkeypatch.setattr(
-        ledger_module, "Collected", lambda *fields: msgspec.structs.replace(named(*fields), **wrong), raising=True
+        ledger_module, "Compacted", lambda *fields: msgspec.structs.replace(named(*fields), **wrong), raising=True
     )
     async with opened_at(data, create=True) as ledger:
         for number in range(7):
             await ledger.append(*produce(number))
-        await ledger.collect(7, [b"state"])
+        await ledger.compact(7, [b"state"])
         needed = ledger._segment.header.segment
     for segment in range(1, needed):
         (data / f"default/0/{segment:08}.seg").unlink(missing_ok=True)
@@ -174,7 +174,7 @@ async def test_segments_that_a_crash_left_behind_are_removed_also_with_a_hole(tm
         for number in range(7):
             await ledger.append(*produce(number))
         shutil.copytree(data / "default/0", tmp_path / "kept")
-        await ledger.collect(7, [b"state"])
+        await ledger.compact(7, [b"state"])
         await settled(ledger)
         whole = await see(ledger)
     for segment in ("00000001.seg", "00000003.seg"):
@@ -192,11 +192,11 @@ async def test_a_replay_under_way_keeps_what_it_reads(tmp_path, small_segments, 
             await ledger.append(*produce(number))
         reading = ledger.replay(1)
         bodies = [next(reading).body]
-        await ledger.collect(10, [b"first state"])
+        await ledger.compact(10, [b"first state"])
         again = ledger.replay(1)
         assert next(again).body == b"first state"
         await ledger.append([b"more"], [])
-        await ledger.collect(11, [b"second state"])
+        await ledger.compact(11, [b"second state"])
         await settled(ledger)
         assert len(names(data, suffix=".seg")) > 4
         bodies += [one.body for one in reading]
@@ -215,7 +215,7 @@ async def test_files_that_are_held_are_removed_when_they_are_let_go(tmp_path, sm
             for number in range(10):
                 await ledger.append(*produce(number))
             await ledger.append([], [TrimRanges("t", 0, 10)])
-            await ledger.collect(10, [b"state"])
+            await ledger.compact(10, [b"state"])
             await settled(ledger)
             assert len(names(data, suffix=".seg")) > 4
             assert len(names(data, "outputs")) > 1
@@ -229,7 +229,7 @@ async def test_files_that_are_held_while_it_opens_stay_and_the_next_opening_remo
         with held(data / "default/0/outputs"):
             for number in range(10):
                 await ledger.append(*produce(number))
-            await ledger.collect(10, [b"state"])
+            await ledger.compact(10, [b"state"])
             whole = await see(ledger)
             shutil.copytree(tmp_path / "data", tmp_path / "copy")
             shutil.copytree(tmp_path / "data.witness", tmp_path / "copy.witness")
@@ -261,8 +261,8 @@ async def test_predecessors_outlive_a_collection(tmp_path, small_segments) -> No
             assert opened.predecessors == tuple(ids)
             ids.append(opened.ledger.mark.ledger)
             mark = await opened.ledger.append([b"life %d" % life], [])
-            assert opened.collected == (life and mark.position - 1)
-            await opened.ledger.collect(mark.position, [b"state %d" % life])
+            assert opened.compacted == (life and mark.position - 1)
+            await opened.ledger.compact(mark.position, [b"state %d" % life])
         accept(str(data))
 
 
@@ -273,8 +273,8 @@ async def test_dump_shows_a_collection_and_its_state_and_nothing_twice(tmp_path,
     kinds = [item.kind for item in items]
     assert kinds[:4] == ["Ledger", "State", "Bytes", "Bytes"]
     assert [item.position for item in items if item.kind == "Bytes"] == [7, 7, 8, 9, 10]
-    collected = next(item for item in items if item.kind == "Collected")
-    assert (collected.fields["segment"], collected.fields["topics"]) == (4, [["t", 0, 0, 10]])
+    compacted = next(item for item in items if item.kind == "Compacted")
+    assert (compacted.fields["segment"], compacted.fields["topics"]) == (4, [["t", 0, 0, 10]])
     assert kinds[-2:] == ["End", "Witness"]
     (data / "default/0" / "00000004.seg").unlink()
     assert [item.kind for item in dump(str(data))][-1] == "DAMAGED"

@@ -1,4 +1,4 @@
-"""Sealing cut short at each point by a power failure: whatever is left, every id that was acknowledged is known.
+"""Eviction cut short at each point by a power failure: whatever is left, every id that was acknowledged is known.
 
 A gateway over the recording disk seals, merges and lets archives retire; then another is opened over what each moment
 could leave, and asked.
@@ -18,7 +18,7 @@ from oncegate.core.claims import Verb
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import ClaimAsk
+from oncegate.engine.requests import ClaimRequest
 from oncegate.ledgers.log import backup, dump, open_log, restore, verify
 from oncegate.ledgers.log.disk import Disk
 from oncegate.testing import FakeClock
@@ -48,7 +48,7 @@ class Life:
         shard = self.gateway.shard("default")
         self.token += 1
         prints = shard.fingerprints.of_array(pa.array(ids))
-        answer = await shard.claim(ClaimAsk(id16(self.token), 1, prints), Deadline(self.clock))
+        answer = await shard.claim(ClaimRequest(id16(self.token), 1, prints), Deadline(self.clock))
         if answer.claim is not None:
             await shard.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))
         return said(answer)
@@ -64,10 +64,10 @@ class Life:
         self.known.append(set(self.done))
 
     async def seal(self) -> None:
-        sealing = self.gateway.shard("default").sealing
+        eviction = self.gateway.shard("default").eviction
         self.clock.advance(FORGOTTEN_MS)
-        sealing.step()
-        await until(lambda: not sealing.working)
+        eviction.step()
+        await until(lambda: not eviction.working)
 
 
 @asynccontextmanager
@@ -87,9 +87,9 @@ async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
         for part in range(6):
             await life.work(*(f"{part}/{n}" for n in range(5)))
             await life.seal()
-        life.gateway.shard("default").upkeep.collect()
+        life.gateway.shard("default").scheduler.compact()
         committer = life.gateway.shard("default").committer
-        await until(lambda: not committer.collecting)
+        await until(lambda: not committer.compacting)
         await life.work(*(f"late/{n}" for n in range(6)))
         await life.seal()
         assert life.gateway.shard("default").counters()["cold_ids"] > 25
@@ -148,7 +148,7 @@ async def test_a_restored_backup_makes_its_runs_again_and_dump_and_verify_know_a
     backup(str(folder / "data"), str(fast_folder / "backup"))
     assert not list((fast_folder / "backup").rglob("*.run"))
     kinds = [item.kind for item in dump(str(folder / "data"))]
-    assert "Sealed" in kinds
+    assert "Evicted" in kinds
     assert "DAMAGED" not in kinds
     restored.mkdir()
     restore(str(fast_folder / "backup"), str(restored / "data"))

@@ -7,7 +7,7 @@ import pytest
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged
 from oncegate.ledgers.log import verify
 from oncegate.ledgers.log.admin.verify import ReadLedger
-from oncegate.ledgers.log.data_dir import DataFolder
+from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.disk import Disk
 from tests.support.ledger_tools import (
     everything,
@@ -21,13 +21,13 @@ async def test_verify_tells_of_each_ledger_and_touches_nothing(data) -> None:
     async with opened_at(data, create=True) as ledger:
         for number in range(6):
             await ledger.append(*produce(number))
-        await ledger.collect(3, [b"state"])
+        await ledger.compact(3, [b"state"])
         await settled(ledger)
         before = everything(data.parent)
         found = list(verify(str(data)))
         assert everything(data.parent) == before
     one = found[0]
-    assert (one.namespace, one.position, one.collected, one.ranges) == ("default", 6, 3, 6)
+    assert (one.namespace, one.position, one.compacted, one.ranges) == ("default", 6, 3, 6)
     assert one.range_bytes == 6 * 600
 
 
@@ -67,4 +67,4 @@ def test_a_backup_is_no_data_folder_and_says_what_makes_one_of_it(tmp_path: Path
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy" / "BACKUP").write_text("whatever")
     with pytest.raises(BadRequest, match="is a backup: `oncegate restore --from"):
-        DataFolder(str(tmp_path / "copy"), None, Disk()).take(create=False)
+        DataDir(str(tmp_path / "copy"), None, Disk()).take(create=False)

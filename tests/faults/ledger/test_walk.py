@@ -10,7 +10,7 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.segments import Walk
-from oncegate.ledgers.log.opening.scan import Fold
+from oncegate.ledgers.log.opening.scan import Scan
 from tests.support.ledger_tools import fill
 
 BODY = 100  # where a body certainly is, from the beginning of its frame
@@ -25,7 +25,7 @@ async def shard(fast_folder, monkeypatch) -> Path:
 
 
 def entries(shard: Path) -> int:
-    return sum(frame.header.count for frame, _ in Fold(shard).over(Walk(Disk(), shard)))
+    return sum(frame.header.count for frame, _ in Scan(shard).over(Walk(Disk(), shard)))
 
 
 def damage(shard: Path, segment: int, *changes: Callable[[bytearray], None]) -> None:

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.entries.kinds import Name
 from oncegate.core.verdicts import Verdict
-from oncegate.engine.requests import CommitAnswer
+from oncegate.engine.requests import CommitResult
 from oncegate.index.table.grants import REPEATS_KNOWN_MS
 from tests.support.simulated_world import LEASE_MS, World
 
@@ -108,8 +108,8 @@ class EngineAndLog(RuleBasedStateMachine):
                 self.acknowledged.add(id_)
 
     @rule()
-    def collect(self) -> None:
-        self.world.collect()
+    def compact(self) -> None:
+        self.world.compact()
 
     @rule()
     def seal(self) -> None:
@@ -170,7 +170,7 @@ class EngineAndLog(RuleBasedStateMachine):
         answer = self.world.commit(name, "1", nonce, winners, digest)
         if lost:
             answer = self.world.commit(name, "1", nonce, winners, digest)
-        assert isinstance(answer, CommitAnswer), answer
+        assert isinstance(answer, CommitResult), answer
         assert answer.outcome == "COMMITTED"
         self.published += [value for part in range(parts) for value in rows[part::parts]]
         self.last, self.batch = (name, list(rows), digest), self.batch + 1
@@ -186,7 +186,7 @@ class EngineAndLog(RuleBasedStateMachine):
             self.world.stage(name, f"run:{run}", [str(row) for row in rows[part::parts]]) for part in range(parts)
         ]
         answer = self.world.commit(name, run, self.world.random.randbytes(16), winners, digest)
-        assert isinstance(answer, CommitAnswer), answer
+        assert isinstance(answer, CommitResult), answer
         assert answer.outcome == "DUPLICATE"
 
     @invariant()

@@ -17,8 +17,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from oncegate.core.errors import Fenced, OncegateError, ProducerBusy
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
-from oncegate.engine.producer_requests import AckAsk, DriverAsk, ProducerAnswer, ProducerAsk, SequenceAsk
-from oncegate.engine.requests import ProduceAsk, Rows
+from oncegate.engine.producer_requests import (
+    AckRequest,
+    DriverRequest,
+    ProducerRequest,
+    ProducerResult,
+    SequenceRequest,
+)
+from oncegate.engine.requests import ProduceRequest, Rows
 from oncegate.engine.usecases.partitioning import stream
 from tests.support.simulated_world import LEASE_MS, World
 
@@ -31,12 +37,12 @@ class Lanes(World):
     def drive(self) -> int:
         """The driver's epoch: the same at each registration, for it is one process."""
         shard = self.gateway.shard("default")
-        return self.runner.run(shard.register_driver(DriverAsk("driver", DRIVER_TOKEN), self.deadline)).epoch
+        return self.runner.run(shard.register_driver(DriverRequest("driver", DRIVER_TOKEN), self.deadline)).epoch
 
-    def register(self, token: bytes) -> ProducerAnswer | OncegateError:
+    def register(self, token: bytes) -> ProducerResult | OncegateError:
         shard = self.gateway.shard("default")
         try:
-            return self.runner.run(shard.register(ProducerAsk("lane", token, "driver", LEASE_MS), self.deadline))
+            return self.runner.run(shard.register(ProducerRequest("lane", token, "driver", LEASE_MS), self.deadline))
         except OncegateError as error:
             return error
 
@@ -46,10 +52,10 @@ class Lanes(World):
         batch = pa.record_batch([pa.array([str(n) for n in numbers])], names=["value"])
         rows = Rows(batch.schema, [batch], len(numbers), stream(batch.schema, [batch]))
         prev = numbers[0] - 1 if numbers[0] else None
-        asks = SequenceAsk("lane", epoch, token, call, np.array(numbers, np.uint64), prev)
+        asks = SequenceRequest("lane", epoch, token, call, np.array(numbers, np.uint64), prev)
         try:
             answer = self.runner.run(
-                shard.produce(ProduceAsk("lane", token, call, rows, sequenced=asks), self.deadline)
+                shard.produce(ProduceRequest("lane", token, call, rows, sequenced=asks), self.deadline)
             )
         except OncegateError as error:
             return error
@@ -62,7 +68,7 @@ class Lanes(World):
             return
 
     def ack(self, epoch: int, upto: int) -> int | None:
-        ask = AckAsk("driver", epoch, DRIVER_TOKEN, (("lane", upto),))
+        ask = AckRequest("driver", epoch, DRIVER_TOKEN, (("lane", upto),))
         answer = self.runner.run(self.gateway.shard("default").ack(ask, self.deadline))
         return answer.watermarks[0][1]
 
@@ -152,8 +158,8 @@ class LaneAndLog(RuleBasedStateMachine):
         assert told == (self.watermark if self.watermark >= 0 else None)
 
     @rule()
-    def collect(self) -> None:
-        self.world.collect()
+    def compact(self) -> None:
+        self.world.compact()
 
     @rule(duration_ms=st.sampled_from([1, LEASE_MS - 1, LEASE_MS]))
     def time_passes(self, duration_ms: int) -> None:

@@ -113,9 +113,9 @@ class IndexAndReference(RuleBasedStateMachine):
         known = self.reference.known(token, call, self.now_ms)
         if known is not None and self.reference.claims[known].digest != digest:
             with pytest.raises(TokenReused):
-                self.index.ask(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
+                self.index.decide(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
             return
-        asked = self.index.ask(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
+        asked = self.index.decide(token, call, digest, fingerprints(ids), self.now_ms, digests=digests)
         assert asked.claim == known
         actions = []
         for place, i in enumerate(ids):

@@ -10,7 +10,7 @@ import pytest
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.verdicts import Verdict
 from oncegate.index.claims.apply import Undo
-from oncegate.index.claims.bulk_claim import LEFT, Together, claim_all, is_repeat
+from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, claim_many, is_repeat
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.table.rows import _LAYOUT
 from tests.support.index.driver import NARROW
@@ -49,9 +49,9 @@ class OneByOne:
             self.index.undo(undo)
 
 
-def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> Together | OneByOne:
+def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> ClaimBatch | OneByOne:
     if at_once:
-        return claim_all(index, position, claims, now_ms)
+        return claim_many(index, position, claims, now_ms)
     index.make_room(len(ids_of(claims)), now_ms, entries=len(claims))
     undos = [index.apply(position + n, claim, now_ms) for n, claim in enumerate(claims)]
     return OneByOne(index, [undo for undo in undos if undo is not None])
@@ -104,7 +104,7 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     folded = fold(index, again, 11, 10, at_once=True)
     assert index.ids == sum(len(claim.fresh) // 16 for claim in claims)
     index.sweep(1_000_000)
-    assert isinstance(first, Together)
+    assert isinstance(first, ClaimBatch)
     named = first.rows
     assert index._rows.used[named].all(), "forgotten, but for what may be taken back"
     folded.undo()
@@ -123,7 +123,7 @@ def test_what_is_held_is_told_and_what_would_be_taken_over_is_left_alone_with_no
     assert not is_repeat(index, first.token, first.call + 1, 0)
     mixed = replace(second, fresh=first.fresh + second.fresh + second.fresh)
     late = first.lease_ms
-    told = claim_all(index, 2, [mixed, replace(third, fresh=second.fresh), fourth], late - 1)
+    told = claim_many(index, 2, [mixed, replace(third, fresh=second.fresh), fourth], late - 1)
     held, fresh = len(first.fresh) // 16, len(second.fresh) // 16
     said = [Verdict(int(byte) & 15).name for byte in told.answers.verdicts]
     assert said[: held + 3 * fresh] == ["BUSY"] * held + ["GRANTED"] * fresh + ["SAME"] * fresh + ["BUSY"] * fresh
@@ -131,7 +131,7 @@ def test_what_is_held_is_told_and_what_would_be_taken_over_is_left_alone_with_no
     assert index.open_claims == 3
     told.undo()
     before = known(index)
-    told = claim_all(index, 2, [mixed, fourth], late)
+    told = claim_many(index, 2, [mixed, fourth], late)
     assert told.rests_on[0] == LEFT
     assert [entry.claim for entry in told.entries] == [fourth.claim]
     told.undo()

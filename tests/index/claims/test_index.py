@@ -47,7 +47,7 @@ def test_a_request_of_no_ids_is_answered_with_nothing(driver: Driver) -> None:
 
 def test_asking_has_no_effect(driver: Driver) -> None:
     for _ in range(2):
-        assert driver.ask("a", 1, [1, 2]).actions.tolist() == [Action.GRANT, Action.GRANT]
+        assert driver.decide("a", 1, [1, 2]).actions.tolist() == [Action.GRANT, Action.GRANT]
     assert (driver.index.ids, driver.index.open_claims) == (0, 0)
 
 
@@ -55,18 +55,18 @@ def test_ids_may_come_read_only_or_as_a_view(driver: Driver) -> None:
     ids = fingerprints(range(6))
     digest, token = bytes(16), name("a")
     for given in (np.frombuffer(ids.tobytes(), np.uint64).reshape(-1, 2), np.asfortranarray(ids), ids[::2]):
-        assert set(driver.index.ask(token, 1, digest, given, 0).actions.tolist()) == {Action.GRANT}
-    assert driver.index.ask(token, 1, digest, ids[::2], 0).fresh.tolist() == ids[::2].tolist()
+        assert set(driver.index.decide(token, 1, digest, given, 0).actions.tolist()) == {Action.GRANT}
+    assert driver.index.decide(token, 1, digest, ids[::2], 0).fresh.tolist() == ids[::2].tolist()
 
 
 def test_a_token_and_call_with_other_ids_is_refused_as_long_as_it_is_remembered(driver: Driver) -> None:
     claim = driver.claim("a", 1, [1]).claim
     with pytest.raises(TokenReused):
-        driver.ask("a", 1, [2])
+        driver.decide("a", 1, [2])
     driver.release(claim)
     driver.now_ms += 2 * LEASE_MS - 1
     with pytest.raises(TokenReused):
-        driver.ask("a", 1, [2])
+        driver.decide("a", 1, [2])
     driver.now_ms += 1
     assert driver.claim("a", 1, [2]).words == ["GRANTED"]
 
@@ -133,16 +133,16 @@ def test_a_taker_that_releases_leaves_the_id_to_nobody(driver: Driver) -> None:
 def test_what_a_verdict_rests_on_is_the_last_entry_that_made_it_true(driver: Driver) -> None:
     claim = driver.claim("a", 1, [1]).claim
     driver.claim("z", 1, [9])
-    assert driver.ask("a", 1, [1]).rests_on == 1
-    assert driver.ask("a", 2, [1]).rests_on == 1
+    assert driver.decide("a", 1, [1]).rests_on == 1
+    assert driver.decide("a", 2, [1]).rests_on == 1
     driver.complete(claim)
-    assert driver.ask("b", 1, [1]).rests_on == 3
-    assert driver.ask("b", 1, [1, 9]).rests_on == 3
+    assert driver.decide("b", 1, [1]).rests_on == 3
+    assert driver.decide("b", 1, [1, 9]).rests_on == 3
 
 
 def test_busy_rests_on_nothing(driver: Driver) -> None:
     driver.claim("a", 1, [1])
-    assert driver.ask("b", 1, [1]).rests_on == 0
+    assert driver.decide("b", 1, [1]).rests_on == 0
 
 
 def test_an_explained_id_tells_its_holder_and_how_long(driver: Driver) -> None:
@@ -244,11 +244,11 @@ def test_two_ids_of_one_place_or_one_tag_are_two_ids() -> None:
     driver, place = Driver(NARROW), 12345
     near = [(1, place), (2, place), (1, place + 1), (1 << 20 | 1, place + 2)]
     ids = np.array(near, np.uint64)
-    asked = driver.index.ask(name("a"), 1, bytes(16), ids, 0)
+    asked = driver.index.decide(name("a"), 1, bytes(16), ids, 0)
     assert asked.actions.tolist() == [Action.GRANT] * 4
 
 
 def test_an_index_that_was_never_compiled_needs_no_numba_to_answer() -> None:
     index = ClaimIndex(Widths(), compiled=False)
-    asked = index.ask(name("a"), 1, bytes(16), fingerprints([1]), 0)
+    asked = index.decide(name("a"), 1, bytes(16), fingerprints([1]), 0)
     assert asked.actions.tolist() == [Action.GRANT]

@@ -31,7 +31,7 @@ class Pair(Twins):
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        pooled, plain = self.sealing.oldest_wall_ms, self.plain.oldest_wall_ms
+        pooled, plain = self.eviction.oldest_wall_ms, self.plain.oldest_wall_ms
         if plain is None or pooled is None:
             assert plain is pooled is None
             return None
@@ -40,7 +40,7 @@ class Pair(Twins):
         return last_ms
 
 
-class Pooled(Walk):
+class SharedRows(Walk):
     """A walk of both, in which time passes more quickly, so that claims are done for long."""
 
     def __init__(self, rng: random.Random, compiled: bool) -> None:
@@ -51,7 +51,7 @@ class Pooled(Walk):
         super().step()
         self.now_ms += 2 * BUCKET_MS * (self.rng.random() < 0.1)
         for _ in range(self.rng.randrange(30)):
-            self.index.sealing.make_room(1, self.now_ms)
+            self.index.eviction.make_room(1, self.now_ms)
 
     def _retires(self) -> object:
         oldest_ms = self.index.oldest_wall_ms
@@ -62,14 +62,14 @@ class Pooled(Walk):
     def check(self) -> None:
         for token, call, ids in [*self.calls, *((token, 99_999, list(IDS)) for token in (*TOKENS, "x"))]:
             for verb in ("claim", "produce"):
-                self.index.ask(name(token), call, digest_of(ids), fingerprints(IDS), self.now_ms, verb)
+                self.index.decide(name(token), call, digest_of(ids), fingerprints(IDS), self.now_ms, verb)
         for token in (*TOKENS, "x"):
-            self.index.ask_take(name(token), fingerprints(IDS), self.now_ms)
+            self.index.decide_take(name(token), fingerprints(IDS), self.now_ms)
         for claim in self.claims:
             self.index.view(claim, self.now_ms)
         for print_ in fingerprints(IDS):
             self.index.explain(print_.tobytes(), self.now_ms)
-        pooled, plain = self.index.sealing, self.index.plain
+        pooled, plain = self.index.eviction, self.index.plain
         assert {id_: held[0] for id_, held in pooled.snapshot().items()} == {
             id_: held[0] for id_, held in plain.snapshot().items()
         }
@@ -88,18 +88,18 @@ def test_nobody_can_tell_an_index_that_pools_from_one_that_does_not(
     print(f"ONCEGATE_SEED={SEED}")
     rounds = most = 0
     for seed in range(SEED, SEED + (8 if compiled else 2)):
-        walk = Pooled(random.Random(seed), compiled)
+        walk = SharedRows(random.Random(seed), compiled)
         for step in range(160):
             walk.step()
             if step % 4 == 0:
                 walk.check()
-        rounds += walk.index.sealing._pooling.rounds
-        most = max(most, most_shared(walk.index.sealing))
+        rounds += walk.index.eviction._pooling.rounds
+        most = max(most, most_shared(walk.index.eviction))
         walk.all_durable()
         # What is past its time, but not yet dropped, would be remembered anew: both drop it.
         walk.index.sweep(walk.now_ms)
         copies = [ClaimIndex(EAGER, compiled), ClaimIndex(NEVER, compiled)]
-        for copy, index in zip(copies, (walk.index.sealing, walk.index.plain), strict=True):
+        for copy, index in zip(copies, (walk.index.eviction, walk.index.plain), strict=True):
             copy.load(dict(index.save()))
             copy.reset_leases(walk.now_ms)
         walk.index = Pair(*copies)

@@ -36,7 +36,7 @@ class Twins:
             return rng.choice((Completed, Released))(claim, rng.randrange(1 << 40))
         token, call, ids = name(rng.choice(TOKENS)), rng.randrange(1 << 30), tuple(rng.sample(IDS, 4))
         digest = bytes(ids).ljust(16, b"!")
-        asked = index.ask(token, call, digest, fingerprints(ids), self.now_ms)
+        asked = index.decide(token, call, digest, fingerprints(ids), self.now_ms)
         if not len(asked.fresh) and not len(asked.taken):
             return None
         claim = rng.randbytes(16)
@@ -79,7 +79,7 @@ class Twins:
         found.extend(index.view(claim, self.now_ms) for claim in self.claims)
         stranger = (name("z"), 1, bytes(16), tuple(IDS))
         for token, call, digest, ids in [*self.calls, stranger]:
-            asked = index.ask(token, call, digest, fingerprints(ids), self.now_ms)
+            asked = index.decide(token, call, digest, fingerprints(ids), self.now_ms)
             found.append((asked.verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again))
         return found
 

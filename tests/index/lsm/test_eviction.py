@@ -6,7 +6,7 @@ import random
 import pytest
 
 from oncegate.core.claims import IdState
-from oncegate.core.entries.kinds import Entry, Produced, Sealed, Taken
+from oncegate.core.entries.kinds import Entry, Evicted, Produced, Taken
 from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.core.errors import Recovering
 from oncegate.core.verdicts import Flag, Verdict
@@ -60,9 +60,9 @@ def seal_all(driver: VerbDriver) -> int:
     parts = parts_of(picked, gathered)
     for number, (_, records) in enumerate(parts, first):
         store.records[number] = numbered(records, number)
-    driver.apply(Sealed(index.sealed.high_offset, tuple(archived for archived, _ in parts), 1))
+    driver.apply(Evicted(index.sealed.high_offset, tuple(archived for archived, _ in parts), 1))
     index.cold.replace([], [store.run_of(range(first, index.sealed.next_number))])
-    dropped = sum(index.drop_sealed(number, records) for number, records in store.records.items())
+    dropped = sum(index.drop_evicted(number, records) for number, records in store.records.items())
     let_be(index, picked)
     return dropped
 

@@ -7,7 +7,7 @@ import pytest
 
 from oncegate.core.errors import TokenReused
 from oncegate.core.producers import ASKERS, SEQUENCE, Action, Asker, SequenceState
-from oncegate.index.producers.index import ProducerIndex, SequencesAsked, actions_of
+from oncegate.index.producers.index import ProducerIndex, SequenceDecision, actions_of
 from tests.support.index.sequences import Lane, said
 
 # The sequence that is asked for, in every cell; calls 0 and 3 of the epoch in force are decided already.
@@ -34,7 +34,7 @@ EXPECTED: dict[tuple[SequenceState, Asker], str] = {
 each_cell = pytest.mark.parametrize("cell", list(SEQUENCE), ids=lambda cell: f"{cell[0].name}-{cell[1].name}")
 
 
-def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], SequencesAsked]]:
+def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], SequenceDecision]]:
     """A producer whose sequence IT is in the cell's state, and the request of the cell's asker for it alone."""
     state, asker = cell
     lane = Lane()
@@ -58,7 +58,7 @@ def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], Sequenc
         # Call 3 was granted nothing, so no entry tells of it; this process remembers that it was decided.
         lane.producer.quiet_call = 3
     call = {Asker.SAME_CALL: 3, Asker.REPEAT: 2}.get(asker, 4)
-    return lane, lambda: lane.ask(call, [IT])
+    return lane, lambda: lane.decide(call, [IT])
 
 
 @each_cell
@@ -100,7 +100,7 @@ def test_a_table_that_is_changed_is_in_force_for_an_index_made_then(monkeypatch:
     monkeypatch.setitem(SEQUENCE, (SequenceState.ABSENT, Asker.NEWER), other)
     lane = Lane(ProducerIndex())
     lane.register(1)
-    assert said(lane.ask(0, [5])) == ["DUPLICATE"]
+    assert said(lane.decide(0, [5])) == ["DUPLICATE"]
 
 
 def test_a_call_asks_for_the_same_sequences_each_time() -> None:
@@ -108,8 +108,8 @@ def test_a_call_asks_for_the_same_sequences_each_time() -> None:
     lane.register(1)
     lane.claim(0, [1, 2])
     with pytest.raises(TokenReused, match="other sequences"):
-        lane.ask(0, [1, 2, 3])
-    assert said(lane.ask(0, [1, 2])) == ["GRANTED", "GRANTED"]
+        lane.decide(0, [1, 2, 3])
+    assert said(lane.decide(0, [1, 2])) == ["GRANTED", "GRANTED"]
 
 
 def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
@@ -118,7 +118,7 @@ def test_a_repeat_of_a_takeover_is_told_so_again() -> None:
     lane.claim(0, [1])
     lane.register(2)
     lane.claim(0, [1, 2])
-    assert said(lane.ask(0, [1, 2])) == ["GRANTED+TAKEOVER", "GRANTED"]
+    assert said(lane.decide(0, [1, 2])) == ["GRANTED+TAKEOVER", "GRANTED"]
     assert lane.index.takeovers == 1
 
 
@@ -130,14 +130,14 @@ def test_a_gap_is_told_against_the_highest_that_was_claimed(prev: int | None, ga
     lane.register(1)
     lane.claim(0, [1, 4])
     lane.release(0)
-    assert lane.ask(1, [7], prev).gap == gap
+    assert lane.decide(1, [7], prev).gap == gap
 
 
 def test_where_nothing_was_claimed_everything_before_is_a_gap() -> None:
     lane = Lane()
     lane.register(1)
-    assert lane.ask(0, [7], 0).gap
-    assert not lane.ask(0, [7]).gap
+    assert lane.decide(0, [7], 0).gap
+    assert not lane.decide(0, [7]).gap
 
 
 def test_what_an_acked_watermark_covers_is_no_gap() -> None:
@@ -146,7 +146,7 @@ def test_what_an_acked_watermark_covers_is_no_gap() -> None:
     lane.claim(0, [1, 4])
     lane.complete(0)
     lane.ack(4)
-    assert not lane.ask(1, [7], 4).gap
+    assert not lane.decide(1, [7], 4).gap
 
 
 def test_what_a_request_passes_over_is_out_of_order_later() -> None:
@@ -154,8 +154,8 @@ def test_what_a_request_passes_over_is_out_of_order_later() -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 3])
-    assert lane.ask(1, [2]).out_of_order == 2
+    assert lane.decide(1, [2]).out_of_order == 2
     lane.complete(0)
-    assert lane.ask(1, [2]).out_of_order == 2
+    assert lane.decide(1, [2]).out_of_order == 2
     lane.ack(3)
-    assert said(lane.ask(1, [2])) == ["STALE"]
+    assert said(lane.decide(1, [2])) == ["STALE"]

@@ -14,7 +14,7 @@ from oncegate.core.producers import Registrant, Standing
 from oncegate.index.producers.apply import CALLS_KEPT, PAST_TOKENS
 from oncegate.index.producers.index import ProducerIndex, registrant, standing
 from oncegate.index.producers.intervals import flat
-from oncegate.index.snapshot.producers import SavedProducers, load, save
+from oncegate.index.snapshot.producers import ProducersSnapshot, load, save
 from tests.support.index.sequences import LEASE_MS, Lane, id16, said
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
@@ -33,7 +33,7 @@ def test_an_older_epochs_open_claims_are_left_to_the_next() -> None:
     lane.complete(0)
     lane.claim(1, [3, 4])
     lane.register(2)
-    assert said(lane.ask(0, [1, 3, 5])) == ["DUPLICATE", "GRANTED+TAKEOVER", "GRANTED"]
+    assert said(lane.decide(0, [1, 3, 5])) == ["DUPLICATE", "GRANTED+TAKEOVER", "GRANTED"]
     assert lane.index.call_state(lane.producer, 1) is ClaimState.UNKNOWN, "calls are an epoch's own"
 
 
@@ -45,7 +45,7 @@ def test_done_is_no_longer_own_in_the_next_epoch_and_stays_one_piece() -> None:
     lane.register(2)
     lane.claim(0, [3])
     lane.complete(0)
-    assert said(lane.ask(1, [2, 3])) == ["DUPLICATE", "DUPLICATE+OWN"]
+    assert said(lane.decide(1, [2, 3])) == ["DUPLICATE", "DUPLICATE+OWN"]
     assert lane.index.done(lane.producer).tolist() == [[1, 3]]
 
 
@@ -77,7 +77,7 @@ def test_an_ack_forgets_what_it_covers_and_nothing_else() -> None:
     lane.claim(1, [6])
     lane.ack(3)
     assert (lane.producer.watermark, lane.index.done(lane.producer).tolist()) == (3, [[4, 4]])
-    assert said(lane.ask(2, [1, 3, 4, 6, 7])) == ["STALE", "STALE", "DUPLICATE+OWN", "SAME+OF_CALL", "GRANTED"]
+    assert said(lane.decide(2, [1, 3, 4, 6, 7])) == ["STALE", "STALE", "DUPLICATE+OWN", "SAME+OF_CALL", "GRANTED"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_settled_calls_are_forgotten_in_their_turn_and_open_ones_never() -> None
     assert lane.index.call_state(lane.producer, 0) is ClaimState.OPEN
     assert lane.index.call_state(lane.producer, 2) is ClaimState.UNKNOWN
     assert lane.index.call_state(lane.producer, 2 * CALLS_KEPT) is ClaimState.DONE
-    assert said(lane.ask(2, [2, 5_000])) == ["DUPLICATE+OWN", "BUSY"], "forgotten, and still no new call"
+    assert said(lane.decide(2, [2, 5_000])) == ["DUPLICATE+OWN", "BUSY"], "forgotten, and still no new call"
     lane.complete(0)
     assert lane.index.resume_after(lane.producer) == 2 * CALLS_KEPT
 
@@ -191,9 +191,9 @@ class Walk(Lane):
         self.call += 1
         highest = -1 if producer.claimed_to is None else producer.claimed_to
         known = sorted(set(self.rng.choices(range(highest + 1), k=5))) if highest >= 0 else []
-        wanted = [s for s in known if self.ask(10_000, [s]).out_of_order is None]
+        wanted = [s for s in known if self.decide(10_000, [s]).out_of_order is None]
         wanted += [highest + 1 + self.rng.randrange(3), highest + 5]
-        asked = self.ask(self.call, wanted)
+        asked = self.decide(self.call, wanted)
         return self.claim(self.call, wanted) if len(asked.fresh) or len(asked.taken) else None
 
     def _ack_some(self) -> Any:
@@ -231,7 +231,7 @@ def test_a_replay_and_what_was_saved_are_the_index() -> None:
             again.apply(position, entry)
         assert told(again) == told(walk.index), f"seed {seed}"
         loaded, packed = ProducerIndex(), msgspec.msgpack.encode(save(walk.index))
-        load(loaded, msgspec.msgpack.decode(packed, type=SavedProducers))
+        load(loaded, msgspec.msgpack.decode(packed, type=ProducersSnapshot))
         assert told(loaded) == told(walk.index), f"seed {seed}"
         walk.index = loaded
         for _ in range(20):

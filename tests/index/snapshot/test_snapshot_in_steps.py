@@ -10,7 +10,7 @@ import pytest
 
 from oncegate.index.claims.index import ClaimIndex, Undo, Widths
 from oncegate.index.snapshot import claims_writer
-from oncegate.index.snapshot.claims_writer import SavingStopped
+from oncegate.index.snapshot.claims_writer import SnapshotStopped
 from tests.index.snapshot.test_claims_writer import loaded
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
 from tests.support.index.verbs import VerbDriver
@@ -48,7 +48,7 @@ def go_on(steps: Steps, walk: Walk, rng: random.Random) -> dict[str, bytes] | No
             pieces |= ready
             for _ in range(rng.randrange(4)):
                 walk.step()
-    except SavingStopped:
+    except SnapshotStopped:
         return None
     return pieces
 
@@ -72,7 +72,7 @@ def test_what_is_saved_is_what_was_there_when_it_began(
         at_once = contents(dict(walk.index.save()), widths, now_ms, walk)
         calls, claims = list(walk.calls), list(walk.claims)
         pieces = go_on(walk.index.saving(), walk, rng)
-        assert walk.index.saving_now is None
+        assert walk.index.snapshot_now is None
         if pieces is None:
             continue
         whole += 1
@@ -145,7 +145,7 @@ def test_a_save_is_stopped_where_a_change_is_taken_back() -> None:
     answer = driver.claim("d", 1, [500], settled=False)
     assert answer.undo is not None
     driver.undo(answer.undo)
-    with pytest.raises(SavingStopped):
+    with pytest.raises(SnapshotStopped):
         list(steps)
     assert dict(driver.index.save())
 
@@ -160,7 +160,7 @@ def test_a_save_is_stopped_where_rows_run_out() -> None:
     for call in range(20):
         driver.release(driver.claim("b", call, [100 + call]).claim)
         driver.now_ms += 3 * LEASE_MS
-    with pytest.raises(SavingStopped):
+    with pytest.raises(SnapshotStopped):
         list(steps)
 
 
@@ -169,7 +169,7 @@ def test_a_save_that_is_closed_leaves_the_index_as_it_was() -> None:
     for closed in (driver.index.saving(), driver.index.saving):
         steps = closed() if callable(closed) else closed
         steps.close()
-        assert driver.index.saving_now is None
+        assert driver.index.snapshot_now is None
     driver.index.sweep(driver.now_ms)
 
 

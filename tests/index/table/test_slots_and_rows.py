@@ -75,7 +75,7 @@ def answers(driver: Driver, calls: list[tuple[str, int, list[int]]], numbers: ra
     """Everything that can be asked of an index: each call again, a new call of each token, a stranger, each claim."""
     index, now_ms, found = driver.index, driver.now_ms, []
     for token, call, ids in [*calls, *((token, 99, list(numbers)) for token in "abc"), ("x", 1, list(numbers))]:
-        asked = driver.ask(token, call, ids, asks=numbers)
+        asked = driver.decide(token, call, ids, asks=numbers)
         found.append((asked.verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again))
     claims = {entry.claim for _, entry in driver.entries}
     found.append([index.view(claim, now_ms) for claim in sorted(claims)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import OncegateError, Retryable, Stop
-from oncegate.engine.requests import AbortAsk, CommitAnswer, CommitAsk, StageAnswer, StageAsk, Winner
+from oncegate.engine.requests import AbortRequest, CommitRequest, CommitResult, StageRequest, StageResult, Winner
 from tests.model.batches.rows import Item, merged, pack, print_of, sha256
 
 if TYPE_CHECKING:
@@ -94,19 +94,19 @@ class Driver:
                 self.tokens.append(token)
                 return Winner(token, len(chunks), len(rows), merged(prints))
             if rng.random() < 0.5:
-                self.world.post(Request("abort", AbortAsk(self.batch_name, (token,))))
+                self.world.post(Request("abort", AbortRequest(self.batch_name, (token,))))
         raise Died("a task failed four times")
 
     def _attempt(self, token: bytes, chunks: list[list[Item]]) -> Generator[Request | None, Any, list[bytes] | None]:
         prints = []
         for number, chunk in enumerate(chunks):
             rows = pack(chunk)
-            ask = StageAsk(self.batch_name, self.owner, token, number, sha256(rows), rows, print_of(chunk))
+            ask = StageRequest(self.batch_name, self.owner, token, number, sha256(rows), rows, print_of(chunk))
             request = Request("stage", ask)
             reply = yield request
-            if not isinstance(reply, StageAnswer):
+            if not isinstance(reply, StageResult):
                 reply = yield request
-            if not isinstance(reply, StageAnswer):
+            if not isinstance(reply, StageResult):
                 return None
             prints.append(reply.fingerprint)
         return prints
@@ -117,10 +117,10 @@ class Driver:
         """One nonce, kept while the answer is not known."""
         world = self.world
         run = self.run if world.knobs.kind != "batch" else None
-        ask = CommitAsk(self.batch_name, run, world.name16(), winners, *digests, world.knobs.first_wins)
+        ask = CommitRequest(self.batch_name, run, world.name16(), winners, *digests, world.knobs.first_wins)
         while True:
             reply = yield Request("commit", ask)
-            if isinstance(reply, CommitAnswer):
+            if isinstance(reply, CommitResult):
                 return
             if isinstance(reply, Stop):
                 world.stopped_by(reply.code)

@@ -15,8 +15,8 @@ from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
-from oncegate.engine.usecases.batches import Staging
-from oncegate.engine.usecases.stage_quota import Stages
+from oncegate.engine.usecases.batches import Batches
+from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
 from oncegate.index.batches import BatchIndex
 from oncegate.index.topics import TopicIndex
@@ -83,9 +83,9 @@ class Gateway:
         committer: Any = HeldCommitter(len(self.entries))
         self.committer = committer
         journal = Journal("model", self.index, committer, self._clock, self._observer, LIMITS, self._random)
-        self._stages = Stages(journal, lambda: (1, 1))
+        self._stages = StageQuota(journal, lambda: (1, 1))
         ledger: Any = None
-        self._staging = Staging(journal, Topics(journal, ledger), self._stages)
+        self._staging = Batches(journal, Topics(journal, ledger), self._stages)
         self._compare("a start")
 
     def call(self, verb: str, ask: object) -> Call:

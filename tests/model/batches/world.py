@@ -9,7 +9,7 @@ import random
 from types import SimpleNamespace
 
 from oncegate.core.entries.kinds import Name
-from oncegate.engine.requests import AbortAsk
+from oncegate.engine.requests import AbortRequest
 from oncegate.testing import FakeClock
 from tests.model.batches.driver import Died, Driver, Life, Offsets, Request
 from tests.model.batches.gateway import LIMITS, Broken, Call, Gateway
@@ -262,7 +262,7 @@ class World:
         self.note(f"{driver.name} ends: {why}")
         self._drivers.remove(alive)
         if driver.tokens and not self._perfect:
-            self.post(Request("abort", AbortAsk(driver.batch_name, tuple(driver.tokens))))
+            self.post(Request("abort", AbortRequest(driver.batch_name, tuple(driver.tokens))))
 
     def _send(self, alive: Alive, request: Request) -> None:
         chance = 0.5 if self._perfect else self.rng.random()

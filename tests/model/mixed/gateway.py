@@ -15,12 +15,12 @@ from oncegate.core.entries.kinds import NamespaceSet, Opened, TopicCreated
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
-from oncegate.engine.maintenance.scheduler import Upkeep
+from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.recovery.replay import ShardIndex
-from oncegate.engine.requests import ClaimAsk, ProduceAsk, TakeAsk
+from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.claims import Claims
-from oncegate.engine.usecases.produce import Producing
+from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.ids import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
@@ -83,9 +83,9 @@ class Gateway(Process):
         journal = Journal("model", self.index, committer, self.clock, observer, LIMITS, self._random)
         nothing: Any = None
         shard: Any = SimpleNamespace(committer=committer)
-        claims, producing = Claims(journal), Producing(journal, Topics(journal, nothing))
+        claims, producing = Claims(journal), Records(journal, Topics(journal, nothing))
         unsealed: Any = SimpleNamespace(busy=False)
-        self._upkeep = Upkeep(journal, nothing, unsealed)
+        self._upkeep = Scheduler(journal, nothing, unsealed)
         self._verbs = {
             name: Shard._refusing_when_durable(shard, use)
             for name, use in (("claim", claims.claim), ("take", claims.take), ("produce", producing.produce))
@@ -107,11 +107,11 @@ class Gateway(Process):
     def _ask(self, request: Request, ids: Any) -> Any:
         digests = np.array(request.payloads, np.uint32) if request.payloads else None
         if request.way == "claim":
-            return ClaimAsk(request.token, request.call, ids, request.lease_ms, digests=digests)
+            return ClaimRequest(request.token, request.call, ids, request.lease_ms, digests=digests)
         if request.way == "take":
-            return TakeAsk(request.token, ids)
+            return TakeRequest(request.token, ids)
         rows, keys = rows_of(request.ids, request.name), keys_of(request.ids)
-        return ProduceAsk(TOPIC, request.token, request.call, rows, ids, keys, digests=digests)
+        return ProduceRequest(TOPIC, request.token, request.call, rows, ids, keys, digests=digests)
 
     def conflicting(self, request: Request) -> set[int]:
         """The ids that are done, as the index has it now, by a request that came with another payload than this."""
@@ -123,7 +123,7 @@ class Gateway(Process):
                 found |= {i} if by not in (0, payload) else set()
         return found
 
-    def upkeep(self) -> None:
+    def scheduler(self) -> None:
         """What the owner's timer does."""
         self._upkeep.retire()
 

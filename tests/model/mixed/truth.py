@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import Verdict
-from oncegate.engine.requests import ProduceAnswer, SettleAnswer
+from oncegate.engine.requests import ProduceResult, SettleResult
 from tests.model.attempt import Request
 from tests.model.gateway import Broken, ClaimReply
 from tests.model.held import Call
@@ -75,7 +75,7 @@ class Truth:
         """Take an answer in, in the order of the decisions; Broken when it breaks a property."""
         if isinstance(said.reply, OncegateError):
             self._hear_refusal(said, said.reply)
-        elif isinstance(said.reply, SettleAnswer):
+        elif isinstance(said.reply, SettleResult):
             self._hear_settling(said, said.reply)
         elif isinstance(said.reply, ClaimReply):
             self._hear_verdicts(said, said.reply)
@@ -129,7 +129,7 @@ class Truth:
         elif verdict is Verdict.DUPLICATE and self._copies(i) == 0 and (ended is None or ended.owner is None):
             raise Broken("LOSS", f"{name} was told DUPLICATE of {i}, nobody wrote it")
 
-    def _hear_settling(self, said: Said, reply: SettleAnswer) -> None:
+    def _hear_settling(self, said: Said, reply: SettleResult) -> None:
         held, verb = self.claims[reply.claim], said.request.verb
         mine = [i for i, holder in self.holders.items() if holder == reply.claim]
         is_open = not held.done and not held.released
@@ -151,7 +151,7 @@ class Truth:
         if isinstance(error, UnknownClaim) and said.request.claim in self.holders.values():
             raise Broken("P6", "stopped though the claim holds ids")
 
-    def hear_rows(self, said: Said, answer: ProduceAnswer, granted: int) -> None:
+    def hear_rows(self, said: Said, answer: ProduceResult, granted: int) -> None:
         """COUNT, of a produce."""
         if not answer.rows == granted == sum(span.rows for span in answer.spans):
             raise Broken("COUNT", f"{said.request}: {granted} granted, {answer.rows} rows at {answer.spans}")

@@ -19,7 +19,7 @@ from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Flag, Verdict
 from oncegate.engine.maintenance.scheduler import bucket_ms
-from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, SettleAnswer
+from oncegate.engine.requests import ClaimResult, ProduceResult, SettleResult
 from oncegate.index.claims.index import Widths
 from oncegate.testing import FakeClock
 from tests.model.attempt import Attempt, Request
@@ -126,10 +126,10 @@ class World(Network):
 
     def heard(self, said: Said) -> None:
         said.reply = reply = said.call.reply
-        if isinstance(reply, ClaimAnswer | ProduceAnswer):
+        if isinstance(reply, ClaimResult | ProduceResult):
             said.reply = _told(said.request, reply)
         self.truth.hear(said)
-        if isinstance(reply, ProduceAnswer):
+        if isinstance(reply, ProduceResult):
             rows = said.reply.verdicts.values() if isinstance(said.reply, ClaimReply) else ()
             self.truth.hear_rows(said, reply, sum(row.may_write for row in rows))
 
@@ -219,7 +219,7 @@ class World(Network):
 
     def _upkeep(self) -> None:
         before = self.gateway.retired
-        self.gateway.upkeep()
+        self.gateway.scheduler()
         if self.gateway.retired > before:
             self.note("a bucket retires")
 
@@ -230,7 +230,7 @@ class World(Network):
             token, way = self.rng.randbytes(16), self.rng.choice(("claim", "produce", "take"))
             said = self.gateway.call(Request("crowd", token, None, 1, (self._crowd,), 1_000, way=way))
             self.flush()
-            if isinstance(said.reply, ClaimAnswer) and said.reply.claim is not None:
+            if isinstance(said.reply, ClaimResult) and said.reply.claim is not None:
                 self.gateway.call(Request("crowd", token, Verb.RELEASE, claim=said.reply.claim))
         self.flush()
 
@@ -318,17 +318,17 @@ class World(Network):
         self.finish()
 
 
-def _told(request: Request, answer: ClaimAnswer | ProduceAnswer) -> ClaimReply:
+def _told(request: Request, answer: ClaimResult | ProduceResult) -> ClaimReply:
     """An answer by id; what stands earlier in the same request is left out."""
     assert answer.verdicts is not None
     rows = [BY_BYTE[byte] for byte in answer.verdicts.tolist()]
     by_index = [row.verdict is Verdict.SAME and Flag.OF_CALL not in row.flags for row in rows]
     verdicts = {i: row for i, row, again in zip(request.ids, rows, by_index, strict=True) if not again}
-    return ClaimReply(answer.claim if isinstance(answer, ClaimAnswer) else None, verdicts)
+    return ClaimReply(answer.claim if isinstance(answer, ClaimResult) else None, verdicts)
 
 
 def _for_client(reply: object) -> Reply:
-    if isinstance(reply, SettleAnswer):
+    if isinstance(reply, SettleResult):
         return SettleReply(reply.settled, reply.taken_over)
     assert isinstance(reply, ClaimReply | OncegateError)
     return reply
@@ -337,6 +337,6 @@ def _for_client(reply: object) -> Reply:
 def _show(reply: object) -> str:
     if isinstance(reply, OncegateError):
         return type(reply).__name__
-    if isinstance(reply, SettleAnswer):
+    if isinstance(reply, SettleResult):
         return f"{reply.settled} settled, {reply.taken_over} taken over"
     return "..." if reply is None else str(reply)

@@ -14,8 +14,14 @@ import numpy as np
 from oncegate.core.claims import Verb
 from oncegate.core.errors import Fenced, OncegateError, ProducerBusy
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.producer_requests import AckAsk, ProducerAnswer, ProducerAsk, SequenceAsk, SequenceSettled
-from oncegate.engine.requests import ClaimAnswer, ClaimAsk, Scope, SettleAnswer
+from oncegate.engine.producer_requests import (
+    AckRequest,
+    ProducerRequest,
+    ProducerResult,
+    SequenceRequest,
+    SequenceSettled,
+)
+from oncegate.engine.requests import ClaimRequest, ClaimResult, Scope, SettleResult
 from tests.model.sequences.gateway import LEASE_MS
 
 DRIVER = "d"
@@ -32,12 +38,12 @@ class Request:
 
     def __str__(self) -> str:
         ask = self.given[0]
-        if isinstance(ask, SequenceAsk):
+        if isinstance(ask, SequenceRequest):
             after = "" if ask.prev_sequence is None else f" after {ask.prev_sequence}"
             return f"{self.sender} claim#{ask.call} epoch {ask.epoch} {ask.sequences.tolist()}{after}"
-        if isinstance(ask, ClaimAsk):
+        if isinstance(ask, ClaimRequest):
             return f"{self.sender} claims {len(ask.ids)} ids in batch {ask.scope.batch if ask.scope else None}"
-        if isinstance(ask, AckAsk):
+        if isinstance(ask, AckRequest):
             return f"{self.sender} acks {dict(ask.upto)} batch {ask.batch} epoch {ask.epoch}"
         return f"{self.sender} {self.verb} {[part for part in self.given if not isinstance(part, bytes)]}"
 
@@ -122,9 +128,9 @@ class Attempt(ABC):
         assert request is not None
         if isinstance(reply, OncegateError):
             self._refused(reply)
-        elif isinstance(reply, ClaimAnswer):
+        elif isinstance(reply, ClaimResult):
             self._take_verdicts(request, reply)
-        elif isinstance(reply, SequenceSettled | SettleAnswer):
+        elif isinstance(reply, SequenceSettled | SettleResult):
             self._take_settling(request, reply)
         else:
             self._take_other(reply)
@@ -136,7 +142,7 @@ class Attempt(ABC):
         elif not isinstance(error, ProducerBusy):
             self.alive = False
 
-    def _take_verdicts(self, request: Request, answer: ClaimAnswer) -> None:
+    def _take_verdicts(self, request: Request, answer: ClaimResult) -> None:
         for row, byte in zip(self._asked(request), answer.verdicts.tolist(), strict=True):
             verdict = BY_BYTE[byte].verdict
             if verdict in (Verdict.DUPLICATE, Verdict.STALE) or (
@@ -147,12 +153,12 @@ class Attempt(ABC):
                 rows = self.granted.setdefault(self._claim_of(request, answer), [])
                 rows += [row] if row not in rows else []
 
-    def _take_settling(self, request: Request, answer: SequenceSettled | SettleAnswer) -> None:
+    def _take_settling(self, request: Request, answer: SequenceSettled | SettleResult) -> None:
         verb = request.given[0]
         if verb is Verb.RENEW:
             return
         rows = self.granted.pop(self._claim_named(request), [])
-        taken_over = answer.taken_over if isinstance(answer, SettleAnswer) else 0
+        taken_over = answer.taken_over if isinstance(answer, SettleResult) else 0
         if verb is Verb.COMPLETE and not taken_over:
             self.settled |= set(rows)
         self.wrote -= set(rows)
@@ -178,7 +184,7 @@ class Attempt(ABC):
     def _asked(self, request: Request) -> Sequence[int]: ...
 
     @abstractmethod
-    def _claim_of(self, request: Request, answer: ClaimAnswer) -> Any: ...
+    def _claim_of(self, request: Request, answer: ClaimResult) -> Any: ...
 
     @abstractmethod
     def _claim_named(self, request: Request) -> Any: ...
@@ -198,7 +204,7 @@ class OfSequences(Attempt):
     def _begin(self) -> Request | None:
         if self.epoch is not None:
             return None
-        return Request(self.name, "register", (ProducerAsk(self.task.lane, self.token, DRIVER, LEASE_MS),))
+        return Request(self.name, "register", (ProducerRequest(self.task.lane, self.token, DRIVER, LEASE_MS),))
 
     def _end(self) -> Request | None:
         if self.closed or self.granted:
@@ -215,7 +221,7 @@ class OfSequences(Attempt):
         place = rows.index(chunk[0])
         prev = rows[place - 1] if place else None
         wanted = np.array(chunk, np.uint64)
-        ask = SequenceAsk(self.task.lane, self.epoch or 0, self.token, self.call, wanted, prev)
+        ask = SequenceRequest(self.task.lane, self.epoch or 0, self.token, self.call, wanted, prev)
         return Request(self.name, "claim", (ask,))
 
     def _settling(self, verb: Verb, claim: Any) -> Request:
@@ -225,14 +231,14 @@ class OfSequences(Attempt):
         found: list[int] = request.given[0].sequences.tolist()
         return found
 
-    def _claim_of(self, request: Request, answer: ClaimAnswer) -> Any:
+    def _claim_of(self, request: Request, answer: ClaimResult) -> Any:
         return request.given[0].call
 
     def _claim_named(self, request: Request) -> Any:
         return request.given[4]
 
     def _take_other(self, reply: object) -> None:
-        if isinstance(reply, ProducerAnswer):
+        if isinstance(reply, ProducerResult):
             self.epoch = reply.epoch
 
 
@@ -256,7 +262,7 @@ class OfIds(Attempt):
         self.call += 1
         self._last = needed[: rng.randrange(1, 3)]
         scope = Scope(DRIVER, self.task.batch)
-        ask = ClaimAsk(self.token, self.call, self.prints[self._last], LEASE_MS, scope)
+        ask = ClaimRequest(self.token, self.call, self.prints[self._last], LEASE_MS, scope)
         return Request(self.name, "claim_ids", (ask,))
 
     def _settling(self, verb: Verb, claim: Any) -> Request:
@@ -265,7 +271,7 @@ class OfIds(Attempt):
     def _asked(self, request: Request) -> Sequence[int]:
         return self._last
 
-    def _claim_of(self, request: Request, answer: ClaimAnswer) -> Any:
+    def _claim_of(self, request: Request, answer: ClaimResult) -> Any:
         return answer.claim
 
     def _claim_named(self, request: Request) -> Any:

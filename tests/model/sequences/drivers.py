@@ -7,7 +7,7 @@ The offset log and the commit log outlive it. R9: batch n is acked once its comm
 from dataclasses import dataclass, field
 
 from oncegate.core.errors import Fenced, OncegateError
-from oncegate.engine.producer_requests import AckAsk, DriverAnswer, DriverAsk
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, DriverResult
 from tests.model.gateway import Broken
 from tests.model.sequences.actors import DRIVER, Attempt, Request, Task
 
@@ -35,7 +35,7 @@ class Driver:
     def request(self, ends: dict[int, dict[str, int]], eager: bool) -> Request | None:
         """What it sends now, if anything: its registration, then acks, one at a time."""
         if self.pending is None and self.epoch is None:
-            self.pending = Request(self.name, "register_driver", (DriverAsk(DRIVER, self.token),))
+            self.pending = Request(self.name, "register_driver", (DriverRequest(DRIVER, self.token),))
         elif self.pending is None and self.acks:
             self.pending, self.may_be_refused = self.ack(ends[self.acks[0]], self.acks[0]), False
         elif self.pending is None and eager and self.batch in ends:
@@ -43,13 +43,13 @@ class Driver:
         return self.pending
 
     def ack(self, upto: dict[str, int], batch: int | None) -> Request:
-        return Request(self.name, "ack", (AckAsk(DRIVER, self.epoch or 0, self.token, tuple(upto.items()), batch),))
+        return Request(self.name, "ack", (AckRequest(DRIVER, self.epoch or 0, self.token, tuple(upto.items()), batch),))
 
     def take(self, reply: object) -> None:
         """A reply to a registration or an ack. What an older driver is refused it notes, and goes on."""
         request, self.pending = self.pending, None
         assert request is not None
-        if isinstance(reply, DriverAnswer):
+        if isinstance(reply, DriverResult):
             self.epoch = reply.epoch
         elif isinstance(reply, OncegateError):
             if not isinstance(reply, Fenced) and not self.may_be_refused:

@@ -38,7 +38,7 @@ def met(name: str, walks: int, *events: str) -> Counter[str]:
 
 
 def test_walks_meet_all_that_the_model_is_about() -> None:
-    of_a_query = ("commits batch", "finds batch", "AckAnswer", "crash and replay", "collected", "the append is refused")
+    of_a_query = ("commits batch", "finds batch", "AckResult", "crash and replay", "collected", "the append is refused")
     of_everybody = ("late: ", "[delayed]", "dies", "believed dead", "its attempts live on", "green", "Fenced")
     of_claims = ("STALE", "DUPLICATE", "Verb.RELEASE", "Verb.RENEW", "takeovers")
     events = (*of_a_query, *of_everybody, *of_claims)

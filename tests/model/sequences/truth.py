@@ -11,8 +11,8 @@ from typing import Any
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.producer_requests import AckAnswer, ProducerAnswer, SequenceSettled
-from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.producer_requests import AckResult, ProducerResult, SequenceSettled
+from oncegate.engine.requests import ClaimResult
 from tests.model.gateway import Broken
 from tests.model.held import Call
 from tests.model.sequences.actors import Request
@@ -53,13 +53,13 @@ class Truth:
     def hear(self, said: Said) -> None:
         """Take an answer in, in the order of the decisions; Broken when it breaks a property."""
         reply, given = said.call.reply, said.request.given
-        if isinstance(reply, ProducerAnswer):
+        if isinstance(reply, ProducerResult):
             self._registered(said, self.lane(given[0].producer), given[0].token, reply.epoch)
-        elif isinstance(reply, ClaimAnswer) and said.request.verb == "claim":
+        elif isinstance(reply, ClaimResult) and said.request.verb == "claim":
             self._claimed(said, self.lane(given[0].producer), given[0], reply)
         elif isinstance(reply, SequenceSettled):
             self._settled(said, self.lane(given[1]), given[2], reply)
-        elif isinstance(reply, AckAnswer):
+        elif isinstance(reply, AckResult):
             for name, watermark in reply.watermarks:
                 if watermark is not None:
                     self.lane(name).watermarks.append((said.seq, watermark))
@@ -80,7 +80,7 @@ class Truth:
         if any(seq < said.seq and later > epoch for seq, later in lane.epochs):
             raise Broken("FENCE", f"{said.request} goes on in epoch {epoch}, and a later one was given")
 
-    def _claimed(self, said: Said, lane: Lane, ask: Any, answer: ClaimAnswer) -> None:
+    def _claimed(self, said: Said, lane: Lane, ask: Any, answer: ClaimResult) -> None:
         self._check_epoch(said, lane, ask.epoch)
         lane.leases.append((said.seq, said.began_ms + self._lease_ms))
         acked = max((watermark for seq, watermark in lane.watermarks if seq < said.seq), default=-1)

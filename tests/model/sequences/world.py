@@ -15,9 +15,9 @@ from typing import Literal
 
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.producer_requests import AckAsk
+from oncegate.engine.producer_requests import AckRequest
 from oncegate.engine.recovery.replay import ShardIndex
-from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.requests import ClaimResult
 from oncegate.testing import FakeClock
 from tests.model.gateway import Broken
 from tests.model.held import Call
@@ -109,10 +109,10 @@ class World(Network):
 
     def heard(self, said: Said) -> None:
         self.truth.hear(said)
-        if isinstance(said.call.reply, ClaimAnswer) and said.request.verb == "claim_ids":
+        if isinstance(said.call.reply, ClaimResult) and said.request.verb == "claim_ids":
             self._hear_ids(said.request, said.call.reply)
 
-    def _hear_ids(self, request: Request, answer: ClaimAnswer) -> None:
+    def _hear_ids(self, request: Request, answer: ClaimResult) -> None:
         """LOSS, of ids: their rows are told by the fingerprints that were asked for."""
         places = {print_.tobytes(): row for row, print_ in enumerate(self.prints)}
         for one, byte in zip(request.given[0].ids, answer.verdicts.tolist(), strict=True):
@@ -191,7 +191,7 @@ class World(Network):
         elif attempt.finish():
             self.note(f"{attempt.name} green")
             if "executors ack" in self.setup.wrong:
-                ask = AckAsk(DRIVER, attempt.driver_epoch, attempt.token, (), attempt.task.batch)
+                ask = AckRequest(DRIVER, attempt.driver_epoch, attempt.token, (), attempt.task.batch)
                 self.handle(Request(attempt.name, "ack", (ask,)))
                 self.note(f"{attempt.name} acks batch {attempt.task.batch}")
 
@@ -311,7 +311,7 @@ class _Steady(random.Random):
 
 
 def _is_busy(reply: object) -> bool:
-    verdicts = reply.verdicts.tolist() if isinstance(reply, ClaimAnswer) else []
+    verdicts = reply.verdicts.tolist() if isinstance(reply, ClaimResult) else []
     return any(BY_BYTE[byte].verdict is Verdict.BUSY for byte in verdicts)
 
 
@@ -321,6 +321,6 @@ def show(call: Call) -> str:
     reply = call.reply
     if isinstance(reply, OncegateError):
         return type(reply).__name__
-    if isinstance(reply, ClaimAnswer):
+    if isinstance(reply, ClaimResult):
         return ", ".join(BY_BYTE[byte].verdict.name for byte in reply.verdicts.tolist())
     return type(reply).__name__ if reply is not None else "closed"

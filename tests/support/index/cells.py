@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from oncegate.core.claims import Asker, IdState
-from oncegate.index.claims.index import Asked, Widths
+from oncegate.index.claims.index import ClaimDecision, Widths
 from tests.support.index.driver import LEASE_MS, Answer, name
 from tests.support.index.verbs import VerbDriver
 
@@ -60,7 +60,7 @@ AGAIN = {
 
 def reach(
     verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled: bool
-) -> tuple[VerbDriver, Callable[[], Asked]]:
+) -> tuple[VerbDriver, Callable[[], ClaimDecision]]:
     """An index in which ID is in the cell's state, and the request of the cell's asker for it alone."""
     state, asker = cell
     driver = VerbDriver(widths, compiled)
@@ -85,7 +85,7 @@ def reach(
     }[asker]
 
 
-def _take(driver: VerbDriver, cell: tuple[IdState, Asker], holder_call: int) -> Asked:
+def _take(driver: VerbDriver, cell: tuple[IdState, Asker], holder_call: int) -> ClaimDecision:
     """The kernel's answer to a take that comes with calls and a payload."""
     state, asker = cell
     holds, known = asker in (Asker.SAME_CLAIM, Asker.SAME_TOKEN), asker in (Asker.SAME_CLAIM, Asker.REPEAT)

@@ -7,7 +7,7 @@ import numpy as np
 
 from oncegate.core.entries.kinds import Claimed, Completed, Released
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.index.claims.index import Asked, ClaimIndex, Undo, Widths
+from oncegate.index.claims.index import ClaimDecision, ClaimIndex, Undo, Widths
 from oncegate.index.table.arrays import NO_DIGESTS
 
 NARROW = Widths(tag_bits=16, row_bits=8, capacity=8, segments=4)
@@ -30,7 +30,7 @@ def name(letter: str, length: int = 16) -> bytes:
 class Answer:
     """`verdicts`: words and number of each id. `undo` is None when nothing was written."""
 
-    asked: Asked
+    asked: ClaimDecision
     claim: bytes | None
     undo: Undo | None
 
@@ -57,18 +57,18 @@ class Driver:
         self.now_ms = 0
         self.entries: list[tuple[int, Claimed | Completed | Released]] = []
 
-    def ask(
+    def decide(
         self,
         token: str,
         call: int,
         ids: Sequence[int],
         asks: Sequence[int] | None = None,
         digests: np.ndarray = NO_DIGESTS,
-    ) -> Asked:
+    ) -> ClaimDecision:
         """As `claim` asks; `asks`: the ids looked at where the request (and its digest) named others too."""
         digest = bytes(i % 251 for i in ids)[:16].ljust(16, b"!")
         seen = self.fingerprints(ids if asks is None else asks)
-        return self.index.ask(name(token), call, digest, seen, self.now_ms, digests=digests)
+        return self.index.decide(name(token), call, digest, seen, self.now_ms, digests=digests)
 
     def claim(
         self,
@@ -80,7 +80,7 @@ class Driver:
         digests: np.ndarray = NO_DIGESTS,
     ) -> Answer:
         """`digests`: of a payload for each id."""
-        asked = self.ask(token, call, ids, digests=digests)
+        asked = self.decide(token, call, ids, digests=digests)
         if asked.again and asked.claim is not None:
             self.index.renew(asked.claim, self.now_ms)
         if not len(asked.fresh) and not len(asked.taken):

@@ -16,7 +16,7 @@ from oncegate.core.entries.producers import (
     SequencesReleased,
 )
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.index.producers.index import Producer, ProducerIndex, SequencesAsked
+from oncegate.index.producers.index import Producer, ProducerIndex, SequenceDecision
 from oncegate.index.producers.intervals import flat
 
 LEASE_MS = 10_000
@@ -30,7 +30,7 @@ def u64(sequences: Iterable[int]) -> Any:
     return np.array(list(sequences), np.uint64)
 
 
-def said(asked: SequencesAsked) -> list[str]:
+def said(asked: SequenceDecision) -> list[str]:
     """The verdicts in words, as `GRANTED` or `GRANTED+TAKEOVER`; REFUSED for a byte that is never sent."""
     rows = [BY_BYTE.get(int(byte)) for byte in asked.verdicts]
     return [row.verdict.name + "".join(f"+{flag.name}" for flag in row.flags) if row else "REFUSED" for row in rows]
@@ -59,12 +59,12 @@ class Lane:
         epoch = 1 if found is None else found.epoch + 1
         return self.apply(ProducerRegistered("p", 7, epoch, id16(token), driver, LEASE_MS, 0))
 
-    def ask(self, call: int, sequences: Sequence[int], prev: int | None = None) -> SequencesAsked:
+    def decide(self, call: int, sequences: Sequence[int], prev: int | None = None) -> SequenceDecision:
         wanted = u64(sequences)
-        return self.index.ask(self.producer, call, digest(sequences), wanted, prev)
+        return self.index.decide(self.producer, call, digest(sequences), wanted, prev)
 
     def claim(self, call: int, sequences: Sequence[int]) -> Any:
-        asked = self.ask(call, sequences)
+        asked = self.decide(call, sequences)
         fresh, taken = asked.fresh.tobytes(), asked.taken.tobytes()
         epoch = self.producer.epoch
         return self.apply(SequencesClaimed(7, epoch, call, digest(sequences), LEASE_MS, 0, fresh, taken))

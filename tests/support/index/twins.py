@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from oncegate.core.claims import ClaimState, IdState
-from oncegate.core.entries.kinds import Archived, Entry, Sealed
+from oncegate.core.entries.kinds import Archived, Entry, Evicted
 from oncegate.core.verdicts import Flag
 from oncegate.index.claims.evict import gather, let_be, numbered, parts_of, pick
 from oncegate.index.claims.expiry import BUCKET_BITS
 from oncegate.index.claims.index import ClaimIndex, Undo, Widths
 from oncegate.index.claims.replay import rebuild
-from oncegate.index.claims.results import Asked, ClaimView, Explained
+from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
 from oncegate.index.lsm.run import Run, encode, merge, sorted_records
 from oncegate.index.lsm.tier import ColdRun
 from oncegate.index.table.arrays import NO_DIGESTS
@@ -28,7 +28,7 @@ SMALL = Widths(tag_bits=16, row_bits=16, capacity=8, segments=4, pool_from=2)
 BUCKET_MS = 2 << BUCKET_BITS
 
 
-def told(asked: Asked) -> tuple[list[int], list[int], bytes | None, bool]:
+def told(asked: ClaimDecision) -> tuple[list[int], list[int], bytes | None, bool]:
     """An answer but for `own`, which is known for two leases only."""
     verdicts = asked.verdicts & ~np.uint8(Flag.OWN)
     return verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again
@@ -45,67 +45,67 @@ def shown(explained: Explained) -> tuple[object, ...]:
 
 @dataclass
 class Pair:
-    sealing: Undo | None
+    eviction: Undo | None
     plain: Undo | None
 
 
 class Twins:
     """As one index; each answer is asked of both, and must be one."""
 
-    def __init__(self, sealing: ClaimIndex, plain: ClaimIndex) -> None:
-        self.sealing, self.plain = sealing, plain
+    def __init__(self, eviction: ClaimIndex, plain: ClaimIndex) -> None:
+        self.eviction, self.plain = eviction, plain
 
-    def ask(self, *args: Any, **more: Any) -> Asked:
-        answer = self.sealing.ask(*args, **more)
-        assert told(answer) == told(self.plain.ask(*args, **more))
+    def decide(self, *args: Any, **more: Any) -> ClaimDecision:
+        answer = self.eviction.decide(*args, **more)
+        assert told(answer) == told(self.plain.decide(*args, **more))
         return answer
 
-    def ask_take(self, *args: Any) -> Asked:
-        answer = self.sealing.ask_take(*args)
-        assert told(answer) == told(self.plain.ask_take(*args))
+    def decide_take(self, *args: Any) -> ClaimDecision:
+        answer = self.eviction.decide_take(*args)
+        assert told(answer) == told(self.plain.decide_take(*args))
         return answer
 
     def view(self, claim: bytes, now_ms: int) -> ClaimView:
-        view = self.sealing.view(claim, now_ms)
+        view = self.eviction.view(claim, now_ms)
         assert view == self.plain.view(claim, now_ms)
         return view
 
     def explain(self, fingerprint: bytes, now_ms: int) -> Explained:
-        explained = self.sealing.explain(fingerprint, now_ms)
+        explained = self.eviction.explain(fingerprint, now_ms)
         assert shown(explained) == shown(self.plain.explain(fingerprint, now_ms))
         return explained
 
     def renew(self, claim: bytes, now_ms: int) -> None:
-        for index in (self.sealing, self.plain):
+        for index in (self.eviction, self.plain):
             index.renew(claim, now_ms)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> Pair:
         """The plain one is not told of archives."""
-        plain = None if isinstance(entry, Sealed) else self.plain.apply(position, entry, now_ms)
-        return Pair(self.sealing.apply(position, entry, now_ms), plain)
+        plain = None if isinstance(entry, Evicted) else self.plain.apply(position, entry, now_ms)
+        return Pair(self.eviction.apply(position, entry, now_ms), plain)
 
     def undo(self, pair: Pair) -> None:
-        for index, undo in ((self.sealing, pair.sealing), (self.plain, pair.plain)):
+        for index, undo in ((self.eviction, pair.eviction), (self.plain, pair.plain)):
             if undo is not None:
                 index.undo(undo)
 
     def settle_undo(self, pair: Pair) -> None:
-        for index, undo in ((self.sealing, pair.sealing), (self.plain, pair.plain)):
+        for index, undo in ((self.eviction, pair.eviction), (self.plain, pair.plain)):
             if undo is not None:
                 index.settle_undo(undo)
 
     def sweep(self, now_ms: int) -> None:
-        for index in (self.sealing, self.plain):
+        for index in (self.eviction, self.plain):
             index.sweep(now_ms)
 
     def make_room(self, ids: int, now_ms: int, **more: bool) -> None:
-        for index in (self.sealing, self.plain):
+        for index in (self.eviction, self.plain):
             index.make_room(ids, now_ms, **more)
 
     @property
     def oldest_wall_ms(self) -> int | None:
         """To the bucket: ids that share a row have the latest of its times."""
-        found = [index.oldest_wall_ms for index in (self.sealing, self.plain)]
+        found = [index.oldest_wall_ms for index in (self.eviction, self.plain)]
         buckets = {None if wall_ms is None else wall_ms >> BUCKET_BITS for wall_ms in found}
         assert len(buckets) == 1, found
         return self.plain.oldest_wall_ms
@@ -139,8 +139,8 @@ class TwinWalk(Walk):
         self.round: Iterator[str] | None = None
 
     @property
-    def sealing(self) -> ClaimIndex:
-        index: ClaimIndex = self.index.sealing
+    def eviction(self) -> ClaimIndex:
+        index: ClaimIndex = self.index.eviction
         return index
 
     def bounds(self) -> list[int]:
@@ -162,7 +162,7 @@ class TwinWalk(Walk):
 
     def _rounds(self) -> Iterator[str]:
         """Yields between two steps; whatever does not retire ids may come between, the refusal of the entry too."""
-        index = self.sealing
+        index = self.eviction
         picked = pick(index, self.rng.choice((1, 5, 100)), self.bounds())
         if picked is None:
             return
@@ -183,26 +183,26 @@ class TwinWalk(Walk):
         let_be(index, picked)
 
     def _append(self, parts: list[tuple[Archived, np.ndarray]]) -> range:
-        sealed = self.sealing.sealed
+        sealed = self.eviction.sealed
         numbers = range(sealed.next_number, sealed.next_number + len(parts))
         for number, (_, records) in zip(numbers, parts, strict=True):
             self.store.records[number] = numbered(records, number)
-        entry = Sealed(sealed.high_offset, tuple(archived for archived, _ in parts), 1)
+        entry = Evicted(sealed.high_offset, tuple(archived for archived, _ in parts), 1)
         self.pending.append(self.apply(entry, settled=False))
         return numbers
 
     def _drop(self, numbers: Iterable[int]) -> Iterator[str]:
         for number in numbers:
             for part in np.array_split(self.store.records[number], 2):
-                self.sealing.drop_sealed(number, part)
+                self.eviction.drop_evicted(number, part)
                 yield "dropped"
-            archive = self.sealing.sealed.archives[number]
+            archive = self.eviction.sealed.archives[number]
             assert archive.dropped == archive.ids
 
     def merge(self) -> None:
-        cold = self.sealing.cold
+        cold = self.eviction.cold
         at = self.rng.randrange(len(cold.runs) + 1)
-        gone, kept = cold.runs[at : at + 3], self.sealing.sealed.kept()
+        gone, kept = cold.runs[at : at + 3], self.eviction.sealed.kept()
         if gone:
             archives = [number for run in gone for number in run.archives if kept[number]]
             cold.replace(gone, [self.store.run(merge([run.run for run in gone], kept), archives)])
@@ -219,25 +219,25 @@ class TwinWalk(Walk):
         """From the ledger; claims that were forgotten before, and sealed, are not remembered again."""
         self.all_durable()
         self.round = None
-        unknown = [claim for claim in self.claims if self.sealing.view(claim, self.now_ms).state is ClaimState.UNKNOWN]
+        unknown = [claim for claim in self.claims if self.eviction.view(claim, self.now_ms).state is ClaimState.UNKNOWN]
         old, again = self.index, Twins(*(ClaimIndex(self.widths, self.compiled) for _ in range(2)))
-        plain = [(position, entry) for position, entry in self.entries if not isinstance(entry, Sealed)]
+        plain = [(position, entry) for position, entry in self.entries if not isinstance(entry, Evicted)]
         rebuild(plain, again.plain, self.now_ms)
-        rebuild(self.entries, again.sealing, self.now_ms, lambda _, entry: self.dropped_again(again.sealing, entry))
+        rebuild(self.entries, again.eviction, self.now_ms, lambda _, entry: self.dropped_again(again.eviction, entry))
         self.index = again
-        live = [archive.number for archive in again.sealing.sealed.live]
-        again.sealing.cold.replace([], [self.store.run_of(live[at::2]) for at in range(2) if live])
+        live = [archive.number for archive in again.eviction.sealed.live]
+        again.eviction.cold.replace([], [self.store.run_of(live[at::2]) for at in range(2) if live])
         self._forget_alike(again, unknown)
-        assert again.sealing.known_ids == old.plain.ids
+        assert again.eviction.known_ids == old.plain.ids
 
     def dropped_again(self, index: ClaimIndex, entry: Entry) -> None:
-        if isinstance(entry, Sealed):
+        if isinstance(entry, Evicted):
             for archive in list(index.sealed.archives.values())[-len(entry.archives) :]:
-                assert index.drop_sealed(archive.number, self.store.records[archive.number]) == archive.ids
+                assert index.drop_evicted(archive.number, self.store.records[archive.number]) == archive.ids
 
     @staticmethod
     def _forget_alike(again: Twins, unknown: list[bytes]) -> None:
-        known = {claim for claim, _ in again.sealing._known.all()}
+        known = {claim for claim, _ in again.eviction._known.all()}
         for claim in [claim for claim, _ in again.plain._known.all() if claim not in known]:
             assert claim in unknown, "only what was forgotten before"
             again.plain._known.forget(claim)
@@ -247,16 +247,16 @@ class TwinWalk(Walk):
         self.all_durable()
         self.round = None
         old, again = self.index, Twins(*(ClaimIndex(self.widths, self.compiled) for _ in range(2)))
-        for new, was in ((again.sealing, old.sealing), (again.plain, old.plain)):
+        for new, was in ((again.eviction, old.eviction), (again.plain, old.plain)):
             new.load(dict(was.save()))
             new.reset_leases(self.now_ms)
             was.reset_leases(self.now_ms)
-        again.sealing.sealed.load(old.sealing.sealed.save())
-        again.sealing.cold.replace([], old.sealing.cold.runs)
+        again.eviction.sealed.load(old.eviction.sealed.save())
+        again.eviction.cold.replace([], old.eviction.cold.runs)
         self.index = again
-        loose = [archive.number for archive in again.sealing.cold.missing()]
-        again.sealing.cold.replace([], [self.store.run_of(loose)] if loose else [])
-        undropped = [archive.number for archive in again.sealing.sealed.live if archive.dropped < archive.ids]
+        loose = [archive.number for archive in again.eviction.cold.missing()]
+        again.eviction.cold.replace([], [self.store.run_of(loose)] if loose else [])
+        undropped = [archive.number for archive in again.eviction.sealed.live if archive.dropped < archive.ids]
         list(self._drop(undropped))
 
     def look(self) -> None:
@@ -264,15 +264,15 @@ class TwinWalk(Walk):
         for token in (*TOKENS, "x"):
             for verb in ("claim", "produce"):
                 for digests in (NO_DIGESTS, np.full(len(IDS), 3, np.uint32)):
-                    self.index.ask(name(token), 99_999, b"?" * 16, fingerprints(IDS), self.now_ms, verb, digests)
-            self.index.ask_take(name(token), fingerprints(IDS), self.now_ms)
+                    self.index.decide(name(token), 99_999, b"?" * 16, fingerprints(IDS), self.now_ms, verb, digests)
+            self.index.decide_take(name(token), fingerprints(IDS), self.now_ms)
         for token, call, ids in self.calls:
             self.asks("claim", token, call, ids)
         for claim in self.claims:
             self.index.view(claim, self.now_ms)
         for print_ in fingerprints(IDS):
             self.index.explain(print_.tobytes(), self.now_ms)
-        sealing, plain = self.index.sealing, self.index.plain
-        assert (sealing.open_claims, sealing.takeovers) == (plain.open_claims, plain.takeovers)
-        assert (sealing.known_ids, sealing.wall_ms) == (plain.ids, plain.wall_ms)
+        eviction, plain = self.index.eviction, self.index.plain
+        assert (eviction.open_claims, eviction.takeovers) == (plain.open_claims, plain.takeovers)
+        assert (eviction.known_ids, eviction.wall_ms) == (plain.ids, plain.wall_ms)
         assert self.index.oldest_wall_ms == plain.oldest_wall_ms

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oncegate.core.entries.kinds import Produced, Retired, Taken
-from oncegate.index.claims.index import Asked, Undo
+from oncegate.index.claims.index import ClaimDecision, Undo
 from oncegate.index.table.arrays import NO_DIGESTS
 from tests.support.index.driver import Answer, Driver, name
 
@@ -25,12 +25,12 @@ class VerbDriver(Driver):
         ids: Sequence[int],
         only: Sequence[int] | None = None,
         digests: np.ndarray = NO_DIGESTS,
-    ) -> Asked:
+    ) -> ClaimDecision:
         """`only`: the ids looked at where the request, and its digest, named others too."""
         seen = self.fingerprints(ids if only is None else only)
         if verb == "take":
-            return self.index.ask_take(name(token), seen, self.now_ms)
-        return self.index.ask(name(token), call, digest_of(ids), seen, self.now_ms, verb, digests)
+            return self.index.decide_take(name(token), seen, self.now_ms)
+        return self.index.decide(name(token), call, digest_of(ids), seen, self.now_ms, verb, digests)
 
     def does(
         self,

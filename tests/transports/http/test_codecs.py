@@ -7,7 +7,7 @@ import pytest
 from oncegate.core.claims import ClaimState
 from oncegate.core.errors import BadRequest
 from oncegate.core.verdicts import BY_BYTE, Flag
-from oncegate.engine.requests import ClaimAnswer, SettleAnswer
+from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.ports import Mark
 from oncegate.transports.decode import identifiers
 from oncegate.transports.http import codecs
@@ -16,9 +16,9 @@ from oncegate.transports.http.messages import claims as messages
 CLAIM = bytes(range(16))
 
 
-def answer(*verdicts: tuple[int, int], claim: bytes | None = CLAIM) -> ClaimAnswer:
+def answer(*verdicts: tuple[int, int], claim: bytes | None = CLAIM) -> ClaimResult:
     given = np.array(verdicts, np.uint32).reshape(-1, 2)
-    return ClaimAnswer(claim, 30_000, given[:, 0].astype(np.uint8), given[:, 1].copy())
+    return ClaimResult(claim, 30_000, given[:, 0].astype(np.uint8), given[:, 1].copy())
 
 
 @pytest.mark.parametrize("byte", BY_BYTE)
@@ -67,7 +67,7 @@ def test_an_answer_without_ids_is_whole_in_both_forms() -> None:
 
 
 def test_a_settled_claim_says_its_state_by_name() -> None:
-    sent = msgspec.json.decode(codecs.settle_json(SettleAnswer(CLAIM, ClaimState.DONE, 3, 1, 0)))
+    sent = msgspec.json.decode(codecs.settle_json(SettleResult(CLAIM, ClaimState.DONE, 3, 1, 0)))
     expected = {"claim": identifiers.claim_text(CLAIM), "state": "DONE", "settled": 3, "taken_over": 1, "lease_ms": 0}
     assert sent == expected
 

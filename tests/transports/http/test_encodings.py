@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.requests import ClaimResult
 from oncegate.transports.http import codecs
 from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Door, Reply, open_door, stream, token
 
@@ -73,7 +73,7 @@ def read(reply: Reply) -> tuple[str | None, list[Verdict]]:
     return claimed.decode() if claimed else None, rows
 
 
-def of_packed(answer: ClaimAnswer) -> tuple[str | None, list[Verdict]]:
+def of_packed(answer: ClaimResult) -> tuple[str | None, list[Verdict]]:
     as_json = msgspec.json.decode(codecs.claim_json(answer))
     return as_json["claim"], as_json["verdicts"]
 

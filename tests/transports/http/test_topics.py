@@ -190,7 +190,7 @@ async def test_a_trimmed_offset_is_gone_and_says_where_to_read_on() -> None:
         await put(door, T, {"retention_bytes": 1})
         for n in range(3):
             await produce(door, [{"n": n}])
-        door.gateway.shard("default").upkeep.step()
+        door.gateway.shard("default").scheduler.step()
         await door.gateway.shard("default").committer.all_durable()
         found = (await door.get(f"{T}/partitions/0/records?offset=1")).problem(410, "OFFSET_TRIMMED")
         assert found["low_offset"] == 2

@@ -268,7 +268,7 @@ class NamespaceSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SnapshotPiece:
     """A piece of the whole index, in place of the entries that made it: `what` names it, `part` counts its pieces."""
 
     KIND: ClassVar[int] = 17
@@ -278,7 +278,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class Evicted:
     """Old ids were written to the ledger's outputs, from offset `first_offset` of the sealed ids on, archive after
     archive; they need not be held in memory any more. Archives are numbered from 0 on, as they come."""
 
@@ -305,8 +305,8 @@ Entry = (
     | Taken
     | Retired
     | NamespaceSet
-    | Saved
-    | Sealed
+    | SnapshotPiece
+    | Evicted
     | DriverRegistered
     | ProducerRegistered
     | SequencesClaimed

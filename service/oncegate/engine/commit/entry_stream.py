@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable
 
 
-class Handed:
+class EntryStream:
     """To be gone through once, on the loop where it is filled. What was taken is not held any more."""
 
     def __init__(self) -> None:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
-from oncegate.engine.commit.entry_stream import Handed
+from oncegate.engine.commit.entry_stream import EntryStream
 from oncegate.engine.commit.marks import Marks
-from oncegate.index.snapshot.claims_writer import SavingStopped
+from oncegate.index.snapshot.claims_writer import SnapshotStopped
 from oncegate.ports import Clock, Ledger, OutputChange
 
 # How long a full ledger is left alone before one probe is appended.
@@ -26,7 +26,7 @@ PROBE_MS = 1_000
 # One append holds at most this much: a frame stays far below its 32-bit length, a group below a second of disk.
 GROUP_BYTES_MAX = 64 << 20
 # After a step of saving, so many times as long for whoever asks: it has a quarter of the time at most.
-SAVING_RESTS = 3
+SNAPSHOT_RESTS = 3
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Change:
         return sum(map(len, self.entries)) + outputs
 
 
-class Committer:
+class GroupCommit:
     """The only caller of `Ledger.append`; lives on one event loop."""
 
     def __init__(self, ledger: Ledger, clock: Clock, marks: Marks) -> None:
@@ -59,8 +59,8 @@ class Committer:
         self._save: Callable[[], Iterator[list[bytes]]] | None = None
         self._steps: Iterator[list[bytes]] | None = None
         self._next_step_ms = 0
-        self._state = Handed()
-        self._collected: Callable[[bool], None] = _ignored
+        self._state = EntryStream()
+        self._compacted: Callable[[bool], None] = _ignored
         self._replacing: asyncio.Task[None] | None = None
         self._dead: OncegateError | None = None
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
@@ -123,16 +123,16 @@ class Committer:
         """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown."""
         await self._append_all()
         if self._steps is not None:
-            self._end_saving(SavingStopped("nothing more is saved: the ledger is let go of"))
+            self._end_snapshot(SnapshotStopped("nothing more is saved: the ledger is let go of"))
         if self._replacing is not None:
             await asyncio.wait({self._replacing})
 
     async def _append_all(self) -> None:
         while self._dead is None:
             if self._save is not None and self.open and self._fits_one_group():
-                await self._begin_collecting(self._save)
+                await self._begin_compaction(self._save)
             elif self._steps is not None and not self._closing and self._rest_ms <= 0:
-                await self._save_on(self._steps)
+                await self._snapshot_on(self._steps)
             elif not self._pending:
                 if self._closing:
                     return
@@ -149,25 +149,25 @@ class Committer:
         return sum(change.size_bytes for change in self._pending) <= GROUP_BYTES_MAX
 
     @property
-    def collecting(self) -> bool:
+    def compacting(self) -> bool:
         """A collection is asked for or under way."""
         saving = self._save is not None or self._steps is not None
         return saving or (self._replacing is not None and not self._replacing.done())
 
-    def collect(
-        self, save: Callable[[], Iterator[list[bytes]]], collected: Callable[[bool], None] | None = None
+    def compact(
+        self, save: Callable[[], Iterator[list[bytes]]], compacted: Callable[[bool], None] | None = None
     ) -> None:
         """Soon: let what `save` gives replace the entries so far, while appends go on. `collected` is told the end:
         False where the ledger refused and keeps its own, or the save was stopped.
 
         What is saved is what there is when `save` is called; it gives its entries a step of a few milliseconds at a
-        time, one before each append, and raises SavingStopped where it cannot go on.
+        time, one before each append, and raises SnapshotStopped where it cannot go on.
         """
-        assert not self.collecting, "one at a time"
-        self._save, self._collected = save, collected or _ignored
+        assert not self.compacting, "one at a time"
+        self._save, self._compacted = save, compacted or _ignored
         self._wake.set()
 
-    async def _begin_collecting(self, save: Callable[[], Iterator[list[bytes]]]) -> None:
+    async def _begin_compaction(self, save: Callable[[], Iterator[list[bytes]]]) -> None:
         """What waits is in what is saved: it is durable before, alone."""
         self._save = None
         steps, position = save(), self.next_position - 1
@@ -175,45 +175,45 @@ class Committer:
         if group:
             await self._append(group)
         if self._dead is None and self.mark.position == position:
-            self._steps, self._state = steps, Handed()
+            self._steps, self._state = steps, EntryStream()
             self._replacing = asyncio.create_task(self._replace(position, self._state))
         else:
-            self._collected(False)
+            self._compacted(False)
 
-    async def _save_on(self, steps: Iterator[list[bytes]]) -> None:
+    async def _snapshot_on(self, steps: Iterator[list[bytes]]) -> None:
         """One step of saving, then what waits, or whoever else has something to do."""
         began_ms = self._clock.monotonic_ms()
         try:
             self._state.give(next(steps))
         except StopIteration:
-            self._end_saving(None)
-        except SavingStopped as error:
-            self._end_saving(error)
+            self._end_snapshot(None)
+        except SnapshotStopped as error:
+            self._end_snapshot(error)
         ended_ms = self._clock.monotonic_ms()
-        self._next_step_ms = ended_ms + SAVING_RESTS * (ended_ms - began_ms)
+        self._next_step_ms = ended_ms + SNAPSHOT_RESTS * (ended_ms - began_ms)
         if self._pending:
             await self._append(self._close_group())
         else:
             await self._clock.sleep_ms(0)
 
-    def _end_saving(self, error: Exception | None) -> None:
+    def _end_snapshot(self, error: Exception | None) -> None:
         """The steps that are thrown away set the index free; the ledger has all of it, or leaves its own."""
         self._steps = None
         self._state.end(error)
 
-    async def _replace(self, position: int, state: Handed) -> None:
+    async def _replace(self, position: int, state: EntryStream) -> None:
         """The ledger writes what is saved as it comes, so that never much of it is held."""
         try:
-            await self._ledger.collect(position, state)
-        except (LedgerFull, SavingStopped):
+            await self._ledger.compact(position, state)
+        except (LedgerFull, SnapshotStopped):
             self._steps = None
-            self._collected(False)
+            self._compacted(False)
         except Exception as error:
             self._die(error if isinstance(error, OncegateError) else LedgerDown(f"collecting failed: {error}"))
             self._wake.set()
         else:
-            self._marks.collected(position)
-            self._collected(True)
+            self._marks.compacted(position)
+            self._compacted(True)
 
     @property
     def dead(self) -> OncegateError | None:

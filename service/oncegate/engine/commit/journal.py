@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry
 from oncegate.core.errors import BadRequest, TooLarge
-from oncegate.engine.commit.group_commit import Committer
+from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.limits import Limits
 from oncegate.engine.recovery.replay import ShardIndex, Undo
-from oncegate.index.claims.bulk_claim import Together, claim_all
+from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
 from oncegate.ports import Clock, Observer, OutputChange
 
 
@@ -24,7 +24,7 @@ class Journal:
 
     namespace: str
     index: ShardIndex
-    committer: Committer
+    committer: GroupCommit
     clock: Clock
     observer: Observer
     limits: Limits
@@ -61,22 +61,22 @@ class Journal:
             return self.committer.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
         return self.committer.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
-    def record_together(self, claims: Sequence[Claimed]) -> tuple[Together, int]:
+    def record_together(self, claims: Sequence[Claimed]) -> tuple[ClaimBatch, int]:
         """Decide on new claims at once, each with all its ids as `fresh`; the position of the first entry.
 
-        Raises what `claim_all` does, before any effect.
+        Raises what `claim_many` does, before any effect.
         """
         index, first = self.index.claims, self.committer.next_position
-        together = claim_all(index, first, claims, self.clock.monotonic_ms())
+        claim_batch = claim_many(index, first, claims, self.clock.monotonic_ms())
         try:
-            bodies = [encode(entry) for entry in together.entries]
+            bodies = [encode(entry) for entry in claim_batch.entries]
         except BaseException:
-            together.undo()
+            claim_batch.undo()
             raise
         self.size_bytes += sum(map(len, bodies))
         if bodies:
-            self.committer.submit(bodies, (), together.undo, together.settle)
-        return together, first
+            self.committer.submit(bodies, (), claim_batch.undo, claim_batch.settle)
+        return claim_batch, first
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
         """Apply all of them or none; what takes them back, and what settles them."""

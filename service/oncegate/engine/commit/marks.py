@@ -18,10 +18,10 @@ class Marks:
     entries were collected before it was opened.
     """
 
-    def __init__(self, ledger: bytes, predecessors: Sequence[bytes] = (), collected: int = 0) -> None:
+    def __init__(self, ledger: bytes, predecessors: Sequence[bytes] = (), compacted: int = 0) -> None:
         self._ledger = ledger
         self._predecessors = frozenset(predecessors)
-        self._collected = collected
+        self._compacted = compacted
         self._positions = array("Q")
         self._chains = array("Q")
 
@@ -31,11 +31,11 @@ class Marks:
             self._positions.append(mark.position)
             self._chains.append(_place(mark)[1])
 
-    def collected(self, position: int) -> None:
+    def compacted(self, position: int) -> None:
         """The entries below `position` are collected: whether a mark of there was ours is not known any more."""
         at = bisect_left(self._positions, position)
         del self._positions[:at], self._chains[:at]
-        self._collected = position
+        self._compacted = position
 
     def is_of_predecessor(self, mark: Mark) -> bool:
         """Whether it was given under an id that this ledger has given up: it knowingly goes on without what it lost."""
@@ -56,7 +56,7 @@ class Marks:
                 f"the mark is of ledger {mark.ledger.hex()}, this one is {self._ledger.hex()}: "
                 "the namespace was created anew, or this is another gateway"
             )
-        if mark.position < self._collected:
+        if mark.position < self._compacted:
             return
         at = bisect_left(self._positions, mark.position)
         if at == len(self._positions):

@@ -7,7 +7,7 @@ backup, checksums, recovery and collection are those of rows. An id's number the
 from collections.abc import AsyncIterator, Iterable
 
 from oncegate.arraytypes import U64
-from oncegate.core.entries.kinds import Archived, Sealed
+from oncegate.core.entries.kinds import Archived, Evicted
 from oncegate.core.errors import LedgerDamaged
 from oncegate.engine.commit.journal import Journal
 from oncegate.index.claims.evict import numbered
@@ -24,7 +24,7 @@ def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, li
     first, offset = sealed.next_number, sealed.high_offset
     given = [numbered(records, number) for number, (_, records) in enumerate(parts, first)]
     data, ids = b"".join(records.tobytes() for records in given), sum(map(len, given))
-    entry = Sealed(offset, tuple(archived for archived, _ in parts), journal.wall_ms())
+    entry = Evicted(offset, tuple(archived for archived, _ in parts), journal.wall_ms())
     outputs: list[OutputChange] = [WriteRange(range_id, TOPIC, ids, data), PublishRanges(TOPIC, 0, offset, (range_id,))]
     position = journal.record([entry], outputs)
     return position, [(sealed.archives[number], records) for number, records in enumerate(given, first)]

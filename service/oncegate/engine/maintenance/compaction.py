@@ -7,8 +7,8 @@ import numpy as np
 
 from oncegate.arraytypes import U64
 from oncegate.engine.maintenance import archive_log as ledger_archives
-from oncegate.engine.maintenance.run_files import ColdFiles, Planned
-from oncegate.index.lsm.archives import Archive, SealedIndex, total
+from oncegate.engine.maintenance.run_files import Planned, RunFiles
+from oncegate.index.lsm.archives import Archive, ArchiveIndex, total
 from oncegate.index.lsm.run import RunDamaged, merge, sorted_records
 from oncegate.index.lsm.tier import RUNS_MAX, ColdRun
 from oncegate.ports import Ledger
@@ -35,10 +35,10 @@ def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
     return slice(first, len(sizes))
 
 
-class Making:
+class RunBuilder:
     """`spend` paces what is written; `run_ids`: how many ids are sorted in memory at once."""
 
-    def __init__(self, ledger: Ledger, files: ColdFiles, spend: Callable[[int], None], run_ids: int) -> None:
+    def __init__(self, ledger: Ledger, files: RunFiles, spend: Callable[[int], None], run_ids: int) -> None:
         self._ledger = ledger
         self._files = files
         self._spend = spend
@@ -76,7 +76,7 @@ class Making:
             made[gone] = [await self._written(Planned(chunks, numbers, ids, place + gone.start))]
             await asyncio.to_thread(self._files.remove, runs)
 
-    async def merged(self, runs: Sequence[ColdRun], sealed: SealedIndex, place: int) -> ColdRun | None:
+    async def merged(self, runs: Sequence[ColdRun], sealed: ArchiveIndex, place: int) -> ColdRun | None:
         """One run of these, without what has retired for good. None: one is damaged, and says so from now on."""
         numbers = [number for run in runs for number in run.archives if number in sealed.archives]
         ids = total(sealed.archives[number] for number in numbers)

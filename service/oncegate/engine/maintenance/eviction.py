@@ -18,16 +18,16 @@ from oncegate.arraytypes import U64
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.maintenance import archive_log
-from oncegate.engine.maintenance.compaction import Making, to_merge
-from oncegate.engine.maintenance.rate_limit import Pace, Stopped
-from oncegate.engine.maintenance.run_files import ColdFiles
+from oncegate.engine.maintenance.compaction import RunBuilder, to_merge
+from oncegate.engine.maintenance.rate_limit import RateLimit, Stopped
+from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.index.claims.evict import Gathered, Picked, gather, let_be, parts_of, pick
 from oncegate.index.lsm.archives import Archive
 from oncegate.index.lsm.tier import RUNS_MAX
 from oncegate.ports import Ledger
 
 # What found no room, or failed, is tried again after this long.
-SEAL_AGAIN_MS = 10_000
+EVICT_AGAIN_MS = 10_000
 # How much of the hot ids' limit is free after a round, and how much one takes at most where it came too late.
 _ROUND, _ROUND_MAX = 8, 4
 # Each lets go of some claims that nobody can name any more, as requests do; what is left keeps its ids in memory.
@@ -36,20 +36,20 @@ _FORGETTING = 16
 _DROPPED_AT_ONCE = 8_192
 
 
-class Sealing:
+class Eviction:
     """One task at a time, which goes on until nothing is left to do. Lives on the shard's loop."""
 
-    def __init__(self, journal: Journal, ledger: Ledger, files: ColdFiles) -> None:
+    def __init__(self, journal: Journal, ledger: Ledger, files: RunFiles) -> None:
         self._journal = journal
         self._claims = journal.index.claims
         self.ledger = ledger
-        self._pace = Pace(journal.clock, journal.limits.merge_bytes_per_second)
-        self._making = Making(ledger, files, self._pace.spend, journal.limits.run_ids)
+        self._pace = RateLimit(journal.clock, journal.limits.merge_bytes_per_second)
+        self._making = RunBuilder(ledger, files, self._pace.spend, journal.limits.run_ids)
         self._files = files
         self._task: asyncio.Task[None] | None = None
         self._closing = self._moving = False
         self._from_ms = 0
-        self.sealed_some = False
+        self.evicted_some = False
         # Called whenever nothing is on its way out: what must not come in between has its turn.
         self.between_rounds: Callable[[], None] = _nothing
         self._claims.cold.when_damaged = self.step
@@ -88,10 +88,10 @@ class Sealing:
         except Stopped:
             return
         except (OncegateError, OSError) as error:
-            self._from_ms = journal.clock.monotonic_ms() + SEAL_AGAIN_MS
+            self._from_ms = journal.clock.monotonic_ms() + EVICT_AGAIN_MS
             journal.observer.event("sealing_failed", namespace=journal.namespace, error=str(error))
         except Exception as error:
-            self._from_ms = journal.clock.monotonic_ms() + SEAL_AGAIN_MS
+            self._from_ms = journal.clock.monotonic_ms() + EVICT_AGAIN_MS
             journal.observer.event("sealing_failed", namespace=journal.namespace, error=repr(error))
 
     async def _one(self) -> bool:
@@ -112,7 +112,7 @@ class Sealing:
                 return True
             if undropped := [archive for archive in claims.sealed.live if archive.dropped < archive.ids]:
                 return await self._drop_again(undropped)
-            return await self._seal()
+            return await self._evict()
         finally:
             self._moving = False
 
@@ -140,9 +140,9 @@ class Sealing:
             cold.replace(runs, [made])
             await asyncio.to_thread(self._files.remove, runs)
 
-    async def _seal(self) -> bool:
+    async def _evict(self) -> bool:
         journal, claims, limit = self._journal, self._claims, self._journal.limits.hot_ids
-        can = journal.committer.open and not journal.committer.collecting and len(claims.cold.runs) < RUNS_MAX
+        can = journal.committer.open and not journal.committer.compacting and len(claims.cold.runs) < RUNS_MAX
         if claims.ids <= limit or not can:
             return False
         for _ in range(_FORGETTING):
@@ -165,7 +165,7 @@ class Sealing:
             ids = sum(archive.ids for archive, _ in made)
             self._claims.cold.replace([], [run])
             await self._drop(made)
-            self.sealed_some = True
+            self.evicted_some = True
             event = {"ids": ids, "hot_ids": self._claims.ids}
             self._journal.observer.event("sealed", namespace=self._journal.namespace, **event)
         if refused is not None:
@@ -199,9 +199,9 @@ class Sealing:
         while made:
             archive, ids = made.pop(0)
             for first in range(0, len(ids), _DROPPED_AT_ONCE):
-                if self._journal.committer.collecting or self._closing:
+                if self._journal.committer.compacting or self._closing:
                     return False
-                self._claims.drop_sealed(archive.number, ids[first : first + _DROPPED_AT_ONCE])
+                self._claims.drop_evicted(archive.number, ids[first : first + _DROPPED_AT_ONCE])
                 await self._journal.clock.sleep_ms(0)
             archive.dropped = archive.ids
         return True

@@ -9,7 +9,7 @@ class Stopped(Exception):
     """The work is not wanted any more."""
 
 
-class Pace:
+class RateLimit:
     """Made on the loop, kept by one thread at a time: a second's worth is free, then the clock decides."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:

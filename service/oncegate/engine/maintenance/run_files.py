@@ -40,7 +40,7 @@ class Planned:
     place: int
 
 
-class ColdFiles:
+class RunFiles:
     """All methods block. `ledger`: the id of the one whose archives these are. `kind`, `cold_fpr`: of the filters."""
 
     def __init__(self, runs: Runs, ledger: bytes, kind: str, cold_fpr: float) -> None:

@@ -3,33 +3,33 @@
 from collections.abc import Iterator
 
 from oncegate.core.entries.codec import encode
-from oncegate.core.entries.kinds import Retired, Saved, Trimmed
+from oncegate.core.entries.kinds import Retired, SnapshotPiece, Trimmed
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.maintenance import archive_log
-from oncegate.engine.maintenance.eviction import Sealing
+from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.recovery.replay import bucket_ms, buckets_kept
-from oncegate.engine.usecases.stage_quota import Stages
+from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.index.topics import Partition, Topic
 from oncegate.ports import TrimRanges
 
 # A collection that found no room is tried again after this long.
-COLLECT_AGAIN_MS = 60_000
+COMPACT_AGAIN_MS = 60_000
 
 
-class Upkeep:
+class Scheduler:
     """Steps of bounded work, each one append at most; called again and again by the shard's owner."""
 
-    def __init__(self, journal: Journal, stages: Stages, sealing: Sealing) -> None:
+    def __init__(self, journal: Journal, stages: StageQuota, eviction: Eviction) -> None:
         self._journal = journal
         self._stages = stages
-        self._sealing = sealing
+        self._eviction = eviction
         self._retired_ms = journal.clock.monotonic_ms()
         self._something_went = True
         self._saved_bytes = self._superseded = 0
         self._saving = (0, 0)
-        self._collect_from_ms = 0
+        self._compact_from_ms = 0
         # Where ids leave memory one round after the other, a collection would never find a moment without one.
-        sealing.between_rounds = self.collect
+        eviction.between_rounds = self.compact
 
     def step(self) -> None:
         """Whatever is due now; nothing while the ledger is full or closing."""
@@ -37,8 +37,8 @@ class Upkeep:
         if self._journal.committer.open:
             self.retire()
             self.trim()
-            self.collect()
-        self._sealing.step()
+            self.compact()
+        self._eviction.step()
 
     def retire(self) -> None:
         """One bucket later: forget what was done or taken before the entry that said so a horizon of buckets ago.
@@ -49,7 +49,7 @@ class Upkeep:
         journal, index, now_ms = self._journal, self._journal.index, self._journal.clock.monotonic_ms()
         horizon_ms = index.settings.horizon_ms
         # Ids on their way out of memory must not be let go of and claimed anew meanwhile.
-        if self._sealing.busy:
+        if self._eviction.busy:
             return
         if not horizon_ms or now_ms - self._retired_ms < bucket_ms(horizon_ms) or index.claims.oldest_wall_ms is None:
             return
@@ -75,47 +75,47 @@ class Upkeep:
             self._something_went = True
             journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
 
-    def collect(self) -> None:
+    def compact(self) -> None:
         """Let the index as it is replace the entries that made it, once these are much more and some mean nothing now.
 
         At twice the size of what was saved last, what a year writes is written three times at most.
         """
         journal, now_ms = self._journal, self._journal.clock.monotonic_ms()
         wanted = max(journal.limits.collect_bytes, 2 * self._saved_bytes)
-        if self._sealing.busy:
+        if self._eviction.busy:
             return
-        if self._sealing.sealed_some:
-            self._something_went, self._sealing.sealed_some = True, False
+        if self._eviction.evicted_some:
+            self._something_went, self._eviction.evicted_some = True, False
         if journal.index.producers.superseded > self._superseded:
             self._something_went, self._superseded = True, journal.index.producers.superseded
         if not self._something_went or journal.size_bytes < wanted:
             return
-        if journal.committer.collecting or not journal.committer.open:
+        if journal.committer.compacting or not journal.committer.open:
             return
-        if now_ms >= self._collect_from_ms:
+        if now_ms >= self._compact_from_ms:
             self._something_went = False
-            journal.committer.collect(self.save, self._collected)
+            journal.committer.compact(self.save, self._compacted)
 
     def save(self) -> Iterator[list[bytes]]:
-        """The index as it is at the call, as entries' bytes, in steps, for `Committer.collect`."""
+        """The index as it is at the call, as entries' bytes, in steps, for `GroupCommit.collect`."""
         self._saving = 0, self._journal.size_bytes
         return self._encoded(self._journal.index.saving())
 
-    def _encoded(self, steps: Iterator[list[Saved]]) -> Iterator[list[bytes]]:
+    def _encoded(self, steps: Iterator[list[SnapshotPiece]]) -> Iterator[list[bytes]]:
         for entries in steps:
             bodies = [encode(entry) for entry in entries]
             self._saving = self._saving[0] + sum(map(len, bodies)), self._saving[1]
             yield bodies
         self._journal.observer.event("collecting", namespace=self._journal.namespace, size_bytes=self._saving[0])
 
-    def _collected(self, done: bool) -> None:
+    def _compacted(self, done: bool) -> None:
         """What was saved replaced the entries, or the ledger keeps them: then it is tried again."""
         if done:
             self._saved_bytes = self._saving[0]
             self._journal.size_bytes -= self._saving[1]
         else:
             self._something_went = True
-            self._collect_from_ms = self._journal.clock.monotonic_ms() + COLLECT_AGAIN_MS
+            self._compact_from_ms = self._journal.clock.monotonic_ms() + COMPACT_AGAIN_MS
 
 
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:

@@ -7,12 +7,12 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 
 from oncegate.arraytypes import U64
-from oncegate.core.entries.kinds import Entry, Sealed
+from oncegate.core.entries.kinds import Entry, Evicted
 from oncegate.core.errors import LedgerDown, OffsetTrimmed
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance import archive_log
-from oncegate.engine.maintenance.compaction import Making
-from oncegate.engine.maintenance.run_files import ColdFiles
+from oncegate.engine.maintenance.compaction import RunBuilder
+from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.lsm.archives import Archive, total
 from oncegate.ports import Ledger, Observer
@@ -34,13 +34,13 @@ class Dropping:
         self._loop = asyncio.get_running_loop()
 
     def __call__(self, _position: int, entry: Entry) -> None:
-        if not isinstance(entry, Sealed):
+        if not isinstance(entry, Evicted):
             return
         sealed = self._claims.sealed
         numbers = range(sealed.next_number - len(entry.archives), sealed.next_number)
         with suppress(OffsetTrimmed):
             for archive, ids in self._read([sealed.archives[number] for number in numbers]):
-                self._claims.drop_sealed(archive.number, ids)
+                self._claims.drop_evicted(archive.number, ids)
                 archive.dropped = archive.ids
 
     def _read(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
@@ -56,7 +56,7 @@ class Dropping:
 
 
 async def open_runs(
-    claims: ClaimIndex, ledger: Ledger, files: ColdFiles, limits: Limits, observer: Observer, namespace: str
+    claims: ClaimIndex, ledger: Ledger, files: RunFiles, limits: Limits, observer: Observer, namespace: str
 ) -> None:
     """Open the runs there are; make those that are missing, damaged or of another version again, before anything is
     answered. LedgerDamaged, LedgerDown; LedgerFull, OSError: there is no room for them."""
@@ -70,10 +70,10 @@ async def open_runs(
             observer.event("making_runs", namespace=namespace, ids=ids, done=done)
 
         told(0)
-        making = Making(ledger, files, lambda _: None, limits.run_ids)
+        making = RunBuilder(ledger, files, lambda _: None, limits.run_ids)
         cold.replace([], await making.of_archives(missing, len(cold.runs), told))
     for archive in sealed.live:
         if archive.dropped < archive.ids:
             for found, records in await Dropping(claims, ledger)._read_all([archive]):
-                claims.drop_sealed(found.number, records)
+                claims.drop_evicted(found.number, records)
                 found.dropped = found.ids

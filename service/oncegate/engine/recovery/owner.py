@@ -9,7 +9,7 @@ from oncegate.core.entries.kinds import Opened
 from oncegate.core.errors import OncegateError, Stop
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.limits import Limits
-from oncegate.engine.maintenance.run_files import ColdFiles
+from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
 from oncegate.engine.recovery.replay import ShardIndex, rebuild
 from oncegate.engine.shard import Shard
@@ -20,9 +20,9 @@ from oncegate.ports import Clock, Ledgers, Observer, OpenLedger
 REOPEN_MS = 250
 REOPEN_MS_MAX = 60_000
 # How often the upkeep looks for what is due.
-UPKEEP_MS = 5_000
+MAINTENANCE_MS = 5_000
 # How often it is seen whether ids are to leave memory: at two million a second a million more came meanwhile.
-SEAL_MS = 500
+EVICTION_MS = 500
 
 
 @dataclass(frozen=True)
@@ -97,13 +97,13 @@ class Owner:
                 self._first.set_result(None)
             if self._closing:
                 shard.committer.close()
-            upkeep = asyncio.create_task(self._keep_up(shard))
+            scheduler = asyncio.create_task(self._keep_up(shard))
             try:
                 await shard.committer.run()
             finally:
                 self.shard = None
-                upkeep.cancel()
-                await shard.sealing.close()
+                scheduler.cancel()
+                await shard.eviction.close()
             if shard.committer.dead is not None:
                 raise shard.committer.dead
 
@@ -111,12 +111,12 @@ class Owner:
         """1. Fold the ledger into an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of
         this epoch. Only then is anything answered."""
         world, ledger = self._world, opened.ledger
-        index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.collected)
+        index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.compacted)
         check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
         again = Dropping(index.claims, ledger)
         size_bytes = await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms, again)
         filters = world.limits.cold_filter, world.limits.cold_fpr
-        files = await asyncio.to_thread(ColdFiles, opened.runs, ledger.mark.ledger, *filters)
+        files = await asyncio.to_thread(RunFiles, opened.runs, ledger.mark.ledger, *filters)
         await open_runs(index.claims, ledger, files, world.limits, world.observer, self.namespace)
         entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
         marks.add(await ledger.append([encode(entry)], []))
@@ -139,14 +139,14 @@ class Owner:
 
     async def _keep_up(self, shard: Shard) -> None:
         clock = self._world.clock
-        due_ms = clock.monotonic_ms() + UPKEEP_MS
+        due_ms = clock.monotonic_ms() + MAINTENANCE_MS
         while True:
-            await clock.sleep_ms(SEAL_MS)
+            await clock.sleep_ms(EVICTION_MS)
             try:
-                shard.sealing.step()
+                shard.eviction.step()
                 if clock.monotonic_ms() >= due_ms:
-                    due_ms = clock.monotonic_ms() + UPKEEP_MS
-                    shard.upkeep.step()
+                    due_ms = clock.monotonic_ms() + MAINTENANCE_MS
+                    shard.scheduler.step()
             except Exception as error:
                 self._world.observer.event("upkeep_failed", namespace=self.namespace, error=repr(error))
 

@@ -11,7 +11,7 @@ BATCH_BYTES = 4 << 20
 BATCHES_AHEAD = 4
 
 
-def ahead(items: Iterable[T], size_bytes: Callable[[T], int]) -> Iterator[T]:
+def read_ahead(items: Iterable[T], size_bytes: Callable[[T], int]) -> Iterator[T]:
     """The same items in the same order, taken from `items` by a thread of its own; what that raises is raised here,
     after the items before it. The thread has ended when this has: at the end, by an error, or closed before."""
     batches: Queue[list[T] | BaseException | None] = Queue(BATCHES_AHEAD)

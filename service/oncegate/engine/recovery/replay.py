@@ -4,15 +4,25 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from oncegate.core.entries.codec import decode
-from oncegate.core.entries.kinds import Claimed, Completed, Entry, NamespaceSet, Opened, Released, Retired, Saved, Taken
+from oncegate.core.entries.kinds import (
+    Claimed,
+    Completed,
+    Entry,
+    NamespaceSet,
+    Opened,
+    Released,
+    Retired,
+    SnapshotPiece,
+    Taken,
+)
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.commit.marks import Marks
-from oncegate.engine.recovery.read_ahead import ahead
+from oncegate.engine.recovery.read_ahead import read_ahead
 from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.claims.replay import rebuild as fold
 from oncegate.index.producers.index import ProducerIndex
-from oncegate.index.snapshot.pieces import Loading, saving
+from oncegate.index.snapshot.pieces import SnapshotReader, saving
 from oncegate.index.topics import TopicIndex
 from oncegate.ports import Ledger
 
@@ -52,7 +62,7 @@ class ShardIndex:
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
         self.buckets: tuple[int, ...] = ()
-        self._loading = Loading(self.claims, self.batches, self.topics, self.producers)
+        self._loading = SnapshotReader(self.claims, self.batches, self.topics, self.producers)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Take one entry in; what takes it back, and what settles it once it is durable."""
@@ -75,12 +85,12 @@ class ShardIndex:
 
         return undo, settle
 
-    def save(self) -> Iterator[Saved]:
+    def save(self) -> Iterator[SnapshotPiece]:
         """Everything, as entries that replace all those so far."""
         return (entry for entries in self.saving() for entry in entries)
 
-    def saving(self) -> Iterator[list[Saved]]:
-        """The same, as it is now, in steps between which the index may change. Raises SavingStopped, as claims do."""
+    def saving(self) -> Iterator[list[SnapshotPiece]]:
+        """The same, as it is now, in steps between which the index may change. Raises SnapshotStopped, as claims do."""
         return saving(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
 
     def replayed(self, position: int, entry: Entry) -> None:
@@ -89,7 +99,7 @@ class ShardIndex:
         self.batches.apply(position, entry)
         self.producers.apply(position, entry)
         self._set(position, entry)
-        if isinstance(entry, Saved):
+        if isinstance(entry, SnapshotPiece):
             self.settings, self.buckets = self._loading.take(entry) or (self.settings, self.buckets)
 
     def _set(self, position: int, entry: Entry) -> Undo | None:
@@ -144,10 +154,10 @@ class Entries:
         self.size_bytes = 0
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
-        for replayed in ahead(self._ledger.replay(1), lambda one: len(one.body)):
+        for replayed in read_ahead(self._ledger.replay(1), lambda one: len(one.body)):
             self.position = replayed.position
             entry = decode(replayed.body)
-            self.size_bytes += 0 if isinstance(entry, Saved) else len(replayed.body)
+            self.size_bytes += 0 if isinstance(entry, SnapshotPiece) else len(replayed.body)
             if isinstance(entry, Opened) and entry.key_check != self._key_check:
                 raise KeyMismatch(
                     "the key file beside this ledger is not the one it was written with: with another key every id "

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from oncegate.core.batches import Digests, Outcome
 from oncegate.core.errors import BatchForgotten, Conflict, MissingStage, OncegateError, SecondWrite
-from oncegate.engine.requests import CommitAsk
+from oncegate.engine.requests import CommitRequest
 from oncegate.index.batches import CommittedName
 
 _NEW_APP = "a new txnAppId (everything from here is written)"
@@ -14,9 +14,9 @@ _FIRST_WINS = (
 )
 
 
-def refusal(outcome: Outcome, reason: str, ask: CommitAsk, record: CommittedName | None) -> OncegateError:
+def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: CommittedName | None) -> OncegateError:
     """The error of a commit that published nothing."""
-    batch = f"batch {ask.name.version} of {ask.name.app} to topic {ask.name.topic}"
+    batch = f"batch {request.name.version} of {request.name.app} to topic {request.name.topic}"
     if outcome is Outcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
     if record is None:
@@ -39,7 +39,7 @@ def refusal(outcome: Outcome, reason: str, ask: CommitAsk, record: CommittedName
         )
     return Conflict(
         f"{batch} was committed at {when} with {record.rows} rows{_at(record)}, and this is another "
-        f"input or output under its number: {reason}. {_ways_on(ask, record)}",
+        f"input or output under its number: {reason}. {_ways_on(request, record)}",
         **published,
     )
 
@@ -49,8 +49,8 @@ def _at(record: CommittedName) -> str:
     return f" at {places}" if places else ""
 
 
-def _ways_on(ask: CommitAsk, record: CommittedName) -> str:
+def _ways_on(request: CommitRequest, record: CommittedName) -> str:
     """first_wins is offered only where it helps: input known to be another is never dropped."""
-    if Digests.compare(record.digest, ask.digest) is Digests.DIFFERENT:
+    if Digests.compare(record.digest, request.digest) is Digests.DIFFERENT:
         return f"The way on: {_NEW_APP}."
     return f"Two ways on: {_FIRST_WINS}, or {_NEW_APP}."

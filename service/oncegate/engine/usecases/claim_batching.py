@@ -15,9 +15,9 @@ from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import count_verdicts
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.requests import ClaimAnswer, ClaimAsk
+from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, digest_of
-from oncegate.index.claims.bulk_claim import LEFT, Together, is_repeat
+from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
 
 # Claims of more ids cost little beside their ids.
 IDS_MOST = 2_048
@@ -31,14 +31,14 @@ WAIT_MS = 1
 class _Waiting:
     """A claim that waits: for its turn, and with an answer for what that rests on to be durable."""
 
-    ask: ClaimAsk
+    request: ClaimRequest
     deadline: Deadline
     waiter: asyncio.Future[None]
-    answer: ClaimAnswer | None = field(default=None)
+    answer: ClaimResult | None = field(default=None)
     actions: U8 | None = field(default=None)
 
 
-class Gathering:
+class ClaimBatcher:
     """`claim` of free ids, for many small requests at once."""
 
     def __init__(self, journal: Journal, claims: Claims) -> None:
@@ -50,17 +50,17 @@ class Gathering:
         self._seen = 0
         self._since_ms = 0
 
-    async def claim(self, ask: ClaimAsk, deadline: Deadline) -> ClaimAnswer:
+    async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
         """As `Claims.claim`, and with its errors."""
-        if not 0 < len(ask.ids) <= self._ids_most or ask.scope is not None or ask.digests is not None:
-            return await self._claims.claim(ask, deadline)
-        self._journal.lease_ms(ask.lease_ms)
+        if not 0 < len(request.ids) <= self._ids_most or request.scope is not None or request.digests is not None:
+            return await self._claims.claim(request, deadline)
+        self._journal.lease_ms(request.lease_ms)
         deadline.check()
-        waiting = _Waiting(ask, deadline, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(request, deadline, asyncio.get_running_loop().create_future())
         self._wait(waiting)
         await waiting.waiter
         if waiting.answer is None or waiting.actions is None:
-            return await self._claims.claim(ask, deadline)
+            return await self._claims.claim(request, deadline)
         count_verdicts(self._journal.counts, waiting.actions, waiting.answer.verdicts)
         return waiting.answer
 
@@ -70,7 +70,7 @@ class Gathering:
             loop = asyncio.get_running_loop()
             loop.call_soon(self._turn, loop)
         self._waiting.append(waiting)
-        self._ids += len(waiting.ask.ids)
+        self._ids += len(waiting.request.ids)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Decide once a turn has brought nothing more, or enough or enough time has come together."""
@@ -111,26 +111,28 @@ class Gathering:
         wall_ms, names = journal.wall_ms(), journal.random(16 * len(some))
         claims = []
         for n, one in enumerate(some):
-            ask, lease_ms, ids = one.ask, journal.lease_ms(one.ask.lease_ms), one.ask.ids.tobytes()
+            request, lease_ms, ids = one.request, journal.lease_ms(one.request.lease_ms), one.request.ids.tobytes()
             name = names[16 * n : 16 * n + 16]
-            claims.append(Claimed(name, ask.token, ask.call, digest_of(ask), lease_ms, wall_ms, ids, b""))
+            claims.append(Claimed(name, request.token, request.call, digest_of(request), lease_ms, wall_ms, ids, b""))
         self._answer(some, *journal.record_together(claims))
 
     def _first_calls(self, some: list[_Waiting], now_ms: int) -> list[_Waiting]:
         """Those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
         index, calls, found = self._journal.index.claims, set(), []
         for one in some:
-            call, left_ms = (one.ask.token, one.ask.call), one.deadline.left_ms
+            call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
             if call not in calls and not is_repeat(index, *call, now_ms) and (left_ms is None or left_ms > 0):
                 calls.add(call)
                 found.append(one)
         return found
 
-    def _answer(self, some: Sequence[_Waiting], together: Together, position: int) -> None:
+    def _answer(self, some: Sequence[_Waiting], claim_batch: ClaimBatch, position: int) -> None:
         """`position`: of the entry of the first that was granted any, which the next ones follow."""
-        committer, granted = self._journal.committer, {entry.claim for entry in together.entries}
-        told, first = together.answers, 0
-        for one, claim, end, rests_on in zip(some, together.claims, together.ends, together.rests_on, strict=True):
+        committer, granted = self._journal.committer, {entry.claim for entry in claim_batch.entries}
+        told, first = claim_batch.answers, 0
+        for one, claim, end, rests_on in zip(
+            some, claim_batch.claims, claim_batch.ends, claim_batch.rests_on, strict=True
+        ):
             at, first = slice(first, end), end
             if rests_on == LEFT:
                 continue
@@ -138,7 +140,7 @@ class Gathering:
             if is_granted:
                 rests_on, position = position, position + 1
             name = claim.claim if is_granted else None
-            one.answer = ClaimAnswer(name, claim.lease_ms, told.verdicts[at], told.numbers[at])
+            one.answer = ClaimResult(name, claim.lease_ms, told.verdicts[at], told.numbers[at])
             one.actions = told.actions[at]
             if rests_on > committer.mark.position:
                 committer.wait(rests_on, one.waiter)
@@ -151,11 +153,11 @@ def _cut(waiting: list[_Waiting]) -> Iterator[list[_Waiting]]:
     some: list[_Waiting] = []
     ids = 0
     for one in waiting:
-        if some and (len(some) == MOST or ids + len(one.ask.ids) > IDS_TOGETHER):
+        if some and (len(some) == MOST or ids + len(one.request.ids) > IDS_TOGETHER):
             yield some
             some, ids = [], 0
         some.append(one)
-        ids += len(one.ask.ids)
+        ids += len(one.request.ids)
     if some:
         yield some
 

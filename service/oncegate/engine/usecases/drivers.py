@@ -10,7 +10,7 @@ from oncegate.core.errors import BadRequest, Fenced, TooLarge, UnknownProducer
 from oncegate.core.producers import DRIVER, REGISTER_DRIVER, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.producer_requests import AckAnswer, AckAsk, DriverAnswer, DriverAsk
+from oncegate.engine.producer_requests import AckRequest, AckResult, DriverRequest, DriverResult
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.index import SEQUENCE_MAX, Driver, Producer, registrant, standing
 from oncegate.index.producers.intervals import flat
@@ -26,19 +26,19 @@ class Drivers:
         self._journal = journal
         self._index = journal.index.producers
 
-    async def register(self, ask: DriverAsk, deadline: Deadline) -> DriverAnswer:
+    async def register(self, request: DriverRequest, deadline: Deadline) -> DriverResult:
         """An epoch for this token, the same again for the same token. The newest wins at once: older acks are fenced.
 
         Raises Fenced when a later one has followed, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
         changed; LedgerDown: unknown, repeat it.
         """
         journal, drivers = self._journal, self._index.drivers
-        journal.check_name("driver", ask.driver)
+        journal.check_name("driver", request.driver)
         deadline.check()
-        found = drivers.get(ask.driver)
-        effect = REGISTER_DRIVER[registrant(found, ask.token, 0)].effect
+        found = drivers.get(request.driver)
+        effect = REGISTER_DRIVER[registrant(found, request.token, 0)].effect
         if effect is Registration.REFUSE_FENCED:
-            raise Fenced(f"another process has registered as driver {ask.driver} after this one: it is over")
+            raise Fenced(f"another process has registered as driver {request.driver} after this one: it is over")
         if effect is Registration.NEXT_EPOCH:
             if found is None and len(drivers) >= journal.limits.drivers:
                 raise TooLarge(
@@ -46,44 +46,44 @@ class Drivers:
                 )
             journal.committer.check()
             epoch = 1 if found is None else found.epoch + 1
-            journal.record([DriverRegistered(ask.driver, epoch, ask.token, journal.wall_ms())])
-        driver = drivers[ask.driver]
-        answer = DriverAnswer(driver.epoch, _last(driver))
+            journal.record([DriverRegistered(request.driver, epoch, request.token, journal.wall_ms())])
+        driver = drivers[request.driver]
+        answer = DriverResult(driver.epoch, _last(driver))
         await journal.committer.durable(driver.position)
         return answer
 
-    async def ack(self, ask: AckAsk, deadline: Deadline) -> AckAnswer:
+    async def ack(self, request: AckRequest, deadline: Deadline) -> AckResult:
         """Nothing of this will be run again: everything up to it is STALE for ever, and need not be known any more.
 
         All of it or nothing. Raises UnknownDriver, Fenced, NotDriver, UnknownProducer, OtherDriver, NotDone, TooLarge,
         BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
         journal = self._journal
-        if len(ask.upto) > journal.limits.producers:
-            raise TooLarge(f"{len(ask.upto)} producers in one ack; at most {journal.limits.producers}")
-        if ask.batch is not None and ask.batch > SEQUENCE_MAX:
-            raise BadRequest(f"batch {ask.batch}: the highest is {SEQUENCE_MAX}; nothing was acked")
+        if len(request.upto) > journal.limits.producers:
+            raise TooLarge(f"{len(request.upto)} producers in one ack; at most {journal.limits.producers}")
+        if request.batch is not None and request.batch > SEQUENCE_MAX:
+            raise BadRequest(f"batch {request.batch}: the highest is {SEQUENCE_MAX}; nothing was acked")
         deadline.check()
-        driver = self._own(ask)
-        named = [(self._of(driver, name), sequence) for name, sequence in ask.upto]
-        batches = 0 if ask.batch is None else ask.batch + 1
+        driver = self._own(request)
+        named = [(self._of(driver, name), sequence) for name, sequence in request.upto]
+        batches = 0 if request.batch is None else request.batch + 1
         self._check_done(named)
         if held := journal.index.claims.scopes.open_ids(driver.name, batches):
-            raise refusals.batch_not_done(ask, held)
+            raise refusals.batch_not_done(request, held)
         moves = dict(self._moves(named))
         if moves or batches > driver.batches:
             journal.committer.check()
             journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms())])
-        answer = AckAnswer(tuple((producer.name, producer.watermark) for producer, _ in named), _last(driver))
+        answer = AckResult(tuple((producer.name, producer.watermark) for producer, _ in named), _last(driver))
         positions = [producer.position for producer, _ in named]
         await journal.committer.durable(max([driver.position, *positions]))
         return answer
 
-    def _own(self, ask: AckAsk) -> Driver:
-        found = self._index.drivers.get(ask.driver)
-        effect = DRIVER[standing(found, ask.epoch, ask.token)].effect
+    def _own(self, request: AckRequest) -> Driver:
+        found = self._index.drivers.get(request.driver)
+        effect = DRIVER[standing(found, request.epoch, request.token)].effect
         if found is None or effect is not Entrance.GO_ON:
-            raise refusals.not_the_driver(effect, ask, found)
+            raise refusals.not_the_driver(effect, request, found)
         return found
 
     def _of(self, driver: Driver, name: str) -> Producer:

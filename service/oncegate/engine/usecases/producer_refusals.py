@@ -14,7 +14,7 @@ from oncegate.core.errors import (
     UnknownProducer,
 )
 from oncegate.core.producers import Entrance, Registration
-from oncegate.engine.producer_requests import AckAsk, ProducerAsk, SequenceAsk
+from oncegate.engine.producer_requests import AckRequest, ProducerRequest, SequenceRequest
 from oncegate.index.producers.index import Driver, Producer
 
 _WAYS = (
@@ -23,15 +23,15 @@ _WAYS = (
 )
 
 
-def not_registered(effect: Registration, ask: ProducerAsk, left_ms: int) -> OncegateError:
+def not_registered(effect: Registration, request: ProducerRequest, left_ms: int) -> OncegateError:
     """Of a producer."""
     if effect is Registration.REFUSE_BUSY:
         return ProducerBusy(
-            f"another attempt holds producer {ask.producer} for {left_ms} ms more, unless it renews or closes: "
+            f"another attempt holds producer {request.producer} for {left_ms} ms more, unless it renews or closes: "
             "register again then; nothing was changed",
             lease_left_ms=left_ms,
         )
-    return Fenced(f"another attempt has registered producer {ask.producer} after this one: it is over")
+    return Fenced(f"another attempt has registered producer {request.producer} after this one: it is over")
 
 
 def other_driver(producer: Producer, driver: str) -> OtherDriver:
@@ -53,29 +53,30 @@ def not_the_producer(effect: Entrance, name: str, epoch: int, found: Producer | 
     )
 
 
-def not_the_driver(effect: Entrance, ask: AckAsk, found: Driver | None) -> OncegateError:
+def not_the_driver(effect: Entrance, request: AckRequest, found: Driver | None) -> OncegateError:
     """Who acks under an epoch or token that is not in force."""
     if effect is Entrance.REFUSE_UNKNOWN or found is None:
-        return UnknownDriver(f"epoch {ask.epoch} of driver {ask.driver} is not known here: register first")
+        return UnknownDriver(f"epoch {request.epoch} of driver {request.driver} is not known here: register first")
     if effect is Entrance.REFUSE_FENCED:
         return Fenced(
-            f"driver {ask.driver} is in epoch {found.epoch} by now: this one ({ask.epoch}) is over; nothing was acked",
+            f"driver {request.driver} is in epoch {found.epoch} by now: this one ({request.epoch}) is over; "
+            "nothing was acked",
             epoch=found.epoch,
         )
     return NotDriver(
-        f"this token is not driver {ask.driver}'s: only who owns the retries knows that nothing will be run again. "
+        f"this token is not driver {request.driver}'s: only who owns the retries knows that nothing will be run again. "
         "A task completes what it wrote, and leaves the ack to its driver; nothing was acked"
     )
 
 
-def gap(ask: SequenceAsk, producer: Producer) -> Gap:
+def gap(request: SequenceRequest, producer: Producer) -> Gap:
     """What comes before these was never claimed."""
     claimed = "nothing" if producer.claimed_to is None else str(producer.claimed_to)
     return Gap(
-        f"the sequence before these is {ask.prev_sequence}, and the highest that was ever claimed of producer "
-        f"{ask.producer} is {claimed}: what lies between was skipped, or this gateway has lost it. Look for a "
+        f"the sequence before these is {request.prev_sequence}, and the highest that was ever claimed of producer "
+        f"{request.producer} is {claimed}: what lies between was skipped, or this gateway has lost it. Look for a "
         "checkpoint that was deleted, or an older ledger; to go on without it, claim without prev_sequence",
-        prev_sequence=ask.prev_sequence,
+        prev_sequence=request.prev_sequence,
         claimed_to=producer.claimed_to,
     )
 
@@ -109,10 +110,11 @@ def not_done(undone: list[dict[str, object]]) -> NotDone:
     )
 
 
-def batch_not_done(ask: AckAsk, ids: int) -> NotDone:
+def batch_not_done(request: AckRequest, ids: int) -> NotDone:
     """An ack of a batch whose claims still hold ids."""
     return NotDone(
-        f"open claims of driver {ask.driver}'s batches up to {ask.batch} hold {ids} ids: they would be answered STALE "
+        f"open claims of driver {request.driver}'s batches up to {request.batch} hold {ids} ids: they "
+        "would be answered STALE "
         "for ever, and may not be written. Ack once every task has completed or released its claims; nothing was acked",
         open_ids=ids,
     )

@@ -13,16 +13,16 @@ from oncegate.core.verdicts import Flag
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import (
-    ProducerAnswer,
-    ProducerAsk,
+    ProducerRequest,
+    ProducerResult,
     ProducerView,
-    SequenceAsk,
+    SequenceRequest,
     SequenceSettled,
 )
-from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.requests import ClaimResult
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.engine.usecases.claims import STATE_AFTER
-from oncegate.index.producers.index import DONE_TOLD, SEQUENCE_MAX, Producer, SequencesAsked, registrant, standing
+from oncegate.index.producers.index import DONE_TOLD, SEQUENCE_MAX, Producer, SequenceDecision, registrant, standing
 
 
 class Producers:
@@ -32,33 +32,33 @@ class Producers:
         self._journal = journal
         self._index = journal.index.producers
 
-    async def register(self, ask: ProducerAsk, deadline: Deadline) -> ProducerAnswer:
+    async def register(self, request: ProducerRequest, deadline: Deadline) -> ProducerResult:
         """An epoch for this token, the same again for the same token; from then on older ones are fenced.
 
         Raises ProducerBusy while another's lease is live, Fenced when a later one has followed, OtherDriver, TooLarge,
         BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
-        self._journal.check_name("producer", ask.producer)
-        self._journal.check_name("driver", ask.driver)
-        lease_ms = self._journal.lease_ms(ask.lease_ms)
+        self._journal.check_name("producer", request.producer)
+        self._journal.check_name("driver", request.driver)
+        lease_ms = self._journal.lease_ms(request.lease_ms)
         deadline.check()
         now_ms = self._journal.clock.monotonic_ms()
-        found = self._index.producers.get(ask.producer)
-        if found is not None and found.driver != ask.driver:
-            raise refusals.other_driver(found, ask.driver)
+        found = self._index.producers.get(request.producer)
+        if found is not None and found.driver != request.driver:
+            raise refusals.other_driver(found, request.driver)
         left_ms = 0 if found is None else found.lease_left_ms(now_ms)
-        effect = REGISTER_PRODUCER[registrant(found, ask.token, left_ms)].effect
+        effect = REGISTER_PRODUCER[registrant(found, request.token, left_ms)].effect
         if effect is Registration.NEXT_EPOCH:
-            self._next_epoch(ask, found, lease_ms)
+            self._next_epoch(request, found, lease_ms)
         elif effect is not Registration.SAME_EPOCH:
-            raise refusals.not_registered(effect, ask, left_ms)
-        producer = self._index.producers[ask.producer]
+            raise refusals.not_registered(effect, request, left_ms)
+        producer = self._index.producers[request.producer]
         producer.lease_ms, producer.lease_until_ms = lease_ms, now_ms + lease_ms
         answer = self._answer(producer)
         await self._journal.committer.durable(producer.position)
         return answer
 
-    def _next_epoch(self, ask: ProducerAsk, found: Producer | None, lease_ms: int) -> None:
+    def _next_epoch(self, request: ProducerRequest, found: Producer | None, lease_ms: int) -> None:
         journal, producers = self._journal, self._index.producers
         if found is None and len(producers) >= journal.limits.producers:
             raise TooLarge(
@@ -68,11 +68,13 @@ class Producers:
         # Numbers count up, and none is free again: no producer is ever forgotten.
         number, epoch = (len(producers) + 1, 1) if found is None else (found.number, found.epoch + 1)
         wall_ms = journal.wall_ms()
-        journal.record([ProducerRegistered(ask.producer, number, epoch, ask.token, ask.driver, lease_ms, wall_ms)])
+        journal.record(
+            [ProducerRegistered(request.producer, number, epoch, request.token, request.driver, lease_ms, wall_ms)]
+        )
 
-    def _answer(self, producer: Producer) -> ProducerAnswer:
+    def _answer(self, producer: Producer) -> ProducerResult:
         done = self._index.done(producer)
-        return ProducerAnswer(
+        return ProducerResult(
             producer.number,
             producer.epoch,
             producer.lease_ms,
@@ -91,42 +93,42 @@ class Producers:
             raise refusals.not_the_producer(effect, name, epoch, found)
         return found
 
-    async def claim(self, ask: SequenceAsk, deadline: Deadline) -> ClaimAnswer:
+    async def claim(self, request: SequenceRequest, deadline: Deadline) -> ClaimResult:
         """Which of these sequences may be written: a verdict each, in order. Its name is (producer, epoch, call).
 
         Raises UnknownProducer, Fenced, Gap, OutOfOrder, TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull,
         DeadlinePassed: nothing was written; LedgerDown: unknown, repeat the same call.
         """
         deadline.check()
-        producer, asked, digest = self.decide(ask, b"")
-        lease_ms = producer.lease_ms if ask.lease_ms is None else self._journal.lease_ms(ask.lease_ms)
-        if len(asked.fresh) or len(asked.taken):
+        producer, decision, digest = self.decide(request, b"")
+        lease_ms = producer.lease_ms if request.lease_ms is None else self._journal.lease_ms(request.lease_ms)
+        if len(decision.fresh) or len(decision.taken):
             self._journal.committer.check()
-            self._journal.record([self.claimed(ask, producer, asked, digest, lease_ms)])
+            self._journal.record([self.claimed(request, producer, decision, digest, lease_ms)])
         else:
-            producer.quiet_call = max(producer.quiet_call, ask.call)
+            producer.quiet_call = max(producer.quiet_call, request.call)
             producer.lease_ms, producer.lease_until_ms = lease_ms, self._journal.clock.monotonic_ms() + lease_ms
         await self._journal.committer.durable(producer.position)
-        self.count(asked)
-        return ClaimAnswer(None, lease_ms, asked.verdicts, asked.numbers)
+        self.count(decision)
+        return ClaimResult(None, lease_ms, decision.verdicts, decision.numbers)
 
-    def decide(self, ask: SequenceAsk, person: bytes) -> tuple[Producer, SequencesAsked, bytes]:
+    def decide(self, request: SequenceRequest, person: bytes) -> tuple[Producer, SequenceDecision, bytes]:
         """What each sequence is answered, and the request's digest; raises what refuses the request as a whole."""
-        self._check(ask)
-        producer = self.own(ask.producer, ask.epoch, ask.token)
-        digest = hashlib.blake2b(ask.sequences.tobytes(), digest_size=16, person=person).digest()
-        asked = self._index.ask(producer, ask.call, digest, ask.sequences, ask.prev_sequence)
-        if asked.gap:
-            raise refusals.gap(ask, producer)
-        if asked.out_of_order is not None:
-            raise refusals.out_of_order(asked.out_of_order, producer)
-        spans = len(producer.held) + len(asked.fresh) + len(asked.taken)
+        self._check(request)
+        producer = self.own(request.producer, request.epoch, request.token)
+        digest = hashlib.blake2b(request.sequences.tobytes(), digest_size=16, person=person).digest()
+        decision = self._index.decide(producer, request.call, digest, request.sequences, request.prev_sequence)
+        if decision.gap:
+            raise refusals.gap(request, producer)
+        if decision.out_of_order is not None:
+            raise refusals.out_of_order(decision.out_of_order, producer)
+        spans = len(producer.held) + len(decision.fresh) + len(decision.taken)
         if spans > self._journal.limits.intervals:
             raise refusals.too_scattered(producer, spans, self._journal.limits.intervals)
-        return producer, asked, digest
+        return producer, decision, digest
 
-    def _check(self, ask: SequenceAsk) -> None:
-        limits, sequences = self._journal.limits, ask.sequences
+    def _check(self, request: SequenceRequest) -> None:
+        limits, sequences = self._journal.limits, request.sequences
         if len(sequences) > limits.ids_per_request:
             raise TooLarge(f"{len(sequences)} sequences in one request; at most {limits.ids_per_request}")
         if len(sequences) > 1 and not bool((sequences[1:] > sequences[:-1]).all()):
@@ -137,36 +139,36 @@ class Producers:
             )
         if len(sequences) and int(sequences[-1]) > SEQUENCE_MAX:
             raise BadRequest(f"sequence {sequences[-1]}: the highest is {SEQUENCE_MAX}; nothing was written")
-        if ask.prev_sequence is not None and len(sequences) and ask.prev_sequence >= int(sequences[0]):
+        if request.prev_sequence is not None and len(sequences) and request.prev_sequence >= int(sequences[0]):
             raise BadRequest(
-                f"prev_sequence {ask.prev_sequence} does not lie before the first sequence, {sequences[0]}; "
+                f"prev_sequence {request.prev_sequence} does not lie before the first sequence, {sequences[0]}; "
                 "nothing was written"
             )
-        if ask.lease_ms is not None:
-            self._journal.lease_ms(ask.lease_ms)
+        if request.lease_ms is not None:
+            self._journal.lease_ms(request.lease_ms)
 
     def claimed(
-        self, ask: SequenceAsk, producer: Producer, asked: SequencesAsked, digest: bytes, lease_ms: int
+        self, request: SequenceRequest, producer: Producer, decision: SequenceDecision, digest: bytes, lease_ms: int
     ) -> SequencesClaimed:
         """The entry of what is granted."""
-        spans = _raw(asked.fresh), _raw(asked.taken)
+        spans = _raw(decision.fresh), _raw(decision.taken)
         wall_ms = self._journal.wall_ms()
-        return SequencesClaimed(producer.number, producer.epoch, ask.call, digest, lease_ms, wall_ms, *spans)
+        return SequencesClaimed(producer.number, producer.epoch, request.call, digest, lease_ms, wall_ms, *spans)
 
     def written(
-        self, ask: SequenceAsk, producer: Producer, asked: SequencesAsked, digest: bytes
+        self, request: SequenceRequest, producer: Producer, decision: SequenceDecision, digest: bytes
     ) -> list[SequencesClaimed | SequencesCompleted]:
         """The entries of what is granted and written with the request: claimed and done in one append."""
-        lease_ms = producer.lease_ms if ask.lease_ms is None else ask.lease_ms
-        claimed = self.claimed(ask, producer, asked, digest, lease_ms)
-        return [claimed, SequencesCompleted(producer.number, producer.epoch, ask.call, claimed.wall_ms)]
+        lease_ms = producer.lease_ms if request.lease_ms is None else request.lease_ms
+        claimed = self.claimed(request, producer, decision, digest, lease_ms)
+        return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]
 
-    def count(self, asked: SequencesAsked) -> None:
+    def count(self, decision: SequenceDecision) -> None:
         """Add one request's answers to the counters."""
-        counts, by_action = self._journal.counts, np.bincount(asked.actions, minlength=len(Action))
+        counts, by_action = self._journal.counts, np.bincount(decision.actions, minlength=len(Action))
         counts["granted"] += int(by_action[Action.GRANT]) + int(by_action[Action.TAKE_OVER])
         counts["granted_again"] += int(by_action[Action.GRANT_AGAIN])
-        own = int(np.count_nonzero(asked.verdicts & np.uint8(Flag.OWN)))
+        own = int(np.count_nonzero(decision.verdicts & np.uint8(Flag.OWN)))
         counts["duplicates"] += int(by_action[Action.DUPLICATE]) - own
         counts["own_duplicates"] += own
         counts["stale"] += int(by_action[Action.STALE])

@@ -20,7 +20,7 @@ class _Owner:
     last_call_ms: int
 
 
-class Stages:
+class StageQuota:
     """Keeps uncommitted stages within their bounds. What it drops makes a later commit answer MISSING_STAGE."""
 
     def __init__(self, journal: Journal, free_bytes: Callable[[], tuple[int, int]]) -> None:

@@ -6,7 +6,7 @@ from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
 from oncegate.core.errors import BadRequest, NotFound, SchemaMismatch, TooLarge
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.requests import Fetched, Schema, TopicAsk, TopicView
+from oncegate.engine.requests import Fetched, Schema, TopicRequest, TopicView
 from oncegate.index.topics import Topic
 from oncegate.ports import Ledger
 
@@ -19,45 +19,48 @@ class Topics:
         self._ledger = ledger
         self._index = journal.index.topics
 
-    async def create(self, ask: TopicAsk, deadline: Deadline) -> tuple[TopicView, bool]:
+    async def create(self, request: TopicRequest, deadline: Deadline) -> tuple[TopicView, bool]:
         """Make a topic, or set its retention; the topic, and whether it is new. Durable when it returns.
 
         Raises BadRequest, TooLarge, SchemaMismatch, LedgerFull, DeadlinePassed: nothing was changed.
         LedgerDown: unknown, repeat it.
         """
         deadline.check()
-        journal, known = self._journal, self._index.get(ask.topic)
-        entry = self._created(ask) if known is None else self._changed(ask, known)
+        journal, known = self._journal, self._index.get(request.topic)
+        entry = self._created(request) if known is None else self._changed(request, known)
         if entry is not None:
             journal.committer.check()
             await journal.committer.durable(journal.record([entry]))
-        return await self.view(ask.topic), known is None
+        return await self.view(request.topic), known is None
 
-    def _created(self, ask: TopicAsk) -> Entry:
-        partitions = 1 if ask.partitions is None else ask.partitions
+    def _created(self, request: TopicRequest) -> Entry:
+        partitions = 1 if request.partitions is None else request.partitions
         if not 1 <= partitions <= self._journal.limits.partitions:
             raise TooLarge(f"{partitions} partitions; a topic has from 1 to {self._journal.limits.partitions}")
-        schema = b"" if ask.schema is None else schema_bytes(ask.schema)
+        schema = b"" if request.schema is None else schema_bytes(request.schema)
         wall_ms = self._journal.wall_ms()
-        return TopicCreated(ask.topic, partitions, schema, ask.retention_ms or 0, ask.retention_bytes or 0, wall_ms)
+        return TopicCreated(
+            request.topic, partitions, schema, request.retention_ms or 0, request.retention_bytes or 0, wall_ms
+        )
 
-    def _changed(self, ask: TopicAsk, known: Topic) -> Entry | None:
-        if ask.partitions not in (None, len(known.partitions)):
+    def _changed(self, request: TopicRequest, known: Topic) -> Entry | None:
+        if request.partitions not in (None, len(known.partitions)):
             raise BadRequest(
-                f"topic {ask.topic} has {len(known.partitions)} partitions, and a topic keeps those it was made with: "
+                f"topic {request.topic} has {len(known.partitions)} partitions, and a topic keeps those "
+                "it was made with: "
                 "rows of one key would lie in two; make another topic"
             )
         schema = known.schema
-        if ask.schema is not None:
+        if request.schema is not None:
             if known.schema:
-                check_schema(ask.topic, read_schema(known.schema), ask.schema)
+                check_schema(request.topic, read_schema(known.schema), request.schema)
             else:
-                schema = schema_bytes(ask.schema)
-        retention_ms = known.retention_ms if ask.retention_ms is None else ask.retention_ms
-        retention_bytes = known.retention_bytes if ask.retention_bytes is None else ask.retention_bytes
+                schema = schema_bytes(request.schema)
+        retention_ms = known.retention_ms if request.retention_ms is None else request.retention_ms
+        retention_bytes = known.retention_bytes if request.retention_bytes is None else request.retention_bytes
         if (schema, retention_ms, retention_bytes) == (known.schema, known.retention_ms, known.retention_bytes):
             return None
-        return TopicSet(ask.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms())
+        return TopicSet(request.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms())
 
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
         """The entry that makes the topic fit for rows of this schema, if it needs one.

@@ -10,15 +10,15 @@ from oncegate.arraytypes import I64, U8, U32, U64
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Produced, Released, Retired, Taken
 from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.core.errors import Overloaded
-from oncegate.index.claims.batch_scopes import Scopes
-from oncegate.index.claims.by_name import Known, KnownClaims
-from oncegate.index.claims.expiry import Settled
-from oncegate.index.claims.row_sharing import ROWS_MIN, Pooling
+from oncegate.index.claims.batch_scopes import BatchScopes
+from oncegate.index.claims.by_name import ClaimRecord, ClaimRegistry
+from oncegate.index.claims.expiry import ExpiryBuckets
+from oncegate.index.claims.row_sharing import ROWS_MIN, RowSharing
 from oncegate.index.table.arrays import NO_ROW
 from oncegate.index.table.grants import NO_CLAIM, Grant, grant_of
 from oncegate.index.table.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.table.rows import DONE, LIVE, OPEN, RELEASED, ROWS_PER_CLAIM, Rows
-from oncegate.index.table.table import Saving, Table
+from oncegate.index.table.table import CopyOnWrite, Table
 
 # When rows have run out for good, this part of them is freed at once, so that not every claim has to.
 _ROWS_KEPT_FREE = 1 / 16
@@ -51,7 +51,7 @@ class Undo:
 
     counters: tuple[int, int, int]
     claim: bytes
-    known: tuple[Known | None, bytes | None] | None = None
+    known: tuple[ClaimRecord | None, bytes | None] | None = None
     puts: list[tuple[int, U64, U32, int, U32]] = field(default_factory=list)
     settled: list[tuple[int, int, int, int, int, int]] = field(default_factory=list)
     retired: tuple[U32, U8, I64] | None = None
@@ -62,7 +62,7 @@ class Undo:
 
 class ClaimFold:
     """`takeovers`: ids ever granted by takeover. `open_claims`: those that hold ids. `ids`: held, done or taken,
-    without the `sealed_away`: those that left the table for an archive (`index.sealing`).
+    without the `evicted_ids`: those that left the table for an archive (`index.sealing`).
 
     wall_ms: the latest time in any entry; the ledger's clock never goes back behind it.
     """
@@ -72,16 +72,16 @@ class ClaimFold:
         self._kernels: Kernels = COMPILED if compiled else PLAIN
         self._rows = Rows(widths.row_bits)
         self._table = Table(self._rows, self._kernels, widths.tag_bits, widths.capacity, widths.segments)
-        self._known = KnownClaims(self._rows)
-        self._settled = Settled(self._rows)
-        self._pooling = Pooling(self._rows, self._table, self._settled, self._kernels, widths.pool_from)
-        self.scopes = Scopes(self._rows)
+        self._known = ClaimRegistry(self._rows)
+        self._settled = ExpiryBuckets(self._rows)
+        self._pooling = RowSharing(self._rows, self._table, self._settled, self._kernels, widths.pool_from)
+        self.scopes = BatchScopes(self._rows)
         self._granted: tuple[int, ...] = ()
         self._topics: list[str] = []
         self.takeovers = 0
         self.open_claims = 0
         self.ids = 0
-        self.sealed_away = 0
+        self.evicted_ids = 0
         self.wall_ms = 0
 
     def make_room(self, ids: int, now_ms: int, entries: int = 1, digests: bool = False) -> None:
@@ -99,7 +99,7 @@ class ClaimFold:
             self._pooling.step(self.ids, self.wall_ms)
         if rows.free >= wanted:
             return
-        self.stop_saving()
+        self.stop_snapshot()
         self.sweep(now_ms)
         if rows.free < wanted:
             self._known.forget_unnamed(max(wanted, int(rows.limit * _ROWS_KEPT_FREE)))
@@ -147,7 +147,7 @@ class ClaimFold:
         self._rows.pin(losers)
         undo.pinned, self._granted = (*rows, *losers), rows
         if grant.known:
-            known = Known(grant.token, grant.call, grant.digest, rows if old is None else old.rows + rows)
+            known = ClaimRecord(grant.token, grant.call, grant.digest, rows if old is None else old.rows + rows)
             undo.known = self._known.put(grant.claim, known)
             if grant.state != OPEN:
                 self._known.is_ending(grant.claim)
@@ -248,7 +248,7 @@ class ClaimFold:
 
     def undo(self, undo: Undo) -> None:
         """Take an entry back that the ledger refused; the newest first. The table may have moved since."""
-        self.stop_saving()
+        self.stop_snapshot()
         rows, holders = self._rows, self._rows.holders
         for row, state, named, position, wall_ms, ended_ms in reversed(undo.settled):
             self._set_state(row, state)
@@ -270,7 +270,7 @@ class ClaimFold:
             self._known.put_back(undo.claim, undo.known)
         self.takeovers, self.open_claims, known = undo.counters
         # Ids may have left for archives since, which no entry takes back.
-        self.ids = known - self.sealed_away
+        self.ids = known - self.evicted_ids
         self.settle_undo(undo)
 
     def settle_undo(self, undo: Undo) -> None:
@@ -291,19 +291,19 @@ class ClaimFold:
         self._known.forget_old(now_ms)
         self._table.sweep()
 
-    def begin_saving(self, saving: Saving) -> None:
+    def begin_snapshot(self, saving: CopyOnWrite) -> None:
         """From now on nothing is swept, pooled or used anew, and `saving` is told of slots that are overwritten."""
-        assert self.saving_now is None, "one at a time"
+        assert self.snapshot_now is None, "one at a time"
         self._table.saving = saving
         self._rows.only_new = self._pooling.paused = True
 
-    def stop_saving(self) -> None:
+    def stop_snapshot(self) -> None:
         """As before; a save that has not come to its end comes to none."""
         self._table.saving = None
         self._rows.only_new = self._pooling.paused = False
 
     @property
-    def saving_now(self) -> Saving | None:
+    def snapshot_now(self) -> CopyOnWrite | None:
         """The save that is under way, if one is."""
         return self._table.saving
 
@@ -313,7 +313,7 @@ class ClaimFold:
         return self._table.size_bytes + self._rows.size_bytes
 
     def _counters(self) -> tuple[int, int, int]:
-        return self.takeovers, self.open_claims, self.ids + self.sealed_away
+        return self.takeovers, self.open_claims, self.ids + self.evicted_ids
 
 
 def _parts(grant: Grant) -> tuple[tuple[U64, U32, bool], ...]:

@@ -14,7 +14,7 @@ from oncegate.arraytypes import U32, U64
 from oncegate.index.table.rows import OPEN, Rows
 
 # driver, batch, and the makers of its rows as little-endian uint64.
-SavedScopes = list[tuple[str, int, bytes]]
+ScopesSnapshot = list[tuple[str, int, bytes]]
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class _Batch:
     made_by: "array[int]" = field(default_factory=lambda: array("Q"))
 
 
-class Scopes:
+class BatchScopes:
     """`rows`: of the index that this is about."""
 
     def __init__(self, rows: Rows) -> None:
@@ -76,7 +76,7 @@ class Scopes:
         still: U32 = rows[self._rows.used[rows] & (self._makers(rows) == made_by)]
         return still
 
-    def save(self) -> SavedScopes:
+    def save(self) -> ScopesSnapshot:
         """All of it, for `load`."""
         return [
             (driver, batch, np.array(held.made_by, "<u8").tobytes())
@@ -84,7 +84,7 @@ class Scopes:
             for batch, held in batches.items()
         ]
 
-    def load(self, saved: SavedScopes) -> None:
+    def load(self, saved: ScopesSnapshot) -> None:
         """Find the rows again by what made them, once they are loaded; those that were not saved held nothing."""
         made_by = [np.frombuffer(raw, "<u8") for _, _, raw in saved]
         wanted = np.concatenate([np.empty(0, np.uint64), *made_by])

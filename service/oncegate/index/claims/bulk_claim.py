@@ -13,9 +13,9 @@ import numpy as np
 from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.entries.kinds import Claimed
 from oncegate.index.claims.apply import Undo
-from oncegate.index.claims.by_name import Known
+from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.index import ClaimIndex
-from oncegate.index.table.arrays import NO_ROW, Answers, Folded
+from oncegate.index.table.arrays import NO_ROW, Answers, BatchGrants
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.table.rows import OPEN, Rows
 
@@ -29,7 +29,7 @@ def is_repeat(index: ClaimIndex, token: bytes, call: int, now_ms: int) -> bool:
 
 
 @dataclass
-class Together:
+class ClaimBatch:
     """What is said of claims, and what those were granted that hold ids now; to be settled or undone as one change.
 
     claims: each with all its ids as `fresh`. ends: where each one's answers end. rests_on: the highest position that
@@ -45,9 +45,9 @@ class Together:
     rests_on: list[int]
     counters: tuple[int, int, int]
     rows: I64
-    folded: Folded
+    folded: BatchGrants
     entries: list[Claimed]
-    known: list[tuple[Known | None, bytes | None]]
+    known: list[tuple[ClaimRecord | None, bytes | None]]
     losers: U32
 
     def settle(self) -> None:
@@ -67,7 +67,7 @@ class Together:
             self.index.undo(undo)
 
 
-def claim_all(index: ClaimIndex, position: int, claims: Sequence[Claimed], now_ms: int) -> Together:
+def claim_many(index: ClaimIndex, position: int, claims: Sequence[Claimed], now_ms: int) -> ClaimBatch:
     """Decide on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
 
     Raises Overloaded and Recovering, before any effect.
@@ -91,10 +91,10 @@ def claim_all(index: ClaimIndex, position: int, claims: Sequence[Claimed], now_m
     index._rows.holders.pins[losers] += 1
     known = _count_in(index, entries, rows.tolist())
     index.ids += int(folded.absent.sum())
-    return Together(index, claims, answers, ends.tolist(), rests_on, counters, rows, folded, entries, known, losers)
+    return ClaimBatch(index, claims, answers, ends.tolist(), rests_on, counters, rows, folded, entries, known, losers)
 
 
-def _entries(claims: Sequence[Claimed], given: list[int], folded: Folded) -> list[Claimed]:
+def _entries(claims: Sequence[Claimed], given: list[int], folded: BatchGrants) -> list[Claimed]:
     """The claims of those places, each with what it was granted alone."""
     raw, ends, first, entries = folded.ids.tobytes(), folded.ends.tolist(), 0, []
     for place, end in zip(given, ends, strict=True):
@@ -108,11 +108,11 @@ def _entries(claims: Sequence[Claimed], given: list[int], folded: Folded) -> lis
 
 def _count_in(
     index: ClaimIndex, entries: Sequence[Claimed], rows: Sequence[int]
-) -> list[tuple[Known | None, bytes | None]]:
+) -> list[tuple[ClaimRecord | None, bytes | None]]:
     """Remember the claims by their names and calls; what each stood for before."""
     put, known = index._known.put, []
     for claim, row in zip(entries, rows, strict=True):
-        known.append(put(claim.claim, Known(claim.token, claim.call, claim.digest, (row,))))
+        known.append(put(claim.claim, ClaimRecord(claim.token, claim.call, claim.digest, (row,))))
         index.wall_ms = max(index.wall_ms, claim.wall_ms)
     index.open_claims += len(rows)
     index._granted = tuple(rows[-1:])

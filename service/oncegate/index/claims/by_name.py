@@ -17,14 +17,14 @@ _FORGOTTEN_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ClaimRecord:
     token: bytes
     call: int
     digest: bytes
     rows: tuple[int, ...]
 
 
-class KnownClaims:
+class ClaimRegistry:
     """Two dictionaries over `rows`; an entry that is past its time but not yet dropped is not found either.
 
     What a claim is stands in its rows' arrays: the dictionaries hold nothing that a garbage collection walks through.
@@ -37,29 +37,29 @@ class KnownClaims:
         self._ending: deque[bytes] = deque()
         self._next_ms = 0
 
-    def get(self, claim: bytes, now_ms: int) -> Known | None:
+    def get(self, claim: bytes, now_ms: int) -> ClaimRecord | None:
         rows = self._by_claim.get(claim)
         return self._known(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
 
-    def at_any_age(self, claim: bytes) -> Known | None:
+    def at_any_age(self, claim: bytes) -> ClaimRecord | None:
         """For the fold, where an entry says that the claim was known when it was written."""
         rows = self._by_claim.get(claim)
         return None if rows is None else self._known(rows)
 
-    def find(self, token: bytes, call: int, now_ms: int) -> tuple[bytes, Known] | None:
+    def find(self, token: bytes, call: int, now_ms: int) -> tuple[bytes, ClaimRecord] | None:
         """The claim that this (token, call) made."""
         claim = self._by_call.get((token, call))
         known = None if claim is None else self.get(claim, now_ms)
         return None if claim is None or known is None else (claim, known)
 
-    def put(self, claim: bytes, known: Known) -> tuple[Known | None, bytes | None]:
+    def put(self, claim: bytes, known: ClaimRecord) -> tuple[ClaimRecord | None, bytes | None]:
         """Remember; what stood there before, for `put_back`."""
         before = self.at_any_age(claim), self._by_call.get((known.token, known.call))
         self._by_claim[claim] = known.rows
         self._by_call[known.token, known.call] = claim
         return before
 
-    def put_back(self, claim: bytes, before: tuple[Known | None, bytes | None]) -> None:
+    def put_back(self, claim: bytes, before: tuple[ClaimRecord | None, bytes | None]) -> None:
         """Undo `put`."""
         known = self._known(self._by_claim.pop(claim))
         if before[0] is not None:
@@ -139,10 +139,10 @@ class KnownClaims:
     def __len__(self) -> int:
         return len(self._by_claim)
 
-    def _known(self, rows: tuple[int, ...]) -> Known:
+    def _known(self, rows: tuple[int, ...]) -> ClaimRecord:
         holders, first = self._rows.holders, rows[0]
         digest = self._rows.digest[first].tobytes()
-        return Known(holders.token[first].tobytes(), int(holders.call[first]), digest, rows)
+        return ClaimRecord(holders.token[first].tobytes(), int(holders.call[first]), digest, rows)
 
     def _is_remembered(self, rows: tuple[int, ...], now_ms: int) -> bool:
         until_ms = self._rows.remembered_until_ms(rows)
@@ -151,7 +151,7 @@ class KnownClaims:
     def _pinned(self, rows: tuple[int, ...]) -> bool:
         return any(self._rows.holders.pins[row] for row in rows)
 
-    def _forget(self, claim: bytes, known: Known) -> None:
+    def _forget(self, claim: bytes, known: ClaimRecord) -> None:
         for row in known.rows:
             self._rows.holders.kept[row] = 0
         self._rows.give_back_idle(known.rows)

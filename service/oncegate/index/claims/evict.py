@@ -144,7 +144,7 @@ def drop(index: ClaimFold, ids: U64) -> int:
     A claim of theirs that can be named, as after a start, where all can, is forgotten, as it was when they were sealed.
     """
     rows, table = index._rows, index._table
-    assert index.saving_now is None, "what is being saved would be without them, and its archives with them"
+    assert index.snapshot_now is None, "what is being saved would be without them, and its archives with them"
     freed, named = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
     kernel = delete.COMPILED if index._kernels is COMPILED else delete.PLAIN
     count, free, claimed = kernel(table.slots, rows.holders, own(ids), table.tag_mask, freed, named)
@@ -154,7 +154,7 @@ def drop(index: ClaimFold, ids: U64) -> int:
     # Where an id was found, another may stand by now.
     table.moves += 1
     index.ids -= int(count)
-    index.sealed_away += int(count)
+    index.evicted_ids += int(count)
     return int(count)
 
 

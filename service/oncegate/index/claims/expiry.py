@@ -14,7 +14,7 @@ from oncegate.index.table.rows import DONE, Rows
 BUCKET_BITS = 13
 
 
-class Settled:
+class ExpiryBuckets:
     """Rows by time on the ledger's clock. What has changed since it was added is still listed: whoever looks checks."""
 
     def __init__(self, rows: Rows) -> None:

@@ -11,22 +11,22 @@ import numpy as np
 
 from oncegate.arraytypes import I32, U32, U64
 from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, ClaimState, IdState, actions
-from oncegate.core.entries.kinds import Claimed, Entry, Retired, Sealed
+from oncegate.core.entries.kinds import Claimed, Entry, Evicted, Retired
 from oncegate.core.errors import TokenReused
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.claims.apply import ClaimFold, Undo, Widths, own
 from oncegate.index.claims.evict import drop, standing_row
-from oncegate.index.claims.results import Asked, ClaimView, Explained
+from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
 from oncegate.index.lsm import tier
-from oncegate.index.lsm.archives import SealedIndex
-from oncegate.index.lsm.tier import ColdSet
-from oncegate.index.snapshot.claims_reader import Loader, load
+from oncegate.index.lsm.archives import ArchiveIndex
+from oncegate.index.lsm.tier import ColdTier
+from oncegate.index.snapshot.claims_reader import ClaimsReader, load
 from oncegate.index.snapshot.claims_writer import save, saving
 from oncegate.index.table.arrays import NO_COLD, NO_DIGESTS, SAME_INDEX, TAKEN, Answers, Question, Rules
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.table.rows import DONE, LIVE, OPEN, words
 
-__all__ = ["SAME_INDEX", "Asked", "ClaimIndex", "ClaimView", "Explained", "Undo", "Widths", "warm_up"]
+__all__ = ["SAME_INDEX", "ClaimDecision", "ClaimIndex", "ClaimView", "Explained", "Undo", "Widths", "warm_up"]
 
 _VERDICTS = {
     Action.GRANT: Verdict.GRANTED,
@@ -60,15 +60,15 @@ class ClaimIndex(ClaimFold):
     def __init__(self, widths: Widths | None = None, compiled: bool = True) -> None:
         super().__init__(widths, compiled)
         self._rules = {"claim": _rules(CLAIM), "produce": _rules(PRODUCE), "take": _rules(TAKE)}
-        self.sealed = SealedIndex()
-        self.cold = ColdSet(self.sealed)
+        self.sealed = ArchiveIndex()
+        self.cold = ColdTier(self.sealed)
         # By kind, and last what `GONE` is: no row.
         self._standing: I32 = np.full(1, -1, np.int32)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> Undo | None:
         """As the fold does, archives included."""
         undo = super().apply(position, entry, now_ms)
-        if isinstance(entry, Sealed | Retired):
+        if isinstance(entry, Evicted | Retired):
             undo = undo or Undo(self._counters(), NO_CLAIM)
             undo.sealed = self.sealed.apply(position, entry), lambda: self.sealed.settle(entry)
             self.wall_ms = max(self.wall_ms, entry.wall_ms)
@@ -87,7 +87,7 @@ class ClaimIndex(ClaimFold):
             undo.sealed[1]()
         super().settle_undo(undo)
 
-    def ask(
+    def decide(
         self,
         token: bytes,
         call: int,
@@ -96,7 +96,7 @@ class ClaimIndex(ClaimFold):
         now_ms: int,
         verb: str = "claim",
         digests: U32 = NO_DIGESTS,
-    ) -> Asked:
+    ) -> ClaimDecision:
         """What each of `ids`, shape (n, 2), is answered now; `verb`: claim or produce. No effect.
 
         `digest`: of the whole request. `digests`: of the payload of each id, 0 for none; no elements: none has one.
@@ -108,7 +108,7 @@ class ClaimIndex(ClaimFold):
             raise TokenReused("this token and call were used with other ids: a new request needs a new call")
         return self._decide(verb, token, call, found[0] if found is not None else None, ids, now_ms, digests)
 
-    def ask_take(self, owner: bytes, ids: U64, now_ms: int) -> Asked:
+    def decide_take(self, owner: bytes, ids: U64, now_ms: int) -> ClaimDecision:
         """What each of `ids`, shape (n, 2), is answered when this owner takes it. No effect. Raises Recovering."""
         return self._decide("take", owner, 0, None, ids, now_ms)
 
@@ -121,7 +121,7 @@ class ClaimIndex(ClaimFold):
         ids: U64,
         now_ms: int,
         digests: U32 = NO_DIGESTS,
-    ) -> Asked:
+    ) -> ClaimDecision:
         ids, n = own(ids), len(ids)
         first, second = words(token)
         question = Question(first, second, call, claim is not None, now_ms, self._table.tag_mask, digests)
@@ -132,7 +132,7 @@ class ClaimIndex(ClaimFold):
             self._table.slots, self._rows.holders, self._rules[verb], question, ids, answers, held, granted, places
         )
         self._table.tell(granted[:fresh], places[:fresh])
-        return Asked(
+        return ClaimDecision(
             *answers,
             granted[:fresh],
             granted[n - taken :],
@@ -162,7 +162,7 @@ class ClaimIndex(ClaimFold):
             return ids
         return np.stack([ids[:, 0] & mask, ids[:, 1]], axis=1)
 
-    def drop_sealed(self, archive: int, ids: U64) -> int:
+    def drop_evicted(self, archive: int, ids: U64) -> int:
         """Let the table go of these ids of an archive, uint64 (n, 2), which lie in a run by now; how many it had."""
         dropped = drop(self, ids)
         self.sealed.archives[archive].dropped += dropped
@@ -266,13 +266,13 @@ class ClaimIndex(ClaimFold):
         """The same, as it is now, in steps of a few milliseconds between which anything may be applied; each brings
         the strings that are complete by then. To be gone through to the end, or closed.
 
-        A step raises SavingStopped when something has been undone since, or rows ran out: then it is begun anew.
+        A step raises SnapshotStopped when something has been undone since, or rows ran out: then it is begun anew.
         """
         return saving(self)
 
-    def loading(self) -> Loader:
+    def loading(self) -> ClaimsReader:
         """The same as `load`, piece by piece in the order in which they were saved."""
-        return Loader(self)
+        return ClaimsReader(self)
 
     def load(self, pieces: Mapping[str, bytes]) -> None:
         """Fill an empty index with what `save` gave; `reset_leases` is to follow.
@@ -299,7 +299,7 @@ class ClaimIndex(ClaimFold):
 def warm_up() -> None:
     """Compile every kernel, or load it from numba's cache, so that no request waits for it."""
     index, ids, id16 = ClaimIndex(), np.ones((1, 2), np.uint64), bytes(16)
-    index.ask(id16, 1, id16, ids, 0)
+    index.decide(id16, 1, id16, ids, 0)
     undo = index.apply(1, Claimed(id16, id16, 1, id16, 1, 0, ids.tobytes(), b""), 0)
     assert undo is not None
     index.undo(undo)

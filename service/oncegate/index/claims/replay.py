@@ -7,7 +7,7 @@ import numpy as np
 from oncegate.arraytypes import U32
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Produced, Released, Taken
 from oncegate.index.claims.apply import own
-from oncegate.index.claims.by_name import Known
+from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.claims.index import warm_up as warm_up_claims
 from oncegate.index.table import bulk_insert
@@ -32,7 +32,7 @@ def rebuild(
     renewals are not in the ledger, so nobody can know how much of it was left.
     Raises Overloaded: the rows' width cannot hold what is open or done.
     """
-    folding, position = _Folding(claims, now_ms, room), 0
+    folding, position = _Replay(claims, now_ms, room), 0
     for position, entry in entries:
         folding.take(position, entry)
         if not isinstance(entry, _CLAIMS_ALONE):
@@ -50,7 +50,7 @@ def warm_up() -> None:
     rebuild([(1, Claimed(id16, id16, 1, id16, 1, 0, id16, b""))], ClaimIndex(), 0)
 
 
-class _Folding:
+class _Replay:
     """As `ClaimIndex.apply` one entry after the other, but that ids which nobody held wait until they are many.
 
     Their rows count them from the beginning, so completing a claim changes its rows alone. Before anything else happens
@@ -77,7 +77,7 @@ class _Folding:
         claims = self._claims
         if not entry.fresh or entry.taken or (not isinstance(entry, Taken) and entry.digests):
             return False
-        if claims._rows.free < ROWS_PER_CLAIM or claims.saving_now is not None:
+        if claims._rows.free < ROWS_PER_CLAIM or claims.snapshot_now is not None:
             return False
         if not isinstance(entry, Taken) and claims._known.at_any_age(entry.claim) is not None:
             return False
@@ -91,7 +91,7 @@ class _Folding:
         rows.holders.slots[row] = rows.holders.named[row] = len(ids)
         claims._granted = (row,)
         if grant.known:
-            claims._known.put(grant.claim, Known(grant.token, grant.call, grant.digest, (row,)))
+            claims._known.put(grant.claim, ClaimRecord(grant.token, grant.call, grant.digest, (row,)))
         if grant.state == OPEN:
             claims.open_claims += 1
         else:

@@ -7,7 +7,7 @@ from oncegate.core.claims import ClaimState, IdState
 
 
 @dataclass(frozen=True)
-class Asked:
+class ClaimDecision:
     """What `apply` of a claim would mean; n elements, in the order asked.
 
     actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: of_index, of_call or lease_left_ms where the

@@ -8,8 +8,8 @@ whose claim it was. What was written to a topic, has digests of payloads or goes
 
 import numpy as np
 
-from oncegate.index.claims.expiry import BUCKET_BITS, Settled
-from oncegate.index.table.arrays import Pooled, Small
+from oncegate.index.claims.expiry import BUCKET_BITS, ExpiryBuckets
+from oncegate.index.table.arrays import SharedRows, Small
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC, Grant
 from oncegate.index.table.kernels import Kernels
 from oncegate.index.table.rows import DONE, Rows
@@ -29,17 +29,19 @@ BUCKETS_BETWEEN = 32
 _CLEANED_AT_ONCE = 1
 
 
-class Pooling:
+class RowSharing:
     """`rounds`: how often the whole table was gone over. `paused`: nothing may change now, for it is being saved."""
 
-    def __init__(self, rows: Rows, table: Table, settled: Settled, kernels: Kernels, rows_min: int = ROWS_MIN) -> None:
+    def __init__(
+        self, rows: Rows, table: Table, settled: ExpiryBuckets, kernels: Kernels, rows_min: int = ROWS_MIN
+    ) -> None:
         self._rows = rows
         self._table = table
         self._settled = settled
         self._kernels = kernels
         self._rows_min = rows_min
         self._left = self._begun = 0
-        self._pools: Pooled | None = None
+        self._pools: SharedRows | None = None
         self._segment = self._done = 0
         self._to_clean: list[int] = []
         self.rounds = 0
@@ -68,7 +70,7 @@ class Pooling:
             self._left = self._rows.in_use
             return
         rows = np.array([self._shared(bucket) for bucket in buckets], np.int64)
-        self._pools = Pooled(np.array(buckets, np.int64), rows, BUCKET_BITS)
+        self._pools = SharedRows(np.array(buckets, np.int64), rows, BUCKET_BITS)
         self._segment = self._done = 0
 
     def _shared(self, bucket: int) -> int:
@@ -87,7 +89,7 @@ class Pooling:
         self._settled.add(row)
         return row
 
-    def _go_on(self, pools: Pooled) -> None:
+    def _go_on(self, pools: SharedRows) -> None:
         rows, slots = self._rows, self._table.slots
         base, capacity = int(slots.base[self._segment]), int(slots.capacity[self._segment])
         end = min(self._done + SLOTS_AT_ONCE, capacity)
@@ -103,12 +105,12 @@ class Pooling:
         if self._segment == len(slots.base):
             self._end(pools)
 
-    def _live(self, pools: Pooled) -> Pooled:
+    def _live(self, pools: SharedRows) -> SharedRows:
         """Those that have not retired meanwhile: what is older retires with them."""
         live = self._rows.holders.state[pools.rows] == DONE
-        return pools if live.all() else Pooled(pools.buckets[live], pools.rows[live], pools.bits)
+        return pools if live.all() else SharedRows(pools.buckets[live], pools.rows[live], pools.bits)
 
-    def _end(self, pools: Pooled) -> None:
+    def _end(self, pools: SharedRows) -> None:
         self._rows.unpin(pools.rows.tolist())
         self._to_clean, self._pools = pools.buckets.tolist(), None
         self._left = self._rows.in_use
@@ -117,5 +119,5 @@ class Pooling:
     def warm_up(self) -> None:
         """Compile the kernel, or load it from numba's cache."""
         none = np.empty(0, np.int64)
-        self._pools = Pooled(none, none, BUCKET_BITS)
+        self._pools = SharedRows(none, none, BUCKET_BITS)
         self._go_on(self._pools)

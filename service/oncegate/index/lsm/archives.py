@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oncegate.arraytypes import I32, I64, U8, U64
-from oncegate.core.entries.kinds import Retired, Sealed
+from oncegate.core.entries.kinds import Evicted, Retired
 
 Undo = Callable[[], None]
 # What an archive's ids are now: nothing, or one of the `kinds`.
@@ -43,15 +43,15 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedSealed:
-    """All of a SealedIndex."""
+class ArchivesSnapshot:
+    """All of a ArchiveIndex."""
 
     next_number: int
     high_offset: int
     archives: list[Archive]
 
 
-class SealedIndex:
+class ArchiveIndex:
     """`archives`: by number, oldest first; retired ones until that is durable. `kinds`: what ids can be, numbered.
 
     high_offset: where the next archive begins. position: of the last entry that changed anything here.
@@ -66,16 +66,16 @@ class SealedIndex:
         self._base = 0
         self._kind_of: I32 = np.full(64, GONE, np.int32)
 
-    def apply(self, position: int, entry: Sealed | Retired) -> Undo:
+    def apply(self, position: int, entry: Evicted | Retired) -> Undo:
         """Take one entry in; what takes it back."""
         before = self.next_number, self.high_offset, self.position
-        changed = self._seal(entry) if isinstance(entry, Sealed) else self._retire(entry)
+        changed = self._evict(entry) if isinstance(entry, Evicted) else self._retire(entry)
         if changed:
             self.position = position
 
         def undo() -> None:
             for archive in changed:
-                if isinstance(entry, Sealed):
+                if isinstance(entry, Evicted):
                     self._kind_of[archive.number - self._base] = GONE
                     del self.archives[archive.number]
                 else:
@@ -85,7 +85,7 @@ class SealedIndex:
 
         return undo
 
-    def _seal(self, entry: Sealed) -> list[Archive]:
+    def _evict(self, entry: Evicted) -> list[Archive]:
         assert entry.first_offset == self.high_offset, "archives have no holes"
         made = []
         for part in entry.archives:
@@ -103,7 +103,7 @@ class SealedIndex:
             self._kind_of[archive.number - self._base] = GONE
         return due
 
-    def settle(self, entry: Sealed | Retired) -> None:
+    def settle(self, entry: Evicted | Retired) -> None:
         """The entry is durable: what it retired is forgotten."""
         if isinstance(entry, Retired):
             for number in [number for number, archive in self.archives.items() if self._is_due(archive, entry)]:
@@ -166,11 +166,11 @@ class SealedIndex:
         kept = (archive.first_offset for archive in self.live if archive.newest_wall_ms >= before_wall_ms)
         return next(kept, self.high_offset)
 
-    def save(self) -> SavedSealed:
+    def save(self) -> ArchivesSnapshot:
         """All of it, for `load`; to be encoded at once."""
-        return SavedSealed(self.next_number, self.high_offset, self.live)
+        return ArchivesSnapshot(self.next_number, self.high_offset, self.live)
 
-    def load(self, saved: SavedSealed) -> None:
+    def load(self, saved: ArchivesSnapshot) -> None:
         """Fill an empty one with what `save` gave."""
         assert not self.next_number, "only an empty one is loaded"
         self.next_number, self.high_offset = saved.next_number, saved.high_offset

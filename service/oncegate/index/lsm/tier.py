@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oncegate.arraytypes import I64, U64
 from oncegate.core.errors import Recovering
-from oncegate.index.lsm.archives import GONE, Archive, SealedIndex
+from oncegate.index.lsm.archives import GONE, Archive, ArchiveIndex
 from oncegate.index.lsm.bloom import Filter, make
 from oncegate.index.lsm.run import Run, RunDamaged, encode, merge, sorted_records
 
@@ -50,7 +50,7 @@ class ColdRun:
 
 
 @dataclass
-class Looks:
+class LookupStats:
     """`asked`: ids asked about, each once. `found`: those that some run holds. `looked_up`: look-ups in runs, several
     an id perhaps. `in_vain`: those of ids that no run holds. What filters passed over is asked × runs − looked_up."""
 
@@ -78,12 +78,12 @@ class Looks:
 
 
 @dataclass
-class ColdSet:
+class ColdTier:
     """`runs`: the oldest and largest first. `when_damaged` is called whenever one could not answer."""
 
-    sealed: SealedIndex
+    sealed: ArchiveIndex
     runs: list[ColdRun] = field(default_factory=list)
-    looks: Looks = field(default_factory=Looks)
+    looks: LookupStats = field(default_factory=LookupStats)
     when_damaged: Callable[[], None] = lambda: None
 
     def find(self, ids: U64) -> I64 | None:
@@ -178,5 +178,5 @@ def warm_up() -> None:
     ids, sieve = np.ones((1, 2), np.uint64), make("blocked", 1, 0.01)
     sieve.add(ids)
     run = Run(memoryview(b"".join(encode([sorted_records(ids)], {}))))
-    ColdSet(SealedIndex(), [ColdRun("warm", run, sieve, ())]).find(ids)
+    ColdTier(ArchiveIndex(), [ColdRun("warm", run, sieve, ())]).find(ids)
     assert len(list(merge([run], np.ones(1, np.uint8)))) == 1

@@ -27,7 +27,7 @@ from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.producers.apply import DONE, FREE, HELD, LEFT, OWN, TAKEN, Call, Driver, Producer, ProducerFold
 from oncegate.index.producers.intervals import spans_of
 
-__all__ = ["Call", "Driver", "Producer", "ProducerIndex", "SequencesAsked", "actions_of", "registrant", "standing"]
+__all__ = ["Call", "Driver", "Producer", "ProducerIndex", "SequenceDecision", "actions_of", "registrant", "standing"]
 
 # One more would have no successor: a span ends before it.
 SEQUENCE_MAX = 2**64 - 2
@@ -61,7 +61,7 @@ def actions_of(table: Mapping[tuple[SequenceState, Asker], object] = SEQUENCE) -
 
 
 @dataclass(frozen=True, eq=False)
-class SequencesAsked:
+class SequenceDecision:
     """What a claim of sequences would mean; n elements, in the order asked.
 
     actions: `Action`. verdicts: wire bytes. numbers: of_call or lease_left_ms where the verdict has one. fresh, taken:
@@ -87,7 +87,9 @@ class ProducerIndex(ProducerFold):
         refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]
         self._holds_up = np.array(refused)[_STATES] & (np.arange(OWN + 1) > 0)
 
-    def ask(self, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None) -> SequencesAsked:
+    def decide(
+        self, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None
+    ) -> SequenceDecision:
         """What each of `sequences`, uint64[n], strictly increasing, is answered now in the epoch in force. No effect.
 
         Raises TokenReused: this call is known with other sequences.
@@ -124,12 +126,12 @@ class ProducerIndex(ProducerFold):
         found: U8,
         kinds: "np.ndarray[tuple[int], np.dtype[np.intp]]",
         calls: U32,
-    ) -> SequencesAsked:
+    ) -> SequenceDecision:
         verdicts = _BYTES[found]
         verdicts[(found == Action.GRANT_AGAIN) & (kinds == TAKEN)] |= _TAKEOVER
         verdicts[(found == Action.DUPLICATE) & (kinds == OWN)] |= _OWN
         late = np.flatnonzero(found == Action.OUT_OF_ORDER)
-        return SequencesAsked(
+        return SequenceDecision(
             found,
             verdicts,
             np.where(found == Action.SAME, calls, np.uint32(0)).astype(np.uint32),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.errors import Overloaded
 from oncegate.index.claims.apply import ClaimFold
-from oncegate.index.claims.by_name import Known
+from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.snapshot.claims_writer import HEAD, VERSION
 from oncegate.index.table.arrays import NO_DIGESTS, TAKEN
 from oncegate.index.table.gathered import ALONE
@@ -27,7 +27,7 @@ from oncegate.index.table.table import Table
 BATCH_IDS = 1 << 21
 
 
-class Loader:
+class ClaimsReader:
     """Fills an empty index with what `save` gave, piece by piece in that order; `reset_leases` is to follow, for leases
     are not kept. All raise ValueError: the pieces are damaged, do not belong together, or are too wide for this index,
     which is then to be thrown away.
@@ -151,14 +151,14 @@ class Loader:
 
 
 def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
-    """Fill an empty index with all that `save` gave, as `Loader` does; its sums are looked at first."""
+    """Fill an empty index with all that `save` gave, as `ClaimsReader` does; its sums are looked at first."""
     try:
         sums = json.loads(pieces["sums"])
     except KeyError as error:
         raise ValueError("the saved claims have no sums") from error
     found = {name: zlib.crc32(data) for name, data in pieces.items() if name != "sums"}
     _check(sums == found, "a piece is damaged or missing")
-    loader = Loader(index)
+    loader = ClaimsReader(index)
     for name, data in pieces.items():
         loader.take(name, data)
     loader.finish()
@@ -241,7 +241,7 @@ def _load_known(index: ClaimFold) -> int:
         holders = rows.holders
         _check(known.at_any_age(raw) is None, f"claim {raw.hex()} is there twice")
         token, call = holders.token[of[0]].tobytes(), int(holders.call[of[0]])
-        known.put(raw, Known(token, call, rows.digest[of[0]].tobytes(), of))
+        known.put(raw, ClaimRecord(token, call, rows.digest[of[0]].tobytes(), of))
         if rows.open_total(of):
             open_claims += 1
         else:

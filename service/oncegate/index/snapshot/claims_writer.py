@@ -39,7 +39,7 @@ _SLOTS_PER_PIECE = 65_536
 Piece = tuple[str, bytes]
 
 
-class SavingStopped(Exception):
+class SnapshotStopped(Exception):
     """Something was taken back, or room was needed: what was saved so far is of no use, and is to be saved anew."""
 
 
@@ -53,15 +53,16 @@ def saving(index: ClaimFold) -> Iterator[list[Piece]]:
     """The same in steps of a few milliseconds, each with the pieces that are complete by then; the index may change
     between them, and what is saved is what it is now, at the call.
 
-    A step raises SavingStopped when a change has been taken back since, or rows ran out; the next save is another one.
+    A step raises SnapshotStopped when a change has been taken back since, or rows ran out; the next save
+    is another one.
     """
-    steps = _Saving(index).steps()
+    steps = _ClaimsSnapshot(index).steps()
     # It has begun: closing it, or throwing it away, sets the index free.
     next(steps)
     return steps
 
 
-class _Saving:
+class _ClaimsSnapshot:
     """`numbers`: by row, what it is saved as; NO_ROW for one that held nothing."""
 
     def __init__(self, index: ClaimFold) -> None:
@@ -79,7 +80,7 @@ class _Saving:
         self._segment = self._pieces = 0
         # Of whole segments, and of what was overwritten: apart, for a segment that is a piece by itself is not copied.
         self._parts, self._before = _Parts([], []), _Parts([], [])
-        index.begin_saving(self)
+        index.begin_snapshot(self)
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
         """Keep what these slots were, where their segment is still to come and they named a saved row."""
@@ -102,11 +103,11 @@ class _Saving:
             for pieces in self._steps():
                 sums |= {name: zlib.crc32(data) for name, data in pieces}
                 yield pieces
-                if self._index.saving_now is not self:
-                    raise SavingStopped("a change was taken back, or room was needed; to be saved anew")
+                if self._index.snapshot_now is not self:
+                    raise SnapshotStopped("a change was taken back, or room was needed; to be saved anew")
         finally:
-            if self._index.saving_now is self:
-                self._index.stop_saving()
+            if self._index.snapshot_now is self:
+                self._index.stop_snapshot()
         yield [("sums", json.dumps(sums).encode())]
 
     def _steps(self) -> Iterator[list[Piece]]:

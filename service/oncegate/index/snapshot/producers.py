@@ -14,7 +14,7 @@ _PLACES = [field.name for field in fields(Producer) if field.name not in _APART]
 
 
 @dataclass(frozen=True, slots=True)
-class SavedProducer:
+class ProducerSnapshot:
     """`held`: three little-endian uint64 columns, first, last, label, one after the other."""
 
     values: dict[str, Any]
@@ -25,21 +25,21 @@ class SavedProducer:
 
 
 @dataclass(frozen=True, slots=True)
-class SavedProducers:
+class ProducersSnapshot:
     """All of a ProducerFold, leases aside."""
 
     drivers: list[Driver]
-    producers: list[SavedProducer]
+    producers: list[ProducerSnapshot]
     takeovers: int
 
 
-def save(index: ProducerFold) -> SavedProducers:
+def save(index: ProducerFold) -> ProducersSnapshot:
     """All of it, for `load`; to be encoded at once."""
     saved = [_saved(producer) for producer in index.producers.values()]
-    return SavedProducers(list(index.drivers.values()), saved, index.takeovers)
+    return ProducersSnapshot(list(index.drivers.values()), saved, index.takeovers)
 
 
-def load(index: ProducerFold, saved: SavedProducers) -> None:
+def load(index: ProducerFold, saved: ProducersSnapshot) -> None:
     """Take over what `save` gave, in place of everything; `reset_leases` is to follow.
 
     Raises ValueError: it does not add up.
@@ -53,15 +53,15 @@ def load(index: ProducerFold, saved: SavedProducers) -> None:
         raise ValueError("two producers have one name or number")
 
 
-def _saved(producer: Producer) -> SavedProducer:
+def _saved(producer: Producer) -> ProducerSnapshot:
     values = {name: getattr(producer, name) for name in _PLACES}
     held = producer.held
     columns = b"".join(column.astype("<u8").tobytes() for column in (held.first, held.last, held.label))
     calls = [(number, replace(call)) for number, call in producer.calls.items()]
-    return SavedProducer(values, list(producer.past), producer.token, calls, columns)
+    return ProducerSnapshot(values, list(producer.past), producer.token, calls, columns)
 
 
-def _loaded(saved: SavedProducer) -> Producer:
+def _loaded(saved: ProducerSnapshot) -> Producer:
     if len(saved.held) % 24:
         raise ValueError(f"{len(saved.held)} bytes are no three columns")
     first, last, label = np.frombuffer(saved.held, "<u8").astype(np.uint64).reshape(3, -1)

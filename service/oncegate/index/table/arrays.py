@@ -77,7 +77,7 @@ class Answers(NamedTuple):
     numbers: U32
 
 
-class Folded(NamedTuple):
+class BatchGrants(NamedTuple):
     """What several claims that are folded in at once are granted, all one after the other: `ids`, shape (n, 2),
     `places` where their slots were found, `previous` rows of these, digests that were `kept`.
 
@@ -105,7 +105,7 @@ class Small(NamedTuple):
     most: int
 
 
-class Pooled(NamedTuple):
+class SharedRows(NamedTuple):
     """The buckets of 2^`bits` ms that have a shared row, ascending, and these rows."""
 
     buckets: I64

@@ -8,7 +8,7 @@ import numpy as np
 from oncegate.arraytypes import I64, U32, U64
 from oncegate.index.table.arrays import Slots
 from oncegate.index.table.jit import compiled
-from oncegate.index.table.prefetch import AHEAD, touch
+from oncegate.index.table.prefetch import READ_AHEAD, touch
 from oncegate.index.table.probe import HALF, begin_of, find, place_of, row_at, segment_of
 
 
@@ -36,7 +36,7 @@ def spread(slots: Slots, begin: int, end: int, gathered: U64, counts: I64, lost:
     for segment in range(begin, end):
         base, capacity, last = slots.base[segment], slots.capacity[segment], counts[segment] - 1
         for i in range(last + 1):
-            touch(words, base + begin_of(gathered[segment, min(i + AHEAD, last), 1] >> HALF, capacity))
+            touch(words, base + begin_of(gathered[segment, min(i + READ_AHEAD, last), 1] >> HALF, capacity))
             tag, word = gathered[segment, i, 0], gathered[segment, i, 1]
             slot = find(words, base, capacity, tag, word >> HALF)
             if slot < 0:

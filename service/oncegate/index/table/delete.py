@@ -7,7 +7,7 @@ import numpy as np
 from oncegate.arraytypes import U32, U64
 from oncegate.index.table.arrays import Holders, Slots
 from oncegate.index.table.jit import compiled, helper
-from oncegate.index.table.prefetch import AHEAD, touch_chain
+from oncegate.index.table.prefetch import READ_AHEAD, touch_chain
 from oncegate.index.table.probe import LOW, STATE_DONE, STATE_TAKEN, begin_of, find, place_of, row_at, segment_of
 
 
@@ -48,7 +48,7 @@ def drop_ids(
     states, counts, held, kept, pins = holders.state, holders.slots, holders.named, holders.kept, holders.pins
     count = free = claimed = 0
     for i in range(ids.shape[0]):
-        touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
+        touch_chain(words, base, capacity, ids, i + READ_AHEAD, tag_mask)
         tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
         segment = segment_of(tag, base.size)
         slot: Any = find(words, base[segment], capacity[segment], tag, place)

@@ -39,7 +39,9 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
 def compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel as machine code, made at its first call and kept for the next process; other threads run beside it."""
     function = njit(nogil=True, cache=True)(kernel)
-    function._cache._cache_file._source_stamp = digest()
+    file = function._cache._cache_file
+    # Read before anything else of a cache: what another version wrote may name classes that are gone.
+    file._version = f"{file._version} {digest()}"
     return function  # type: ignore[no-any-return]
 
 

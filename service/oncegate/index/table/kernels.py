@@ -13,10 +13,10 @@ import numpy as np
 from oncegate.arraytypes import I32, I64, U8, U32, U64
 from oncegate.core.claims import Action, Asker, IdState
 from oncegate.core.verdicts import Flag, Verdict
-from oncegate.index.table.arrays import NO_ROW, SAME_INDEX, Answers, Folded, Holders, Question, Rules, Slots
+from oncegate.index.table.arrays import NO_ROW, SAME_INDEX, Answers, BatchGrants, Holders, Question, Rules, Slots
 from oncegate.index.table.duplicates import mark_repeats
 from oncegate.index.table.jit import compiled, helper
-from oncegate.index.table.prefetch import AHEAD, touch, touch_chain
+from oncegate.index.table.prefetch import READ_AHEAD, touch, touch_chain
 from oncegate.index.table.probe import (
     HALF,
     LOW,
@@ -118,7 +118,7 @@ def decide(
     mark_repeats(ids, tag_mask, answers, _SAME_VERDICT)
     _tell_apart(given, answers, verdicts)
     for i in range(ids.shape[0]):
-        touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
+        touch_chain(words, base, capacity, ids, i + READ_AHEAD, tag_mask)
         if answers.actions[i] != 0:
             continue
         slot = _slot_of(words, base, capacity, ids, i, tag_mask)
@@ -198,11 +198,11 @@ def upsert(
         tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
         segment = segment_of(tag, base.size)
         if told and asked[i, 0] == ids[i, 0] and asked[i, 1] == ids[i, 1]:
-            ahead = places[min(i + AHEAD, ids.shape[0] - 1)]
-            touch(words, ahead if ahead >= 0 else -1 - ahead)
+            read_ahead = places[min(i + READ_AHEAD, ids.shape[0] - 1)]
+            touch(words, read_ahead if read_ahead >= 0 else -1 - read_ahead)
             slot = _find_at(words, base[segment], capacity[segment], tag, place, places[i])
         else:
-            touch_chain(words, base, capacity, ids, i + AHEAD, tag_mask)
+            touch_chain(words, base, capacity, ids, i + READ_AHEAD, tag_mask)
             slot = find(words, base[segment], capacity[segment], tag, place)
         if slot < 0:
             slot, new = -1 - slot, new + 1
@@ -237,7 +237,7 @@ def claim_each(
     ends: I64,
     position: int,
     answers: Answers,
-    folded: Folded,
+    folded: BatchGrants,
     no_digests: U32,
 ) -> int:
     """`decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and call

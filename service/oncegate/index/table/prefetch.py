@@ -19,7 +19,7 @@ from oncegate.index.table.probe import LOW, begin_of, segment_of
 _intrinsic: Callable[[Callable[..., Any]], Callable[..., Any]] = intrinsic
 _overload: Callable[[Any], Callable[[Any], Any]] = overload
 # How many ids ahead: latency over the time for an id; from 8 to 24 the same was measured.
-AHEAD = 16
+READ_AHEAD = 16
 # A chain is three slots long on the average, and four share a line of memory: the end of most lies in one of two.
 _SLOTS_ON = 3
 _WORDS_PER_SLOT = 2

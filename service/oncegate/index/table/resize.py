@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oncegate.arraytypes import I64, U8, U32, U64
-from oncegate.index.table.arrays import NO_ROW, Holders, Pooled, Slots, Small
+from oncegate.index.table.arrays import NO_ROW, Holders, SharedRows, Slots, Small
 from oncegate.index.table.jit import helper
 from oncegate.index.table.probe import (
     HALF,
@@ -137,7 +137,7 @@ def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
 
 
 def pool(
-    slots: Slots, begin: int, end: int, holders: Holders, times: I64, small: Small, pools: Pooled, freed: U32
+    slots: Slots, begin: int, end: int, holders: Holders, times: I64, small: Small, pools: SharedRows, freed: U32
 ) -> tuple[int, int]:
     """Let slots from `begin` to `end` that name small done rows name the shared row of the rows' bucket instead.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from oncegate.arraytypes import I32, I64, U32, U64
 from oncegate.core.errors import Overloaded
-from oncegate.index.table.arrays import NO_DIGESTS, Answers, Folded, Rules, Slots
+from oncegate.index.table.arrays import NO_DIGESTS, Answers, BatchGrants, Rules, Slots
 from oncegate.index.table.kernels import Kernels
 from oncegate.index.table.probe import find, row_at, segment_of
 from oncegate.index.table.reserve import reserve
@@ -38,7 +38,7 @@ _NO_PLACES: I64 = np.empty(0, np.int64)
 _OF_IDS = ("ids", "places", "previous", "kept")
 
 
-class Saving(Protocol):
+class CopyOnWrite(Protocol):
     """A save that goes on while the table changes."""
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
@@ -63,7 +63,7 @@ class Table:
         self.dead = 0
         self.moves = 0
         # A save that is under way: it is told of slots that are overwritten, and no move leaves any out.
-        self.saving: Saving | None = None
+        self.saving: CopyOnWrite | None = None
         # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
         self._sure = 0
         # What was asked for last, where its slots were found, and how many moves there had been.
@@ -153,7 +153,7 @@ class Table:
 
     def claim_each(
         self, rules: Rules, now_ms: int, ids: U64, cold: I32, rows: I64, ends: I64, position: int
-    ) -> tuple[Answers, Folded]:
+    ) -> tuple[Answers, BatchGrants]:
         """Decide on claims of `ids`, shape (n, 2), one after the other, and let the slots of what each is granted name
         its row. Room is made before, by `make_room_for` of them all.
         """
@@ -161,7 +161,7 @@ class Table:
         answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
         places, previous, kept = np.empty(n, np.int64), np.empty(n, np.uint32), self._kept(NO_DIGESTS, n)
         of_claims = (np.empty(len(rows), np.int64) for _ in range(3))
-        folded = Folded(np.empty((n, 2), np.uint64), places, previous, kept, *of_claims)
+        folded = BatchGrants(np.empty((n, 2), np.uint64), places, previous, kept, *of_claims)
         asked = rules, now_ms, self.tag_mask, ids, cold, rows, ends, position
         revived = self._kernels.claim_each(self.slots, self._rows.holders, *asked, answers, folded, NO_DIGESTS)
         folded = folded._replace(**{name: getattr(folded, name)[: folded.ends[-1]] for name in _OF_IDS})

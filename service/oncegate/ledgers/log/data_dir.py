@@ -57,7 +57,7 @@ async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) 
         raise
 
 
-class DataFolder:
+class DataDir:
     """Both folders, locked. Made by `take`; all methods block."""
 
     def __init__(self, folder: str, witness: str | None, disk: Disk) -> None:
@@ -200,7 +200,7 @@ class DataFolder:
 class LogLedgers:
     """`ports.Ledgers` over one data folder. `new`: this owner made it, and it is EMPTY."""
 
-    def __init__(self, folder: DataFolder, new: bool) -> None:
+    def __init__(self, folder: DataDir, new: bool) -> None:
         self.new = new
         self._folder = folder
         self._creating = asyncio.Lock()
@@ -226,7 +226,7 @@ class LogLedgers:
         ledger = LogLedger(self._folder.disk, place, found, owned, guard)
         runs = LogRuns(self._folder.disk, place.runs, ledger.epoch, guard)
         try:
-            yield OpenLedger(ledger, found.key, ledger.epoch, runs, ledger.predecessors, ledger.collected_position)
+            yield OpenLedger(ledger, found.key, ledger.epoch, runs, ledger.predecessors, ledger.compacted_position)
         finally:
             await finished(_close(ledger, runs, lock))
 
@@ -270,7 +270,7 @@ async def open_log(
     folder: str, create: bool = False, witness: str | None = None, disk: Disk | None = None
 ) -> AsyncIterator[LogLedgers]:
     """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests."""
-    data = DataFolder(folder, witness, disk or Disk())
+    data = DataDir(folder, witness, disk or Disk())
     new = await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
     ledgers = LogLedgers(data, new)
     try:

@@ -15,12 +15,12 @@ from typing import Any, TypeVar
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog import Dropped, Held, Published, Trimmed, Wrote
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.files.frame_body import Body, Change, Collected, Location, encode_body
+from oncegate.ledgers.log.files.frame_body import Body, Change, Compacted, Location, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
-from oncegate.ledgers.log.files.garbage import Removals
+from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import Living, OutputWriter, read_range
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
-from oncegate.ledgers.log.files.snapshots import StateWriter, pieces_of
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPlace, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
 from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, State, TrimRanges, WriteRange
@@ -39,10 +39,10 @@ class LogLedger:
         self._place = place
         self._guard = guard
         self._catalog = found.fold.catalog
-        self._collected = found.fold.collected
+        self._compacted = found.fold.compacted
         self.predecessors = found.fold.predecessors
         self._living = Living(self._catalog.places())
-        self._removals = Removals(disk, place.shard, place.outputs)
+        self._removals = Garbage(disk, place.shard, place.outputs)
         self._segment = owned.segment
         self._witness = owned.witness
         self._outputs = OutputWriter(disk, place.outputs, owned.segment.header.epoch)
@@ -50,7 +50,7 @@ class LogLedger:
         self._mark = Mark(place.ledger, found.mark.position, found.mark.chain)
         self._dead: OncegateError | None = None
         self._one = asyncio.Lock()
-        self._collecting = asyncio.Lock()
+        self._compacting = asyncio.Lock()
         # A thread of its own: fetches may fill the loop's pool, and appends must not wait for them.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"ledger {place.namespace}")
         self._closing = asyncio.Event()
@@ -66,10 +66,10 @@ class LogLedger:
 
     @property
     def _extent(self) -> Extent:
-        return Extent(self._collected, tuple(self._headers), self._segment.end)
+        return Extent(self._compacted, tuple(self._headers), self._segment.end)
 
     @property
-    def collected_position(self) -> int:
+    def compacted_position(self) -> int:
         """Up to which entries were collected; 0 when none were."""
         return self._extent.position
 
@@ -94,15 +94,15 @@ class LogLedger:
         await asyncio.shield(written)
         return self._mark
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         """As the port says; not stopped by its caller being cancelled. Appends wait for its frame, not for its state.
 
         LedgerFull also when what lies beside the entries is more than fits one frame; nothing was changed.
         """
-        await self._alone(self._collect(position, state))
+        await self._alone(self._compact(position, state))
 
-    async def _collect(self, position: int, state: State) -> None:
-        async with self._collecting:
+    async def _compact(self, position: int, state: State) -> None:
+        async with self._compacting:
             self._require_alive()
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
@@ -110,11 +110,11 @@ class LogLedger:
             async with self._one:
                 self._require_alive()
                 try:
-                    collected = await self._in_writer(self._write_collected, mark, places)
+                    compacted = await self._in_writer(self._write_compacted, mark, places)
                 except LedgerFull:
                     self._writer.submit(self._remove, [file])
                     raise
-                self._adopt(collected)
+                self._adopt(compacted)
 
     def _mark_at(self, position: int) -> Mark:
         try:
@@ -125,7 +125,7 @@ class LogLedger:
 
     async def _write_state(self, file: tuple[int, int], state: State) -> tuple[Location, ...]:
         """In whatever thread is free, piece by piece as they come; an error of `state` itself leaves no file."""
-        writer = StateWriter(self._disk, self._place.outputs, file)
+        writer = SnapshotWriter(self._disk, self._place.outputs, file)
         try:
             async for piece in pieces_of(state):
                 await asyncio.to_thread(self._with_known_end, partial(writer.add, piece))
@@ -140,7 +140,7 @@ class LogLedger:
             self._guard()
             return work()
 
-    def _write_collected(self, mark: Mark, places: tuple[Location, ...]) -> Collected:
+    def _write_compacted(self, mark: Mark, places: tuple[Location, ...]) -> Compacted:
         """In the writer's thread: the frame, synced; then the witness, so that it never names what is removed next."""
         with self._known_end():
             self._guard()
@@ -149,23 +149,23 @@ class LogLedger:
             first = next(header for header, after in self._pairs() if after > mark.position + 1)
             numbers = (first.segment, first.first_position, first.previous_chain)
             snapshot = self._catalog.snapshot()
-            collected = Collected(*numbers, mark.ledger, mark.position, mark.chain, places, self.predecessors, snapshot)
-            body = encode_body(Body([], [collected]))
+            compacted = Compacted(*numbers, mark.ledger, mark.position, mark.chain, places, self.predecessors, snapshot)
+            body = encode_body(Body([], [compacted]))
             if len(body) > BODY_BYTES_MAX:
                 raise NoRoom(f"{len(body)} bytes of output ranges in one frame, which holds {BODY_BYTES_MAX}")
             self._write_frame(0, body)
             self._witness.pin(self._segment.end)
-        return collected
+        return compacted
 
     def _pairs(self) -> Iterator[tuple[SegmentHeader, float]]:
         """Each segment with the first position of the next; the last has none after it."""
         return zip(self._headers, [*(header.first_position for header in self._headers[1:]), math.inf], strict=True)
 
-    def _adopt(self, collected: Collected) -> None:
+    def _adopt(self, compacted: Compacted) -> None:
         """The frame is durable: what it replaces is not needed any more."""
-        old, self._collected = self._collected, collected
-        self._headers = [header for header in self._headers if header.segment >= collected.segment]
-        self._writer.submit(self._remove, sorted(old.files) if old else [], collected.segment)
+        old, self._compacted = self._compacted, compacted
+        self._headers = [header for header in self._headers if header.segment >= compacted.segment]
+        self._writer.submit(self._remove, sorted(old.files) if old else [], compacted.segment)
 
     def _remove(self, files: Sequence[tuple[int, int]], needed_segment: int = 0) -> None:
         self._removals.add(self._outputs.forget(files), needed_segment)
@@ -311,7 +311,7 @@ class LogLedger:
 
     async def close(self) -> None:
         """Finish what was begun, sync the witness, let go of the files. No effect when it is closed."""
-        async with self._collecting, self._one:
+        async with self._compacting, self._one:
             self._closing.set()
             await asyncio.wait([self._keeper])
             await self._in_writer(self._close_files)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
-from oncegate.engine.producer_requests import SequenceAsk
+from oncegate.engine.producer_requests import SequenceRequest
 from oncegate.engine.requests import Rows
 from oncegate.transports.decode.arrow_ipc import read_stream
 from oncegate.transports.http.messages.claims import SEQUENCE_MAX, ProduceQuery, ProduceRequest
@@ -48,7 +48,7 @@ def of_arrow(body: bytes, limits: Limits) -> Sequences:
     return of_column(pa.Table.from_batches(batches, schema).column(0), schema.names[0])
 
 
-def of_rows(rows: Rows, asked: ProduceRequest | ProduceQuery, token: bytes, call: int) -> SequenceAsk | None:
+def of_rows(rows: Rows, asked: ProduceRequest | ProduceQuery, token: bytes, call: int) -> SequenceRequest | None:
     """What the rows' own column claims of its producer; None where no producer is named. Raises BadRequest."""
     producer, epoch, name = asked.producer, asked.epoch, asked.sequence_col
     if (producer, epoch, name, asked.prev_sequence) == (None, None, None, None):
@@ -62,7 +62,7 @@ def of_rows(rows: Rows, asked: ProduceRequest | ProduceQuery, token: bytes, call
     found = of_column(pa.Table.from_batches(rows.batches, rows.schema).column(name), name)
     if asked.prev_sequence is not None:
         of_numbers([asked.prev_sequence], "prev_sequence")
-    return SequenceAsk(producer, epoch, token, call, found, asked.prev_sequence)
+    return SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence)
 
 
 def of_column(column: pa.ChunkedArray, name: str) -> Sequences:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oncegate.core.verdicts import BY_BYTE, Flag
-from oncegate.engine.requests import ClaimAnswer, SettleAnswer
+from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode.identifiers import claim_text
 from oncegate.transports.http.messages import claims as messages
@@ -63,13 +63,13 @@ def _as_json(verdicts: bytes) -> msgspec.Raw:
     return msgspec.Raw(b"[" + text[:-1] + b"]")
 
 
-def claim_json(answer: ClaimAnswer) -> bytes:
+def claim_json(answer: ClaimResult) -> bytes:
     claim = None if answer.claim is None else claim_text(answer.claim)
     verdicts = verdict_messages(answer.verdicts, answer.numbers)
     return _ENCODER.encode(messages.ClaimReply(claim, answer.lease_ms, verdicts))
 
 
-def claim_packed(answer: ClaimAnswer) -> bytes:
+def claim_packed(answer: ClaimResult) -> bytes:
     head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
     verdicts = answer.verdicts.astype(np.uint8, copy=False).tobytes()
     if not verdicts.translate(None, _WITHOUT_NUMBER):
@@ -81,7 +81,7 @@ def claim_packed(answer: ClaimAnswer) -> bytes:
     return b"".join((head, verdicts, pairs.tobytes()))
 
 
-def claim_arrow(answer: ClaimAnswer) -> bytes:
+def claim_arrow(answer: ClaimResult) -> bytes:
     """A column for each word and number a verdict can have; the claim's name and lease stand in the metadata."""
     rows = [BY_BYTE.get(byte) for byte in range(256)]
     places = answer.verdicts.astype(np.int64)
@@ -97,17 +97,17 @@ def claim_arrow(answer: ClaimAnswer) -> bytes:
     return stream(table.schema, table.combine_chunks().to_batches())
 
 
-def read_claim_packed(body: bytes) -> ClaimAnswer:
+def read_claim_packed(body: bytes) -> ClaimResult:
     """What `claim_packed` wrote; ValueError when it is anything else. For tests and tools."""
     claim, lease_ms, count = _HEAD.unpack_from(body)
     verdicts = np.frombuffer(body, np.uint8, count, _HEAD.size)
     pairs = np.frombuffer(body, "<u4", offset=_HEAD.size + count).reshape(-1, 2)
     numbers = np.zeros(count, np.uint32)
     numbers[pairs[:, 0]] = pairs[:, 1]
-    return ClaimAnswer(None if claim == _NO_CLAIM else claim, lease_ms, verdicts, numbers)
+    return ClaimResult(None if claim == _NO_CLAIM else claim, lease_ms, verdicts, numbers)
 
 
-def settle_json(answer: SettleAnswer) -> bytes:
+def settle_json(answer: SettleResult) -> bytes:
     state: Any = answer.state.name
     return encode(
         messages.SettleReply(claim_text(answer.claim), state, answer.settled, answer.taken_over, answer.lease_ms)

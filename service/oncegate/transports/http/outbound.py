@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from fastapi import Response
 
-from oncegate.engine.requests import ClaimAnswer
+from oncegate.engine.requests import ClaimResult
 from oncegate.engine.shard import Shard
 from oncegate.transports.decode import identifiers
 from oncegate.transports.http import codecs
@@ -46,6 +46,6 @@ def reply(
     return Answer(body, status, media, headers or {}, None if shard is None else identifiers.mark_text(shard.mark))
 
 
-def verdicts_reply(answer: ClaimAnswer, media: str, shard: Shard, headers: Mapping[str, str] | None = None) -> Response:
+def verdicts_reply(answer: ClaimResult, media: str, shard: Shard, headers: Mapping[str, str] | None = None) -> Response:
     """A verdict per id in the form asked for."""
     return reply(_VERDICTS[media](answer), media, shard, headers)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
 from oncegate.ledgers.log.data_dir import BACKUP_NAME as LIST_NAME
-from oncegate.ledgers.log.data_dir import DataFolder, told
+from oncegate.ledgers.log.data_dir import DataDir, told
 from oncegate.ledgers.log.disk import Disk, make_folders, replace_file
 from oncegate.ledgers.log.files.frame_body import Location
 from oncegate.ledgers.log.files.garbage import held
@@ -23,7 +23,7 @@ from oncegate.ledgers.log.files.outputs import output_path, require_range
 from oncegate.ledgers.log.files.segments import End, Walk, segment_path, segments_in
 from oncegate.ledgers.log.files.witness import read_witness
 from oncegate.ledgers.log.opening.recovery import ASIDE_NAME, OUTPUTS_NAME, LedgerPlace, require_witnessed
-from oncegate.ledgers.log.opening.scan import Fold
+from oncegate.ledgers.log.opening.scan import Scan
 
 _FIRST = "oncegate backup 1\n"
 
@@ -45,7 +45,7 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
     BadRequest: `to` is not empty, or lies in the data. NotFound; LedgerDamaged: of the data, which is not changed.
     LedgerFull, LedgerDown: of either disk; an unfinished copy has no list, and is not restored.
     """
-    data = DataFolder(folder, witness, disk or Disk())
+    data = DataDir(folder, witness, disk or Disk())
     target = Path(to).absolute()
     for source in (data.root, data.witness):
         if target.is_relative_to(source) or source.is_relative_to(target):
@@ -109,7 +109,7 @@ def _run(present: list[int], last: int) -> list[int]:
 
 def _named(disk: Disk, copy: LedgerPlace, end: End) -> list[Location]:
     """What the copied frames need; LedgerDamaged when they do not come to `end`."""
-    fold, walk = Fold(copy.shard), Walk(disk, copy.shard, stop=end)
+    fold, walk = Scan(copy.shard), Walk(disk, copy.shard, stop=end)
     for _ in fold.over(walk):
         pass
     if walk.end != end:

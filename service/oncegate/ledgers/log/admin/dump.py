@@ -11,16 +11,16 @@ import msgspec
 from oncegate.core.entries.codec import EntryError, decode
 from oncegate.core.errors import NotFound, OncegateError
 from oncegate.ledgers.catalog import Snapshot, Wrote
-from oncegate.ledgers.log.data_dir import DataFolder
+from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.disk import Disk
-from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Collected, Location
+from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, Location
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import output_path
 from oncegate.ledgers.log.files.segments import Frame, Walk
 from oncegate.ledgers.log.files.snapshots import read_state
 from oncegate.ledgers.log.files.witness import read_witness
-from oncegate.ledgers.log.opening.scan import Fold
+from oncegate.ledgers.log.opening.scan import Scan
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,21 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
 
     NotFound. Damage is the last item: what comes behind it cannot be trusted.
     """
-    data = DataFolder(folder, witness, Disk())
+    data = DataDir(folder, witness, Disk())
     data.ledgers = (read_list(data.disk, data.root) or {}) if data.root.is_dir() else {}
     if namespace not in data.ledgers:
         names = ", ".join(data.ledgers) or "none"
         raise NotFound(f"there is no ledger of namespace {namespace} in {data.shown}; its namespaces: {names}")
     place = data.place(namespace)
     yield Item(0, "Ledger", {"ledger": place.ledger, "namespace": namespace, "folder": str(place.shard)})
-    fold = Fold(place.shard)
+    fold = Scan(place.shard)
     walk = Walk(data.disk, place.shard)
     try:
         with held(place.outputs):
-            collected = _last_collected(data.disk, place.shard)
-            if collected:
-                yield from _state(data.disk, place.outputs, collected)
-            yield from _segments(walk, fold, place.outputs, collected.position if collected else 0)
+            compacted = _last_compacted(data.disk, place.shard)
+            if compacted:
+                yield from _state(data.disk, place.outputs, compacted)
+            yield from _segments(walk, fold, place.outputs, compacted.position if compacted else 0)
             seen = read_witness(data.disk, place.witness)
         end = seen.end
         fields = {"ledger": seen.ledger, "segment": end.segment, "offset": end.offset, "file": str(place.witness)}
@@ -63,25 +63,25 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
         yield Item(walk.end.position, "DAMAGED", {"detail": error.detail})
 
 
-def _last_collected(disk: Disk, shard: Path) -> Collected | None:
+def _last_compacted(disk: Disk, shard: Path) -> Compacted | None:
     """What the entries begin with; None also when it cannot be known, for the walk will say why."""
-    fold = Fold(shard)
+    fold = Scan(shard)
     with suppress(OncegateError):
         for _ in fold.over(Walk(disk, shard)):
             pass
-        return fold.collected
+        return fold.compacted
     return None
 
 
-def _state(disk: Disk, outputs: Path, collected: Collected) -> Iterator[Item]:
-    size_bytes = sum(place.length for place in collected.state)
-    files = [output_path(outputs, file).name for file in sorted(collected.files)]
-    yield Item(collected.position, "State", {"files": files, "size_bytes": size_bytes})
-    for raw in read_state(disk, outputs, collected.state):
-        yield _entry(collected.position, raw)
+def _state(disk: Disk, outputs: Path, compacted: Compacted) -> Iterator[Item]:
+    size_bytes = sum(place.length for place in compacted.state)
+    files = [output_path(outputs, file).name for file in sorted(compacted.files)]
+    yield Item(compacted.position, "State", {"files": files, "size_bytes": size_bytes})
+    for raw in read_state(disk, outputs, compacted.state):
+        yield _entry(compacted.position, raw)
 
 
-def _segments(walk: Walk, fold: Fold, outputs: Path, collected_position: int) -> Iterator[Item]:
+def _segments(walk: Walk, fold: Scan, outputs: Path, compacted_position: int) -> Iterator[Item]:
     shown = 0
     for frame, body in fold.over(walk):
         header = frame.segment
@@ -89,20 +89,20 @@ def _segments(walk: Walk, fold: Fold, outputs: Path, collected_position: int) ->
             shown = header.segment
             fields = {"segment": shown, "epoch": header.epoch, "ledger": header.ledger}
             yield Item(header.first_position - 1, "Segment", fields)
-        yield from _frame(frame, body, outputs, collected_position)
+        yield from _frame(frame, body, outputs, compacted_position)
     end = walk.end
     unacknowledged = len(walk.last_data) - end.offset
     fields = {"segment": end.segment, "offset": end.offset, "chain": end.chain, "torn_bytes": unacknowledged}
     yield Item(end.position, "End", fields)
 
 
-def _frame(frame: Frame, body: Body, outputs: Path, collected_position: int) -> Iterator[Item]:
+def _frame(frame: Frame, body: Body, outputs: Path, compacted_position: int) -> Iterator[Item]:
     """Entries that were collected are shown by what replaced them, and not twice."""
     header = frame.header
-    collected = bool(header.count) and header.last_position <= collected_position
+    compacted = bool(header.count) and header.last_position <= compacted_position
     sizes = {"offset": header.offset, "entries": header.count, "size_bytes": header.length, "chain": header.chain}
-    yield Item(header.first_position - 1, "Append", sizes | ({"collected": True} if collected else {}))
-    if not collected:
+    yield Item(header.first_position - 1, "Append", sizes | ({"collected": True} if compacted else {}))
+    if not compacted:
         for position, raw in enumerate(body.entries, header.first_position):
             yield _entry(position, raw)
     for change in body.changes:
@@ -125,7 +125,7 @@ def _change(change: AnyChange, outputs: Path) -> dict[str, Any]:
         place = shown.pop("place")
         file = output_path(outputs, place.file).name
         shown |= {"file": file, "offset": place.offset, "length": place.length, "sha256": place.sha256}
-    if isinstance(change, Collected):
+    if isinstance(change, Compacted):
         outputs_then: Snapshot[Location] = shown.pop("outputs")
         shown["state"] = [output_path(outputs, file).name for file in sorted(change.files)]
         shown["waiting_ranges"] = len(outputs_then.waiting)

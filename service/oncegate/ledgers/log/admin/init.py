@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
-from oncegate.ledgers.log.data_dir import DataFolder, told
+from oncegate.ledgers.log.data_dir import DataDir, told
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.ledger_list import write_list
 from oncegate.ledgers.log.files.runs import remove_runs
@@ -17,7 +17,7 @@ def init(folder: str, witness: str | None = None) -> None:
 
     BadRequest: the folder exists and is not empty. LedgerDamaged: the witness knows ledgers that are gone.
     """
-    data = DataFolder(folder, witness, Disk())
+    data = DataDir(folder, witness, Disk())
     if data.root.is_dir() and {path.name for path in data.root.iterdir()} - {"lost+found"}:
         raise BadRequest(f"{data.shown} exists and is not empty: name another, or start the gateway on this one")
     data.take(create=True)
@@ -32,7 +32,7 @@ def accept(folder: str, witness: str | None = None) -> list[str]:
 
     NotFound, LedgerBusy; LedgerDamaged, KeyMismatch when a ledger is damaged in itself: that cannot be accepted.
     """
-    data = DataFolder(folder, witness, Disk())
+    data = DataDir(folder, witness, Disk())
     try:
         with told(data.shown):
             listed = data.lock_listed()
@@ -46,7 +46,7 @@ def accept(folder: str, witness: str | None = None) -> list[str]:
         data.release()
 
 
-def _accept(data: DataFolder, namespace: str, listed: bytes) -> tuple[bytes, str]:
+def _accept(data: DataDir, namespace: str, listed: bytes) -> tuple[bytes, str]:
     """The ledger's new id, and what to tell."""
     data.ledgers = {namespace: listed}
     place = data.place(namespace)

@@ -9,7 +9,7 @@ from pathlib import Path
 from oncegate.core.errors import BadRequest, LedgerDamaged
 from oncegate.ledgers.log.admin.backup import Copied, copy_ledger, read_copies, require_empty
 from oncegate.ledgers.log.admin.verify import verify_ranges
-from oncegate.ledgers.log.data_dir import DataFolder, told
+from oncegate.ledgers.log.data_dir import DataDir, told
 from oncegate.ledgers.log.disk import TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, write_list
 from oncegate.ledgers.log.files.witness import Seen, create_witness, witness_path
@@ -33,7 +33,7 @@ def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | N
     BadRequest: data folder or witness are there and not empty. NotFound: no finished backup. LedgerDamaged,
     KeyMismatch: the backup is not whole. LedgerFull, LedgerDown: make room and try again.
     """
-    data, source = DataFolder(folder, witness, disk or Disk()), Path(backup).absolute()
+    data, source = DataDir(folder, witness, disk or Disk()), Path(backup).absolute()
     copies = read_copies(data.disk, source)
     require_empty(data.root, "the data folder")
     require_empty(
@@ -68,7 +68,7 @@ def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Res
     return restored, Seen(0, new.ledger, segment.header.epoch, segment.end)
 
 
-def _name(data: DataFolder, begun: Path, whole: list[tuple[Restored, Seen]]) -> None:
+def _name(data: DataDir, begun: Path, whole: list[tuple[Restored, Seen]]) -> None:
     """The witness first: the folder never lists what its witness does not know."""
     make_folders(data.disk, data.witness)
     for one, seen in whole:
@@ -80,7 +80,7 @@ def _name(data: DataFolder, begun: Path, whole: list[tuple[Restored, Seen]]) -> 
     data.disk.sync_folder(data.root.parent)
 
 
-def _take_back(data: DataFolder, begun: Path, copies: list[Copied]) -> None:
+def _take_back(data: DataDir, begun: Path, copies: list[Copied]) -> None:
     """Remove what this restore made, so that it can be tried again; the data folder has never had its name."""
     shutil.rmtree(begun, ignore_errors=True)
     if not data.root.exists() or not any(data.root.iterdir()):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ledgers.log.data_dir import DataFolder, told
+from oncegate.ledgers.log.data_dir import DataDir, told
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.outputs import require_range
@@ -19,7 +19,7 @@ class ReadLedger:
     def __init__(self, disk: Disk, place: LedgerPlace, found: Found) -> None:
         self._disk = disk
         self._place = place
-        self._extent = Extent(found.fold.collected, found.fold.headers, found.walk.end)
+        self._extent = Extent(found.fold.compacted, found.fold.headers, found.walk.end)
         self._catalog = found.fold.catalog
         self.key = found.key
         self.predecessors = found.fold.predecessors
@@ -43,7 +43,7 @@ class ReadLedger:
         """LedgerFenced, always."""
         raise LedgerFenced("this ledger was opened to be read only")
 
-    async def collect(self, position: int, state: State) -> None:
+    async def compact(self, position: int, state: State) -> None:
         """LedgerFenced, always."""
         raise LedgerFenced("this ledger was opened to be read only")
 
@@ -55,7 +55,7 @@ class Verified:
     namespace: str
     ledger: bytes
     position: int
-    collected: int
+    compacted: int
     segments: int
     ranges: int
     range_bytes: int
@@ -72,7 +72,7 @@ def verify(
     Lists, witness, frames, chain, state, output ranges. Without the lock: what is appended meanwhile is not looked
     at, and nothing is removed meanwhile. NotFound; LedgerDamaged, KeyMismatch at the first contradiction.
     """
-    data = DataFolder(folder, witness, disk or Disk())
+    data = DataDir(folder, witness, disk or Disk())
     data.look()
     for namespace in sorted(data.ledgers):
         place = data.place(namespace)
@@ -80,9 +80,9 @@ def verify(
             found = inspect(data.disk, place)
             ranges, range_bytes = verify_ranges(data.disk, place, found)
             also(ReadLedger(data.disk, place, found))
-        collected = found.fold.collected.position if found.fold.collected else 0
+        compacted = found.fold.compacted.position if found.fold.compacted else 0
         segments = len(found.fold.headers)
-        yield Verified(namespace, place.ledger, found.mark.position, collected, segments, ranges, range_bytes)
+        yield Verified(namespace, place.ledger, found.mark.position, compacted, segments, ranges, range_bytes)
 
 
 def verify_ranges(disk: Disk, place: LedgerPlace, found: Found) -> tuple[int, int]:

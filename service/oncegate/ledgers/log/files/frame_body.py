@@ -31,7 +31,7 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
         return self.offset + self.length
 
 
-class Collected(msgspec.Struct, frozen=True, array_like=True, tag=5):
+class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """The entries up to `position` are those at `state` from now on; no segment before `segment` is needed.
 
     `ledger`, `chain`: of the mark that stood at `position`. `first_position`, `previous_chain`: what the header of
@@ -58,7 +58,7 @@ class Collected(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 Change = Wrote[Location] | Published | Dropped | Trimmed
-AnyChange = Change | Collected
+AnyChange = Change | Compacted
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):

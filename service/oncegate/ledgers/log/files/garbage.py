@@ -45,7 +45,7 @@ def removable(outputs: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-class Removals:
+class Garbage:
     """What is to be removed below one shard. `run` blocks; the rest does not."""
 
     def __init__(self, disk: Disk, shard: Path, outputs: Path) -> None:

@@ -25,7 +25,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
-class StateWriter:
+class SnapshotWriter:
     """A new output file that is filled piece by piece, each synced by itself: an append that comes meanwhile waits for
     one at most. All methods block.
 

@@ -22,7 +22,7 @@ from oncegate.ledgers.log.files.outputs import outputs_in, require_reach
 from oncegate.ledgers.log.files.segments import SegmentWriter, Walk, segment_path
 from oncegate.ledgers.log.files.snapshots import read_state
 from oncegate.ledgers.log.files.witness import ACCEPT, Seen, WitnessWriter, read_witness
-from oncegate.ledgers.log.opening.scan import Fold
+from oncegate.ledgers.log.opening.scan import Scan
 from oncegate.ports import Mark
 
 OUTPUTS_NAME = "outputs"
@@ -62,7 +62,7 @@ class Found:
     walk: Walk
     header: SegmentHeader
     mark: Mark
-    fold: Fold
+    fold: Scan
     seen: Seen | None
 
 
@@ -71,7 +71,7 @@ def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found
     key = read_key(disk, place.folder)
     seen = None if accepting else read_witness(disk, place.witness)
     walk = Walk(disk, place.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
-    fold = Fold(place.shard)
+    fold = Scan(place.shard)
     for _ in fold.over(walk):
         pass
     header = walk.last
@@ -81,7 +81,7 @@ def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found
         _require_listed(place, header)
         require_witnessed(place, walk, seen)
     require_reach(disk, place.outputs, fold.places())
-    for _ in read_state(disk, place.outputs, fold.collected.state if fold.collected else ()):
+    for _ in read_state(disk, place.outputs, fold.compacted.state if fold.compacted else ()):
         pass
     return Found(key, walk, header, fold.mark or Mark(header.ledger, 0, bytes(8)), fold, seen)
 
@@ -178,8 +178,8 @@ def _tidy(disk: Disk, place: LedgerPlace, found: Found, epoch: int) -> None:
         if free:
             for path in [path for file, path in idle.items() if file in found.fold.named]:
                 disk.unlink(path)
-            if found.fold.collected:
-                remove_segments(disk, place.shard, found.fold.collected.segment)
+            if found.fold.compacted:
+                remove_segments(disk, place.shard, found.fold.compacted.segment)
     _move_aside(disk, place, [path for file, path in idle.items() if file not in found.fold.named], epoch)
     for folder in (place.shard, place.outputs, place.runs):
         for path in folder.glob(f"*{TEMPORARY}"):

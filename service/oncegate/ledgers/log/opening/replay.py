@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.ledgers.log.disk import Disk
-from oncegate.ledgers.log.files.frame_body import Collected
+from oncegate.ledgers.log.files.frame_body import Compacted
 from oncegate.ledgers.log.files.frames import SegmentHeader
 from oncegate.ledgers.log.files.segments import End, Frame, Walk
 from oncegate.ledgers.log.files.snapshots import read_state
@@ -18,22 +18,22 @@ from oncegate.ports import Mark, Replayed
 class Extent:
     """What of a ledger is read: the segments from the last collection on, up to an end that was verified before."""
 
-    collected: Collected | None
+    compacted: Compacted | None
     headers: Sequence[SegmentHeader]
     end: End
 
     @property
     def position(self) -> int:
         """Up to which entries were collected; 0 when none were."""
-        return self.collected.position if self.collected else 0
+        return self.compacted.position if self.compacted else 0
 
 
 def replayed(disk: Disk, shard: Path, outputs: Path, extent: Extent, from_position: int) -> Iterator[Replayed]:
     """The entries from a position on, as `ports.Ledger.replay`; LedgerDamaged. Blocks."""
-    collected = extent.collected
-    if collected and from_position <= collected.position:
-        for entry in read_state(disk, outputs, collected.state):
-            yield Replayed(collected.position, entry, collected.mark)
+    compacted = extent.compacted
+    if compacted and from_position <= compacted.position:
+        for entry in read_state(disk, outputs, compacted.state):
+            yield Replayed(compacted.position, entry, compacted.mark)
     from_position = max(from_position, extent.position + 1)
     for frame in _frames(disk, shard, extent, from_position):
         mark = frame_mark(frame)
@@ -44,8 +44,8 @@ def replayed(disk: Disk, shard: Path, outputs: Path, extent: Extent, from_positi
 
 def mark_at(disk: Disk, shard: Path, extent: Extent, position: int) -> Mark:
     """The mark of the append that ended at `position`; ValueError when there is none that is still known. Blocks."""
-    if extent.collected and position == extent.collected.position:
-        return extent.collected.mark
+    if extent.compacted and position == extent.compacted.position:
+        return extent.compacted.mark
     if extent.position < position <= extent.end.position:
         for frame in _frames(disk, shard, extent, position):
             if frame.header.last_position == position:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Catalog, Wrote
-from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Collected, Location, decode_body
+from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, Location, decode_body
 from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.files.segments import Frame, Walk, segment_path
 from oncegate.ports import Mark
@@ -33,15 +33,15 @@ def frame_mark(frame: Frame) -> Mark:
     return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
 
 
-def new_catalog(collected: Collected | None = None) -> Catalog[Location]:
-    return Catalog(_length, collected.outputs if collected else None)
+def new_catalog(compacted: Compacted | None = None) -> Catalog[Location]:
+    return Catalog(_length, compacted.outputs if compacted else None)
 
 
 def _length(place: Location) -> int:
     return place.length
 
 
-class Fold:
+class Scan:
     """Iterate `over` a walk; afterwards, without LedgerDamaged, all of it is known.
 
     `mark`: of the last entry, None without any. `named`: every output file that a frame named, living or not.
@@ -51,7 +51,7 @@ class Fold:
         self._folder = folder
         self._known = False  # whether the changes before this frame are folded in
         self.catalog = new_catalog()
-        self.collected: Collected | None = None
+        self.compacted: Compacted | None = None
         self.mark: Mark | None = None
         self.named: set[tuple[int, int]] = set()
         self.headers: list[SegmentHeader] = []
@@ -67,12 +67,12 @@ class Fold:
                 self.mark = frame_mark(frame)
             yield frame, body
         self.headers = self._needed(walk.headers)
-        if self.mark is None and self.collected:
-            self.mark = self.collected.mark
+        if self.mark is None and self.compacted:
+            self.mark = self.compacted.mark
 
     def _take(self, change: AnyChange) -> None:
-        if isinstance(change, Collected):
-            self.collected, self.catalog, self._known = change, new_catalog(change), True
+        if isinstance(change, Compacted):
+            self.compacted, self.catalog, self._known = change, new_catalog(change), True
             self.named |= change.files
             self.named |= {place.file for place in self.catalog.places()}
             return
@@ -83,31 +83,31 @@ class Fold:
 
     def _needed(self, headers: list[SegmentHeader]) -> list[SegmentHeader]:
         """The segments from the last collection on; LedgerDamaged when they are not all there."""
-        first, collected = headers[0].segment, self.collected
-        begin = collected.segment if collected else 1
+        first, compacted = headers[0].segment, self.compacted
+        begin = compacted.segment if compacted else 1
         if first > begin:
             raise LedgerDamaged(
                 f"{segment_path(self._folder, first - 1)} is missing; put it back from a copy, nothing was changed"
             )
         needed = [header for header in headers if header.segment >= begin]
-        if collected and (needed[0].first_position, needed[0].previous_chain) != (
-            collected.first_position,
-            collected.previous_chain,
+        if compacted and (needed[0].first_position, needed[0].previous_chain) != (
+            compacted.first_position,
+            compacted.previous_chain,
         ):
             raise LedgerDamaged(
                 f"{segment_path(self._folder, begin)} does not begin where the collection of the entries up to "
-                f"{collected.position} says; nothing was changed, put a whole copy back"
+                f"{compacted.position} says; nothing was changed, put a whole copy back"
             )
         return needed
 
     @property
     def predecessors(self) -> tuple[bytes, ...]:
         """The ids that the ledger had before the present one, oldest first."""
-        before = self.collected.predecessors if self.collected else ()
+        before = self.compacted.predecessors if self.compacted else ()
         later = [header.predecessor for header in self.headers if header.predecessor not in (NO_LEDGER, *before)]
         return (*before, *later)
 
     def places(self) -> Iterator[Location]:
         """Every place that is still needed: ranges that wait or are published, and the state."""
         yield from self.catalog.places()
-        yield from self.collected.state if self.collected else ()
+        yield from self.compacted.state if self.compacted else ()

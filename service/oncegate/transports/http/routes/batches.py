@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import BadRequest
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import AbortAsk, CommitAnswer, CommitAsk, StageAsk, Winner
+from oncegate.engine.requests import AbortRequest, CommitRequest, CommitResult, StageRequest, Winner
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.transports.decode import arrow_ipc
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of, topic_name
@@ -38,7 +38,7 @@ async def stage(request: Request) -> Response:
         return json_reply(reply, shard=inbound.shard)
 
 
-def _stage_ask(inbound: Inbound) -> StageAsk:
+def _stage_ask(inbound: Inbound) -> StageRequest:
     asked = query(inbound.request, messages.StageQuery)
     sha256 = sha256_of(inbound.header("Content-Digest"))
     if hashlib.sha256(inbound.body).digest() != sha256:
@@ -46,8 +46,8 @@ def _stage_ask(inbound: Inbound) -> StageAsk:
     _check_texts({"owner": asked.owner}, inbound.limits)
     rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
     name, keys = _name(asked, inbound.limits), keys_of(inbound, rows, names(asked.key_col))
-    fingerprint = reduce(add, map(inbound.shard.rowprints.of_batch, rows.batches), EMPTY)
-    return StageAsk(name, asked.owner, inbound.token, asked.chunk, sha256, rows, fingerprint, keys)
+    fingerprint = reduce(add, map(inbound.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
+    return StageRequest(name, asked.owner, inbound.token, asked.chunk, sha256, rows, fingerprint, keys)
 
 
 @router.post("/batches:commit", openapi_extra=operations.COMMIT)
@@ -70,7 +70,7 @@ async def commit(request: Request) -> Response:
         return json_reply(reply, shard=inbound.shard)
 
 
-def _note(request: Request, ask: CommitAsk, answer: CommitAnswer) -> None:
+def _note(request: Request, ask: CommitRequest, answer: CommitResult) -> None:
     """One line in the log for each batch that was answered."""
     name = ask.name
     gateway_of(request).observer.event(
@@ -86,13 +86,13 @@ def _note(request: Request, ask: CommitAsk, answer: CommitAnswer) -> None:
     )
 
 
-def _commit_ask(message: messages.CommitRequest, limits: Limits) -> CommitAsk:
+def _commit_ask(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
     _check_texts({"run": message.run or "null"}, limits)
     winners = tuple(
         Winner(hex_bytes(w.token, 16, "token"), w.chunks, w.rows, hex_bytes(w.fingerprint, 16, "fingerprint"))
         for w in message.winners
     )
-    return CommitAsk(
+    return CommitRequest(
         _name(message.name, limits),
         message.run,
         hex_bytes(message.nonce, 16, "nonce"),
@@ -113,7 +113,7 @@ async def abort(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message = decoded(inbound.body, _ABORT)
         tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
-        answer = await inbound.shard.abort(AbortAsk(_name(message.name, inbound.limits), tokens), inbound.deadline)
+        answer = await inbound.shard.abort(AbortRequest(_name(message.name, inbound.limits), tokens), inbound.deadline)
         outcome: Any = "COMMITTED" if answer.committed else "ABORTED"
         return json_reply(messages.AbortReply(outcome, answer.removed), shard=inbound.shard)
 

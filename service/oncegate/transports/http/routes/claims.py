@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
-from oncegate.engine.requests import ClaimAsk, TakeAsk
+from oncegate.engine.requests import ClaimRequest, TakeRequest
 from oncegate.index.claims.results import Explained
 from oncegate.transports.decode import batch_scopes, identifiers, ids, payloads
 from oncegate.transports.http import codecs
@@ -35,7 +35,7 @@ async def claim(request: Request) -> Response:
         return verdicts_reply(answer, inbound.wanted, inbound.shard)
 
 
-def _ask_json(inbound: Inbound) -> ClaimAsk:
+def _ask_json(inbound: Inbound) -> ClaimRequest:
     message = decoded(inbound.body, _CLAIM)
     token = identifiers.hex_bytes(message.token, 16, "token")
     fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
@@ -43,14 +43,14 @@ def _ask_json(inbound: Inbound) -> ClaimAsk:
     digests = None
     if message.payloads is not None:
         digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
-    return ClaimAsk(token, message.call, fingerprints, message.lease_ms, scope, digests)
+    return ClaimRequest(token, message.call, fingerprints, message.lease_ms, scope, digests)
 
 
-def _ask_raw(inbound: Inbound) -> ClaimAsk:
+def _ask_raw(inbound: Inbound) -> ClaimRequest:
     lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
     scope = batch_scopes.of_headers(inbound.request, inbound.limits)
     found, digests = _raw_ids_and_payloads(inbound)
-    return ClaimAsk(token, call, found, lease_ms, scope, digests)
+    return ClaimRequest(token, call, found, lease_ms, scope, digests)
 
 
 def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.Digests | None]:
@@ -81,7 +81,7 @@ async def take(request: Request) -> Response:
         else:
             owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound)
             scope = batch_scopes.of_headers(request, inbound.limits)
-        answer = await inbound.shard.take(TakeAsk(_owner(owner, inbound), taken, scope), inbound.deadline)
+        answer = await inbound.shard.take(TakeRequest(_owner(owner, inbound), taken, scope), inbound.deadline)
         if inbound.wanted == JSON:
             verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
             return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)

@@ -6,7 +6,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from oncegate.core.claims import Verb
-from oncegate.engine.producer_requests import AckAsk, DriverAsk, ProducerAsk, ProducerView, SequenceAsk
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of, whole_number
@@ -33,7 +33,7 @@ async def register_driver(request: Request) -> Response:
     """I own the retries from now on: an older driver's acks are FENCED."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, driver = decoded(inbound.body, _DRIVER), inbound.request.path_params["driver"]
-        ask = DriverAsk(driver, identifiers.hex_bytes(message.token, 16, "token"))
+        ask = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
         answer = await inbound.shard.register_driver(ask, inbound.deadline)
         reply = messages_producers.DriverReply(driver, answer.epoch, answer.batch)
         return json_reply(reply, shard=inbound.shard)
@@ -47,7 +47,7 @@ async def ack(request: Request) -> Response:
         upto = [(one.producer, one.sequence) for one in message.upto]
         sequences.of_numbers([sequence for _, sequence in upto], "sequence")
         token = identifiers.hex_bytes(message.token, 16, "token")
-        ask = AckAsk(driver, message.epoch, token, tuple(upto), message.batch)
+        ask = AckRequest(driver, message.epoch, token, tuple(upto), message.batch)
         answer = await inbound.shard.ack(ask, inbound.deadline)
         moved = [messages_producers.WatermarkMessage(*pair) for pair in answer.watermarks]
         return json_reply(messages_producers.AckReply(driver, moved, answer.batch), shard=inbound.shard)
@@ -59,7 +59,7 @@ async def register(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = decoded(inbound.body, _PRODUCER), inbound.request.path_params["producer"]
         token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
-        ask = ProducerAsk(producer, token, driver, message.lease_ms)
+        ask = ProducerRequest(producer, token, driver, message.lease_ms)
         answer = await inbound.shard.register(ask, inbound.deadline)
         reply = messages_producers.ProducerReply(
             producer,
@@ -88,13 +88,13 @@ async def claim(request: Request) -> Response:
         return verdicts_reply(answer, inbound.wanted, inbound.shard)
 
 
-def _ask_json(inbound: Inbound) -> SequenceAsk:
+def _ask_json(inbound: Inbound) -> SequenceRequest:
     message = decoded(inbound.body, _CLAIM)
     token = identifiers.hex_bytes(message.token, 16, "token")
     found = sequences.of_json(message, inbound.limits)
     if message.prev_sequence is not None:
         sequences.of_numbers([message.prev_sequence], "prev_sequence")
-    return SequenceAsk(
+    return SequenceRequest(
         inbound.request.path_params["producer"],
         message.epoch,
         token,
@@ -105,13 +105,13 @@ def _ask_json(inbound: Inbound) -> SequenceAsk:
     )
 
 
-def _ask_raw(inbound: Inbound) -> SequenceAsk:
+def _ask_raw(inbound: Inbound) -> SequenceRequest:
     token, call = inbound.token, inbound.call
     epoch = whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
     prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", messages.SEQUENCE_MAX), inbound.lease_ms
     is_packed, body = inbound.media == PACKED, inbound.body
     found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, inbound.limits)
-    return SequenceAsk(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)
+    return SequenceRequest(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)
 
 
 @router.post("/producers/{producer:path}:renew", openapi_extra=operations_producers.RENEW)

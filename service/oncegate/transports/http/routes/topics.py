@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NotFound
-from oncegate.engine.requests import ClaimAnswer, ProduceAnswer, ProduceAsk, Rows, Schema, TopicAsk, TopicView
+from oncegate.engine.requests import ClaimResult, ProduceRequest, ProduceResult, Rows, Schema, TopicRequest, TopicView
 from oncegate.transports.decode import (
     arrow_ipc,
     batch_scopes,
@@ -67,7 +67,7 @@ def names(text: str) -> list[str]:
     return ids.once([name.strip() for name in text.split(",") if name.strip()], "a column")
 
 
-def _ask_arrow(inbound: Inbound, topic: str) -> ProduceAsk:
+def _ask_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
     columns = (names(asked.id_col), names(asked.key_col), names(asked.digest_col))
@@ -76,7 +76,7 @@ def _ask_arrow(inbound: Inbound, topic: str) -> ProduceAsk:
     return replace(ask, scope=scope, sequenced=sequences.of_rows(rows, asked, token, call))
 
 
-async def _ask_json(inbound: Inbound, topic: str) -> ProduceAsk:
+async def _ask_json(inbound: Inbound, topic: str) -> ProduceRequest:
     message = decoded(inbound.body, _PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
     try:
@@ -88,7 +88,7 @@ async def _ask_json(inbound: Inbound, topic: str) -> ProduceAsk:
 
 def _ask_records(
     inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
-) -> ProduceAsk:
+) -> ProduceRequest:
     rows = json_rows.rows_of(message.records, schema, inbound.limits)
     columns = (message.id_col or [], message.key_col or [], message.digest_col or [])
     ask = _ask(inbound, topic, token, message.call, rows, columns)
@@ -98,7 +98,7 @@ def _ask_records(
 
 def _ask(
     inbound: Inbound, topic: str, token: bytes, call: int, rows: Rows, columns: tuple[list[str], list[str], list[str]]
-) -> ProduceAsk:
+) -> ProduceRequest:
     """`columns`: the id's, the key's and the payload's."""
     id_col, key_col, digest_col = columns
     named = ids.key_names(id_col, "id_col")
@@ -108,7 +108,7 @@ def _ask(
         if found is None:
             raise BadRequest("digest_col tells payloads of one id apart, and without id_col no row has an id")
         digests = payloads.of_rows(rows, beside, inbound.shard.payloads, inbound.limits)
-    return ProduceAsk(topic, token, call, rows, found, keys, digests=digests)
+    return ProduceRequest(topic, token, call, rows, found, keys, digests=digests)
 
 
 def keys_of(inbound: Inbound, rows: Rows, key_col: list[str]) -> NDArray[np.uint64] | None:
@@ -118,11 +118,11 @@ def keys_of(inbound: Inbound, rows: Rows, key_col: list[str]) -> NDArray[np.uint
         raise BadRequest(f"key_col names {missing[0]!r}, and the rows have {', '.join(rows.schema.names)}")
     if not key_col:
         return None
-    found = [inbound.shard.rowprints.keys_of(batch, key_col) for batch in rows.batches]
+    found = [inbound.shard.row_fingerprints.keys_of(batch, key_col) for batch in rows.batches]
     return np.concatenate([np.zeros(0, np.uint64), *found])
 
 
-def _produced(answer: ProduceAnswer, media: str, inbound: Inbound) -> Response:
+def _produced(answer: ProduceResult, media: str, inbound: Inbound) -> Response:
     offsets = [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in answer.spans]
     text = ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in answer.spans)
     if answer.verdicts is None or answer.numbers is None:
@@ -130,7 +130,7 @@ def _produced(answer: ProduceAnswer, media: str, inbound: Inbound) -> Response:
     if media == JSON:
         verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
         return json_reply(messages.ProduceReply(answer.rows, offsets, verdicts), shard=inbound.shard)
-    told = ClaimAnswer(None, 0, answer.verdicts, answer.numbers)
+    told = ClaimResult(None, 0, answer.verdicts, answer.numbers)
     return verdicts_reply(told, media, inbound.shard, {"Oncegate-Offsets": text})
 
 
@@ -174,7 +174,7 @@ async def create_topic(request: Request) -> Response:
         message = decoded(inbound.body, _TOPIC)
         name = identifiers.topic_name(request.path_params["topic"])
         schema = None if message.schema_ipc is None else arrow_ipc.read_schema(message.schema_ipc)
-        ask = TopicAsk(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
+        ask = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
         view, created = await inbound.shard.create_topic(ask, inbound.deadline)
         return json_reply(_shown(view), 201 if created else 200, inbound.shard)
 

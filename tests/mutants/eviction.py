@@ -38,17 +38,17 @@ SEALING: tuple[Mutant, ...] = (
         f"{_TIMES}::test_a_collection_that_is_due_has_its_turn_between_two_rounds",
     ),
     one(
-        "too many ids wait for the upkeep",
+        "too many ids wait for the scheduler",
         f"{ENGINE}/recovery/owner.py",
-        "                shard.sealing.step()\n                if",
+        "                shard.eviction.step()\n                if",
         "                if",
         f"{_TIMES}::test_ids_leave_memory_within_half_a_second_of_there_being_too_many",
     ),
     one(
-        "collected in the middle of a round",
+        "compacted in the middle of a round",
         f"{ENGINE}/maintenance/scheduler.py",
-        "        if self._sealing.busy:\n            return\n        if self._sealing.sealed_some",
-        "        if self._sealing.sealed_some",
+        "        if self._eviction.busy:\n            return\n        if self._eviction.evicted_some",
+        "        if self._eviction.evicted_some",
         f"{_TIMES}::test_nothing_is_collected_in_the_middle_of_a_round",
     ),
     Mutant(
@@ -92,7 +92,7 @@ SEALING: tuple[Mutant, ...] = (
         f"{_WALKS}::test_an_archive_goes_with_the_newest_of_its_ids",
     ),
     one(
-        "what retires apart is sealed together",
+        "what retires apart is sealed claim_batch",
         f"{INDEX}/claims/evict.py",
         "    of[:, 3] = np.searchsorted(",
         "    of[:, 3] = 0 * np.searchsorted(",
@@ -101,7 +101,7 @@ SEALING: tuple[Mutant, ...] = (
     Mutant(
         "a restart without dropping",
         (
-            (f"{ENGINE}/recovery/cold_tier.py", "if not isinstance(entry, Sealed):", "if isinstance(entry, Sealed):"),
+            (f"{ENGINE}/recovery/cold_tier.py", "if not isinstance(entry, Evicted):", "if isinstance(entry, Evicted):"),
             (
                 f"{ENGINE}/recovery/cold_tier.py",
                 "        if archive.dropped < archive.ids:\n",
@@ -120,7 +120,7 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "retired in the middle of a round",
         f"{ENGINE}/maintenance/scheduler.py",
-        "        if self._sealing.busy:\n            return\n        if not horizon_ms",
+        "        if self._eviction.busy:\n            return\n        if not horizon_ms",
         "        if not horizon_ms",
         f"{_ENGINE}::test_a_crash_between_archive_and_run_loses_nothing_and_retires_nothing",
     ),
@@ -141,7 +141,7 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "an undo brings back how many left",
         f"{INDEX}/claims/apply.py",
-        "self.ids = known - self.sealed_away",
+        "self.ids = known - self.evicted_ids",
         "self.ids = known",
         f"{_WALKS}::test_no_answer_tells_whether_old_ids_were_sealed",
     ),

@@ -1,0 +1,20 @@
+"""Every planted bug still has its place: the text it replaces stands just once, and the tests that catch it exist."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.__main__ import MUTANTS, ROOT
+from tests.mutants.planted import Mutant
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_planted_bug_has_its_place_and_its_tests(mutant: Mutant) -> None:
+    for path, old, new in mutant.edits:
+        assert (ROOT / path).read_text().count(old) == 1, f"{path}: {old}"
+        assert old != new
+    for test in mutant.tests:
+        path, _, name = test.partition("::")
+        assert (ROOT / path).exists(), path
+        if Path(path).suffix == ".py" and name:
+            assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text(), test
