@@ -13,7 +13,8 @@ from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.marks import Marks
-from oncegate.engine.recovery.replay import ShardIndex, rebuild
+from oncegate.engine.recovery.replay import rebuild
+from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
 from tests.model.gateway import Broken

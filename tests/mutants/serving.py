@@ -75,7 +75,7 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "retirements told to the claims alone",
-        f"{ENGINE}/recovery/replay.py",
+        f"{INDEX}/shard.py",
         "_OF_CLAIMS = (Claimed, Completed, Released, Taken)",
         "_OF_CLAIMS = (Claimed, Completed, Released, Taken, Retired)",
         "tests/engine/maintenance/test_scheduler.py",

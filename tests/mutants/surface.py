@@ -1,6 +1,6 @@
 """More planted bugs: compacting and copies of the ledger, the clients, the source; see `planted`."""
 
-from tests.mutants.planted import CLIENT, ENGINE, LOG, Mutant, one
+from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG, Mutant, one
 
 _COLLECTING = "tests/faults/ledger/test_collecting.py"
 _CRASHES = "tests/faults/ledger/test_collecting_crashes.py"
@@ -45,7 +45,7 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "buckets lost with the process",
-        f"{ENGINE}/recovery/replay.py",
+        f"{INDEX}/shard.py",
         "BUCKET_MS_MAX = 3_600_000\n",
         "BUCKET_MS_MAX = 2**62\n",
         "tests/engine/maintenance/test_scheduler.py::test_a_gateway_that_is_started_every_day_forgets_all_the_same",

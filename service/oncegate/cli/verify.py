@@ -34,8 +34,9 @@ def _rebuild(ledger: ReadLedger) -> None:
     """LedgerDamaged, KeyMismatch unless the entries make an index."""
     # The compiler takes a second to import; no other verb needs it.
     from oncegate.engine.commit.marks import Marks
-    from oncegate.engine.recovery.replay import ShardIndex, rebuild
+    from oncegate.engine.recovery.replay import rebuild
     from oncegate.hashing.ids import Fingerprinter
+    from oncegate.index.shard import ShardIndex
 
     rebuild(ShardIndex(), ledger, Marks(ledger.mark.ledger), Fingerprinter(ledger.key).check, 0)
 

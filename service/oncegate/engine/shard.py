@@ -17,7 +17,6 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
-from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
@@ -29,6 +28,7 @@ from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
+from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledger, Mark, Observer
 
 P = ParamSpec("P")

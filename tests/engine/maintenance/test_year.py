@@ -12,11 +12,11 @@ from oncegate.core.claims import Verb
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.recovery import replay as state
-from oncegate.engine.recovery.replay import BUCKETS_PER_HORIZON
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TopicRequest
 from oncegate.engine.shard import Shard
+from oncegate.index import shard as state
 from oncegate.index.lsm.tier import RUNS_MAX
+from oncegate.index.shard import BUCKETS_PER_HORIZON
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.files import outputs
 from oncegate.ports import Ledgers

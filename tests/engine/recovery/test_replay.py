@@ -3,7 +3,7 @@
 import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released, Taken
-from oncegate.engine.recovery.replay import ShardIndex
+from oncegate.index.shard import ShardIndex
 
 ID = bytes(range(16))
 CLAIMED = Claimed(ID, ID, 0, ID, 30_000, 5, ID, b"")

@@ -9,9 +9,9 @@ import pytest
 
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest, NotDone, TooLarge
-from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.requests import ProduceRequest, Scope, TakeRequest
 from oncegate.index.claims.batch_scopes import BatchScopes
+from oncegate.index.shard import ShardIndex
 from tests.support.held import HeldLedgers, id16, rows_of, said
 from tests.support.producing_lanes import Lanes, lanes
 

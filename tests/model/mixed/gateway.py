@@ -16,7 +16,6 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.scheduler import Scheduler
-from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.claims import Claims
@@ -24,6 +23,7 @@ from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.ids import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.shard import ShardIndex
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.attempt import Request

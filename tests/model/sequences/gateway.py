@@ -11,13 +11,13 @@ from oncegate.core.entries.kinds import Opened
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
-from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
 from oncegate.engine.usecases.producers import Producers
 from oncegate.hashing.ids import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.shard import ShardIndex
 from oncegate.index.snapshot.producers import save
 from oncegate.testing import FakeClock
 from tests.model.held import Call

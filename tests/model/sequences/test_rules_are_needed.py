@@ -23,8 +23,8 @@ from oncegate.core.producers import (
     SequenceState,
     Standing,
 )
-from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.index.producers.intervals import Intervals
+from oncegate.index.shard import ShardIndex
 from tests.model.claims import Outcome, walk
 from tests.model.sequences.walks import SETUPS
 from tests.model.sequences.world import Setup

@@ -16,8 +16,8 @@ from typing import Literal
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.producer_requests import AckRequest
-from oncegate.engine.recovery.replay import ShardIndex
 from oncegate.engine.requests import ClaimResult
+from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.gateway import Broken
 from tests.model.held import Call

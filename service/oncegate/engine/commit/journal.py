@@ -10,8 +10,8 @@ from oncegate.core.entries.kinds import Claimed, Entry
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.limits import Limits
-from oncegate.engine.recovery.replay import ShardIndex, Undo
 from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
+from oncegate.index.shard import ShardIndex, Undo
 from oncegate.ports import Clock, Observer, OutputChange
 
 

@@ -7,8 +7,8 @@ from oncegate.core.entries.kinds import Retired, SnapshotPiece, Trimmed
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.eviction import Eviction
-from oncegate.engine.recovery.replay import bucket_ms, buckets_kept
 from oncegate.engine.usecases.stage_quota import StageQuota
+from oncegate.index.shard import bucket_ms, buckets_kept
 from oncegate.index.topics import Partition, Topic
 from oncegate.ports import TrimRanges
 

@@ -11,9 +11,10 @@ from oncegate.engine.commit.marks import Marks
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
-from oncegate.engine.recovery.replay import ShardIndex, rebuild
+from oncegate.engine.recovery.replay import rebuild
 from oncegate.engine.shard import Shard
 from oncegate.hashing.ids import FUNCTION, Fingerprinter
+from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledgers, Observer, OpenLedger
 
 # A ledger that failed is opened anew after this long, doubled up to a minute.

@@ -1,122 +1,15 @@
-"""One shard's index: claims, batches and topics fed by one fold, live and in replay."""
+"""Replays a ledger into a shard's index at a start."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 from oncegate.core.entries.codec import decode
-from oncegate.core.entries.kinds import (
-    Claimed,
-    Completed,
-    Entry,
-    NamespaceSet,
-    Opened,
-    Released,
-    Retired,
-    SnapshotPiece,
-    Taken,
-)
+from oncegate.core.entries.kinds import Entry, Opened, SnapshotPiece
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.recovery.read_ahead import read_ahead
-from oncegate.index.batches import BatchIndex
-from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.claims.replay import rebuild as fold
-from oncegate.index.producers.index import ProducerIndex
-from oncegate.index.snapshot.pieces import SnapshotReader, saving
-from oncegate.index.topics import TopicIndex
+from oncegate.index.shard import ShardIndex
 from oncegate.ports import Ledger
-
-Undo = Callable[[], None]
-# Ids retire by buckets of a 24th of the horizon, so at most 8 % of it late; each bucket is one short entry.
-BUCKETS_PER_HORIZON = 24
-BUCKET_MS_MIN = 1_000
-# What a process has counted of a bucket when it ends is lost: one that is started daily still counts 23 hours.
-BUCKET_MS_MAX = 3_600_000
-
-
-def bucket_ms(horizon_ms: int) -> int:
-    """How long the ids are collected that retire together: rounded up, for all of them are the horizon at least."""
-    return min(max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON)), BUCKET_MS_MAX)
-
-
-def buckets_kept(horizon_ms: int) -> int:
-    """How many buckets make the horizon."""
-    return max(BUCKETS_PER_HORIZON, -(-horizon_ms // bucket_ms(horizon_ms)))
-
-
-# Entries that mean nothing to any part but the claims: most of them all.
-_OF_CLAIMS = (Claimed, Completed, Released, Taken)
-
-
-class ShardIndex:
-    """Everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
-
-    buckets: the ledger's clock at the last retirements, oldest first, as many as the horizon has.
-    """
-
-    def __init__(self, claims: ClaimIndex | None = None) -> None:
-        self.claims = claims if claims is not None else ClaimIndex()
-        self.batches = BatchIndex()
-        self.topics = TopicIndex()
-        self.producers = ProducerIndex()
-        self.settings = NamespaceSet(0, 1, 0)
-        self.settings_position = 0
-        self.buckets: tuple[int, ...] = ()
-        self._loading = SnapshotReader(self.claims, self.batches, self.topics, self.producers)
-
-    def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
-        """Take one entry in; what takes it back, and what settles it once it is durable."""
-        claims = self.claims.apply(position, entry, now_ms)
-        if claims is not None and isinstance(entry, _OF_CLAIMS):
-            return partial(self.claims.undo, claims), partial(self.claims.settle_undo, claims)
-        undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
-        undos.append(self.producers.apply(position, entry, now_ms))
-
-        def undo() -> None:
-            for step in reversed(undos):
-                if step is not None:
-                    step()
-            if claims is not None:
-                self.claims.undo(claims)
-
-        def settle() -> None:
-            if claims is not None:
-                self.claims.settle_undo(claims)
-
-        return undo, settle
-
-    def save(self) -> Iterator[SnapshotPiece]:
-        """Everything, as entries that replace all those so far."""
-        return (entry for entries in self.saving() for entry in entries)
-
-    def saving(self) -> Iterator[list[SnapshotPiece]]:
-        """The same, as it is now, in steps between which the index may change. Raises SnapshotStopped, as claims do."""
-        return saving(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
-
-    def replayed(self, position: int, entry: Entry) -> None:
-        """Take in, for good, what is no claim's alone; the claims have seen it already."""
-        self.topics.apply(position, entry)
-        self.batches.apply(position, entry)
-        self.producers.apply(position, entry)
-        self._set(position, entry)
-        if isinstance(entry, SnapshotPiece):
-            self.settings, self.buckets = self._loading.take(entry) or (self.settings, self.buckets)
-
-    def _set(self, position: int, entry: Entry) -> Undo | None:
-        """The namespace's own settings; buckets of another length add up to nothing."""
-        if not isinstance(entry, NamespaceSet | Retired):
-            return None
-        before = self.settings, self.settings_position, self.buckets
-        if isinstance(entry, Retired):
-            self.buckets = (*self.buckets, entry.wall_ms)[-buckets_kept(self.settings.horizon_ms) :]
-        else:
-            self.buckets = self.buckets if entry.horizon_ms == self.settings.horizon_ms else ()
-            self.settings, self.settings_position = entry, position
-
-        def undo() -> None:
-            self.settings, self.settings_position, self.buckets = before
-
-        return undo
 
 
 def rebuild(
