@@ -64,16 +64,16 @@ async def fill(folder: Path, ids: int) -> None:
         for count, entry in enumerate(entries(ids), 1):
             position = journal.record([entry])
             if count % 8 == 0:
-                await journal.committer.durable(position)
-        await journal.committer.all_durable()
+                await journal.group_commit.durable(position)
+        await journal.group_commit.all_durable()
 
 
 async def compact(folder: Path) -> None:
     """The saved index in place of the entries."""
     async with _Opened(folder) as gateway:
-        committer, scheduler = gateway.shard("default").committer, gateway.shard("default").scheduler
+        group_commit, scheduler = gateway.shard("default").group_commit, gateway.shard("default").scheduler
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        committer.compact(scheduler.save, done.set_result)
+        group_commit.compact(scheduler.save, done.set_result)
         assert await done
 
 

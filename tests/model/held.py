@@ -1,4 +1,4 @@
-"""A committer that a walk holds, and calls driven by hand: what they rest on is durable when the walk says so."""
+"""A group commit that a walk holds, and calls driven by hand: what they rest on is durable when the walk says so."""
 
 import types
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -16,7 +16,7 @@ def _until(position: int) -> Generator[int, None, None]:
 
 @dataclass
 class Change:
-    """What one decision wrote, as the committer's own."""
+    """What one decision wrote, as the group commit's own."""
 
     entries: list[bytes]
     outputs: list[OutputChange]
@@ -24,8 +24,8 @@ class Change:
     settle: Callable[[], None]
 
 
-class HeldCommitter:
-    """Stands where the committer stands; what it took becomes durable only when the walk says so."""
+class HeldGroupCommit:
+    """Stands where the group commit stands; what it took becomes durable only when the walk says so."""
 
     def __init__(self, durable_position: int) -> None:
         self.durable_position = durable_position

@@ -103,7 +103,7 @@ class Network(ABC):
         return False
 
     def end_append(self) -> None:
-        if self.rng.random() < REFUSED and self.gateway.committer.pending:
+        if self.rng.random() < REFUSED and self.gateway.group_commit.pending:
             self.note("the append is refused")
             self.refuse()
             self._hear()

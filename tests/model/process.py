@@ -18,7 +18,7 @@ from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
 from tests.model.gateway import Broken
-from tests.model.held import Call, HeldCommitter
+from tests.model.held import Call, HeldGroupCommit
 
 KEY_CHECK = bytes(16)
 
@@ -40,7 +40,7 @@ class Process(ABC):
 
     def _restart(self) -> None:
         self.index = self.replayed()
-        self.committer = HeldCommitter(self.position)
+        self.group_commit = HeldGroupCommit(self.position)
         self.start()
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Process(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Make the use cases over `index` and `committer`, which are a new process's."""
+        """Make the use cases over `index` and `group_commit`, which are a new process's."""
 
     @abstractmethod
     def told(self, index: ShardIndex) -> object:
@@ -69,13 +69,13 @@ class Process(ABC):
 
     def flush(self) -> None:
         """The append returned: everything taken so far is durable, and said."""
-        pending, self.committer.pending = self.committer.pending, []
+        pending, self.group_commit.pending = self.group_commit.pending, []
         for change in pending:
             self._keep(change.entries)
             for output in change.outputs:
                 self.write(output)
             change.settle()
-        self.committer.durable_position = self.position
+        self.group_commit.durable_position = self.position
         self._compare()
         for call in self._waiters():
             call.go_on()
@@ -94,12 +94,12 @@ class Process(ABC):
 
     def compact(self) -> None:
         """The index as it is, nothing pending, replaces the entries that made it; a start tells whether it does."""
-        assert not self.committer.pending, "collected between two appends"
+        assert not self.group_commit.pending, "collected between two appends"
         self._entries = [self._replayed(encode(saved)) for saved in self.index.save()]
 
     def refuse(self) -> None:
         """The ledger wrote nothing and said so: the callers are told."""
-        self.committer.take_back()
+        self.group_commit.take_back()
         self._compare()
         for call in self._waiters():
             call.fail(LedgerFull("no room"))

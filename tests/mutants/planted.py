@@ -167,7 +167,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "verdict before durable",
         f"{ENGINE}/usecases/claims.py",
-        "        await self._journal.committer.durable(rests_on)\n        count_verdicts(",
+        "        await self._journal.group_commit.durable(rests_on)\n        count_verdicts(",
         "        count_verdicts(",
         "tests/engine/commit/test_durable_before_said.py",
     ),
@@ -204,7 +204,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "ask not durable",
         f"{ENGINE}/usecases/batches.py",
-        "        await journal.committer.durable(journal.record([decision]))\n",
+        "        await journal.group_commit.durable(journal.record([decision]))\n",
         "        self._index.apply(0, decision)\n",
         f"{_REPEATS}::test_a_second_write_is_known_as_one_after_the_gateway_was_killed",
     ),
@@ -296,7 +296,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce said before durable",
         f"{ENGINE}/usecases/produce.py",
-        "        await self._journal.committer.durable(rests_on)\n        count_verdicts(",
+        "        await self._journal.group_commit.durable(rests_on)\n        count_verdicts(",
         "        count_verdicts(",
         "tests/engine/usecases/test_produce.py",
         _MIXED,

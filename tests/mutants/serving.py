@@ -140,8 +140,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "granted claim_batch, said at once",
         f"{ENGINE}/usecases/claim_batching.py",
-        "            if rests_on > committer.mark.position:",
-        "            if rests_on > committer.mark.position + 100:",
+        "            if rests_on > group_commit.mark.position:",
+        "            if rests_on > group_commit.mark.position + 100:",
         f"{_GATHERING}::test_nothing_is_said_before_it_is_durable",
     ),
     one(

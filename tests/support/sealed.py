@@ -116,5 +116,5 @@ async def pass_hours(served: Served, hours: int) -> None:
     for _ in range(hours):
         served.clock.advance(HOUR_MS)
         served.shard.scheduler.retire()
-        await served.shard.committer.all_durable()
+        await served.shard.group_commit.all_durable()
         await settled(served)

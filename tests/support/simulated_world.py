@@ -114,10 +114,10 @@ class World:
 
     async def _compact(self) -> None:
         shard = self.gateway.shard("default")
-        await shard.committer.all_durable()
-        shard.committer.compact(shard.scheduler.save)
+        await shard.group_commit.all_durable()
+        shard.group_commit.compact(shard.scheduler.save)
         async with asyncio.timeout(20):
-            while shard.committer.compacting:
+            while shard.group_commit.compacting:
                 await turns(1)
 
     def seal(self) -> int:
@@ -126,7 +126,7 @@ class World:
 
     async def _evict(self) -> int:
         shard = self.gateway.shard("default")
-        await shard.committer.all_durable()
+        await shard.group_commit.all_durable()
         shard.eviction.step()
         async with asyncio.timeout(20):
             while shard.eviction.working:

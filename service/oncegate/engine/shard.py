@@ -53,8 +53,8 @@ class Shard:
     ) -> None:
         self.namespace = namespace
         self.fingerprints = Fingerprinter(key)
-        self.committer = GroupCommit(ledger, clock, marks)
-        self.journal = Journal(namespace, index, self.committer, clock, observer, limits)
+        self.group_commit = GroupCommit(ledger, clock, marks)
+        self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits)
         self.stages = StageQuota(self.journal, free_bytes)
         claims, topics = Claims(self.journal), Topics(self.journal, ledger)
         producing, staging = Records(self.journal, topics), Batches(self.journal, topics, self.stages)
@@ -81,7 +81,7 @@ class Shard:
             try:
                 return await use(*args, **kwargs)
             except (Rejected, Stop, MissingStage):
-                await self.committer.all_durable()
+                await self.group_commit.all_durable()
                 raise
 
         return careful
@@ -89,7 +89,7 @@ class Shard:
     @property
     def mark(self) -> Mark:
         """The last durable place."""
-        return self.committer.mark
+        return self.group_commit.mark
 
     def require(self, mark: Mark) -> None:
         """LedgerBehind unless this shard's ledger once stood at `mark`; one of a predecessor is told and passes.
@@ -126,9 +126,9 @@ class Shard:
                 "come as late as a lease and its repeats, or 0 to keep ids for ever"
             )
         if (horizon_ms, auto) != (known.horizon_ms, known.auto_create_topics):
-            journal.committer.check()
-            await journal.committer.durable(journal.record([NamespaceSet(horizon_ms, auto, journal.wall_ms())]))
-        await journal.committer.durable(journal.index.settings_position)
+            journal.group_commit.check()
+            await journal.group_commit.durable(journal.record([NamespaceSet(horizon_ms, auto, journal.wall_ms())]))
+        await journal.group_commit.durable(journal.index.settings_position)
 
     @property
     def horizon_ms(self) -> int:

@@ -277,7 +277,7 @@ async def test_a_collected_ledger_holds_the_hot_ids_and_the_names_of_archives() 
         await seal(served)
         before = counters(served)
         served.shard.scheduler.compact()
-        await until(lambda: not served.shard.committer.compacting)
+        await until(lambda: not served.shard.group_commit.compacting)
         assert "collecting" in served.events.names(), "though nothing retired"
     slots = sum(len(entry.body) for entry in ledgers._stores["default"].entries if b"slots" in entry.body[:40])
     assert slots <= 16 * before[1] + 100

@@ -31,7 +31,7 @@ async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
         served.shard.eviction.step()
         await until(lambda: served.shard.eviction.busy)
         served.shard.scheduler.compact()
-        assert not served.shard.committer.compacting
+        assert not served.shard.group_commit.compacting
         await served.disk.let_go()
         await settled(served)
         await until(lambda: "collecting" in served.events.names())

@@ -69,7 +69,7 @@ async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path
             await query.run(BATCHES // 10, acks)
             clock.advance(COMPACT_AGAIN_MS)
             query.shard.scheduler.step()
-            await until(lambda: not query.shard.committer.compacting)
+            await until(lambda: not query.shard.group_commit.compacting)
             # Files are removed on another thread, a little later.
             await until(lambda: size_bytes(folder) <= COLLECTED_BYTES)
         assert events.names().count("collecting") == 10

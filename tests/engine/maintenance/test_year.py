@@ -78,7 +78,7 @@ class World:
         self.clock.advance(STEP_MS)
         await turns(5)
         await until(lambda: not shard.eviction.working)
-        await shard.committer.all_durable()
+        await shard.group_commit.all_durable()
 
     def look(self) -> None:
         """What the month has come to: Python's objects, the index's arrays, the folder."""

@@ -23,7 +23,7 @@ from oncegate.index.topics import TopicIndex
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.batches.rows import Item, unpack
-from tests.model.held import Call, HeldCommitter
+from tests.model.held import Call, HeldGroupCommit
 
 LIMITS = Limits()
 PARTITIONS = 2
@@ -80,9 +80,9 @@ class Gateway:
         self.index: Any = BatchShard()
         for position, body in enumerate(self.entries, 1):
             self.index.apply(position, decode(body), 0)
-        committer: Any = HeldCommitter(len(self.entries))
-        self.committer = committer
-        journal = Journal("model", self.index, committer, self._clock, self._observer, LIMITS, self._random)
+        group_commit: Any = HeldGroupCommit(len(self.entries))
+        self.group_commit = group_commit
+        journal = Journal("model", self.index, group_commit, self._clock, self._observer, LIMITS, self._random)
         self._stages = StageQuota(journal, lambda: (1, 1))
         ledger: Any = None
         self._staging = Batches(journal, Topics(journal, ledger), self._stages)
@@ -101,14 +101,14 @@ class Gateway:
 
     def flush(self) -> None:
         """The append returned: everything taken so far is durable, and said."""
-        pending, self.committer.pending = self.committer.pending, []
+        pending, self.group_commit.pending = self.group_commit.pending, []
         for change in pending:
             for body in change.entries:
                 self.entries.append(body)
                 self.replayed.apply(len(self.entries), decode(body), 0)
             for output in change.outputs:
                 self._write(output)
-        self.committer.durable_position = len(self.entries)
+        self.group_commit.durable_position = len(self.entries)
         self._compare("a flush")
         if self._waiting.keys() != self._staged_ranges():
             raise Broken("LEAK", "what waits on disk is not what is staged")
@@ -120,7 +120,7 @@ class Gateway:
 
     def refuse(self) -> None:
         """The ledger wrote nothing and said so: the callers are told."""
-        self.committer.take_back()
+        self.group_commit.take_back()
         self._compare("an undo")
         for call in self._waiters():
             call.fail(LedgerFull("no room"))

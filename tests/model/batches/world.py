@@ -164,7 +164,7 @@ class World:
 
     def _step(self) -> None:
         rng = self.rng
-        if self.gateway.committer.pending and rng.random() < 0.5:
+        if self.gateway.group_commit.pending and rng.random() < 0.5:
             self._end_append()
         self._follow_advice()
         if not self._drivers and self.stop is None and not self._over and rng.random() < 0.8:

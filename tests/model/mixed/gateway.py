@@ -78,11 +78,11 @@ class Gateway(Process):
         return ShardIndex(ClaimIndex(*self._shape))
 
     def start(self) -> None:
-        committer: Any = self.committer
+        group_commit: Any = self.group_commit
         observer: Any = SimpleNamespace(event=lambda *_, **__: self._count_retired())
-        journal = Journal("model", self.index, committer, self.clock, observer, LIMITS, self._random)
+        journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
         nothing: Any = None
-        shard: Any = SimpleNamespace(committer=committer)
+        shard: Any = SimpleNamespace(group_commit=group_commit)
         claims, producing = Claims(journal), Records(journal, Topics(journal, nothing))
         unsealed: Any = SimpleNamespace(busy=False)
         self._upkeep = Scheduler(journal, nothing, unsealed)

@@ -120,7 +120,7 @@ class World(Network):
     # Requests as the gateway meets them, and their answers in the order of the decisions.
 
     def ask(self, request: Request) -> Said:
-        alone = not self.gateway.committer.pending
+        alone = not self.gateway.group_commit.pending
         conflicting = frozenset(self.gateway.conflicting(request))
         return Said(self._seq, self.now_ms, request, self.gateway.call(request), alone, conflicting=conflicting)
 

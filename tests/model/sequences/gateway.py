@@ -47,10 +47,10 @@ class Gateway(Process):
         return index
 
     def start(self) -> None:
-        committer: Any = self.committer
+        group_commit: Any = self.group_commit
         observer: Any = SimpleNamespace(event=lambda *_, **__: None)
-        journal = Journal("model", self.index, committer, self.clock, observer, LIMITS, self._random)
-        shard: Any = SimpleNamespace(committer=committer)
+        journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
+        shard: Any = SimpleNamespace(group_commit=group_commit)
         producers, drivers, claims = Producers(journal), Drivers(journal), Claims(journal)
         uses: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
             "register_driver": drivers.register,

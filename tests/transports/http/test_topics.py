@@ -191,7 +191,7 @@ async def test_a_trimmed_offset_is_gone_and_says_where_to_read_on() -> None:
         for n in range(3):
             await produce(door, [{"n": n}])
         door.gateway.shard("default").scheduler.step()
-        await door.gateway.shard("default").committer.all_durable()
+        await door.gateway.shard("default").group_commit.all_durable()
         found = (await door.get(f"{T}/partitions/0/records?offset=1")).problem(410, "OFFSET_TRIMMED")
         assert found["low_offset"] == 2
         assert await read(door, query="?offset=2") == [{"n": 2}]

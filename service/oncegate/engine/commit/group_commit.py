@@ -6,7 +6,7 @@ each append; once that is durable, what was saved replaces all entries up to the
 A group is closed when the append before it has returned. Three ends of an append:
     durable     everyone who waits for a position up to the new mark goes on
     refused     (LedgerFull: nothing was written) this group and what came after is undone, newest first
-    unknown     (anything else) the committer is dead; its shard must be opened anew from the ledger
+    unknown     (anything else) group commit is dead; its shard must be opened anew from the ledger
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class GroupCommit:
         return not self._closing and self._full is None and self._dead is None
 
     def check(self) -> None:
-        """Raise why nothing can be written now, if so: LedgerFull, or what killed this committer."""
+        """Raise why nothing can be written now, if so: LedgerFull, or what killed this group commit."""
         if self._dead is not None:
             raise self._dead
         if self._closing:

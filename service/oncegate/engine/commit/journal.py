@@ -24,7 +24,7 @@ class Journal:
 
     namespace: str
     index: ShardIndex
-    committer: GroupCommit
+    group_commit: GroupCommit
     clock: Clock
     observer: Observer
     limits: Limits
@@ -56,17 +56,17 @@ class Journal:
         # Encoded first: an entry that cannot be must not be in the index either.
         bodies = [encode(entry) for entry in entries]
         self.size_bytes += sum(map(len, bodies))
-        position, now_ms = self.committer.next_position, self.clock.monotonic_ms()
+        position, now_ms = self.group_commit.next_position, self.clock.monotonic_ms()
         if len(entries) == 1:
-            return self.committer.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
-        return self.committer.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
+            return self.group_commit.submit(bodies, outputs, *self.index.apply(position, entries[0], now_ms))
+        return self.group_commit.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
     def record_together(self, claims: Sequence[Claimed]) -> tuple[ClaimBatch, int]:
         """Decide on new claims at once, each with all its ids as `fresh`; the position of the first entry.
 
         Raises what `claim_many` does, before any effect.
         """
-        index, first = self.index.claims, self.committer.next_position
+        index, first = self.index.claims, self.group_commit.next_position
         claim_batch = claim_many(index, first, claims, self.clock.monotonic_ms())
         try:
             bodies = [encode(entry) for entry in claim_batch.entries]
@@ -75,7 +75,7 @@ class Journal:
             raise
         self.size_bytes += sum(map(len, bodies))
         if bodies:
-            self.committer.submit(bodies, (), claim_batch.undo, claim_batch.settle)
+            self.group_commit.submit(bodies, (), claim_batch.undo, claim_batch.settle)
         return claim_batch, first
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:

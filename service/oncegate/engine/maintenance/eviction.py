@@ -142,7 +142,7 @@ class Eviction:
 
     async def _evict(self) -> bool:
         journal, claims, limit = self._journal, self._claims, self._journal.limits.hot_ids
-        can = journal.committer.open and not journal.committer.compacting and len(claims.cold.runs) < RUNS_MAX
+        can = journal.group_commit.open and not journal.group_commit.compacting and len(claims.cold.runs) < RUNS_MAX
         if claims.ids <= limit or not can:
             return False
         for _ in range(_FORGETTING):
@@ -184,9 +184,9 @@ class Eviction:
                 parts = await asyncio.to_thread(parts_of, picked, held)
                 held = []
                 try:
-                    self._journal.committer.check()
+                    self._journal.group_commit.check()
                     position, given = archive_log.record(self._journal, parts)
-                    await self._journal.committer.durable(position)
+                    await self._journal.group_commit.durable(position)
                 except LedgerFull as error:
                     return made, error
                 made += given
@@ -199,7 +199,7 @@ class Eviction:
         while made:
             archive, ids = made.pop(0)
             for first in range(0, len(ids), _DROPPED_AT_ONCE):
-                if self._journal.committer.compacting or self._closing:
+                if self._journal.group_commit.compacting or self._closing:
                     return False
                 self._claims.drop_evicted(archive.number, ids[first : first + _DROPPED_AT_ONCE])
                 await self._journal.clock.sleep_ms(0)

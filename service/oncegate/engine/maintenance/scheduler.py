@@ -34,7 +34,7 @@ class Scheduler:
     def step(self) -> None:
         """Whatever is due now; nothing while the ledger is full or closing."""
         self._stages.sweep()
-        if self._journal.committer.open:
+        if self._journal.group_commit.open:
             self.retire()
             self.trim()
             self.compact()
@@ -90,11 +90,11 @@ class Scheduler:
             self._something_went, self._superseded = True, journal.index.producers.superseded
         if not self._something_went or journal.size_bytes < wanted:
             return
-        if journal.committer.compacting or not journal.committer.open:
+        if journal.group_commit.compacting or not journal.group_commit.open:
             return
         if now_ms >= self._compact_from_ms:
             self._something_went = False
-            journal.committer.compact(self.save, self._compacted)
+            journal.group_commit.compact(self.save, self._compacted)
 
     def save(self) -> Iterator[list[bytes]]:
         """The index as it is at the call, as entries' bytes, in steps, for `GroupCommit.collect`."""

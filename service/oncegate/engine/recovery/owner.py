@@ -64,7 +64,7 @@ class Owner:
         """Write all that was taken, close the ledger."""
         self._closing = True
         if self.shard is not None:
-            self.shard.committer.close()
+            self.shard.group_commit.close()
         else:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -90,23 +90,23 @@ class Owner:
                 pause_ms = min(2 * pause_ms, REOPEN_MS_MAX)
 
     async def _serve(self) -> None:
-        """One ownership: from fencing to the end of the committer."""
+        """One ownership: from fencing to the end of its group commit."""
         async with self._world.ledgers.open(self.namespace) as opened:
             shard = await self._rebuild(opened)
             self.shard, self._served = shard, True
             if not self._first.done():
                 self._first.set_result(None)
             if self._closing:
-                shard.committer.close()
+                shard.group_commit.close()
             scheduler = asyncio.create_task(self._keep_up(shard))
             try:
-                await shard.committer.run()
+                await shard.group_commit.run()
             finally:
                 self.shard = None
                 scheduler.cancel()
                 await shard.eviction.close()
-            if shard.committer.dead is not None:
-                raise shard.committer.dead
+            if shard.group_commit.dead is not None:
+                raise shard.group_commit.dead
 
     async def _rebuild(self, opened: OpenLedger) -> Shard:
         """1. Fold the ledger into an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of

@@ -22,7 +22,7 @@ async def is_over(journal: Journal, scope: Scope) -> bool:
     driver = journal.index.producers.drivers.get(scope.driver)
     if driver is None or scope.batch >= driver.batches:
         return False
-    await journal.committer.durable(driver.position)
+    await journal.group_commit.durable(driver.position)
     return True
 
 

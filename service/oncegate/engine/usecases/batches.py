@@ -37,13 +37,13 @@ class Batches:
         deadline.check()
         record = self._index.committed.get(request.name)
         if record is not None:
-            await self._journal.committer.durable(record.position)
+            await self._journal.group_commit.durable(record.position)
             return StageResult(True, request.rows.rows, request.fingerprint)
         self._stages.touch(request.name, request.owner)
         stage = self._index.stage(request.name, request.token)
         known = None if stage is None else stage.chunks.get(request.chunk)
         position = self._repeated(request, known) if known is not None else self._store(request, stage, written)
-        await self._journal.committer.durable(position)
+        await self._journal.group_commit.durable(position)
         return StageResult(False, request.rows.rows, request.fingerprint)
 
     @staticmethod
@@ -54,7 +54,7 @@ class Batches:
 
     def _store(self, request: StageRequest, stage: Stage | None, written: list[Share]) -> int:
         journal, rows = self._journal, request.rows
-        journal.committer.check()
+        journal.group_commit.check()
         self._topics.creation(request.name.topic, rows.schema)
         if stage is not None and stage.chunks:
             check_schema(request.name.topic, read_schema(next(iter(stage.chunks.values())).schema), rows.schema)
@@ -116,14 +116,14 @@ class Batches:
             raise refusal(row.outcome, row.reason, request, None)
         record = self._index.committed[request.name]
         if row.outcome is Outcome.COMMITTED_AGAIN:
-            await journal.committer.durable(record.position)
+            await journal.group_commit.durable(record.position)
             return CommitResult("COMMITTED", record.rows, record.spans, record.suppressed_rows, 0)
-        journal.committer.check()
+        journal.group_commit.check()
         rows, _ = totals(request.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
         wall_ms = journal.wall_ms()
         decision = Asked(request.name, run, request.nonce, row.outcome.value, rows, rows_equal, wall_ms)
-        await journal.committer.durable(journal.record([decision]))
+        await journal.group_commit.durable(journal.record([decision]))
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
         journal.counts["duplicate_commits"] += 1
@@ -144,7 +144,7 @@ class Batches:
 
     async def _publish(self, request: CommitRequest, run: bytes | None) -> CommitResult:
         journal, name = self._journal, request.name
-        journal.committer.check()
+        journal.group_commit.check()
         entries, parts = self._winners_parts(request)
         spans, outputs = self._published(name.topic, parts)
         rows, fingerprint = totals(request.winners)
@@ -167,7 +167,7 @@ class Batches:
             outputs.append(DropRanges(tuple(losers)))
         position = journal.record(entries, outputs)
         suppressed = self._index.committed[name].suppressed_rows
-        await journal.committer.durable(position)
+        await journal.group_commit.durable(position)
         journal.counts["committed_rows"] += rows
         return CommitResult("COMMITTED", rows, spans, suppressed, 0)
 
@@ -212,12 +212,12 @@ class Batches:
         deadline.check()
         record = self._index.committed.get(request.name)
         if record is not None:
-            await self._journal.committer.durable(record.position)
+            await self._journal.group_commit.durable(record.position)
             return AbortResult(True, 0)
         there = [token for token in dict.fromkeys(request.tokens) if self._index.stage(request.name, token) is not None]
         if there:
-            self._journal.committer.check()
+            self._journal.group_commit.check()
             self._stages.drop(request.name, there, "aborted")
         # What is not there may be gone by an entry that still waits.
-        await self._journal.committer.all_durable()
+        await self._journal.group_commit.all_durable()
         return AbortResult(False, len(there))

@@ -104,7 +104,7 @@ class ClaimBatcher:
         journal, index = self._journal, self._journal.index.claims
         if len(some) < FEWEST:
             return
-        journal.committer.check()
+        journal.group_commit.check()
         some = self._first_calls(some, journal.clock.monotonic_ms())
         if len(some) < FEWEST or index.open_claims + len(some) > journal.limits.open_claims:
             return
@@ -128,7 +128,7 @@ class ClaimBatcher:
 
     def _answer(self, some: Sequence[_Waiting], claim_batch: ClaimBatch, position: int) -> None:
         """`position`: of the entry of the first that was granted any, which the next ones follow."""
-        committer, granted = self._journal.committer, {entry.claim for entry in claim_batch.entries}
+        group_commit, granted = self._journal.group_commit, {entry.claim for entry in claim_batch.entries}
         told, first = claim_batch.answers, 0
         for one, claim, end, rests_on in zip(
             some, claim_batch.claims, claim_batch.ends, claim_batch.rests_on, strict=True
@@ -142,8 +142,8 @@ class ClaimBatcher:
             name = claim.claim if is_granted else None
             one.answer = ClaimResult(name, claim.lease_ms, told.verdicts[at], told.numbers[at])
             one.actions = told.actions[at]
-            if rests_on > committer.mark.position:
-                committer.wait(rests_on, one.waiter)
+            if rests_on > group_commit.mark.position:
+                group_commit.wait(rests_on, one.waiter)
             else:
                 one.waiter.set_result(None)
 

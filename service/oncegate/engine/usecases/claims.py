@@ -64,8 +64,8 @@ class Claims:
             claim, rests_on = self._grant(request, decision, digest, lease_ms)
         elif decision.claim is not None and bool((decision.actions == Action.BUSY).any()):
             # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
-            rests_on = self._journal.committer.next_position - 1
-        await self._journal.committer.durable(rests_on)
+            rests_on = self._journal.group_commit.next_position - 1
+        await self._journal.group_commit.durable(rests_on)
         count_verdicts(self._journal.counts, decision.actions, decision.verdicts)
         return ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)
 
@@ -79,7 +79,7 @@ class Claims:
 
     def _grant(self, request: ClaimRequest, decision: ClaimDecision, digest: bytes, lease_ms: int) -> tuple[bytes, int]:
         journal = self._journal
-        journal.committer.check()
+        journal.group_commit.check()
         if self._index.open_claims >= journal.limits.open_claims:
             raise Overloaded(f"{journal.limits.open_claims} claims are open; nothing was written")
         ids, now_ms = len(decision.fresh) + len(decision.taken), journal.clock.monotonic_ms()
@@ -103,11 +103,11 @@ class Claims:
         decision = self._index.decide_take(request.owner, request.ids, now_ms)
         rests_on = decision.rests_on
         if len(decision.fresh) or len(decision.taken):
-            journal.committer.check()
+            journal.group_commit.check()
             self._index.make_room(len(decision.fresh) + len(decision.taken), now_ms)
             entry = Taken(request.owner, journal.wall_ms(), decision.fresh.tobytes(), decision.taken.tobytes())
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
-        await journal.committer.durable(rests_on)
+        await journal.group_commit.durable(rests_on)
         count_verdicts(journal.counts, decision.actions, decision.verdicts)
         return ClaimResult(None, 0, decision.verdicts, decision.numbers)
 
@@ -130,13 +130,13 @@ class Claims:
             lease_ms = view.lease_ms
         elif effect is not Effect.NOTHING:
             rests_on = self._write(effect, claim)
-        await self._journal.committer.durable(rests_on)
+        await self._journal.group_commit.durable(rests_on)
         state = STATE_AFTER.get(effect, view.state)
         return SettleResult(claim, state, view.named, view.granted - view.named, lease_ms)
 
     def _write(self, effect: Effect, claim: bytes) -> int:
         journal = self._journal
-        journal.committer.check()
+        journal.group_commit.check()
         entry = Completed if effect is Effect.MARK_DONE else Released
         journal.counts["completed" if effect is Effect.MARK_DONE else "released"] += 1
         return journal.record([entry(claim, journal.wall_ms())])
@@ -144,5 +144,5 @@ class Claims:
     async def explain(self, fingerprint: bytes) -> Explained:
         """What is known about one id, once that is durable."""
         explained = self._index.explain(fingerprint, self._journal.clock.monotonic_ms())
-        await self._journal.committer.durable(explained.position)
+        await self._journal.group_commit.durable(explained.position)
         return explained

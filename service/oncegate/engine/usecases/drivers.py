@@ -44,12 +44,12 @@ class Drivers:
                 raise TooLarge(
                     f"{len(drivers)} drivers in a namespace are all there may be: a driver is a job, not a run of it"
                 )
-            journal.committer.check()
+            journal.group_commit.check()
             epoch = 1 if found is None else found.epoch + 1
             journal.record([DriverRegistered(request.driver, epoch, request.token, journal.wall_ms())])
         driver = drivers[request.driver]
         answer = DriverResult(driver.epoch, _last(driver))
-        await journal.committer.durable(driver.position)
+        await journal.group_commit.durable(driver.position)
         return answer
 
     async def ack(self, request: AckRequest, deadline: Deadline) -> AckResult:
@@ -72,11 +72,11 @@ class Drivers:
             raise refusals.batch_not_done(request, held)
         moves = dict(self._moves(named))
         if moves or batches > driver.batches:
-            journal.committer.check()
+            journal.group_commit.check()
             journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms())])
         answer = AckResult(tuple((producer.name, producer.watermark) for producer, _ in named), _last(driver))
         positions = [producer.position for producer, _ in named]
-        await journal.committer.durable(max([driver.position, *positions]))
+        await journal.group_commit.durable(max([driver.position, *positions]))
         return answer
 
     def _own(self, request: AckRequest) -> Driver:

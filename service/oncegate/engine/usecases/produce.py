@@ -59,7 +59,7 @@ class Records:
         spans: tuple[Span, ...] = ()
         if len(decision.fresh) or len(decision.taken):
             rests_on, spans = self._write(request, decision, digest, entries)
-        await self._journal.committer.durable(rests_on)
+        await self._journal.group_commit.durable(rests_on)
         count_verdicts(self._journal.counts, decision.actions, decision.verdicts)
         rows = sum(span.rows for span in spans)
         self._journal.counts["produced_rows"] += rows
@@ -76,14 +76,14 @@ class Records:
         producer, decision, digest = self._producers.decide(requests, b"produce")
         spans: tuple[Span, ...] = ()
         if len(decision.fresh) or len(decision.taken):
-            self._journal.committer.check()
+            self._journal.group_commit.check()
             wanted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
             written = shares(request.rows, wanted, self._partitions(request))
             done = self._producers.written(requests, producer, decision, digest)
             spans = self._record(request, written, entries, None, _NO_DIGEST, done)[1]
         else:
             producer.quiet_call = max(producer.quiet_call, requests.call)
-        await self._journal.committer.durable(producer.position)
+        await self._journal.group_commit.durable(producer.position)
         self._producers.count(decision)
         rows = sum(span.rows for span in spans)
         self._journal.counts["produced_rows"] += rows
@@ -93,12 +93,12 @@ class Records:
         journal = self._journal
         written = await shares_aside(request.rows, self._partitions(request))
         deadline.check()
-        journal.committer.check()
+        journal.group_commit.check()
         entries = self._topics.creation(request.topic, request.rows.schema)
         if not written:
             return ProduceResult(0, ())
         position, spans = self._record(request, written, entries, None, _NO_DIGEST)
-        await journal.committer.durable(position)
+        await journal.group_commit.durable(position)
         journal.counts["produced_rows"] += request.rows.rows
         return ProduceResult(request.rows.rows, spans)
 
@@ -110,7 +110,7 @@ class Records:
         self, request: ProduceRequest, decision: ClaimDecision, digest: bytes, entries: list[Entry]
     ) -> tuple[int, tuple[Span, ...]]:
         journal = self._journal
-        journal.committer.check()
+        journal.group_commit.check()
         wanted = (decision.actions == Action.GRANT) | (decision.actions == Action.TAKE_OVER)
         written = shares(request.rows, wanted, self._partitions(request))
         ids = len(decision.fresh) + len(decision.taken)

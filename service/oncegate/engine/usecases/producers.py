@@ -55,7 +55,7 @@ class Producers:
         producer = self._index.producers[request.producer]
         producer.lease_ms, producer.lease_until_ms = lease_ms, now_ms + lease_ms
         answer = self._answer(producer)
-        await self._journal.committer.durable(producer.position)
+        await self._journal.group_commit.durable(producer.position)
         return answer
 
     def _next_epoch(self, request: ProducerRequest, found: Producer | None, lease_ms: int) -> None:
@@ -64,7 +64,7 @@ class Producers:
             raise TooLarge(
                 f"{len(producers)} producers in a namespace are all there may be: a producer is a lane of a source"
             )
-        journal.committer.check()
+        journal.group_commit.check()
         # Numbers count up, and none is free again: no producer is ever forgotten.
         number, epoch = (len(producers) + 1, 1) if found is None else (found.number, found.epoch + 1)
         wall_ms = journal.wall_ms()
@@ -103,12 +103,12 @@ class Producers:
         producer, decision, digest = self.decide(request, b"")
         lease_ms = producer.lease_ms if request.lease_ms is None else self._journal.lease_ms(request.lease_ms)
         if len(decision.fresh) or len(decision.taken):
-            self._journal.committer.check()
+            self._journal.group_commit.check()
             self._journal.record([self.claimed(request, producer, decision, digest, lease_ms)])
         else:
             producer.quiet_call = max(producer.quiet_call, request.call)
             producer.lease_ms, producer.lease_until_ms = lease_ms, self._journal.clock.monotonic_ms() + lease_ms
-        await self._journal.committer.durable(producer.position)
+        await self._journal.group_commit.durable(producer.position)
         self.count(decision)
         return ClaimResult(None, lease_ms, decision.verdicts, decision.numbers)
 
@@ -195,13 +195,13 @@ class Producers:
             lease_ms = producer.lease_ms
             producer.lease_until_ms = self._journal.clock.monotonic_ms() + lease_ms
         elif effect is not Effect.NOTHING:
-            self._journal.committer.check()
+            self._journal.group_commit.check()
             entry = SequencesCompleted if effect is Effect.MARK_DONE else SequencesReleased
             self._journal.counts["completed" if effect is Effect.MARK_DONE else "released"] += 1
             self._journal.record([entry(producer.number, epoch, call, self._journal.wall_ms())])
         known = producer.calls[call]
         state, granted = STATE_AFTER.get(effect, known.state), known.granted
-        await self._journal.committer.durable(known.position)
+        await self._journal.group_commit.durable(known.position)
         return SequenceSettled(call, state, granted, lease_ms)
 
     async def close(self, name: str, epoch: int, token: bytes) -> None:
@@ -231,7 +231,7 @@ class Producers:
             open=self._index.undone(found)[:DONE_TOLD],
             position=found.position,
         )
-        await self._journal.committer.durable(view.position)
+        await self._journal.group_commit.durable(view.position)
         return view
 
 

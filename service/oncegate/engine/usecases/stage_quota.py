@@ -93,7 +93,7 @@ class StageQuota:
         now_ms, ttl_ms = self._journal.clock.monotonic_ms(), self._journal.limits.stage_ttl_ms
         for name in list(self._index.stages):
             # A refused append brings stages back whose last call was forgotten with them.
-            if now_ms - self._last_call_ms.setdefault(name, now_ms) >= ttl_ms and self._journal.committer.open:
+            if now_ms - self._last_call_ms.setdefault(name, now_ms) >= ttl_ms and self._journal.group_commit.open:
                 self.drop(name, list(self._index.stages[name]), "time to live")
         staged = {(name.app, name.topic, stage.owner) for name, stage in self._index.all_stages()}
         self._owners = {key: owner for key, owner in self._owners.items() if key in staged}

@@ -29,8 +29,8 @@ class Topics:
         journal, known = self._journal, self._index.get(request.topic)
         entry = self._created(request) if known is None else self._changed(request, known)
         if entry is not None:
-            journal.committer.check()
-            await journal.committer.durable(journal.record([entry]))
+            journal.group_commit.check()
+            await journal.group_commit.durable(journal.record([entry]))
         return await self.view(request.topic), known is None
 
     def _created(self, request: TopicRequest) -> Entry:
@@ -116,7 +116,7 @@ class Topics:
             topic.retention_ms,
             topic.retention_bytes,
         )
-        await self._journal.committer.durable(topic.position)
+        await self._journal.group_commit.durable(topic.position)
         return view
 
 
