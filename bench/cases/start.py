@@ -71,9 +71,9 @@ async def fill(folder: Path, ids: int) -> None:
 async def compact(folder: Path) -> None:
     """The saved index in place of the entries."""
     async with _Opened(folder) as gateway:
-        group_commit, scheduler = gateway.shard("default").group_commit, gateway.shard("default").scheduler
+        snapshotter, scheduler = gateway.shard("default").snapshotter, gateway.shard("default").scheduler
         done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        group_commit.compact(scheduler.save, done.set_result)
+        snapshotter.compact(scheduler.save, done.set_result)
         assert await done
 
 

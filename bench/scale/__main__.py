@@ -52,7 +52,7 @@ class Quiet:
 
     def rounds(self) -> int:
         """How often ids have left memory."""
-        return self._seen["sealed"]
+        return self._seen["evicted"]
 
 
 async def grow(folder: Path, options: argparse.Namespace, bar: Progress) -> list[Window]:

@@ -54,9 +54,9 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "a save that was stopped is taken for whole",
-        f"{ENGINE}/commit/group_commit.py",
-        "            self._end_snapshot(error)\n",
-        "            self._end_snapshot(None)\n",
+        f"{ENGINE}/maintenance/snapshotter.py",
+        "            self._end_steps(error)\n",
+        "            self._end_steps(None)\n",
         "tests/engine/maintenance/test_snapshot_under_load.py",
     ),
     one(

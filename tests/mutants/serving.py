@@ -90,7 +90,7 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "a save without a rest",
-        f"{ENGINE}/commit/group_commit.py",
+        f"{ENGINE}/maintenance/snapshotter.py",
         "ended_ms + SNAPSHOT_RESTS * (ended_ms - began_ms)",
         "ended_ms",
         "tests/engine/maintenance/test_snapshot_under_load.py::test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks",

@@ -31,9 +31,9 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "index saved without what waits",
-        f"{ENGINE}/commit/group_commit.py",
-        "        steps, position = save(), self.next_position - 1\n",
-        "        steps, position = save(), self.mark.position\n",
+        f"{ENGINE}/maintenance/snapshotter.py",
+        "        steps, position = encode(), self._group_commit.next_position - 1\n",
+        "        steps, position = encode(), self._group_commit.mark.position\n",
         "tests/engine/maintenance/test_snapshotter.py",
     ),
     one(

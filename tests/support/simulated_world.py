@@ -115,9 +115,9 @@ class World:
     async def _compact(self) -> None:
         shard = self.gateway.shard("default")
         await shard.group_commit.all_durable()
-        shard.group_commit.compact(shard.scheduler.save)
+        shard.snapshotter.compact(shard.scheduler.save)
         async with asyncio.timeout(20):
-            while shard.group_commit.compacting:
+            while shard.snapshotter.compacting:
                 await turns(1)
 
     def seal(self) -> int:

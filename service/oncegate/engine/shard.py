@@ -17,6 +17,7 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
+from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
@@ -59,8 +60,9 @@ class Shard:
         claims, topics = Claims(self.journal), Topics(self.journal, ledger)
         producing, staging = Records(self.journal, topics), Batches(self.journal, topics, self.stages)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
-        self.eviction = Eviction(self.journal, ledger, files)
-        self.scheduler = Scheduler(self.journal, self.stages, self.eviction)
+        self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
+        self.eviction = Eviction(self.journal, ledger, files, self.snapshotter)
+        self.scheduler = Scheduler(self.journal, self.stages, self.eviction, self.snapshotter)
         said = self._refusing_when_durable
         gathering = ClaimBatcher(self.journal, claims)
         self.claim, self.settle, self.explain = said(gathering.claim), said(claims.settle), claims.explain

@@ -92,7 +92,7 @@ async def test_a_full_ledger_ends_a_round_where_it_is_and_the_next_one_goes_on(r
         await take(served, 7, "taken")
         served.disk.faults = [""] * refused + ["full"]
         await seal(served)
-        assert "sealing_failed" in served.events.names()
+        assert "eviction_failed" in served.events.names()
         sealed = counters(served)[2]
         assert (sealed > 0) == (refused > 0), "what was durable before is sealed"
         served.clock.advance(PROBE_MS)
@@ -277,8 +277,8 @@ async def test_a_collected_ledger_holds_the_hot_ids_and_the_names_of_archives() 
         await seal(served)
         before = counters(served)
         served.shard.scheduler.compact()
-        await until(lambda: not served.shard.group_commit.compacting)
-        assert "collecting" in served.events.names(), "though nothing retired"
+        await until(lambda: not served.shard.snapshotter.compacting)
+        assert "compaction" in served.events.names(), "though nothing retired"
     slots = sum(len(entry.body) for entry in ledgers._stores["default"].entries if b"slots" in entry.body[:40])
     assert slots <= 16 * before[1] + 100
     async with eviction(ledgers) as served:

@@ -21,7 +21,7 @@ async def test_a_collection_that_is_due_has_its_turn_between_two_rounds() -> Non
         await take(served, 1, *names(0, 2 * HOT))
         served.shard.eviction.step()
         await settled(served)
-        await until(lambda: "collecting" in served.events.names())
+        await until(lambda: "compaction" in served.events.names())
 
 
 async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
@@ -31,7 +31,7 @@ async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
         served.shard.eviction.step()
         await until(lambda: served.shard.eviction.busy)
         served.shard.scheduler.compact()
-        assert not served.shard.group_commit.compacting
+        assert not served.shard.snapshotter.compacting
         await served.disk.let_go()
         await settled(served)
-        await until(lambda: "collecting" in served.events.names())
+        await until(lambda: "compaction" in served.events.names())

@@ -69,10 +69,10 @@ async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path
             await query.run(BATCHES // 10, acks)
             clock.advance(COMPACT_AGAIN_MS)
             query.shard.scheduler.step()
-            await until(lambda: not query.shard.group_commit.compacting)
+            await until(lambda: not query.shard.snapshotter.compacting)
             # Files are removed on another thread, a little later.
             await until(lambda: size_bytes(folder) <= COLLECTED_BYTES)
-        assert events.names().count("collecting") == 10
+        assert events.names().count("compaction") == 10
         # Unacked: what older epochs did, and what this one did.
         known = query.shard.journal.index.producers.producers["lane"]
         assert (known.watermark, len(known.held)) == ((known.claimed_to, 0) if acks else (None, 2))

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from oncegate.core.claims import Verb
-from oncegate.engine.commit.group_commit import SNAPSHOT_RESTS
+from oncegate.engine.maintenance.snapshotter import SNAPSHOT_RESTS
 from oncegate.engine.requests import ClaimResult
 from tests.support.held import HeldLedgers, Served, said, serving, turns, until
 
@@ -57,8 +57,8 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
         answers = await claims_meanwhile(served)
         assert len(answers) > 20
         assert said(answers[0]) == ["GRANTED", "DUPLICATE"]
-        await until(lambda: not served.shard.group_commit.compacting)
-        assert "collecting" in served.events.names()
+        await until(lambda: not served.shard.snapshotter.compacting)
+        assert "compaction" in served.events.names()
         before = served.shard.journal.index.claims.snapshot()
         ids = served.shard.counters()["ids"]
     async with serving(ledgers) as served:
@@ -70,7 +70,7 @@ async def test_claims_are_answered_while_the_index_is_saved(monkeypatch: pytest.
 async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_asks(served: Served) -> None:
     held = await served.claim(*(f"old {n}" for n in range(50)), token=1)
     await served.settle(Verb.COMPLETE, held.claim)
-    group_commit, steps = served.shard.group_commit, []
+    snapshotter, steps = served.shard.snapshotter, []
     save = served.shard.scheduler.save
 
     def slow() -> Iterator[list[bytes]]:
@@ -79,12 +79,12 @@ async def test_a_step_of_saving_is_followed_by_three_times_as_long_for_whoever_a
             served.clock.advance(STEP_MS)
             yield step
 
-    group_commit.compact(slow)
+    snapshotter.compact(slow)
     await until(lambda: len(steps) == 1)
     for n in range(5):
         await served.claim(f"meanwhile {n}", token=10 + n)
     assert len(steps) == 1, "appends went on alone"
-    while group_commit.compacting:
+    while snapshotter.compacting:
         served.clock.advance(STEP_MS)
         await turns()
     rests_ms = [after - before - STEP_MS for before, after in pairwise(steps)]
@@ -102,13 +102,13 @@ async def test_a_refusal_meanwhile_stops_the_save_and_the_next_one_is_whole(
     served.disk.faults = ["full"]
     with pytest.raises(Exception, match="no space left"):
         await served.claim("refused", token=2)
-    await until(lambda: not served.shard.group_commit.compacting)
+    await until(lambda: not served.shard.snapshotter.compacting)
     assert served.shard.journal.size_bytes >= size_bytes, "nothing was collected"
     await turns()
     served.clock.advance(60_000)
     await until(lambda: served.shard.group_commit.open)
     served.shard.scheduler.compact()
-    await until(lambda: not served.shard.group_commit.compacting)
+    await until(lambda: not served.shard.snapshotter.compacting)
     assert served.shard.journal.size_bytes < size_bytes
 
 

@@ -35,7 +35,7 @@ async def work(served: Served) -> None:
 async def compact(served: Served) -> None:
     """As the upkeep does when something has gone."""
     served.shard.scheduler.compact()
-    await until(lambda: not served.shard.group_commit.compacting)
+    await until(lambda: not served.shard.snapshotter.compacting)
 
 
 async def look(served: Served) -> list[object]:
@@ -78,7 +78,7 @@ async def test_what_waited_when_the_index_was_saved_is_in_it_and_durable_before(
         assert not first.done()
         await served.disk.let_go()
         assert (said(await first), said(await second)) == (["GRANTED"], ["GRANTED"])
-        await until(lambda: not served.shard.group_commit.compacting)
+        await until(lambda: not served.shard.snapshotter.compacting)
         assert served.shard.journal.size_bytes == 0, "all of it was collected"
         before = await look(served)
     async with serving(ledgers) as served:
@@ -99,7 +99,7 @@ async def test_what_is_refused_while_the_index_is_saved_is_not_kept_by_it() -> N
         assert said(await first) == ["GRANTED"]
         with pytest.raises(Exception, match="no space left"):
             await refused
-        await until(lambda: not served.shard.group_commit.compacting)
+        await until(lambda: not served.shard.snapshotter.compacting)
         before = await look(served)
     async with serving(ledgers) as served:
         assert await look(served) == before
@@ -120,10 +120,10 @@ async def test_what_found_no_room_is_collected_a_minute_later(served: Served) ->
     size_bytes = served.shard.journal.size_bytes
     assert size_bytes > 0, "nothing was given back"
     await compact(served)
-    assert served.events.names().count("collecting") == 1, "not at once"
+    assert served.events.names().count("compaction") == 1, "not at once"
     served.clock.advance(COMPACT_AGAIN_MS)
     await compact(served)
-    assert served.events.names().count("collecting") == 2
+    assert served.events.names().count("compaction") == 2
     assert served.shard.journal.size_bytes < size_bytes
 
 
@@ -143,10 +143,10 @@ async def test_entries_that_come_while_the_state_is_written_are_answered(served:
     served.disk.collect_gate.clear()
     served.shard.scheduler.compact()
     await turns()
-    assert served.shard.group_commit.compacting
+    assert served.shard.snapshotter.compacting
     assert said(await served.claim("meanwhile", token=9)) == ["GRANTED"]
     served.disk.collect_gate.set()
-    await until(lambda: not served.shard.group_commit.compacting)
+    await until(lambda: not served.shard.snapshotter.compacting)
 
 
 async def test_a_mark_from_below_a_collection_passes_and_one_from_beyond_the_end_does_not() -> None:
@@ -172,11 +172,11 @@ async def test_nothing_is_collected_before_something_has_gone() -> None:
         asked = len(served.events.names())
         await served.claim("more", token=30)
         await compact(served)
-        assert "collecting" not in served.events.names()[asked:], "the same ids would be written down again"
+        assert "compaction" not in served.events.names()[asked:], "the same ids would be written down again"
 
 
 async def test_a_ledger_smaller_than_the_limit_is_not_collected() -> None:
     async with serving() as served:
         await work(served)
         await compact(served)
-        assert "collecting" not in served.events.names()
+        assert "compaction" not in served.events.names()

@@ -118,8 +118,8 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
     for _ in range(12):
         await world.pass_days(31)
         world.look()
-    assert world.events.names().count("collecting") >= 6
-    assert "upkeep_failed" not in world.events.names()
+    assert world.events.names().count("compaction") >= 6
+    assert "maintenance_failed" not in world.events.names()
     # What a start reads, and the disk with it, rises from one collection to the next, which are no months apart: so
     # half a year is held against the other.
     assert max(world.start_bytes[6:]) <= 1.5 * max(world.start_bytes[:6]), world.start_bytes
@@ -136,7 +136,7 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
 @pytest.mark.slow
 async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: World) -> None:
     await world.pass_days(40)
-    assert "collecting" in world.events.names()
+    assert "compaction" in world.events.names()
     before = world.shard.journal.index.claims.snapshot()
     counters = world.shard.counters()
     await world.gateway.close()

@@ -88,8 +88,8 @@ async def record(root: Path) -> tuple[list[Op], list[set[str]]]:
             await life.work(*(f"{part}/{n}" for n in range(5)))
             await life.seal()
         life.gateway.shard("default").scheduler.compact()
-        group_commit = life.gateway.shard("default").group_commit
-        await until(lambda: not group_commit.compacting)
+        snapshotter = life.gateway.shard("default").snapshotter
+        await until(lambda: not snapshotter.compacting)
         await life.work(*(f"late/{n}" for n in range(6)))
         await life.seal()
         assert life.gateway.shard("default").counters()["cold_ids"] > 25

@@ -85,7 +85,7 @@ class Gateway(Process):
         shard: Any = SimpleNamespace(group_commit=group_commit)
         claims, producing = Claims(journal), Records(journal, Topics(journal, nothing))
         unsealed: Any = SimpleNamespace(busy=False)
-        self._upkeep = Scheduler(journal, nothing, unsealed)
+        self._upkeep = Scheduler(journal, nothing, unsealed, nothing)
         self._verbs = {
             name: Shard._refusing_when_durable(shard, use)
             for name, use in (("claim", claims.claim), ("take", claims.take), ("produce", producing.produce))

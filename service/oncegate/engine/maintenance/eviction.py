@@ -21,6 +21,7 @@ from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.compaction import RunBuilder, to_merge
 from oncegate.engine.maintenance.rate_limit import RateLimit, Stopped
 from oncegate.engine.maintenance.run_files import RunFiles
+from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.index.claims.evict import Gathered, Picked, gather, let_be, parts_of, pick
 from oncegate.index.lsm.archives import Archive
 from oncegate.index.lsm.tier import RUNS_MAX
@@ -39,8 +40,9 @@ _DROPPED_AT_ONCE = 8_192
 class Eviction:
     """One task at a time, which goes on until nothing is left to do. Lives on the shard's loop."""
 
-    def __init__(self, journal: Journal, ledger: Ledger, files: RunFiles) -> None:
+    def __init__(self, journal: Journal, ledger: Ledger, files: RunFiles, snapshotter: Snapshotter) -> None:
         self._journal = journal
+        self._snapshotter = snapshotter
         self._claims = journal.index.claims
         self.ledger = ledger
         self._pace = RateLimit(journal.clock, journal.limits.merge_bytes_per_second)
@@ -89,10 +91,10 @@ class Eviction:
             return
         except (OncegateError, OSError) as error:
             self._from_ms = journal.clock.monotonic_ms() + EVICT_AGAIN_MS
-            journal.observer.event("sealing_failed", namespace=journal.namespace, error=str(error))
+            journal.observer.event("eviction_failed", namespace=journal.namespace, error=str(error))
         except Exception as error:
             self._from_ms = journal.clock.monotonic_ms() + EVICT_AGAIN_MS
-            journal.observer.event("sealing_failed", namespace=journal.namespace, error=repr(error))
+            journal.observer.event("eviction_failed", namespace=journal.namespace, error=repr(error))
 
     async def _one(self) -> bool:
         """The most urgent thing to do, once; False when there is none."""
@@ -121,7 +123,7 @@ class Eviction:
         cold, gone = self._claims.cold, self._claims.cold.damaged()
         place = cold.runs.index(gone[0]) if gone else len(cold.runs)
         event = {"archives": len(missing), "runs": [str(run) for run in gone]}
-        self._journal.observer.event("making_runs", namespace=self._journal.namespace, **event)
+        self._journal.observer.event("building_runs", namespace=self._journal.namespace, **event)
         made = await self._making.of_archives(missing, place)
         cold.replace(gone, made)
         await asyncio.to_thread(self._files.remove, gone)
@@ -142,7 +144,7 @@ class Eviction:
 
     async def _evict(self) -> bool:
         journal, claims, limit = self._journal, self._claims, self._journal.limits.hot_ids
-        can = journal.group_commit.open and not journal.group_commit.compacting and len(claims.cold.runs) < RUNS_MAX
+        can = journal.group_commit.open and not self._snapshotter.compacting and len(claims.cold.runs) < RUNS_MAX
         if claims.ids <= limit or not can:
             return False
         for _ in range(_FORGETTING):
@@ -167,7 +169,7 @@ class Eviction:
             await self._drop(made)
             self.evicted_some = True
             event = {"ids": ids, "hot_ids": self._claims.ids}
-            self._journal.observer.event("sealed", namespace=self._journal.namespace, **event)
+            self._journal.observer.event("evicted", namespace=self._journal.namespace, **event)
         if refused is not None:
             raise refused
         return True
@@ -199,7 +201,7 @@ class Eviction:
         while made:
             archive, ids = made.pop(0)
             for first in range(0, len(ids), _DROPPED_AT_ONCE):
-                if self._journal.group_commit.compacting or self._closing:
+                if self._snapshotter.compacting or self._closing:
                     return False
                 self._claims.drop_evicted(archive.number, ids[first : first + _DROPPED_AT_ONCE])
                 await self._journal.clock.sleep_ms(0)

@@ -7,6 +7,7 @@ from oncegate.core.entries.kinds import Retired, SnapshotPiece, Trimmed
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.eviction import Eviction
+from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.index.shard import bucket_ms, buckets_kept
 from oncegate.index.topics import Partition, Topic
@@ -19,8 +20,9 @@ COMPACT_AGAIN_MS = 60_000
 class Scheduler:
     """Steps of bounded work, each one append at most; called again and again by the shard's owner."""
 
-    def __init__(self, journal: Journal, stages: StageQuota, eviction: Eviction) -> None:
+    def __init__(self, journal: Journal, stages: StageQuota, eviction: Eviction, snapshotter: Snapshotter) -> None:
         self._journal = journal
+        self._snapshotter = snapshotter
         self._stages = stages
         self._eviction = eviction
         self._retired_ms = journal.clock.monotonic_ms()
@@ -90,14 +92,14 @@ class Scheduler:
             self._something_went, self._superseded = True, journal.index.producers.superseded
         if not self._something_went or journal.size_bytes < wanted:
             return
-        if journal.group_commit.compacting or not journal.group_commit.open:
+        if self._snapshotter.compacting or not journal.group_commit.open:
             return
         if now_ms >= self._compact_from_ms:
             self._something_went = False
-            journal.group_commit.compact(self.save, self._compacted)
+            self._snapshotter.compact(self.save, self._compacted)
 
     def save(self) -> Iterator[list[bytes]]:
-        """The index as it is at the call, as entries' bytes, in steps, for `GroupCommit.collect`."""
+        """The index as it is at the call, as entries' bytes, in steps, for `Snapshotter.compact`."""
         self._saving = 0, self._journal.size_bytes
         return self._encoded(self._journal.index.saving())
 
@@ -106,7 +108,7 @@ class Scheduler:
             bodies = [encode(entry) for entry in entries]
             self._saving = self._saving[0] + sum(map(len, bodies)), self._saving[1]
             yield bodies
-        self._journal.observer.event("collecting", namespace=self._journal.namespace, size_bytes=self._saving[0])
+        self._journal.observer.event("compaction", namespace=self._journal.namespace, size_bytes=self._saving[0])
 
     def _compacted(self, done: bool) -> None:
         """What was saved replaced the entries, or the ledger keeps them: then it is tried again."""

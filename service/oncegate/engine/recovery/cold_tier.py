@@ -67,7 +67,7 @@ async def open_runs(
         ids = total(missing)
 
         def told(done: int) -> None:
-            observer.event("making_runs", namespace=namespace, ids=ids, done=done)
+            observer.event("building_runs", namespace=namespace, ids=ids, done=done)
 
         told(0)
         making = RunBuilder(ledger, files, lambda _: None, limits.run_ids)

@@ -149,7 +149,7 @@ class Owner:
                     due_ms = clock.monotonic_ms() + MAINTENANCE_MS
                     shard.scheduler.step()
             except Exception as error:
-                self._world.observer.event("upkeep_failed", namespace=self.namespace, error=repr(error))
+                self._world.observer.event("maintenance_failed", namespace=self.namespace, error=repr(error))
 
     def _fail(self, error: Exception) -> None:
         self.failed = error

@@ -1,4 +1,4 @@
-"""Entries on their way to a ledger that takes them while they are still being made."""
+"""A stream of entries that a ledger reads while they are still being made."""
 
 import asyncio
 from collections import deque
@@ -6,28 +6,31 @@ from collections.abc import AsyncIterator, Iterable
 
 
 class EntryStream:
-    """To be gone through once, on the loop where it is filled. What was taken is not held any more."""
+    """Hands entries from whoever makes them to one reader, on one event loop, each of them once.
+
+    `async for` gives the entries in order and lets go of each; it is gone through once.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[bytes] = deque()
+        self._unread: deque[bytes] = deque()
         self._changed = asyncio.Event()
         self._ended = False
         self._error: Exception | None = None
 
     def give(self, entries: Iterable[bytes]) -> None:
-        """Some more."""
-        self._waiting.extend(entries)
+        """Append entries to the stream; the reader gets them in this order."""
+        self._unread.extend(entries)
         self._changed.set()
 
     def end(self, error: Exception | None = None) -> None:
-        """There are no more; `error` is raised to whoever takes them, after what was given."""
+        """End the stream; the reader gets what was given, then `error`, if there is one, is raised to it."""
         self._ended, self._error = True, error
         self._changed.set()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while True:
-            while self._waiting:
-                yield self._waiting.popleft()
+            while self._unread:
+                yield self._unread.popleft()
             if self._ended:
                 break
             self._changed.clear()
