@@ -5,7 +5,8 @@ No rule stands here. An append returns when the walk says so: what a call rests 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from oncegate.core.entries.kinds import Entry
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.recovery.replay import rebuild
+from oncegate.engine.shard import refuses_when_durable
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
@@ -54,6 +56,10 @@ class Process(ABC):
     @abstractmethod
     def told(self, index: ShardIndex) -> object:
         """Everything that entries make, leases aside."""
+
+    def careful(self, use: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
+        """`use`, whose refusals wait as a shard's do."""
+        return partial(refuses_when_durable(lambda _process, *given: use(*given)), self)
 
     def write(self, output: OutputChange) -> None:
         """What an append that returned brings with its entries."""

@@ -1,12 +1,14 @@
-"""One shard: one owner, one ledger, one index, and every use case over them.
+"""A shard: the one owner of a namespace's ledger and index, and every use case over them.
 
-Durable before said: the index may run ahead of the ledger; every answer that rests on an entry waits for it.
+Durable before answered: the index may run ahead of the ledger; every answer that rests on an entry waits for it.
 Deadlines are checked before a decision and never after.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import NamespaceSet
 from oncegate.core.errors import BadRequest, MissingStage, Rejected, Stop
 from oncegate.engine.commit.group_commit import GroupCommit
@@ -18,6 +20,34 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.maintenance.snapshotter import Snapshotter
+from oncegate.engine.producer_requests import (
+    AckRequest,
+    AckResult,
+    DriverRequest,
+    DriverResult,
+    ProducerRequest,
+    ProducerResult,
+    ProducerView,
+    SequenceRequest,
+    SequenceSettled,
+)
+from oncegate.engine.requests import (
+    AbortRequest,
+    AbortResult,
+    ClaimRequest,
+    ClaimResult,
+    CommitRequest,
+    CommitResult,
+    Fetched,
+    ProduceRequest,
+    ProduceResult,
+    SettleResult,
+    StageRequest,
+    StageResult,
+    TakeRequest,
+    TopicRequest,
+    TopicView,
+)
 from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
@@ -29,15 +59,43 @@ from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
+from oncegate.index.claims.results import Explained
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledger, Mark, Observer
 
+
+class _Committing(Protocol):
+    @property
+    def group_commit(self) -> GroupCommit: ...
+
+
+S = TypeVar("S", bound=_Committing)
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def refuses_when_durable(
+    use: Callable[Concatenate[S, P], Awaitable[R]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """Make a method's refusals wait until all that was submitted is durable: they too rest on what the index knows."""
+
+    @wraps(use)
+    async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await use(shard, *args, **kwargs)
+        except (Rejected, Stop, MissingStage):
+            await shard.group_commit.all_durable()
+            raise
+
+    return careful
+
+
 class Shard:
-    """What a namespace's one owner can be asked, by kind. Everything may be called concurrently on one event loop."""
+    """Answers every request to one namespace. All of it may be called concurrently, on one event loop.
+
+    Methods that return an awaitable answer once what the answer rests on is durable, and a refusal likewise; each
+    raises what the use case raises that it names.
+    """
 
     def __init__(
         self,
@@ -53,40 +111,110 @@ class Shard:
         files: RunFiles,
     ) -> None:
         self.namespace = namespace
+        self._marks = marks
         self.fingerprints = Fingerprinter(key)
+        self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         self.group_commit = GroupCommit(ledger, clock, marks)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits)
         self.stages = StageQuota(self.journal, free_bytes)
-        claims, topics = Claims(self.journal), Topics(self.journal, ledger)
-        producing, staging = Records(self.journal, topics), Batches(self.journal, topics, self.stages)
-        self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
         self.eviction = Eviction(self.journal, ledger, files, self.snapshotter)
         self.scheduler = Scheduler(self.journal, self.stages, self.eviction, self.snapshotter)
-        said = self._refusing_when_durable
-        gathering = ClaimBatcher(self.journal, claims)
-        self.claim, self.settle, self.explain = said(gathering.claim), said(claims.settle), claims.explain
-        self.take, self.produce = said(claims.take), said(producing.produce)
-        producers, drivers = Producers(self.journal), Drivers(self.journal)
-        self.register_driver, self.ack = said(drivers.register), said(drivers.ack)
-        self.register, self.claim_sequences = said(producers.register), said(producers.claim)
-        self.settle_sequences, self.close_producer = said(producers.settle), said(producers.close)
-        self.explain_producer = said(producers.explain)
-        self.create_topic, self.fetch, self.topic = said(topics.create), topics.fetch, topics.view
-        self.stage, self.commit, self.abort = said(staging.stage), said(staging.commit), said(staging.abort)
-        self._marks = marks
+        self._claims = Claims(self.journal)
+        self._claim_batcher = ClaimBatcher(self.journal, self._claims)
+        self._topics = Topics(self.journal, ledger)
+        self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
+        self._records = Records(self.journal, self._topics, self._producers)
+        self._batches = Batches(self.journal, self._topics, self.stages)
 
-    def _refusing_when_durable(self, use: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-        """A refusal too rests on what the index knows: it is said once that is durable."""
+    @refuses_when_durable
+    def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
+        """Decide which ids of a request may be written, as `ClaimBatcher.claim`."""
+        return self._claim_batcher.claim(request, deadline)
 
-        async def careful(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                return await use(*args, **kwargs)
-            except (Rejected, Stop, MissingStage):
-                await self.group_commit.all_durable()
-                raise
+    @refuses_when_durable
+    def take(self, request: TakeRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
+        """Take ids for an owner, for good, as `Claims.take`."""
+        return self._claims.take(request, deadline)
 
-        return careful
+    @refuses_when_durable
+    def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> Awaitable[SettleResult]:
+        """Renew, complete or release the claim that these 16 bytes name, as `Claims.settle`."""
+        return self._claims.settle(verb, claim, deadline)
+
+    def explain(self, fingerprint: bytes) -> Awaitable[Explained]:
+        """Tell what is known about one id, by its 16 bytes, as `Claims.explain`."""
+        return self._claims.explain(fingerprint)
+
+    @refuses_when_durable
+    def produce(self, request: ProduceRequest, deadline: Deadline) -> Awaitable[ProduceResult]:
+        """Append rows to a topic, those whose id is free, as `Records.produce`."""
+        return self._records.produce(request, deadline)
+
+    @refuses_when_durable
+    def register_driver(self, request: DriverRequest, deadline: Deadline) -> Awaitable[DriverResult]:
+        """Give a driver's attempt its epoch, as `Drivers.register`."""
+        return self._drivers.register(request, deadline)
+
+    @refuses_when_durable
+    def ack(self, request: AckRequest, deadline: Deadline) -> Awaitable[AckResult]:
+        """Take a driver's word that sequences and batches will not be run again, as `Drivers.ack`."""
+        return self._drivers.ack(request, deadline)
+
+    @refuses_when_durable
+    def register(self, request: ProducerRequest, deadline: Deadline) -> Awaitable[ProducerResult]:
+        """Give a producer's attempt its epoch, as `Producers.register`."""
+        return self._producers.register(request, deadline)
+
+    @refuses_when_durable
+    def claim_sequences(self, request: SequenceRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
+        """Decide which sequences of a producer may be written, as `Producers.claim`."""
+        return self._producers.claim(request, deadline)
+
+    @refuses_when_durable
+    def settle_sequences(
+        self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
+    ) -> Awaitable[SequenceSettled]:
+        """Renew, complete or release all that a producer's call was granted, as `Producers.settle`."""
+        return self._producers.settle(verb, name, epoch, token, call, deadline)
+
+    @refuses_when_durable
+    def close_producer(self, name: str, epoch: int, token: bytes) -> Awaitable[None]:
+        """End a producer's lease at once, as `Producers.close`."""
+        return self._producers.close(name, epoch, token)
+
+    @refuses_when_durable
+    def explain_producer(self, name: str) -> Awaitable[ProducerView]:
+        """Tell what is known of a producer, as `Producers.explain`."""
+        return self._producers.explain(name)
+
+    @refuses_when_durable
+    def create_topic(self, request: TopicRequest, deadline: Deadline) -> Awaitable[tuple[TopicView, bool]]:
+        """Make a topic or set its retention; the topic, and whether it is new; as `Topics.create`."""
+        return self._topics.create(request, deadline)
+
+    def topic(self, name: str) -> Awaitable[TopicView]:
+        """Tell a topic's schema, offsets and retention, as `Topics.view`."""
+        return self._topics.view(name)
+
+    def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Awaitable[Fetched]:
+        """Read rows of a partition from an offset on, as `Topics.fetch`."""
+        return self._topics.fetch(topic, partition, offset, max_rows, max_bytes)
+
+    @refuses_when_durable
+    def stage(self, request: StageRequest, deadline: Deadline) -> Awaitable[StageResult]:
+        """Keep a chunk of rows until its batch is committed, as `Batches.stage`."""
+        return self._batches.stage(request, deadline)
+
+    @refuses_when_durable
+    def commit(self, request: CommitRequest, deadline: Deadline) -> Awaitable[CommitResult]:
+        """Publish a batch's staged rows under its name, once, as `Batches.commit`."""
+        return self._batches.commit(request, deadline)
+
+    @refuses_when_durable
+    def abort(self, request: AbortRequest, deadline: Deadline) -> Awaitable[AbortResult]:
+        """Remove what attempts have staged for a batch, as `Batches.abort`."""
+        return self._batches.abort(request, deadline)
 
     @property
     def mark(self) -> Mark:

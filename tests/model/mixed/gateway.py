@@ -17,9 +17,9 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
-from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.produce import Records
+from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.topics import Topics
 from oncegate.hashing.ids import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
@@ -82,15 +82,14 @@ class Gateway(Process):
         observer: Any = SimpleNamespace(event=lambda *_, **__: self._count_retired())
         journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
         nothing: Any = None
-        shard: Any = SimpleNamespace(group_commit=group_commit)
-        claims, producing = Claims(journal), Records(journal, Topics(journal, nothing))
+        claims, producing = Claims(journal), Records(journal, Topics(journal, nothing), Producers(journal))
         unsealed: Any = SimpleNamespace(busy=False)
         self._upkeep = Scheduler(journal, nothing, unsealed, nothing)
         self._verbs = {
-            name: Shard._refusing_when_durable(shard, use)
+            name: self.careful(use)
             for name, use in (("claim", claims.claim), ("take", claims.take), ("produce", producing.produce))
         }
-        self._settle = Shard._refusing_when_durable(shard, claims.settle)
+        self._settle = self.careful(claims.settle)
 
     def _count_retired(self) -> None:
         self.retired += 1

@@ -11,7 +11,6 @@ from oncegate.core.entries.kinds import Opened
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
-from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
 from oncegate.engine.usecases.producers import Producers
@@ -50,7 +49,6 @@ class Gateway(Process):
         group_commit: Any = self.group_commit
         observer: Any = SimpleNamespace(event=lambda *_, **__: None)
         journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
-        shard: Any = SimpleNamespace(group_commit=group_commit)
         producers, drivers, claims = Producers(journal), Drivers(journal), Claims(journal)
         uses: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
             "register_driver": drivers.register,
@@ -61,8 +59,8 @@ class Gateway(Process):
             "claim_ids": claims.claim,
             "settle_ids": claims.settle,
         }
-        self._verbs = {name: Shard._refusing_when_durable(shard, use) for name, use in uses.items()}
-        self._close = Shard._refusing_when_durable(shard, producers.close)
+        self._verbs = {name: self.careful(use) for name, use in uses.items()}
+        self._close = self.careful(producers.close)
 
     def call(self, verb: str, *given: Any) -> Call:
         """Begin what a request asks for."""

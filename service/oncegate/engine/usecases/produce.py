@@ -28,11 +28,11 @@ _NO_DIGEST = bytes(16)
 class Records:
     """The use case of producing over one journal."""
 
-    def __init__(self, journal: Journal, topics: Topics) -> None:
+    def __init__(self, journal: Journal, topics: Topics, producers: Producers) -> None:
         self._journal = journal
         self._topics = topics
         self._index = journal.index
-        self._producers = Producers(journal)
+        self._producers = producers
 
     async def produce(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         """Append rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
