@@ -23,9 +23,6 @@ ROOT = Path(__file__).parents[2]
 JOB = ROOT / "tests/spark/jobs/one.py"
 SPARK_HOME = Path(pyspark.__file__).parent
 PACKAGES = Path(sysconfig.get_paths()["purelib"])
-SHORT_LIVED = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a JVM that lives for seconds has no use for the other compiler
-)
 CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -40,7 +37,7 @@ class Place:
         self.folder, self.gateway = folder, gateway
         self.asks = [gateway.url, gateway.namespace, str(folder)]
         (folder / "in").mkdir()
-        copy(JOB, folder)
+        copy(JOB, folder / "one_job.py")
 
     def add_file(self, name: str, numbers: range) -> None:
         rows = {"id": [f"id-{n}" for n in numbers], "n": pa.array(numbers, pa.int64())}
@@ -50,7 +47,7 @@ class Place:
         """What the job said. `python`: of its driver and workers."""
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         theirs = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, "SPARK_HOME": str(SPARK_HOME)}
-        settled = {**kept, **theirs, "JAVA_TOOL_OPTIONS": SHORT_LIVED, **environment}
+        settled = {**kept, **theirs, **environment}
         done = subprocess.run(command, cwd=self.folder, env=settled, capture_output=True, text=True, timeout=280)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
         return done.stdout + done.stderr
