@@ -10,8 +10,8 @@ from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.transports.decode import payloads
-from oncegate.transports.http import codecs
 from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Door, Reply, open_door, stream, token
+from tests.support.packed import read_claim_packed
 
 PRODUCE = "/v1/namespaces/default/topics/t/records:produce"
 # Ids and payloads that every door can carry: 16 bytes that are text.
@@ -64,7 +64,7 @@ async def test_a_conflict_is_told_in_each_form_of_answer() -> None:
     async with open_door() as door:
         await done(door, ARROW, IDS[:1], [SAME])
         packed = await claim(door, ARROW, IDS[:1], [OTHER], Accept=PACKED)
-        assert codecs.read_claim_packed(packed.body).verdicts.tolist() == [6]
+        assert read_claim_packed(packed.body).verdicts.tolist() == [6]
         arrow = await claim(door, ARROW, IDS[:1], [OTHER], Accept=ARROW)
         assert pa.ipc.open_stream(arrow.body).read_all().column("verdict").to_pylist() == ["CONFLICT"]
         counters = (await door.get("/v1/namespaces/default")).json["counters"]

@@ -12,6 +12,7 @@ from oncegate.ports import Mark
 from oncegate.transports.decode import identifiers
 from oncegate.transports.http import codecs
 from oncegate.transports.http.messages import claims as messages
+from tests.support.packed import read_claim_packed
 
 CLAIM = bytes(range(16))
 
@@ -44,7 +45,7 @@ def test_every_verdict_of_the_table_goes_through_packed_and_carries_a_number_onl
     assert body[24:26] == bytes([1, byte])
     numbered = BY_BYTE[byte].number is not None
     assert body[26:] == ((1).to_bytes(4, "little") + (7).to_bytes(4, "little") if numbered else b"")
-    back = codecs.read_claim_packed(body)
+    back = read_claim_packed(body)
     assert back.verdicts.tolist() == [1, byte]
     assert back.numbers.tolist() == [0, 7 if numbered else 0]
 
@@ -58,7 +59,7 @@ def test_no_claim_is_null_in_json_and_zeros_when_packed() -> None:
     nothing = answer((2, 0), claim=None)
     assert msgspec.json.decode(codecs.claim_json(nothing))["claim"] is None
     assert codecs.claim_packed(nothing)[:16] == bytes(16)
-    assert codecs.read_claim_packed(codecs.claim_packed(nothing)).claim is None
+    assert read_claim_packed(codecs.claim_packed(nothing)).claim is None
 
 
 def test_an_answer_without_ids_is_whole_in_both_forms() -> None:

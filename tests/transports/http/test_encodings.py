@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oncegate.engine.requests import ClaimResult
 from oncegate.transports.http import codecs
 from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Door, Reply, open_door, stream, token
+from tests.support.packed import read_claim_packed
 
 NS = "/v1/namespaces/default"
 TAKE, PRODUCE = f"{NS}/ids:take", f"{NS}/topics/t/records:produce"
@@ -63,7 +64,7 @@ def read(reply: Reply) -> tuple[str | None, list[Verdict]]:
     if media == JSON:
         return reply.json.get("claim"), reply.json["verdicts"]
     if media == PACKED:
-        return of_packed(codecs.read_claim_packed(reply.body))
+        return of_packed(read_claim_packed(reply.body))
     table = pa.ipc.open_stream(reply.body).read_all()
     claimed = (table.schema.metadata or {}).get(b"claim")
     rows = [
@@ -137,6 +138,6 @@ async def test_rows_say_where_they_were_written_in_every_form(doors: tuple[str, 
 async def test_a_lease_may_be_wished_for_at_every_door() -> None:
     async with open_door() as door:
         reply = await door.post_raw(CLAIM, PACKED, bytes(16), {"Oncegate-Lease-Ms": "5000"})
-        assert codecs.read_claim_packed(reply.body).lease_ms == 5000
+        assert read_claim_packed(reply.body).lease_ms == 5000
         given = await door.post_json(CLAIM, {"token": token(), "call": 0, "ids": ["a"], "lease_ms": 5000})
         assert given.json["lease_ms"] == 5000

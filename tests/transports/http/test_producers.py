@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from oncegate.engine.limits import Limits
-from oncegate.transports.http.codecs import read_claim_packed
 from tests.support.http_app import ARROW, JSON, PACKED, Door, Reply, open_door, stream, token
+from tests.support.packed import read_claim_packed
 
 NS = "/v1/namespaces/default"
 LANE = f"{NS}/producers/events-3"
@@ -386,7 +386,6 @@ async def test_ids_of_a_batch_are_stale_once_it_is_acked_through_every_door() ->
     [
         ({"driver": "load"}, "go together"),
         ({"batch": 1}, "go together"),
-        ({"driver": LONG, "batch": 1}, "512 bytes"),
         ({"driver": "load", "batch": -1}, "batch"),
     ],
 )

@@ -235,7 +235,7 @@ async def test_a_taken_id_says_so() -> None:
         found = (await door.get(f"{NS}/ids:explain?id=a")).json
         assert (found["state"], len(found["owner"]), "claim" in found) == ("TAKEN", 32, False)
         long = {"owner": "x" * 600, "ids": ["a"]}
-        (await door.post_json(f"{NS}/ids:take", long)).problem(400, "BAD_REQUEST")
+        (await door.post_json(f"{NS}/ids:take", long)).problem(413, "TOO_LARGE")
 
 
 @pytest.mark.parametrize("query", ["id_col=id,who,id", "key_col=id,id", "id_col=" + ",".join(map(str, range(17)))])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry
-from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.core.errors import BadRequest
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.limits import Limits
 from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
@@ -43,13 +43,6 @@ class Journal:
         if not low <= lease_ms <= high:
             raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
         return lease_ms
-
-    def check_name(self, what: str, name: str) -> None:
-        """BadRequest for an empty name, TooLarge for one over its limit."""
-        if not name:
-            raise BadRequest(f"the {what} has no name; nothing was changed")
-        if (size_bytes := len(name.encode())) > self.limits.name_bytes:
-            raise TooLarge(f"a {what}'s name of {size_bytes} bytes; at most {self.limits.name_bytes}")
 
     def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
         """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""

@@ -7,6 +7,7 @@ from oncegate.core.entries.producers import Scoped
 from oncegate.core.errors import BadRequest
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.names import check_name
 from oncegate.engine.requests import Scope
 from oncegate.index.producers.index import SEQUENCE_MAX
 
@@ -16,7 +17,7 @@ async def is_over(journal: Journal, scope: Scope) -> bool:
 
     Raises BadRequest, TooLarge for a driver or a batch that can never be acked.
     """
-    journal.check_name("driver", scope.driver)
+    check_name("driver", scope.driver, journal.limits)
     if scope.batch > SEQUENCE_MAX:
         raise BadRequest(f"batch {scope.batch}: the highest is {SEQUENCE_MAX}; nothing was written")
     driver = journal.index.producers.drivers.get(scope.driver)

@@ -13,6 +13,7 @@ from oncegate.engine.usecases.batch_refusals import refusal
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares_aside
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics, check_schema, read_schema
+from oncegate.engine.write_log import log_batch
 from oncegate.index.batches import CommittedName, Stage, StagedChunk, totals
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 
@@ -97,6 +98,11 @@ class Batches:
         DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
         """
         deadline.check()
+        result = await self._commit(request)
+        log_batch(self._journal, request, result)
+        return result
+
+    async def _commit(self, request: CommitRequest) -> CommitResult:
         if len({winner.token for winner in request.winners}) < len(request.winners):
             raise BadRequest("one token is named twice among the winners; nothing was written")
         journal, run = self._journal, None if request.run is None else request.run.encode()

@@ -10,6 +10,7 @@ from oncegate.core.errors import BadRequest, Fenced, TooLarge, UnknownProducer
 from oncegate.core.producers import DRIVER, REGISTER_DRIVER, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import AckRequest, AckResult, DriverRequest, DriverResult
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.index import SEQUENCE_MAX, Driver, Producer, registrant, standing
@@ -33,7 +34,7 @@ class Drivers:
         changed; LedgerDown: unknown, repeat it.
         """
         journal, drivers = self._journal, self._index.drivers
-        journal.check_name("driver", request.driver)
+        check_name("driver", request.driver, journal.limits)
         deadline.check()
         found = drivers.get(request.driver)
         effect = REGISTER_DRIVER[registrant(found, request.token, 0)].effect

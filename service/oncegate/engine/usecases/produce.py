@@ -18,6 +18,7 @@ from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares, shares_aside
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.topics import Topics
+from oncegate.engine.write_log import PlainWriteWarnings
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
@@ -33,6 +34,7 @@ class Records:
         self._topics = topics
         self._index = journal.index
         self._producers = producers
+        self._warnings = PlainWriteWarnings(journal)
 
     async def produce(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         """Append rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
@@ -45,7 +47,9 @@ class Records:
         if request.sequenced is not None:
             return await self._sequenced(request, request.sequenced, deadline)
         if request.ids is None:
-            return await self._plain(request, deadline)
+            result = await self._plain(request, deadline)
+            self._warnings.note(request.topic)
+            return result
         deadline.check()
         if request.scope is not None and await is_over(self._journal, request.scope):
             return ProduceResult(0, (), *stale(self._journal, len(request.ids)))

@@ -12,6 +12,7 @@ from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, Action, Entranc
 from oncegate.core.verdicts import Flag
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import (
     ProducerRequest,
     ProducerResult,
@@ -38,8 +39,8 @@ class Producers:
         Raises ProducerBusy while another's lease is live, Fenced when a later one has followed, OtherDriver, TooLarge,
         BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
-        self._journal.check_name("producer", request.producer)
-        self._journal.check_name("driver", request.driver)
+        check_name("producer", request.producer, self._journal.limits)
+        check_name("driver", request.driver, self._journal.limits)
         lease_ms = self._journal.lease_ms(request.lease_ms)
         deadline.check()
         now_ms = self._journal.clock.monotonic_ms()

@@ -1,4 +1,4 @@
-"""Ids from each door as one Arrow array, checked; from there on no door differs from another.
+"""Reads ids in each encoding, JSON, packed and Arrow, checks them, and makes one array of fingerprints of them.
 
 An id is one column's bytes, or several columns joined injectively. Null is refused in any column, because rows
 that lack a value would all be one id; empty is refused where the whole id is empty.
@@ -16,26 +16,28 @@ from oncegate.core.errors import BadRequest, NullId, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Rows
 from oncegate.hashing.ids import Fingerprinter
+from oncegate.transports.decode import columns
 from oncegate.transports.decode.arrow_ipc import read_stream
-from oncegate.transports.http.messages.claims import Id
 
 PACKED_ID_BYTES = 16
-# More than any key has; each costs arrays as long as the request.
-COLUMNS_MAX = 16
 PLACES_SHOWN = 10
 # So many strings cost less one by one than an array of them costs to set up.
 FEW = 40
 Fingerprints = NDArray[np.uint64]
+# One id as JSON has it: a string, or one for each of its columns. Null is read, to be refused with its place.
+Id = str | list[str | None] | None
 
 
 def warm_up() -> None:
-    """Take in as many ids as become an array: with its first one pyarrow imports pandas, where that is installed and
-    not kept away; no request waits for it."""
+    """Reads as many ids as become an Arrow array, so that no request waits for the first.
+
+    With its first array pyarrow imports pandas, where that is installed and not kept away.
+    """
     of_json(["id"] * (FEW + 1), Fingerprinter(bytes(32)), Limits())
 
 
 def of_packed(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """Ids of 16 raw bytes each; every value is an id."""
+    """Fingerprints ids of 16 raw bytes each: uint64 (n, 2). Every value is an id. Raises BadRequest, TooLarge."""
     if len(body) % PACKED_ID_BYTES:
         raise BadRequest(f"a packed body has {PACKED_ID_BYTES} bytes an id; {len(body)} bytes are not a whole number")
     _check_count(len(body) // PACKED_ID_BYTES, limits)
@@ -43,40 +45,51 @@ def of_packed(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Finge
 
 
 def of_arrow(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """One IPC stream; its columns, in their order, are the id."""
+    """Fingerprints the rows of one IPC stream: uint64 (n, 2). All its columns, in their order, are the id.
+
+    Raises BadRequest, TooLarge, NullId.
+    """
     schema, batches = read_stream(body, limits.body_bytes)
     return of_table(pa.Table.from_batches(batches, schema), fingerprints, limits)
 
 
 def of_table(table: pa.Table, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """All columns of a table, in their order."""
+    """Fingerprints a table's rows: uint64 (n, 2). All its columns, in their order, are the id.
+
+    Raises BadRequest for a column that is neither text nor bytes; else as `of_columns`.
+    """
     for field in table.schema:
-        if not is_id(field.type):
+        if not columns.is_id(field.type):
             raise BadRequest(
                 f"column {field.name!r} has the type {field.type}; ids are strings or binary: "
                 "send numbers as decimal strings"
             )
-    columns = [column.combine_chunks() for column in table.columns]
-    return of_columns(columns, list(table.column_names), fingerprints, limits)
+    parts = [column.combine_chunks() for column in table.columns]
+    return of_columns(parts, list(table.column_names), fingerprints, limits)
 
 
-def of_rows(rows: Rows, names: Sequence[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """Columns of the rows themselves; whole numbers as their decimal text, as the clients send them elsewhere."""
+def of_named_columns(rows: Rows, names: list[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints | None:
+    """Fingerprints the columns of the rows that are their id: uint64 (rows, 2); None where none is named.
+
+    Whole numbers count as their decimal text. Raises BadRequest: no such column, or one that is neither text, bytes
+    nor whole numbers, too many of them, or one named twice; else as `of_columns`.
+    """
+    if not columns.check_key(names, "id_col"):
+        return None
     table = pa.Table.from_batches(rows.batches, rows.schema)
-    columns = []
-    for name in names:
-        if name not in table.column_names:
-            raise BadRequest(f"id_col names {name!r}, and the rows have {', '.join(table.column_names)}")
-        column = table[name].combine_chunks()
-        column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
-        if not is_id(column.type):
-            raise BadRequest(f"id column {name!r} has the type {column.type}; ids are strings, binary or whole numbers")
-        columns.append(column)
-    return of_columns(columns, list(names), fingerprints, limits)
+    columns.check_present(names, table.column_names, "id_col")
+    parts = [columns.id_column(table, name) for name in names]
+    for name, part in zip(names, parts, strict=True):
+        if not columns.is_id(part.type):
+            raise BadRequest(f"id column {name!r} has the type {part.type}; ids are strings, binary or whole numbers")
+    return of_columns(parts, names, fingerprints, limits)
 
 
 def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """Strings, or lists of strings that are all of one length."""
+    """Fingerprints strings, or lists of strings that are all of one length: uint64 (n, 2).
+
+    Raises BadRequest: the lengths differ; else as `of_columns`.
+    """
     _check_count(len(ids), limits)
     if 0 < len(ids) <= FEW and (plain := _plain_bytes(ids, limits)) is not None:
         return fingerprints.of_few(plain)
@@ -88,7 +101,7 @@ def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> F
 
 
 def _plain_bytes(ids: Sequence[Id], limits: Limits) -> list[bytes] | None:
-    """Each id's bytes, where all are strings that nothing is to be said of; else None."""
+    """Each id's bytes where all are good strings; None where there is anything to look at or to refuse."""
     found = [item.encode() for item in ids if isinstance(item, str)]
     good = len(found) == len(ids) and all(0 < len(item) <= limits.id_bytes for item in found)
     return found if good else None
@@ -100,52 +113,28 @@ def _of_lists(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) ->
     if len(widths) != 1 or widths == {0}:
         raise BadRequest(f"every id needs the same number of columns, at least one; here are {sorted(widths)}")
     width = widths.pop()
-    check_width(width, "an id")
+    columns.check_width(width, "an id")
     rows = [item if isinstance(item, list) else [item] * width for item in ids]
-    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
-    return of_columns(columns, [f"column {n}" for n in range(width)], fingerprints, limits)
+    parts = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    return of_columns(parts, [f"column {n}" for n in range(width)], fingerprints, limits)
 
 
-def of_columns(columns: list[Any], names: list[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
-    """Checked and fingerprinted; one column is taken as it is, several are joined.
+def of_columns(parts: list[Any], names: list[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
+    """Checks the columns of ids, Arrow arrays of text or bytes, and fingerprints their rows.
 
-    Raises BadRequest (no column), TooLarge (too many ids, or one too long), NullId with the first places.
+    One column is taken as it is, several are joined so that no two ids meet. `names` are for refusals.
+    Raises BadRequest (no column), TooLarge (too many ids, or one too long), NullId with the first positions.
     """
-    if not columns:
+    if not parts:
         raise BadRequest("the ids have no column")
-    check_width(len(columns), "an id")
-    _check_count(len(columns[0]), limits)
-    _check_null(columns, names)
-    sizes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        sizes += pc.binary_length(column).to_numpy(zero_copy_only=False)
+    columns.check_width(len(parts), "an id")
+    _check_count(len(parts[0]), limits)
+    _check_null(parts, names)
+    sizes = np.zeros(len(parts[0]), np.int64)
+    for part in parts:
+        sizes += pc.binary_length(part).to_numpy(zero_copy_only=False)
     _check_sizes(sizes, limits)
-    return fingerprints.of_columns(columns)
-
-
-def key_names(names: list[str], what: str) -> list[str]:
-    """The columns of an id or a key as they are; BadRequest for too many, or when one is there twice."""
-    check_width(len(names), what)
-    return once(names, what)
-
-
-def check_width(columns: int, what: str) -> None:
-    """BadRequest for more columns than an id, or a key, may have."""
-    if columns > COLUMNS_MAX:
-        raise BadRequest(f"{what} has {columns} columns; at most {COLUMNS_MAX} are taken")
-
-
-def once(names: list[str], what: str) -> list[str]:
-    """The names as they are; BadRequest when one is there twice."""
-    if len(set(names)) < len(names):
-        raise BadRequest(f"{what} is named twice: {', '.join(names)[:200]}")
-    return names
-
-
-def is_id(kind: Any) -> bool:
-    """Whether a column of this type can be an id as it is."""
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(is_kind(kind) for is_kind in kinds) or bool(pa.types.is_fixed_size_binary(kind))
+    return fingerprints.of_columns(parts)
 
 
 def _check_count(count: int, limits: Limits) -> None:
@@ -153,10 +142,10 @@ def _check_count(count: int, limits: Limits) -> None:
         raise TooLarge(f"{count} ids in one request; at most {limits.ids_per_request} are taken")
 
 
-def _check_null(columns: list[Any], names: list[str]) -> None:
-    for column, name in zip(columns, names, strict=True):
-        if column.null_count:
-            _refuse("null", np.flatnonzero(pc.is_null(column).to_numpy(zero_copy_only=False)), name)
+def _check_null(parts: list[Any], names: list[str]) -> None:
+    for part, name in zip(parts, names, strict=True):
+        if part.null_count:
+            _refuse("null", np.flatnonzero(pc.is_null(part).to_numpy(zero_copy_only=False)), name)
 
 
 def _check_sizes(sizes: NDArray[np.int64], limits: Limits) -> None:

@@ -1,7 +1,8 @@
-"""Payloads that come with ids, from each door, as digests: an id that comes again with another one is a CONFLICT.
+"""Reads the payloads that come with ids, in each encoding, and digests them.
 
-A payload is text, bytes or whole numbers in one column or several; whole numbers count as their decimal text, as
-they do in ids. Null is a value here. Nothing of a payload is kept but its digest.
+An id that comes again with another payload is a CONFLICT. A payload is text, bytes or whole numbers in one column or
+several; whole numbers count as their decimal text, as they do in ids. Null is a value here. Nothing of a payload is
+kept but its digest.
 """
 
 from collections.abc import Sequence
@@ -18,18 +19,19 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Rows
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.hashing.payloads import PACKED_BYTES, PayloadDigester
-from oncegate.transports.decode import ids
+from oncegate.transports.decode import columns, ids
 from oncegate.transports.decode.arrow_ipc import read_stream
-from oncegate.transports.http.messages.claims import Payload
 
 COLUMNS_HEADER, PACKED_HEADER = "Oncegate-Digest-Cols", "Oncegate-Payloads"
 Digests = NDArray[np.uint32]
+# One payload as JSON has it: a string, one for each of its columns, or null, which is a value too.
+Payload = str | list[str | None] | None
 
 
 def column_names(header: str | None) -> list[str]:
     """The columns named by the header, comma separated, each percent-encoded; BadRequest when one is there twice."""
     found = [unquote(name.strip()) for name in (header or "").split(",") if name.strip()]
-    return ids.key_names(found, COLUMNS_HEADER)
+    return columns.check_key(found, COLUMNS_HEADER)
 
 
 def split_packed(body: bytes) -> tuple[bytes, NDArray[np.uint8]]:
@@ -58,54 +60,62 @@ def of_arrow(
     return ids.of_table(alone, fingerprinter, limits), digester.of_columns(found)
 
 
-def of_rows(rows: Rows, names: Sequence[str], digester: PayloadDigester, limits: Limits) -> Digests:
-    """Columns of the rows themselves."""
+def of_named_columns(
+    rows: Rows, names: list[str], with_ids: bool, digester: PayloadDigester, limits: Limits
+) -> Digests | None:
+    """Digests the columns of the rows that are the payload of their id: uint32[rows]; None where none is named.
+
+    Raises BadRequest: the rows have no ids, or a column cannot be a payload; TooLarge.
+    """
+    if not columns.check_key(names, "digest_col"):
+        return None
+    if not with_ids:
+        raise BadRequest("digest_col tells payloads of one id apart, and without id_col no row has an id")
     return digester.of_columns(_columns(pa.Table.from_batches(rows.batches, rows.schema), names, limits))
 
 
 def of_json(payloads: Sequence[Payload], count: int, digester: PayloadDigester, limits: Limits) -> Digests:
-    """Strings, or lists of strings that are all of one length; as many as there are ids."""
+    """Digests strings, or lists of strings that are all of one length: uint32[count], as many as there are ids.
+
+    Raises BadRequest: another number of them, or lengths that differ; TooLarge.
+    """
     if len(payloads) != count:
         raise BadRequest(f"{len(payloads)} payloads for {count} ids; each id needs its own, null is one too")
     try:
-        columns = [pa.array(payloads, pa.string())]
+        parts = [pa.array(payloads, pa.string())]
     except pa.ArrowTypeError:
-        columns = _of_lists(payloads)
-    _check_sizes(columns, limits)
-    return digester.of_columns(columns)
+        parts = _of_lists(payloads)
+    _check_sizes(parts, limits)
+    return digester.of_columns(parts)
 
 
 def _of_lists(payloads: Sequence[Payload]) -> list[Any]:
     widths = {len(item) if isinstance(item, list) else 1 for item in payloads}
     if len(widths) != 1 or widths == {0}:
         raise BadRequest(f"every payload needs the same number of columns, at least one; here are {sorted(widths)}")
-    ids.check_width(max(widths), "a payload")
+    columns.check_width(max(widths), "a payload")
     rows = [item if isinstance(item, list) else [item] for item in payloads]
     return [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
 
 
 def _columns(table: pa.Table, names: Sequence[str], limits: Limits) -> list[Any]:
-    columns = []
-    for name in names:
-        if name not in table.column_names:
-            raise BadRequest(f"digest_col names {name!r}, and the rows have {', '.join(table.column_names)}")
-        column = table[name].combine_chunks()
-        column = column.cast(pa.string()) if pa.types.is_integer(column.type) else column
-        if not ids.is_id(column.type):
+    columns.check_present(names, table.column_names, "digest_col")
+    parts = [columns.id_column(table, name) for name in names]
+    for name, part in zip(names, parts, strict=True):
+        if not columns.is_id(part.type):
             raise BadRequest(
-                f"payload column {name!r} has the type {column.type}; payloads are strings, binary or whole numbers: "
+                f"payload column {name!r} has the type {part.type}; payloads are strings, binary or whole numbers: "
                 "send anything else as its text"
             )
-        columns.append(column)
-    _check_sizes(columns, limits)
-    return columns
+    _check_sizes(parts, limits)
+    return parts
 
 
-def _check_sizes(columns: Sequence[Any], limits: Limits) -> None:
+def _check_sizes(parts: Sequence[Any], limits: Limits) -> None:
     """TooLarge with the first payload that is larger than a record may be."""
-    sizes = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False)
+    sizes = np.zeros(len(parts[0]), np.int64)
+    for part in parts:
+        sizes += pc.fill_null(pc.binary_length(part), 0).to_numpy(zero_copy_only=False)
     if len(sizes) and sizes.max() > limits.record_bytes:
         at = int(sizes.argmax())
         raise TooLarge(f"the payload at place {at} has {sizes[at]} bytes; at most {limits.record_bytes} are taken")

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import msgspec
 import pyarrow as pa
 
 from oncegate.core.errors import BadRequest, LedgerBehind, NotAcceptable
 from oncegate.engine.requests import Batch, Fetched, Schema
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.partitioning import stream
-from oncegate.transports.http.messages import claims as messages
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,9 @@ class Window:
 async def read(
     shard: Shard, topic: str, partition: int, offset: int, max_rows: int, bytes_max: int, columns: Sequence[str] = ()
 ) -> Window:
-    """At most `max_rows` rows from `offset` on, ending with the batch that reaches `bytes_max`; none: all columns.
+    """Reads at most `max_rows` rows from `offset` on, ending with the batch that reaches `bytes_max`.
+
+    `columns`: only these, in their order; none: all.
 
     Raises LedgerBehind when `offset` lies beyond the end: who asks has read rows that are not here any more;
     BadRequest for a column that the topic does not have.
@@ -74,14 +75,13 @@ def _pieces(fetched: Fetched, at: int, end: int) -> Iterator[Batch]:
 
 
 def as_arrow(found: Window) -> bytes:
+    """Writes the rows as one Arrow IPC stream."""
     return stream(found.schema, found.batches)
 
 
-def as_json(found: Window) -> bytes:
-    """Binary values become base64, decimals and durations their text; NotAcceptable for times beyond the year 9999."""
+def as_dicts(found: Window) -> list[dict[str, Any]]:
+    """Writes the rows as Python values, a dict each. Raises NotAcceptable for times beyond the year 9999."""
     try:
-        rows = [row for batch in found.batches for row in batch.to_pylist()]
+        return [row for batch in found.batches for row in batch.to_pylist()]
     except (OverflowError, ValueError) as error:
         raise NotAcceptable(f"a value of these rows has no JSON ({error}); read them as Arrow") from error
-    reply = messages.RecordsReply(rows, found.first_offset, found.next_offset, found.high_offset)
-    return msgspec.json.encode(reply, enc_hook=str)

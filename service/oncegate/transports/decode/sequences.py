@@ -1,7 +1,9 @@
-"""Sequences from each door as one array, uint64; from there on no door differs from another.
+"""Reads sequences in each encoding, JSON, packed and Arrow, as one array of uint64.
 
-Their order, number and bounds are checked by the engine, for all doors.
+Their order, number and bounds are checked by the engine, for every transport.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -11,54 +13,74 @@ from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.producer_requests import SequenceRequest
 from oncegate.engine.requests import Rows
+from oncegate.index.producers.index import SEQUENCE_MAX as SEQUENCE_MAX
+from oncegate.transports.decode import columns
 from oncegate.transports.decode.arrow_ipc import read_stream
-from oncegate.transports.http.messages.claims import SEQUENCE_MAX, ProduceQuery, ProduceRequest
-from oncegate.transports.http.messages.producers import SequencesRequest
 
 Sequences = NDArray[np.uint64]
 _BYTES = 8
 
 
-def of_json(message: SequencesRequest, limits: Limits) -> Sequences:
-    """uint64[n] from `sequences`, or from `first` to `last`. Raises BadRequest, TooLarge."""
-    if message.sequences is not None and (message.first, message.last) == (None, None):
-        return of_numbers(message.sequences, "sequences")
-    if message.sequences is not None or message.first is None or message.last is None:
+def of_json(numbers: list[int] | None, first: int | None, last: int | None, limits: Limits) -> Sequences:
+    """Reads uint64[n] from a list, or from the first and the last of a range. Raises BadRequest, TooLarge."""
+    if numbers is not None and (first, last) == (None, None):
+        return of_numbers(numbers, "sequences")
+    if numbers is not None or first is None or last is None:
         raise BadRequest("either sequences, or first and last")
-    if message.last < message.first:
-        raise BadRequest(f"first {message.first} comes after last {message.last}")
-    if (count := message.last - message.first + 1) > limits.ids_per_request:
+    if last < first:
+        raise BadRequest(f"first {first} comes after last {last}")
+    if (count := last - first + 1) > limits.ids_per_request:
         raise TooLarge(f"{count} sequences in one request; at most {limits.ids_per_request}")
-    ends = of_numbers([message.first, message.last], "first and last")
+    ends = of_numbers([first, last], "first and last")
     return np.arange(ends[0], ends[1] + np.uint64(1), dtype=np.uint64)
 
 
 def of_packed(body: bytes) -> Sequences:
-    """Eight little-endian bytes each."""
+    """Reads uint64[n], eight little-endian bytes each. Raises BadRequest."""
     if len(body) % _BYTES:
         raise BadRequest(f"a packed body has {_BYTES} bytes a sequence; {len(body)} bytes are not a whole number")
     return np.frombuffer(body, "<u8").astype(np.uint64, copy=False)
 
 
 def of_arrow(body: bytes, limits: Limits) -> Sequences:
-    """One IPC stream with one column of whole numbers."""
+    """Reads uint64[n] from an IPC stream with one column of whole numbers. Raises BadRequest, TooLarge."""
     schema, batches = read_stream(body, limits.body_bytes)
     if len(schema) != 1:
         raise BadRequest(f"sequences are one column; the stream has {', '.join(schema.names) or 'none'}")
     return of_column(pa.Table.from_batches(batches, schema).column(0), schema.names[0])
 
 
-def of_rows(rows: Rows, asked: ProduceRequest | ProduceQuery, token: bytes, call: int) -> SequenceRequest | None:
-    """What the rows' own column claims of its producer; None where no producer is named. Raises BadRequest."""
-    producer, epoch, name = asked.producer, asked.epoch, asked.sequence_col
-    if (producer, epoch, name, asked.prev_sequence) == (None, None, None, None):
+@dataclass(frozen=True, slots=True)
+class SequenceColumn:
+    """Where the rows of a request say which sequences of a producer they are: all of it, or none (`absent`).
+
+    `name` is the column; `prev_sequence` the one before the first row's, which may be left out.
+    """
+
+    producer: str | None
+    epoch: int | None
+    name: str | None
+    prev_sequence: int | None
+
+    @property
+    def absent(self) -> bool:
+        """Whether no producer is named, nor anything that belongs to one."""
+        return (self.producer, self.epoch, self.name, self.prev_sequence) == (None, None, None, None)
+
+
+def of_rows(rows: Rows, asked: SequenceColumn, with_ids: bool, token: bytes, call: int) -> SequenceRequest | None:
+    """Reads what the rows' own column claims of its producer; None where no producer is named.
+
+    `with_ids`: the rows have ids too. Raises BadRequest.
+    """
+    if asked.absent:
         return None
+    producer, epoch, name = asked.producer, asked.epoch, asked.name
     if producer is None or epoch is None or name is None:
         raise BadRequest("producer, epoch and sequence_col go together")
-    if asked.id_col:
+    if with_ids:
         raise BadRequest("a row is known by id_col, or by producer and sequence_col, not by both")
-    if name not in rows.schema.names:
-        raise BadRequest(f"sequence_col names {name!r}, and the rows have {', '.join(rows.schema.names)}")
+    columns.check_present([name], rows.schema.names, "sequence_col")
     found = of_column(pa.Table.from_batches(rows.batches, rows.schema).column(name), name)
     if asked.prev_sequence is not None:
         of_numbers([asked.prev_sequence], "prev_sequence")
@@ -66,7 +88,7 @@ def of_rows(rows: Rows, asked: ProduceRequest | ProduceQuery, token: bytes, call
 
 
 def of_column(column: pa.ChunkedArray, name: str) -> Sequences:
-    """uint64[n] of a column of whole numbers. Raises BadRequest for another type, for null, for one below 0."""
+    """Reads uint64[n] from a column of whole numbers. Raises BadRequest for another type, for null, for one below 0."""
     if not pa.types.is_integer(column.type):
         raise BadRequest(f"column {name!r} has the type {column.type}; sequences are whole numbers")
     if column.null_count:
@@ -79,7 +101,7 @@ def of_column(column: pa.ChunkedArray, name: str) -> Sequences:
 
 
 def of_numbers(numbers: list[int], what: str) -> Sequences:
-    """uint64[n]. Raises BadRequest for what does not fit."""
+    """Makes uint64[n] of numbers. Raises BadRequest for one above SEQUENCE_MAX; the others are checked already."""
     if max(numbers, default=0) > SEQUENCE_MAX:
         raise BadRequest(f"{what}: whole numbers from 0 to {SEQUENCE_MAX} are wanted, not {max(numbers)}")
     return np.array(numbers, np.uint64)

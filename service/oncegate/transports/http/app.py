@@ -33,7 +33,6 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     app.state.gateway = gateway
     app.state.about = about
     app.state.observer = observer
-    app.state.plain_topics = set()
     for routes in (claims, topics, batches, service, producers):
         app.include_router(routes.router)
     problems.install(app, observer)

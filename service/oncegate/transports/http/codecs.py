@@ -16,6 +16,7 @@ from oncegate.core.verdicts import BY_BYTE, Flag
 from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode.identifiers import claim_text
+from oncegate.transports.decode.records import Window, as_dicts
 from oncegate.transports.http.messages import claims as messages
 
 _HEAD = struct.Struct("<16sII")
@@ -97,16 +98,6 @@ def claim_arrow(answer: ClaimResult) -> bytes:
     return stream(table.schema, table.combine_chunks().to_batches())
 
 
-def read_claim_packed(body: bytes) -> ClaimResult:
-    """What `claim_packed` wrote; ValueError when it is anything else. For tests and tools."""
-    claim, lease_ms, count = _HEAD.unpack_from(body)
-    verdicts = np.frombuffer(body, np.uint8, count, _HEAD.size)
-    pairs = np.frombuffer(body, "<u4", offset=_HEAD.size + count).reshape(-1, 2)
-    numbers = np.zeros(count, np.uint32)
-    numbers[pairs[:, 0]] = pairs[:, 1]
-    return ClaimResult(None if claim == _NO_CLAIM else claim, lease_ms, verdicts, numbers)
-
-
 def settle_json(answer: SettleResult) -> bytes:
     state: Any = answer.state.name
     return encode(
@@ -114,6 +105,15 @@ def settle_json(answer: SettleResult) -> bytes:
     )
 
 
+def records_json(window: Window) -> bytes:
+    """Writes fetched rows as JSON: binary values become base64, decimals and durations their text.
+
+    Raises NotAcceptable for times beyond the year 9999.
+    """
+    rows = as_dicts(window)
+    return encode(messages.RecordsReply(rows, window.first_offset, window.next_offset, window.high_offset))
+
+
 def encode(message: object) -> bytes:
-    """Any message as JSON; bytes become base64, what JSON has no type for becomes its text."""
+    """Writes any message as JSON; bytes become base64, what JSON has no type for becomes its text."""
     return msgspec.json.encode(message, enc_hook=str)

@@ -1,36 +1,29 @@
-"""The way in, the same for every route that writes. In this order, all before any effect:
+"""Requests over HTTP: what their heads and bodies say. `incoming` has the order in which they are let in.
 
-1. content type, `Accept`      415, 406
-2. body length against limits  411, 413: before a byte of it is read
-3. namespace, marks            404, 503, 409
-4. admission                   503: requests and bytes are reserved from Content-Length
-5. the body itself             400 when it ends early, 504 when it does not come
+Before that order come the content type and `Accept`: 415, 406. A body's length is its Content-Length, or 411.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
+from urllib.parse import unquote
 
 import msgspec
 from fastapi import Request
 
-from oncegate.core.errors import (
-    BadRequest,
-    DeadlinePassed,
-    LengthRequired,
-    Recovering,
-    TooLarge,
-)
+from oncegate.core.errors import BadRequest, DeadlinePassed, LengthRequired, Recovering
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
+from oncegate.engine.requests import Scope
 from oncegate.engine.shard import Shard
-from oncegate.transports.decode import identifiers
+from oncegate.ports import Mark
+from oncegate.transports.decode import batch_scopes, identifiers
+from oncegate.transports.decode.identifiers import whole_number
 from oncegate.transports.http.negotiation import negotiated
-
-# Reading a body above this takes longer than handing it to a thread does.
-ASIDE_BYTES = 256 << 10
+from oncegate.transports.incoming import Admitted, admit, shard_at
 
 T = TypeVar("T")
 
@@ -54,65 +47,57 @@ class Inbound:
     body: bytes
 
     def header(self, name: str) -> str:
-        """A header that must be there."""
+        """Returns a header that must be there. Raises BadRequest when it is not."""
         value = self.request.headers.get(name)
         if value is None:
             raise BadRequest(f"the header {name} is missing")
         return value
 
-    @property
-    def limits(self) -> Limits:
-        return self.gateway.limits
-
     def number(self, name: str, largest: int = 2**32 - 1) -> int | None:
-        """A header that may be there, as a whole number."""
+        """Reads a header that may be there as a whole number from 0 to `largest`. Raises BadRequest."""
         given = self.request.headers.get(name)
         return None if given is None else whole_number(given, name, largest)
 
+    def path(self, name: str) -> str:
+        """Returns a parameter of the path, percent-decoded."""
+        return str(self.request.path_params[name])
+
+    @property
+    def limits(self) -> Limits:
+        """The limits in force."""
+        return self.gateway.limits
+
     @property
     def lease_ms(self) -> int | None:
+        """The lease that a packed or Arrow body asks for; None: the default. Raises BadRequest."""
         return self.number("Oncegate-Lease-Ms")
 
     @property
     def token(self) -> bytes:
+        """The 16 bytes of the attempt's token, of a packed or Arrow body. Raises BadRequest."""
         return identifiers.hex_bytes(self.header("Oncegate-Token"), 16, "Oncegate-Token")
 
     @property
     def call(self) -> int:
+        """The number of the attempt's request, of a packed or Arrow body. Raises BadRequest."""
         return whole_number(self.header("Oncegate-Call"), "Oncegate-Call")
 
-
-def gateway_of(request: Request) -> Gateway:
-    """The gateway behind this door; Recovering while it is being opened."""
-    gateway: Gateway | None = request.app.state.gateway
-    if gateway is None:
-        raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
-    return gateway
-
-
-def shard_of(request: Request) -> Shard:
-    """The shard of the path's namespace, if it stands where the request's marks say.
-
-    Raises NotFound, Recovering, LedgerBehind.
-    """
-    return _shard_of(request, gateway_of(request))
-
-
-def _shard_of(request: Request, gateway: Gateway) -> Shard:
-    shard = gateway.shard(request.path_params["namespace"])
-    given = request.headers.get("Oncegate-Ledger")
-    for mark in identifiers.marks(given) if given else ():
-        shard.require(mark)
-    return shard
+    @property
+    def scope(self) -> Scope | None:
+        """The batch that the ids of a packed or Arrow body belong to; None: the namespace. Raises BadRequest."""
+        driver = self.request.headers.get("Oncegate-Driver")
+        batch = self.number("Oncegate-Batch", batch_scopes.BATCH_MAX)
+        return batch_scopes.scope_of(None if driver is None else unquote(driver), batch)
 
 
 class admitted:
-    """The request with its body, holding its share of what may be in flight until the answer is made.
+    """Holds a request's share of what may be in flight until its answer is made: `async with` gives an Inbound.
 
-    `reads`: content types it takes; none: no body at all. `writes`: content types it can answer with.
+    `reads`: content types it takes; none: no body at all. `writes`: content types it can answer with. It is the
+    `Incoming` of its request.
     """
 
-    __slots__ = ("_admission", "_reads", "_request", "_size_bytes", "_writes")
+    __slots__ = ("_admitted", "_reads", "_request", "_writes")
 
     def __init__(self, request: Request, reads: Sequence[str], writes: Sequence[str]) -> None:
         self._request = request
@@ -120,39 +105,73 @@ class admitted:
         self._writes = writes
 
     async def __aenter__(self) -> Inbound:
-        request = self._request
-        media, wanted = negotiated(request, self._reads, self._writes)
-        gateway = gateway_of(request)
-        deadline = _deadline_of(request, gateway)
-        self._size_bytes = size_bytes = body_length(request, bool(self._reads))
-        if size_bytes > gateway.limits.body_bytes:
-            raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")
-        shard = _shard_of(request, gateway)
-        self._admission = gateway.admission
-        self._admission.take(size_bytes)
-        try:
-            body = await read_body(request, size_bytes, deadline)
-        except BaseException:
-            self._admission.give(size_bytes)
-            raise
-        return Inbound(request, gateway, shard, deadline, media, wanted, body)
+        media, wanted = negotiated(self._request, self._reads, self._writes)
+        found: Admitted = await admit(self, gateway_of(self._request))
+        self._admitted = found
+        return Inbound(self._request, found.gateway, found.shard, found.deadline, media, wanted, found.body)
 
     async def __aexit__(self, *_: object) -> None:
-        self._admission.give(self._size_bytes)
+        self._admitted.release()
+
+    def timeout_ms(self) -> int | None:
+        """Returns how long the caller waits, by Oncegate-Timeout-Ms; None: for ever. Raises BadRequest."""
+        return timeout_ms(self._request)
+
+    def size_bytes(self) -> int:
+        """Returns the body's length by Content-Length. Raises LengthRequired, BadRequest."""
+        return body_length(self._request, bool(self._reads))
+
+    def namespace(self) -> str:
+        """Returns the path's namespace."""
+        return namespace_of(self._request)
+
+    def marks(self) -> Sequence[Mark]:
+        """Returns the marks of Oncegate-Ledger. Raises BadRequest."""
+        return marks_of(self._request)
+
+    async def read(self, size_bytes: int, deadline: Deadline) -> bytes:
+        """Reads the whole body. Raises BadRequest, DeadlinePassed."""
+        return await read_body(self._request, size_bytes, deadline)
 
 
-def deadline_of(request: Request) -> Deadline:
-    """The time this request has, from the moment it is here."""
-    return _deadline_of(request, gateway_of(request))
+def gateway_of(request: Request) -> Gateway:
+    """Returns the gateway behind this server. Raises Recovering while it is being opened."""
+    gateway: Gateway | None = request.app.state.gateway
+    if gateway is None:
+        raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
+    return gateway
 
 
-def _deadline_of(request: Request, gateway: Gateway) -> Deadline:
+def shard_of(request: Request) -> Shard:
+    """Returns the shard of the path's namespace, if it stands where the request's marks say.
+
+    Raises NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest.
+    """
+    return shard_at(gateway_of(request), namespace_of(request), partial(marks_of, request))
+
+
+def namespace_of(request: Request) -> str:
+    """Returns the path's namespace."""
+    return str(request.path_params["namespace"])
+
+
+def marks_of(request: Request) -> Sequence[Mark]:
+    """Returns the marks of Oncegate-Ledger; none where there is no such header. Raises BadRequest."""
+    given = request.headers.get("Oncegate-Ledger")
+    return identifiers.marks(given) if given else ()
+
+
+def timeout_ms(request: Request) -> int | None:
+    """Returns how long the caller waits, by Oncegate-Timeout-Ms; None: for ever. Raises BadRequest."""
     given = request.headers.get("Oncegate-Timeout-Ms")
-    return Deadline(gateway.clock, None if given is None else whole_number(given, "Oncegate-Timeout-Ms"))
+    return None if given is None else whole_number(given, "Oncegate-Timeout-Ms")
 
 
 def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
-    """The body's length as declared; refused when unknown, and when a body is neither wanted nor allowed."""
+    """Returns the body's length as declared.
+
+    Raises LengthRequired: it is unknown; BadRequest: a body is neither wanted nor allowed.
+    """
     if "Transfer-Encoding" in request.headers:
         raise LengthRequired("chunked bodies are not read: room is reserved from Content-Length before reading")
     given = request.headers.get("Content-Length")
@@ -167,7 +186,10 @@ def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
 
 
 async def read_body(request: Request, size_bytes: int, deadline: Deadline) -> bytes:
-    """Exactly `size_bytes`; BadRequest when the caller goes away before, DeadlinePassed when it takes too long."""
+    """Reads exactly `size_bytes`.
+
+    Raises BadRequest: the caller went away before; DeadlinePassed: they did not come in time.
+    """
     if size_bytes == 0:
         return b""
     whole: bytes | None = getattr(request, "whole_body", None)
@@ -198,26 +220,12 @@ async def _received(request: Request, size_bytes: int, deadline: Deadline) -> li
     return parts
 
 
-async def aside(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:
-    """`work(*arguments)`, in a thread where its input is large, so that renewals do not wait for it."""
-    if size_bytes < ASIDE_BYTES:
-        return work(*arguments)
-    return await asyncio.to_thread(work, *arguments)
-
-
 def _size(parts: Sequence[bytes]) -> int:
     return sum(map(len, parts))
 
 
-def whole_number(text: str, what: str, largest: int = 2**32 - 1) -> int:
-    """A decimal number from 0 to `largest`; no sign, no spaces."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 20) or int(text) > largest:
-        raise BadRequest(f"{what}: a whole number from 0 to {largest} is wanted, not {text[:40]!r}")
-    return int(text)
-
-
 def query(request: Request, kind: type[T]) -> T:
-    """The query parameters as a message; BadRequest for one that is unknown, missing, or there twice."""
+    """Reads the query parameters as a message. Raises BadRequest for one unknown, missing, or there twice."""
     given = request.query_params
     if len(given.multi_items()) != len(given):
         raise BadRequest("a query parameter is there twice")
@@ -228,7 +236,7 @@ def query(request: Request, kind: type[T]) -> T:
 
 
 def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """The JSON body as a message; BadRequest with the place where it does not fit."""
+    """Reads a JSON body as a message. Raises BadRequest with the member that does not fit."""
     try:
         return decoder.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

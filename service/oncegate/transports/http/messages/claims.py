@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
 from oncegate.core.verdicts import VERDICTS, Flag, VerdictRow
-from oncegate.transports.decode.identifiers import TOPIC
+from oncegate.transports.decode.ids import Id
+from oncegate.transports.decode.names import TOPIC
+from oncegate.transports.decode.payloads import Payload
+from oncegate.transports.decode.sequences import SEQUENCE_MAX
 
 
 def _hex(digits: int, description: str) -> Meta:
@@ -25,19 +28,14 @@ Named = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
 Topic = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TOPIC.pattern}$"})]
 U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
-SEQUENCE_MAX = 2**64 - 2
 # `maximum` is for the document only: the engine checks it, since bounds here end at 2^63.
 Sequence = Annotated[
     int, Meta(ge=0, description="a place in the source, in its order", extra_json_schema={"maximum": SEQUENCE_MAX})
 ]
-Id = str | list[str | None] | None
 Ids = Annotated[
     list[Id],
     Meta(description="strings, or lists of strings where several columns are the id; null and empty are refused"),
 ]
-
-
-Payload = str | list[str | None] | None
 Payloads = Annotated[
     list[Payload],
     Meta(description="what each id comes with, as many as ids: strings, lists of strings, or null"),

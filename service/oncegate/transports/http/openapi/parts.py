@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from oncegate.core import errors as e
-from oncegate.transports.decode.identifiers import ALPHABET, TOPIC
+from oncegate.transports.decode.identifiers import ALPHABET
+from oncegate.transports.decode.names import TOPIC
 from oncegate.transports.http import problems
 from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED

@@ -1,25 +1,22 @@
 """Named batches: stage, commit, abort. All or nothing, when the driver says so."""
 
-import hashlib
-from functools import reduce
 from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
 
 from oncegate.core.entries.kinds import Name
-from oncegate.core.errors import BadRequest
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import AbortRequest, CommitRequest, CommitResult, StageRequest, Winner
-from oncegate.hashing.rows import EMPTY, add
-from oncegate.transports.decode import arrow_ipc
-from oncegate.transports.decode.identifiers import hex_bytes, sha256_of, topic_name
-from oncegate.transports.http.inbound import Inbound, admitted, aside, decoded, gateway_of, query
+from oncegate.engine.names import check_name
+from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, Winner
+from oncegate.transports.decode import columns, names, staged_rows
+from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, query
 from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
-from oncegate.transports.http.routes.topics import keys_of, names
+from oncegate.transports.incoming import offload
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["batches"])
 
@@ -31,7 +28,7 @@ _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 async def stage(request: Request) -> Response:
     """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
     async with admitted(request, [ARROW], [JSON]) as inbound:
-        ask = await aside(len(inbound.body), _stage_ask, inbound)
+        ask = await offload(len(inbound.body), _stage_ask, inbound)
         answer = await inbound.shard.stage(ask, inbound.deadline)
         outcome: Any = "COMMITTED" if answer.committed else "STAGED"
         reply = messages.StageReply(outcome, answer.rows, answer.fingerprint.hex(), ask.chunk)
@@ -41,12 +38,11 @@ async def stage(request: Request) -> Response:
 def _stage_ask(inbound: Inbound) -> StageRequest:
     asked = query(inbound.request, messages.StageQuery)
     sha256 = sha256_of(inbound.header("Content-Digest"))
-    if hashlib.sha256(inbound.body).digest() != sha256:
-        raise BadRequest("Content-Digest is not the body's SHA-256: it changed on its way; nothing was written")
-    _check_texts({"owner": asked.owner}, inbound.limits)
-    rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
-    name, keys = _name(asked, inbound.limits), keys_of(inbound, rows, names(asked.key_col))
-    fingerprint = reduce(add, map(inbound.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
+    rows = staged_rows.read_chunk(inbound.body, sha256, inbound.limits)
+    check_name("owner", asked.owner, inbound.limits)
+    name, fingerprinter = _name(asked, inbound.limits), inbound.shard.row_fingerprints
+    keys = columns.key_hashes(rows, columns.split_names(asked.key_col), fingerprinter)
+    fingerprint = staged_rows.fingerprint_of(rows, fingerprinter)
     return StageRequest(name, asked.owner, inbound.token, asked.chunk, sha256, rows, fingerprint, keys)
 
 
@@ -57,7 +53,6 @@ async def commit(request: Request) -> Response:
         message = decoded(inbound.body, _COMMIT)
         ask = _commit_ask(message, inbound.limits)
         answer = await inbound.shard.commit(ask, inbound.deadline)
-        _note(request, ask, answer)
         outcome: Any = answer.outcome
         reply = messages.CommitReply(
             outcome,
@@ -70,24 +65,9 @@ async def commit(request: Request) -> Response:
         return json_reply(reply, shard=inbound.shard)
 
 
-def _note(request: Request, ask: CommitRequest, answer: CommitResult) -> None:
-    """One line in the log for each batch that was answered."""
-    name = ask.name
-    gateway_of(request).observer.event(
-        "batch",
-        namespace=request.path_params["namespace"],
-        app=name.app,
-        version=name.version,
-        topic=name.topic,
-        outcome=answer.outcome,
-        rows=answer.rows,
-        suppressed_rows=answer.suppressed_rows,
-        takeover_rows=answer.takeover_rows,
-    )
-
-
 def _commit_ask(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
-    _check_texts({"run": message.run or "null"}, limits)
+    if message.run is not None:
+        check_name("run", message.run, limits)
     winners = tuple(
         Winner(hex_bytes(w.token, 16, "token"), w.chunks, w.rows, hex_bytes(w.fingerprint, 16, "fingerprint"))
         for w in message.winners
@@ -119,14 +99,4 @@ async def abort(request: Request) -> Response:
 
 
 def _name(message: messages.BatchName, limits: Limits) -> Name:
-    """No identity, no write: app and version must say something."""
-    _check_texts({"app": message.app, "version": message.version}, limits)
-    if len(message.write_id.encode()) > limits.name_bytes:
-        raise BadRequest(f"write_id: at most {limits.name_bytes} bytes")
-    return Name(message.app, message.version, topic_name(message.topic), message.write_id)
-
-
-def _check_texts(texts: dict[str, str], limits: Limits) -> None:
-    for what, text in texts.items():
-        if not 0 < len(text.encode("utf-8", "replace")) <= limits.name_bytes:
-            raise BadRequest(f"{what}: from 1 to {limits.name_bytes} bytes of text are wanted")
+    return names.batch_name(message.app, message.version, message.topic, message.write_id, limits)

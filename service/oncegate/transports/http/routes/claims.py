@@ -1,6 +1,5 @@
 """Free ids: claim, renew, complete, release, take, explain."""
 
-import hashlib
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -8,10 +7,10 @@ import msgspec
 from fastapi import APIRouter, Query, Request, Response
 
 from oncegate.core.claims import IdState, Verb
-from oncegate.core.errors import BadRequest
 from oncegate.engine.requests import ClaimRequest, TakeRequest
-from oncegate.index.claims.results import Explained
-from oncegate.transports.decode import batch_scopes, identifiers, ids, payloads
+from oncegate.engine.retention import Explained, kept_until_ms
+from oncegate.transports.decode import identifiers, ids, names, payloads
+from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of
 from oncegate.transports.http.messages import claims as messages
@@ -39,7 +38,7 @@ def _ask_json(inbound: Inbound) -> ClaimRequest:
     message = decoded(inbound.body, _CLAIM)
     token = identifiers.hex_bytes(message.token, 16, "token")
     fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
-    scope = batch_scopes.of_members(message.driver, message.batch, inbound.limits)
+    scope = scope_of(message.driver, message.batch)
     digests = None
     if message.payloads is not None:
         digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
@@ -48,7 +47,7 @@ def _ask_json(inbound: Inbound) -> ClaimRequest:
 
 def _ask_raw(inbound: Inbound) -> ClaimRequest:
     lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
-    scope = batch_scopes.of_headers(inbound.request, inbound.limits)
+    scope = inbound.scope
     found, digests = _raw_ids_and_payloads(inbound)
     return ClaimRequest(token, call, found, lease_ms, scope, digests)
 
@@ -60,8 +59,8 @@ def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.
         if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
             alone, beside = payloads.split_packed(inbound.body)
             return ids.of_packed(alone, shard.fingerprints, limits), shard.payloads.of_packed(beside)
-    elif names := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
-        return payloads.of_arrow(inbound.body, names, shard.fingerprints, shard.payloads, limits)
+    elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
+        return payloads.of_arrow(inbound.body, columns, shard.fingerprints, shard.payloads, limits)
     return _raw_ids(inbound), None
 
 
@@ -77,22 +76,16 @@ async def take(request: Request) -> Response:
         if inbound.media == JSON:
             message = decoded(inbound.body, _TAKE)
             owner, taken = message.owner, ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
-            scope = batch_scopes.of_members(message.driver, message.batch, inbound.limits)
+            scope = scope_of(message.driver, message.batch)
         else:
             owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound)
-            scope = batch_scopes.of_headers(request, inbound.limits)
-        answer = await inbound.shard.take(TakeRequest(_owner(owner, inbound), taken, scope), inbound.deadline)
+            scope = inbound.scope
+        owner_id = names.owner_bytes(owner, inbound.limits)
+        answer = await inbound.shard.take(TakeRequest(owner_id, taken, scope), inbound.deadline)
         if inbound.wanted == JSON:
             verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
             return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
         return verdicts_reply(answer, inbound.wanted, inbound.shard)
-
-
-def _owner(name: str, inbound: Inbound) -> bytes:
-    """The 16 bytes that stand for an owner's name."""
-    if not 0 < len(name.encode()) <= inbound.limits.name_bytes:
-        raise BadRequest(f"owner: from 1 to {inbound.limits.name_bytes} bytes of text are wanted")
-    return hashlib.sha256(b"owner " + name.encode()).digest()[:16]
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
@@ -138,7 +131,6 @@ def _explained(known: Explained, horizon_ms: int) -> messages.ExplainReply:
     held = known.state is not IdState.ABSENT
     state: Any = known.state.name
     topic, partition, first_offset = known.place or (None, None, None)
-    retires = horizon_ms and known.state in (IdState.DONE, IdState.TAKEN)
     return messages.ExplainReply(
         state=state,
         claim=None if known.claim is None else identifiers.claim_text(known.claim),
@@ -153,5 +145,5 @@ def _explained(known: Explained, horizon_ms: int) -> messages.ExplainReply:
         partition=partition,
         first_offset=first_offset,
         digest_kept=known.digest_kept,
-        kept_until_ms=known.wall_ms + horizon_ms if retires else None,
+        kept_until_ms=kept_until_ms(known, horizon_ms),
     )

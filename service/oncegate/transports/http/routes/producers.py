@@ -9,8 +9,7 @@ from oncegate.core.claims import Verb
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of, whole_number
-from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of
 from oncegate.transports.http.messages import producers as messages_producers
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
@@ -91,7 +90,7 @@ async def claim(request: Request) -> Response:
 def _ask_json(inbound: Inbound) -> SequenceRequest:
     message = decoded(inbound.body, _CLAIM)
     token = identifiers.hex_bytes(message.token, 16, "token")
-    found = sequences.of_json(message, inbound.limits)
+    found = sequences.of_json(message.sequences, message.first, message.last, inbound.limits)
     if message.prev_sequence is not None:
         sequences.of_numbers([message.prev_sequence], "prev_sequence")
     return SequenceRequest(
@@ -107,8 +106,8 @@ def _ask_json(inbound: Inbound) -> SequenceRequest:
 
 def _ask_raw(inbound: Inbound) -> SequenceRequest:
     token, call = inbound.token, inbound.call
-    epoch = whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
-    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", messages.SEQUENCE_MAX), inbound.lease_ms
+    epoch = identifiers.whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
+    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", sequences.SEQUENCE_MAX), inbound.lease_ms
     is_packed, body = inbound.media == PACKED, inbound.body
     found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, inbound.limits)
     return SequenceRequest(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)

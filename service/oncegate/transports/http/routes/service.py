@@ -5,9 +5,10 @@ from fastapi import APIRouter, Request, Response
 
 import oncegate
 from oncegate.core.errors import NotFound, Recovering
+from oncegate.engine.deadline import Deadline
 from oncegate.transports import health, promises
 from oncegate.transports.http import problems
-from oncegate.transports.http.inbound import body_length, deadline_of, decoded, gateway_of, read_body, shard_of
+from oncegate.transports.http.inbound import body_length, decoded, gateway_of, read_body, shard_of, timeout_ms
 from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
 from oncegate.transports.http.openapi import operations
@@ -22,7 +23,8 @@ _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 async def create_namespace(request: Request) -> Response:
     """Make a namespace with its own key and ledger, or set it up: 201 when it is new, 200 when it was there."""
     accepted(request, [JSON])
-    gateway, deadline = gateway_of(request), deadline_of(request)
+    gateway = gateway_of(request)
+    deadline = Deadline(gateway.clock, timeout_ms(request))
     size_bytes = body_length(request, wanted=False, allowed=True)
     if size_bytes:
         content_type(request, [JSON])

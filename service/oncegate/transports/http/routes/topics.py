@@ -4,37 +4,21 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from fastapi import APIRouter, Query, Request, Response
-from numpy.typing import NDArray
 
-from oncegate.core.errors import BadRequest, NotFound
+from oncegate.core.errors import NotFound
 from oncegate.engine.requests import ClaimResult, ProduceRequest, ProduceResult, Rows, Schema, TopicRequest, TopicView
-from oncegate.transports.decode import (
-    arrow_ipc,
-    batch_scopes,
-    identifiers,
-    ids,
-    json_rows,
-    payloads,
-    records,
-    sequences,
-)
+from oncegate.transports.decode import arrow_ipc, identifiers, ids, json_rows, names, payloads, records
+from oncegate.transports.decode.batch_scopes import scope_of
+from oncegate.transports.decode.columns import key_hashes, split_names
+from oncegate.transports.decode.sequences import SequenceColumn, of_rows
 from oncegate.transports.http import codecs
-from oncegate.transports.http.inbound import (
-    Inbound,
-    admitted,
-    aside,
-    decoded,
-    gateway_of,
-    query,
-    shard_of,
-    whole_number,
-)
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, query, shard_of
 from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
+from oncegate.transports.incoming import offload
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
 
@@ -49,31 +33,24 @@ _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 async def produce(request: Request) -> Response:
     """Write rows at once. With ids each takes effect once; without (`plain`) a repeat is written again."""
     async with admitted(request, (ARROW, JSON), DOORS) as inbound:
-        topic = identifiers.topic_name(request.path_params["topic"])
+        topic = names.topic_name(request.path_params["topic"])
         if inbound.media == JSON:
             ask = await _ask_json(inbound, topic)
         else:
-            ask = await aside(len(inbound.body), _ask_arrow, inbound, topic)
+            ask = await offload(len(inbound.body), _ask_arrow, inbound, topic)
         is_plain = ask.ids is None and ask.sequenced is None
         wanted = accepted(request, [JSON] if is_plain else [JSON, PACKED, ARROW])
         answer = await inbound.shard.produce(ask, inbound.deadline)
-        if is_plain:
-            note_plain(request, topic)
         return _produced(answer, wanted, inbound)
-
-
-def names(text: str) -> list[str]:
-    """Column names from a comma separated list; BadRequest when one is there twice."""
-    return ids.once([name.strip() for name in text.split(",") if name.strip()], "a column")
 
 
 def _ask_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
-    columns = (names(asked.id_col), names(asked.key_col), names(asked.digest_col))
-    ask = _ask(inbound, topic, token, call, rows, columns)
-    scope = batch_scopes.of_headers(inbound.request, inbound.limits)
-    return replace(ask, scope=scope, sequenced=sequences.of_rows(rows, asked, token, call))
+    named = tuple(map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
+    ask = _ask(inbound, topic, token, call, rows, *named)
+    sequenced = of_rows(rows, _sequence_column(asked), bool(asked.id_col), token, call)
+    return replace(ask, scope=inbound.scope, sequenced=sequenced)
 
 
 async def _ask_json(inbound: Inbound, topic: str) -> ProduceRequest:
@@ -83,43 +60,38 @@ async def _ask_json(inbound: Inbound, topic: str) -> ProduceRequest:
         schema = (await inbound.shard.topic(topic)).schema
     except NotFound:  # its first write makes it
         schema = None
-    return await aside(len(inbound.body), _ask_records, inbound, topic, token, message, schema)
+    return await offload(len(inbound.body), _ask_records, inbound, topic, token, message, schema)
 
 
 def _ask_records(
     inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
 ) -> ProduceRequest:
     rows = json_rows.rows_of(message.records, schema, inbound.limits)
-    columns = (message.id_col or [], message.key_col or [], message.digest_col or [])
-    ask = _ask(inbound, topic, token, message.call, rows, columns)
-    scope = batch_scopes.of_members(message.driver, message.batch, inbound.limits)
-    return replace(ask, scope=scope, sequenced=sequences.of_rows(rows, message, token, message.call))
+    named = message.id_col or [], message.key_col or [], message.digest_col or []
+    ask = _ask(inbound, topic, token, message.call, rows, *named)
+    sequenced = of_rows(rows, _sequence_column(message), bool(message.id_col), token, message.call)
+    return replace(ask, scope=scope_of(message.driver, message.batch), sequenced=sequenced)
+
+
+def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> SequenceColumn:
+    return SequenceColumn(asked.producer, asked.epoch, asked.sequence_col, asked.prev_sequence)
 
 
 def _ask(
-    inbound: Inbound, topic: str, token: bytes, call: int, rows: Rows, columns: tuple[list[str], list[str], list[str]]
+    inbound: Inbound,
+    topic: str,
+    token: bytes,
+    call: int,
+    rows: Rows,
+    id_col: list[str],
+    key_col: list[str],
+    digest_col: list[str],
 ) -> ProduceRequest:
-    """`columns`: the id's, the key's and the payload's."""
-    id_col, key_col, digest_col = columns
-    named = ids.key_names(id_col, "id_col")
-    found = ids.of_rows(rows, named, inbound.shard.fingerprints, inbound.limits) if named else None
-    keys, digests = keys_of(inbound, rows, key_col), None
-    if beside := ids.key_names(digest_col, "digest_col"):
-        if found is None:
-            raise BadRequest("digest_col tells payloads of one id apart, and without id_col no row has an id")
-        digests = payloads.of_rows(rows, beside, inbound.shard.payloads, inbound.limits)
+    shard, limits = inbound.shard, inbound.limits
+    found = ids.of_named_columns(rows, id_col, shard.fingerprints, limits)
+    keys = key_hashes(rows, key_col, shard.row_fingerprints)
+    digests = payloads.of_named_columns(rows, digest_col, found is not None, shard.payloads, limits)
     return ProduceRequest(topic, token, call, rows, found, keys, digests=digests)
-
-
-def keys_of(inbound: Inbound, rows: Rows, key_col: list[str]) -> NDArray[np.uint64] | None:
-    """A hash of each row's key; None without key columns."""
-    missing = [name for name in ids.key_names(key_col, "key_col") if name not in rows.schema.names]
-    if missing:
-        raise BadRequest(f"key_col names {missing[0]!r}, and the rows have {', '.join(rows.schema.names)}")
-    if not key_col:
-        return None
-    found = [inbound.shard.row_fingerprints.keys_of(batch, key_col) for batch in rows.batches]
-    return np.concatenate([np.zeros(0, np.uint64), *found])
 
 
 def _produced(answer: ProduceResult, media: str, inbound: Inbound) -> Response:
@@ -130,16 +102,8 @@ def _produced(answer: ProduceResult, media: str, inbound: Inbound) -> Response:
     if media == JSON:
         verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
         return json_reply(messages.ProduceReply(answer.rows, offsets, verdicts), shard=inbound.shard)
-    told = ClaimResult(None, 0, answer.verdicts, answer.numbers)
-    return verdicts_reply(told, media, inbound.shard, {"Oncegate-Offsets": text})
-
-
-def note_plain(request: Request, topic: str) -> None:
-    """Say it aloud, once a process for each topic: rows without ids are written again when they are repeated."""
-    key = (request.path_params["namespace"], topic)
-    if key not in request.app.state.plain_topics:
-        request.app.state.plain_topics.add(key)
-        gateway_of(request).observer.event("plain_write", namespace=key[0], topic=topic, promise="at least once")
+    result = ClaimResult(None, 0, answer.verdicts, answer.numbers)
+    return verdicts_reply(result, media, inbound.shard, {"Oncegate-Offsets": text})
 
 
 @router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)
@@ -151,15 +115,15 @@ async def fetch(
 ) -> Response:
     """Rows by offset, as Arrow or JSON; only what is durable is ever seen."""
     media = accepted(request, [ARROW, JSON])
-    partition = whole_number(request.path_params["partition"], "partition")
+    partition = identifiers.whole_number(request.path_params["partition"], "partition")
     shard, limits = shard_of(request), gateway_of(request).limits
     with gateway_of(request).admission.hold(0):
         rows = min(max_rows, limits.fetch_rows)
         found = await records.read(
-            shard, request.path_params["topic"], partition, offset, rows, limits.body_bytes, names(columns)
+            shard, request.path_params["topic"], partition, offset, rows, limits.body_bytes, split_names(columns)
         )
-        made = records.as_arrow if media == ARROW else records.as_json
-        body = await aside(sum(batch.nbytes for batch in found.batches), made, found)
+        made = records.as_arrow if media == ARROW else codecs.records_json
+        body = await offload(sum(batch.nbytes for batch in found.batches), made, found)
     headers = {
         "Oncegate-Next-Offset": str(found.next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
@@ -172,7 +136,7 @@ async def create_topic(request: Request) -> Response:
     """Make a topic with its partitions and retention, or change its retention: 201 when it is new, 200 when not."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message = decoded(inbound.body, _TOPIC)
-        name = identifiers.topic_name(request.path_params["topic"])
+        name = names.topic_name(request.path_params["topic"])
         schema = None if message.schema_ipc is None else arrow_ipc.read_schema(message.schema_ipc)
         ask = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
         view, created = await inbound.shard.create_topic(ask, inbound.deadline)

@@ -1,0 +1,20 @@
+"""The one rule for names that callers choose: an app, a batch's version, an owner, a driver, a producer."""
+
+from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.engine.limits import Limits
+
+
+def check_name(what: str, name: str, limits: Limits) -> None:
+    """Refuses a name that is empty or too long, before anything was written.
+
+    `what` says whose name it is. Raises BadRequest: it is empty; TooLarge: over `limits.name_bytes` bytes of UTF-8.
+    """
+    if not name:
+        raise BadRequest(f"{what}: the name is empty; nothing was written")
+    check_length(what, name, limits)
+
+
+def check_length(what: str, name: str, limits: Limits) -> None:
+    """Refuses a name that is too long; an empty one passes. Raises TooLarge: over `limits.name_bytes` bytes."""
+    if (size_bytes := len(name.encode("utf-8", "replace"))) > limits.name_bytes:
+        raise TooLarge(f"{what}: a name of {size_bytes} bytes; at most {limits.name_bytes} bytes are taken")

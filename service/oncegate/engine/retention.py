@@ -1,0 +1,17 @@
+"""How long what is known of an id stays known, as it is told to whoever asks."""
+
+from oncegate.core.claims import IdState
+from oncegate.index.claims.results import Explained
+
+
+def kept_until_ms(known: Explained, horizon_ms: int) -> int | None:
+    """Returns the wall clock's milliseconds until which an id is known at least; None: for ever, or not settled.
+
+    Only done and taken ids retire. `horizon_ms` is the namespace's; 0: ids are kept for ever.
+    """
+    if not horizon_ms or known.state not in (IdState.DONE, IdState.TAKEN):
+        return None
+    return known.wall_ms + horizon_ms
+
+
+__all__ = ["Explained", "kept_until_ms"]

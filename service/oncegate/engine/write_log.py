@@ -1,0 +1,38 @@
+"""What the log is told of writes: one line a batch, and one warning for each topic that is written without ids."""
+
+from oncegate.engine.commit.journal import Journal
+from oncegate.engine.requests import CommitRequest, CommitResult
+
+
+def log_batch(journal: Journal, request: CommitRequest, result: CommitResult) -> None:
+    """Writes one line for a batch whose commit is answered, COMMITTED or DUPLICATE."""
+    name = request.name
+    journal.observer.event(
+        "batch",
+        namespace=journal.namespace,
+        app=name.app,
+        version=name.version,
+        topic=name.topic,
+        outcome=result.outcome,
+        rows=result.rows,
+        suppressed_rows=result.suppressed_rows,
+        takeover_rows=result.takeover_rows,
+    )
+
+
+class PlainWriteWarnings:
+    """Warns once for each topic, as long as the shard lives, that its rows come without ids.
+
+    Such rows are written again whenever their request is repeated.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._warned: set[str] = set()
+
+    def note(self, topic: str) -> None:
+        """Takes note of one write without ids to `topic`, and warns if it is the first."""
+        if topic not in self._warned:
+            self._warned.add(topic)
+            journal = self._journal
+            journal.observer.event("plain_write", namespace=journal.namespace, topic=topic, promise="at least once")

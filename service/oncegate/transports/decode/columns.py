@@ -1,0 +1,76 @@
+"""Which columns are an id, a payload or a key: names checked, types checked, numbers as their decimal text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oncegate.core.errors import BadRequest
+from oncegate.engine.requests import Rows
+from oncegate.hashing.rows import RowFingerprinter
+
+# More than any key has; each costs arrays as long as the request.
+COLUMNS_MAX = 16
+
+
+def split_names(text: str) -> list[str]:
+    """Splits a comma separated list of column names; spaces around them and empty ones are dropped.
+
+    Raises BadRequest when one is there twice.
+    """
+    return check_distinct([name.strip() for name in text.split(",") if name.strip()], "a column")
+
+
+def check_key(names: list[str], what: str) -> list[str]:
+    """Returns the columns of an id, a key or a payload as they are.
+
+    Raises BadRequest for more than COLUMNS_MAX, or when one is there twice.
+    """
+    check_width(len(names), what)
+    return check_distinct(names, what)
+
+
+def check_width(columns: int, what: str) -> None:
+    """Refuses more columns than an id, a key or a payload may have. Raises BadRequest."""
+    if columns > COLUMNS_MAX:
+        raise BadRequest(f"{what} has {columns} columns; at most {COLUMNS_MAX} are taken")
+
+
+def check_distinct(names: list[str], what: str) -> list[str]:
+    """Returns the names as they are. Raises BadRequest when one is there twice."""
+    if len(set(names)) < len(names):
+        raise BadRequest(f"{what} is named twice: {', '.join(names)[:200]}")
+    return names
+
+
+def check_present(names: Sequence[str], present: Sequence[str], what: str) -> None:
+    """Refuses the first name that is not among the rows' columns. Raises BadRequest."""
+    for name in names:
+        if name not in present:
+            raise BadRequest(f"{what} names {name!r}, and the rows have {', '.join(present)}")
+
+
+def is_id(kind: Any) -> bool:
+    """Tells whether a column of this Arrow type can be an id as it is: text or bytes."""
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds) or bool(pa.types.is_fixed_size_binary(kind))
+
+
+def id_column(table: pa.Table, name: str) -> Any:
+    """Returns one column of the rows in one piece; whole numbers become their decimal text, as clients send them."""
+    column = table[name].combine_chunks()
+    return column.cast(pa.string()) if pa.types.is_integer(column.type) else column
+
+
+def key_hashes(rows: Rows, names: list[str], fingerprinter: RowFingerprinter) -> NDArray[np.uint64] | None:
+    """Hashes each row's key, which chooses its partition: uint64[rows]; None without key columns.
+
+    Raises BadRequest for a column that the rows do not have, for too many, for one that is named twice.
+    """
+    check_present(check_key(names, "key_col"), rows.schema.names, "key_col")
+    if not names:
+        return None
+    found = [fingerprinter.keys_of(batch, names) for batch in rows.batches]
+    return np.concatenate([np.zeros(0, np.uint64), *found])

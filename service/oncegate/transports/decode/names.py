@@ -1,0 +1,42 @@
+"""Names that callers choose, checked, and what stands for them inside."""
+
+import hashlib
+import re
+
+from oncegate.core.entries.kinds import Name
+from oncegate.core.errors import BadRequest
+from oncegate.engine.limits import Limits
+from oncegate.engine.names import check_length, check_name
+from oncegate.transports.decode.identifiers import shortened
+
+TOPIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,248}")
+
+
+def topic_name(text: str) -> str:
+    """Returns a name that a topic may have, by Kafka's rule. Raises BadRequest for any other."""
+    if TOPIC.fullmatch(text) is None:
+        raise BadRequest(
+            f"a topic is named with 1 to 249 of A-Z a-z 0-9 . _ - and begins with a letter, digit or _, "
+            f"not {shortened(text)}"
+        )
+    return text
+
+
+def owner_bytes(name: str, limits: Limits) -> bytes:
+    """Returns the 16 bytes that stand for an owner's name in the ledger: the first of SHA-256 of "owner " and it.
+
+    They are on disk: with another formula every taken id would change its owner. Raises BadRequest, TooLarge.
+    """
+    check_name("owner", name, limits)
+    return hashlib.sha256(b"owner " + name.encode()).digest()[:16]
+
+
+def batch_name(app: str, version: str, topic: str, write_id: str, limits: Limits) -> Name:
+    """Returns the identity of a named batch. No identity, no write: only `write_id` may be empty.
+
+    Raises BadRequest: `app` or `version` is empty, or `topic` is no topic's name; TooLarge: a name is too long.
+    """
+    check_name("app", app, limits)
+    check_name("version", version, limits)
+    check_length("write_id", write_id, limits)
+    return Name(app, version, topic_name(topic), write_id)

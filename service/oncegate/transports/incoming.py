@@ -1,0 +1,92 @@
+"""The way in of every request that writes, the same for each transport. In this order, all before any effect:
+
+1. body length against limits  TooLarge: before a byte of it is read
+2. namespace, marks            NotFound, Recovering, LedgerDown, LedgerBehind
+3. admission                   Overloaded: requests and bytes are reserved from the length that was announced
+4. the body itself             BadRequest when it ends early, DeadlinePassed when it does not come
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from oncegate.core.errors import TooLarge
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway
+from oncegate.engine.shard import Shard
+from oncegate.ports import Mark
+
+# Reading a body above this takes longer than handing it to a thread does.
+OFFLOAD_BYTES = 256 << 10
+
+T = TypeVar("T")
+
+
+class Incoming(Protocol):
+    """What a transport tells of a request before its body is read. Each method raises BadRequest for what is no such
+    thing, and LengthRequired for a body of unknown length."""
+
+    def timeout_ms(self) -> int | None:
+        """Returns how long the caller waits; None: for ever."""
+
+    def size_bytes(self) -> int:
+        """Returns the length of the body as it was announced."""
+
+    def namespace(self) -> str:
+        """Returns the name of the namespace."""
+
+    def marks(self) -> Iterable[Mark]:
+        """Returns the marks of the namespace's ledger that the caller has seen."""
+
+    async def read(self, size_bytes: int, deadline: Deadline) -> bytes:
+        """Reads the whole body. Raises BadRequest: it ended early; DeadlinePassed: it did not come in time."""
+
+
+@dataclass(slots=True)
+class Admitted:
+    """A request that was let in: its shard, what is left of its time, its body; `release` it when it is answered."""
+
+    gateway: Gateway
+    shard: Shard
+    deadline: Deadline
+    body: bytes
+
+    def release(self) -> None:
+        """Gives back the share of what may be in flight; to be called once."""
+        self.gateway.admission.give(len(self.body))
+
+
+async def admit(incoming: Incoming, gateway: Gateway) -> Admitted:
+    """Lets a request in, in the order above. Raises what stands there; then nothing is reserved or written."""
+    deadline = Deadline(gateway.clock, incoming.timeout_ms())
+    size_bytes = incoming.size_bytes()
+    if size_bytes > gateway.limits.body_bytes:
+        raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")
+    shard = shard_at(gateway, incoming.namespace(), incoming.marks)
+    gateway.admission.take(size_bytes)
+    try:
+        body = await incoming.read(size_bytes, deadline)
+        assert len(body) == size_bytes
+        return Admitted(gateway, shard, deadline, body)
+    except BaseException:
+        gateway.admission.give(size_bytes)
+        raise
+
+
+def shard_at(gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark]]) -> Shard:
+    """Returns the namespace's shard, if it stands where the caller's marks say; they are read once it is there.
+
+    Raises NotFound, Recovering, LedgerDown, LedgerBehind, and what `marks` raises.
+    """
+    shard = gateway.shard(namespace)
+    for mark in marks():
+        shard.require(mark)
+    return shard
+
+
+async def offload(size_bytes: int, work: Callable[..., T], *arguments: object) -> T:
+    """Runs `work(*arguments)`, in a thread where its input is large, so that renewals do not wait for it."""
+    if size_bytes < OFFLOAD_BYTES:
+        return work(*arguments)
+    return await asyncio.to_thread(work, *arguments)
