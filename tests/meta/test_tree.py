@@ -1,0 +1,26 @@
+"""What may stand in the tree, with git's history and without."""
+
+import subprocess
+import sys
+
+from tests.support.tree import ROOT, git, has_history, tracked
+
+
+def test_no_file_names_an_index() -> None:
+    for path in tracked():
+        if path.suffix in {".txt", ".toml", ".in", ".cfg"} or path.name in {"Dockerfile", "Makefile"}:
+            text = path.read_text()
+            assert "--index-url" not in text, path
+            assert "find-links" not in text, path
+            assert "pypi.org" not in text, path
+
+
+def test_the_drawings_of_the_architecture_are_what_the_tables_say() -> None:
+    subprocess.run([sys.executable, "scripts/draw_tables.py", "--check"], cwd=ROOT, check=True)
+
+
+def test_no_tracked_file_is_one_that_gitignore_names() -> None:
+    """Without history: no compiled kernel lies among the sources, as once was."""
+    if has_history():
+        assert git("ls-files", "--cached", "--ignored", "--exclude-standard") == []
+    assert [path for path in tracked() if path.suffix in {".nbi", ".nbc", ".pyc"}] == []
