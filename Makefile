@@ -21,19 +21,21 @@ test: check ## everything that is checked and tested, 12 minutes at most on two 
 	@mkdir -p out/test && rm -f out/test/exit
 	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
 
-check: setup ## ruff, format, mypy --strict, the import contract
+check: setup ## ruff, format, mypy --strict, the import contracts, the generated client
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy -p oncegate -p oncegate_spark -p pyspark_oncegate
 	@$(RUN) lint-imports
+	@$(RUN) $(PY) scripts/unasync.py --check
 
 format: setup ## what ruff can mend by itself
 	@$(RUN) ruff check --fix .
 	@$(RUN) ruff format .
 
-generate: setup ## the committed files that are made from code: OpenAPI, the client's verdicts, the drawings
+generate: setup ## the committed files that are made from code: OpenAPI, the client's verdicts, the blocking client, the drawings
 	@$(RUN) $(PY) scripts/generate.py
 	@$(RUN) $(PY) scripts/draw_tables.py
+	@$(RUN) $(PY) scripts/unasync.py
 
 demo: setup ## real data, real Spark, six faults, the same job four ways: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)

@@ -6,7 +6,8 @@ is imported when it is used.
 
 from typing import Any
 
-from oncegate_spark.aio.gateway import AsyncAttempt, AsyncGateway
+from oncegate_spark.aio.attempt import AsyncAttempt
+from oncegate_spark.aio.gateway import AsyncGateway
 from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.protocol.answers import (

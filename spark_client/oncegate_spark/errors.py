@@ -47,6 +47,9 @@ class Outcome(Enum):
     UNKNOWN = "unknown"
 
 
+NOTHING = f"; {Outcome.NOT_WRITTEN.value}"  # how an error's text ends where nothing was written
+
+
 class OncegateError(Exception):
     """`code` is the gateway's where it refused, else ours; `extra` holds the problem document's further members."""
 

@@ -40,7 +40,7 @@ LANES: tuple[Mutant, ...] = (
     ),
     one(
         "an acked batch taken for duplicates",
-        f"{CLIENT}/protocol/attempt_calls.py",
+        f"{CLIENT}/protocol/calls/attempt.py",
         "        if verdicts is not None and verdicts.stale:\n",
         "        if False:\n",
         f"{_ACKS}::test_ids_of_a_batch_are_forgotten_with_its_ack_and_its_latecomers_fail",

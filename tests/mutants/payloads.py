@@ -145,14 +145,14 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "a conflict is dropped without asking",
-        f"{CLIENT}/protocol/attempt_calls.py",
+        f"{CLIENT}/protocol/calls/attempt.py",
         "            yield from self._conflict(claimed, drops)\n",
         "            yield from self._conflict(claimed, True)\n",
         _CLIENT,
     ),
     one(
         "what is granted beside a conflict stays claimed",
-        f"{CLIENT}/protocol/attempt_calls.py",
+        f"{CLIENT}/protocol/calls/attempt.py",
         '            yield from self.settle(claimed, "release")\n',
         "            yield from ()\n",
         _CLIENT,

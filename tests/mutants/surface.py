@@ -81,14 +81,14 @@ SURFACE: tuple[Mutant, ...] = (
     ),
     one(
         "busy rows taken for written",
-        f"{CLIENT}/protocol/attempt_calls.py",
+        f"{CLIENT}/protocol/calls/attempt.py",
         "rows = rows.filter(verdicts.open)",
         "rows = rows.slice(rows.num_rows)",
         "tests/client/sync/test_produce_by_id.py",
     ),
     one(
         "one call for every request",
-        f"{CLIENT}/protocol/attempt_calls.py",
+        f"{CLIENT}/protocol/calls/attempt.py",
         "self._calls.produce(topic, self.token, call, body",
         "self._calls.produce(topic, self.token, 0, body",
         "tests/client/sync/test_produce_by_id.py",

@@ -1,4 +1,4 @@
-"""A gateway, as a program with asyncio uses it: the names and the rules of `Gateway` and `Attempt`, awaited.
+"""A gateway, as a program with asyncio uses it; needs neither Spark nor a connection until the first request.
 
 async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
     async with gateway.attempt() as attempt:
@@ -8,37 +8,39 @@ async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
         await attempt.complete(claimed)
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from random import Random, SystemRandom
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
 
-from oncegate_spark.aio.pool import CONNECTIONS_MAX, Pool
-from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer, keeping
-from oncegate_spark.protocol.answers import Claimed, Committed, Produced, Settled, Staged, Taken, Topic, Written
-from oncegate_spark.protocol.attempt_calls import AttemptCalls
-from oncegate_spark.protocol.calls import FETCH_ROWS, Calls, Columns
+from oncegate_spark.aio.attempt import AsyncAttempt
+from oncegate_spark.aio.clock import AsyncClock, AsyncSystemClock
+from oncegate_spark.aio.pool import CONNECTIONS_MAX, Pool  # sync: from oncegate_spark.sync.connection import Connection
+from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
+from oncegate_spark.protocol.address import checked_timeout
+from oncegate_spark.protocol.answers import Committed, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
+from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.protocol.names import Name
-from oncegate_spark.protocol.steps import End, Pause, Step, Steps, Tries
-from oncegate_spark.sync.clock import AsyncClock, AsyncSystemClock
-from oncegate_spark.sync.connection import checked_timeout
-from oncegate_spark.sync.lease import held_claim
 
 T = TypeVar("T")
 
 
 class AsyncGateway:
-    """One namespace of one gateway, for one event loop and any number of calls at a time.
+    """Speaks to one namespace of one gateway, for one event loop and any number of calls at a time.
 
-    Each call is what `Gateway` says of it. At most `connections_max` are on the wire together, the others wait for
-    their turn within their own time. A call that is cancelled is not undone: its effect is unknown, and only asking
-    again under the same token and call would tell.
+    Each call is tried until it is answered or its time is over. Raises what `errors` draws; every error says whether
+    something was written, was not, or is unknown.
+
+    At most `connections_max` calls are on the wire together, the others wait for their turn within their own time. A
+    call that is cancelled is not undone: its effect is unknown, and only asking again under the same token and call
+    would tell.
     """
 
     def __init__(
@@ -50,16 +52,16 @@ class AsyncGateway:
         mark: str | None = None,
         clock: AsyncClock | None = None,
         rng: Random | None = None,
-        connections_max: int = CONNECTIONS_MAX,
+        connections_max: int = CONNECTIONS_MAX,  # sync: -
     ) -> None:
         self.clock: AsyncClock = clock or AsyncSystemClock()
         self.rng: Random = rng or SystemRandom()
-        self._connections_max = connections_max
-        self._pool = Pool(url, self.clock, connections_max)
+        self._connections_max = connections_max  # sync: -
+        self._pool = Pool(url, self.clock, connections_max)  # sync: self._connection = Connection(url, self.clock)
+        self._renewing: AsyncGateway | None = None  # sync: -
         self.url = url.rstrip("/")
         self.namespace = namespace
         self.timeout_ms = checked_timeout(timeout_ms)
-        self._renewing: AsyncGateway | None = None
         now_ms = self.clock.monotonic_ms
         self.calls = Calls(Tries(self.url, timeout_ms=timeout_ms, mark=mark, now_ms=now_ms, rng=self.rng), namespace)
 
@@ -75,9 +77,10 @@ class AsyncGateway:
         raise TypeError("an AsyncGateway holds connections and is never pickled: make one where it is used")
 
     async def close(self) -> None:
+        """Close its connections; the next call would open another one."""
         await self._pool.close()
-        if self._renewing is not None:
-            await self._renewing.close()
+        if self._renewing is not None:  # sync: -
+            await self._renewing.close()  # sync: -
 
     def twin(self) -> "AsyncGateway":
         """The same gateway with connections of its own."""
@@ -88,28 +91,39 @@ class AsyncGateway:
             mark=self.mark,
             clock=self.clock,
             rng=self.rng,
-            connections_max=self._connections_max,
+            connections_max=self._connections_max,  # sync: -
         )
 
     @property
     def renewing(self) -> "AsyncGateway":
-        """The twin that renews leases, which must not wait behind large bodies."""
-        self._renewing = self._renewing or self.twin()
-        return self._renewing
+        """The twin that renews leases, which must not wait behind large bodies: one for all of them."""
+        self._renewing = self._renewing or self.twin()  # sync: -
+        return self._renewing  # sync: return self.twin()
 
     @property
     def mark(self) -> str | None:
+        """The newest position in the ledger that an answer rested on, as text; None before the first."""
         return self.calls.tries.marks.mark
 
-    def attempt(self, token: str | None = None, scope: tuple[str, int] | None = None) -> "AsyncAttempt":
+    def attempt(self, token: str | None = None, scope: tuple[str, int] | None = None) -> AsyncAttempt:
+        """Begin one try of some piece of work, under a fresh token unless one is given.
+
+        `scope`: a driver and the number of its batch: what is claimed and produced is forgotten once that driver acks
+        the batch, not by the horizon, and BatchOver is raised for what comes later.
+        """
         return AsyncAttempt(self, token, scope)
 
     def producer(
         self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None
     ) -> AsyncProducer:
+        """Make the writer of one lane of a source, for one attempt; `driver` names who owns its retries.
+
+        Registered by `async with`.
+        """
         return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms)
 
     def driver(self, name: str, token: str | None = None) -> AsyncDriver:
+        """Make the owner of producers' retries, which acks what nobody retries any more. Registered by `async with`."""
         return AsyncDriver(self, name, token)
 
     async def claim(
@@ -121,12 +135,22 @@ class AsyncGateway:
         scope: tuple[str, int] | None = None,
         payloads: Sequence[pa.Array] = (),
     ) -> tuple[Verdicts, int]:
+        """Ask for ids (columns of equal length); the verdicts and when the answered try began, in ms.
+
+        `payloads`: columns of what each id comes with; one that is written with another is CONFLICT.
+        """
         return await self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads))
 
     async def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
+        """Renew, complete or release a claim; these are the values of `verb`. Raises LostClaim for an unknown claim."""
         return await self.run(self.calls.settle(claim, verb, timeout_ms))
 
     async def take(self, owner: str, ids: Ids, scope: tuple[str, int] | None = None) -> Taken:
+        """Have ids for good, without lease or completion. Asked again, the same owner is granted them again.
+
+        Granted: this owner's. Dropped: done, or another owner's, or earlier among these ids. Busy: claimed by an
+        attempt that lives; ask again later. After an error it is unknown what is taken, and asking again is harmless.
+        """
         return await self.run(self.calls.take(owner, ids, scope))
 
     async def produce(
@@ -140,15 +164,26 @@ class AsyncGateway:
         scope: tuple[str, int] | None = None,
         digest_cols: Columns = (),
     ) -> Produced:
+        """Append rows (an Arrow stream) to a topic: all in one, or nothing; `AsyncAttempt.produce` does it for tables.
+
+        id_col   these columns are a row's id: what is GRANTED is written and done at once, DUPLICATE and SAME are
+                 dropped, BUSY is neither: ask for those rows again in a new call. A repeat after a lost reply is
+                 answered DUPLICATE `own`. Without: at least once, a repeat is written again.
+        key_col  rows of equal values there go to one partition. Without: all go to the next one.
+        digest_cols  these columns are the payload of a row's id: written before with another one, it is CONFLICT.
+        """
         return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols))
 
     async def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
+        """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
         return await self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
 
     async def commit(self, name: Name, order: Mapping[str, object]) -> Committed:
+        """Publish what was staged, all or nothing. `order`: run, nonce, winners, digests, on_replay_mismatch."""
         return await self.run(self.calls.commit(name, order))
 
     async def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> None:
+        """Drop what these tokens have staged; no effect once the batch is committed."""
         await self.run(self.calls.abort(name, tokens, timeout_ms))
 
     async def fetch(
@@ -159,12 +194,18 @@ class AsyncGateway:
         partition: int = 0,
         columns: Columns | None = None,
     ) -> tuple[pa.Table | None, int]:
+        """Read rows of one partition from an offset on; with them the offset to go on from. None when there are none.
+
+        `columns`: only these, in this order. Raises OffsetTrimmed below the lowest kept, LedgerBehind beyond the end.
+        """
         return await self.run(self.calls.fetch(topic, offset, max_rows, partition, columns))
 
     async def read(self, topic: str, columns: Columns | None = None) -> pa.Table | None:
+        """Read all rows that a topic holds when it is asked, partition by partition; None when it has none."""
         return await self.run(self.calls.read(topic, columns))
 
     async def topic(self, topic: str) -> Topic:
+        """Look up a topic's schema, ends and retention. Raises NotFound."""
         return await self.run(self.calls.topic(topic))
 
     async def create_topic(
@@ -176,15 +217,25 @@ class AsyncGateway:
         retention_bytes: int | None = None,
         schema: pa.Schema | None = None,
     ) -> None:
+        """Make a topic, or change the retention of one that is there. What is not given is left to the gateway.
+
+        Raises Refused when the topic is there with other partitions or another schema: nothing was changed.
+        """
         await self.run(self.calls.create_topic(topic, partitions, retention_ms, retention_bytes, schema))
 
     async def describe(self) -> dict[str, Any]:
+        """Look up the namespace's settings and counters, as the gateway's JSON has them. Raises NotFound."""
         return await self.run(self.calls.describe())
 
     async def explain(self, *columns: str) -> dict[str, Any]:
+        """Look up what is known of one id (several values: an id of several columns), as the gateway's JSON has it."""
         return await self.run(self.calls.explain(*columns))
 
     async def create_namespace(self, *, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> None:
+        """Make the namespace; no effect when it exists.
+
+        `horizon_ms`: how long a free id stays known after it is done, 0 for ever.
+        """
         await self.run(self.calls.create_namespace(horizon_ms, auto_create_topics))
 
     async def run(self, steps: Steps[T]) -> T:
@@ -198,81 +249,11 @@ class AsyncGateway:
             end = await self.step(taken)
 
     async def step(self, step: Step) -> End:
-        """Wait, or try once; how it ended."""
+        """Wait, or try once; return how it ended."""
         if isinstance(step, Pause):
             await self.clock.sleep_ms(step.duration_ms)
             return None
         try:
-            return await self._pool.exchange(step.request, step.timeout_ms, step.left_ms)
+            return await self._pool.exchange(step)
         except WireFailure as failure:
             return failure
-
-
-class AsyncAttempt:
-    """As `Attempt`: a random token, and the claims made under it.
-
-    Its calls may be made side by side, each is a call of its own. When one is cancelled (a timeout around it, for
-    instance) its effect is unknown: ids that a cancelled `claim` was granted are nobody's until their lease is over,
-    and a claim whose `complete` was cancelled counts as open.
-    """
-
-    def __init__(self, gateway: AsyncGateway, token: str | None = None, scope: tuple[str, int] | None = None) -> None:
-        self.gateway = gateway
-        self._calls = AttemptCalls(gateway.calls, token, scope)
-
-    @property
-    def token(self) -> str:
-        return self._calls.token
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        self._calls.left(error)
-
-    def next_call(self) -> int:
-        return self._calls.next_call()
-
-    async def claim(
-        self, ids: Ids, lease_ms: int | None = None, *, payloads: Ids | None = None, on_conflict: str = "fail"
-    ) -> Claimed:
-        return await self.gateway.run(self._calls.claim(ids, lease_ms, payloads, on_conflict))
-
-    async def claim_columns(
-        self,
-        columns: list[pa.Array],
-        lease_ms: int | None = None,
-        ids: Any = None,
-        payloads: Sequence[pa.Array] = (),
-        on_conflict: str = "fail",
-    ) -> Claimed:
-        return await self.gateway.run(self._calls.claim_columns(columns, lease_ms, ids, payloads, on_conflict))
-
-    @asynccontextmanager
-    async def holding(self, claimed: Claimed) -> AsyncIterator[None]:
-        """Renew the claim while the block runs, from a task, at a third of its lease and for ten leases at most."""
-        async with keeping(self.gateway, held_claim(claimed)):
-            yield
-
-    async def complete(self, claimed: Claimed) -> None:
-        await self.gateway.run(self._calls.complete(claimed))
-
-    async def settle(self, claimed: Claimed, verb: str) -> int:
-        return await self.gateway.run(self._calls.settle(claimed, verb))
-
-    async def release(self, claimed: Claimed) -> None:
-        await self.settle(claimed, "release")
-
-    async def produce(
-        self,
-        topic: str,
-        rows: pa.Table,
-        *,
-        id_col: Columns = (),
-        key_col: Columns = (),
-        digest_cols: Columns = (),
-        on_conflict: str = "fail",
-    ) -> Written:
-        return await self.gateway.run(self._calls.produce(topic, rows, id_col, key_col, digest_cols, on_conflict))

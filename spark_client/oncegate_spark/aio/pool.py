@@ -1,7 +1,8 @@
 """Connections for asyncio, opened when they are first needed and used again.
 
 Over the standard library: what crosses is one request and one reply at a time, which http.client writes and reads here
-as it does in `transport`; httpx or aiohttp would bring half a dozen packages to every executor and no rule we lack.
+as it does in `sync.connection`; httpx or aiohttp would bring half a dozen packages to every executor and no rule that
+we lack.
 """
 
 import asyncio
@@ -10,9 +11,10 @@ import io
 import ssl
 from typing import Any
 
-from oncegate_spark.protocol.effort import Reply, Request, WireFailure
-from oncegate_spark.sync.clock import AsyncClock
-from oncegate_spark.sync.connection import Address, lower
+from oncegate_spark.aio.clock import AsyncClock
+from oncegate_spark.protocol.address import Address
+from oncegate_spark.protocol.calls.steps import Try
+from oncegate_spark.protocol.effort import Reply, Request, WireFailure, lower_names
 
 CONNECTIONS_MAX = 8  # of the largest bodies (32 MiB), as many as a gateway holds at once (256 MiB); more calls wait
 HEAD_BYTES_MAX = 1 << 16  # as http.client allows a line
@@ -35,17 +37,17 @@ class Pool:
         self._tls: ssl.SSLContext | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def exchange(self, request: Request, timeout_ms: int, left_ms: int) -> Reply:
-        """One try, once a connection is free. Raises WireFailure."""
+    async def exchange(self, step: Try) -> Reply:
+        """Try once, as soon as a connection is free. Raises WireFailure."""
         self._check_loop()
-        ends_ms = self._clock.monotonic_ms() + left_ms
+        ends_ms = self._clock.monotonic_ms() + step.left_ms
         try:
-            async with asyncio.timeout(left_ms / 1000):
+            async with asyncio.timeout(step.left_ms / 1000):
                 await self._free.acquire()
         except TimeoutError as error:
             raise WireFailure(f"all {self._max} connections were in use", sent=False) from error
         try:
-            return await self._exchange(request, min(timeout_ms, ends_ms - self._clock.monotonic_ms()))
+            return await self._exchange(step.request, min(step.timeout_ms, ends_ms - self._clock.monotonic_ms()))
         finally:
             self._free.release()
 
@@ -140,7 +142,7 @@ class Reading:
         whole = slice(self._body_at, self._body_end)
         body = self._chunked() if self._head.chunked else bytes(memoryview(self._data)[whole])
         assert body is not None, "fed until it was whole"
-        return Reply(self._head.status, lower(self._head.getheaders()), body, began_ms)
+        return Reply(self._head.status, lower_names(self._head.getheaders()), body, began_ms)
 
     def _chunked(self) -> bytes | None:
         try:

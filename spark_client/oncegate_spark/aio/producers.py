@@ -1,49 +1,44 @@
-"""`Driver` and `Producer`, awaited. What a call does stands there."""
+"""Who writes one lane of a source in order, and who owns its retries.
 
-import asyncio
+async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
+    async with gateway.producer("events-3", driver="load") as producer:  # waits while another attempt's lease lives
+        claimed = await producer.claim([17, 18, 20])  # the next one says prev_sequence=20
+        await send(claimed.granted)  # returns when it is durable
+        await producer.complete(claimed)
+    async with gateway.driver("load") as driver:  # once nobody retries them any more
+        await driver.ack({"events-3": 20})
+"""
+
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from oncegate_spark.aio.lease import renewal
+from oncegate_spark.aio.runner import AsyncRunner
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Acked, ClaimedSequences, DriverEpoch, Produced, Registered, Settled
-from oncegate_spark.protocol.calls import Columns
-from oncegate_spark.protocol.producer_calls import DriverCalls, ProducerCalls
+from oncegate_spark.protocol.calls.lease import Lease
+from oncegate_spark.protocol.calls.producers import DriverCalls, ProducerCalls
+from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.sequences import Sequences
-from oncegate_spark.sync.lease import Held, renewals
-
-if TYPE_CHECKING:
-    from oncegate_spark.aio.gateway import AsyncGateway
-
-
-@asynccontextmanager
-async def keeping(gateway: "AsyncGateway", held: Held | None) -> AsyncIterator[None]:
-    """Renew a lease while the block runs, from a task of its own."""
-    twin = gateway.renewing
-    task = asyncio.create_task(twin.run(renewals(twin.calls, held)), name="oncegate-renew")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.result()  # what is no answer of the gateway is a bug, and said
 
 
 class AsyncDriver:
-    """As `Driver`."""
+    """Owns the retries of its producers. The newest registration is the driver; an older one's acks are Fenced."""
 
-    def __init__(self, gateway: "AsyncGateway", name: str, token: str | None = None) -> None:
+    def __init__(self, gateway: AsyncRunner, name: str, token: str | None = None) -> None:
         self.gateway = gateway
         self._calls = DriverCalls(gateway.calls, name, token)
 
     @property
     def token(self) -> str:
+        """What the gateway knows this driver by: random, unless one was given."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
+        """The number of its registration, greater than any before; None before it is registered."""
         return self._calls.epoch
 
     async def __aenter__(self) -> Self:
@@ -56,18 +51,32 @@ class AsyncDriver:
         """Nothing to end: a driver is one until the next registers."""
 
     async def register(self) -> DriverEpoch:
+        """Become the driver of this name; an older one's acks are Fenced from then on."""
         return await self.gateway.run(self._calls.register())
 
     async def ack(self, upto: Mapping[str, int], batch: int | None = None) -> Acked:
+        """Say that nobody retries these any more: they are STALE for ever, and forgotten.
+
+        `upto`: the last sequence of each producer.
+
+        `batch`: ids that were claimed under this driver and batch (or an earlier one) are forgotten too. Raises
+        NotDone when something of it is claimed and not done, Fenced under an older driver: then nothing is acked.
+        """
         return await self.gateway.run(self._calls.ack(upto, batch))
 
 
 class AsyncProducer:
-    """As `Producer`: one lane of a source as one attempt writes it. A call that is cancelled is not undone."""
+    """Writes one lane of a source in order, as one attempt, under a token and an epoch of its own.
+
+    As a context manager it registers, waiting while another attempt's lease lives, and closes: then the next attempt
+    need not wait for the lease. It completes nothing by itself, because only its user knows what was written.
+
+    A call that is cancelled is not undone: its effect is unknown.
+    """
 
     def __init__(
         self,
-        gateway: "AsyncGateway",
+        gateway: AsyncRunner,
         name: str,
         *,
         driver: str,
@@ -79,14 +88,17 @@ class AsyncProducer:
 
     @property
     def name(self) -> str:
+        """The name it was made with: the same at every run, for one lane of one source."""
         return self._calls.name
 
     @property
     def token(self) -> str:
+        """The name of this attempt: 32 hexadecimal digits, unless one was given."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
+        """The number of its registration, greater than any before; None before it is registered."""
         return self._calls.epoch
 
     async def __aenter__(self) -> Self:
@@ -103,30 +115,43 @@ class AsyncProducer:
                 await self.close()
 
     async def register(self) -> Registered:
+        """Become the producer of this name, under a new epoch; where it stands. Waits while another's lease lives.
+
+        Raises ProducerBusy when the other renews for longer than is waited for: lease + 50 % after its last renewal.
+        """
         return await self.gateway.run(self._calls.register())
 
     async def claim(
         self, sequences: Sequences, *, prev_sequence: int | None = None, lease_ms: int | None = None
     ) -> ClaimedSequences:
+        """Ask which of these may be written; strictly increasing. What is dropped is done, by whomever.
+
+        `prev_sequence` says that the source holds nothing between it and the first of these. Raises Gap when it was
+        never claimed itself, OutOfOrder for what lies below a claimed one and was never claimed, Fenced when a newer
+        attempt has the producer: nothing is granted then.
+        """
         return await self.gateway.run(self._calls.claim(sequences, prev_sequence, lease_ms))
 
     @asynccontextmanager
     async def holding(self, claimed: ClaimedSequences) -> AsyncIterator[None]:
         """Renew the lease while the block runs, from a task, at a third of it and for ten leases at most."""
-        async with keeping(self.gateway, self._calls.held(claimed)):
+        async with renewal(self.gateway, self._calls.held(claimed)):
             yield
 
-    def held(self, claimed: ClaimedSequences) -> Held | None:
+    def held(self, claimed: ClaimedSequences) -> Lease | None:
         """What `holding` renews; None where nothing was granted."""
         return self._calls.held(claimed)
 
     async def complete(self, claimed: ClaimedSequences) -> None:
+        """Say that everything granted is written. Raises Fenced when a newer attempt has the producer."""
         await self.gateway.run(self._calls.complete(claimed))
 
     async def settle(self, claimed: ClaimedSequences, verb: str) -> Settled | None:
+        """`verb` is renew, complete or release; None where nothing was granted."""
         return await self.gateway.run(self._calls.settle(claimed, verb))
 
     async def release(self, claimed: ClaimedSequences) -> None:
+        """Say that nothing granted was, or ever will be, handed to the place it is written to."""
         await self.settle(claimed, "release")
 
     async def produce(
@@ -138,10 +163,13 @@ class AsyncProducer:
         prev_sequence: int | None = None,
         key_col: Columns = (),
     ) -> Produced:
+        """Append rows (an Arrow stream) to a topic; what is GRANTED of their sequences is written and done at once."""
         return await self.gateway.run(self._calls.produce(topic, body, sequence_col, prev_sequence, key_col))
 
     async def close(self, timeout_ms: int | None = None) -> None:
+        """End the lease: the next attempt may register at once."""
         await self.gateway.run(self._calls.close(timeout_ms))
 
     async def explain(self) -> dict[str, Any]:
+        """What is known of the producer: epoch, holder, lease, watermark, what is claimed and done."""
         return await self.gateway.run(self._calls.explain())

@@ -62,6 +62,11 @@ class Reply:
     began_ms: int = 0
 
 
+def lower_names(headers: list[tuple[str, str]]) -> dict[str, str]:
+    """Header names in lower case, as a `Reply` has them."""
+    return {name.lower(): value for name, value in headers}
+
+
 class WireFailure(Exception):
     """A try ended without a whole answer. `sent`: the gateway may have seen it."""
 
@@ -167,36 +172,6 @@ class Effort:
             f"and {self._tries} tries; last error: {self._last}; {said}",
             code=self._problem.code if self._problem else "UNREACHABLE",
         )
-
-
-class Watch:
-    """How long to wait for ids that another attempt holds: its lease + 50 % after the last renewal seen.
-
-    Judged by our own clock alone: a renewal is seen when the end of the lease, as told, moves on.
-    """
-
-    POLL_MS_FIRST, POLL_MS_MAX = 50, 1_000
-    NOISE_MS = 50  # a lease that is over is told as 0 again and again; that is no renewal
-
-    def __init__(self, lease_ms: int, rng: Random) -> None:
-        self._lease_ms = lease_ms
-        self._rng = rng
-        self._ends_ms: int | None = None
-        self._until_ms = 0
-        self._poll_ms = self.POLL_MS_FIRST
-
-    def saw(self, now_ms: int, lease_left_ms: int) -> int | None:
-        """Some ids are BUSY; how long to wait before asking again, None when there is no sense in waiting on."""
-        lease_ms = max(self._lease_ms, lease_left_ms)
-        ends_ms = now_ms + lease_left_ms
-        moved_on = self._ends_ms is None or ends_ms > self._ends_ms + max(self.NOISE_MS, lease_ms // 20)
-        if self._ends_ms is None or (moved_on and lease_left_ms > self.NOISE_MS):
-            self._ends_ms, self._until_ms = ends_ms, now_ms + lease_ms + lease_ms // 2
-        if now_ms >= self._until_ms:
-            return None
-        pause_ms = int(self._poll_ms * self._rng.uniform(0.5, 1.0))
-        self._poll_ms = min(2 * self._poll_ms, self.POLL_MS_MAX)
-        return max(10, min(pause_ms, lease_left_ms + 10))
 
 
 def _document(body: bytes) -> dict[str, object]:

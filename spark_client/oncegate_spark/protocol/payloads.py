@@ -12,10 +12,10 @@ import pyarrow as pa
 from oncegate_spark.errors import BadOption, Outcome, PayloadConflict
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.ids import Ids, array_of, listed
-from oncegate_spark.spark.options import ON_CONFLICT
 
 log = logging.getLogger("oncegate_spark")
 SHOWN, SHOWN_CHARS = 5, 80
+ON_CONFLICT = ("fail", "drop")  # what may be done with an id that comes with another payload
 
 
 def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:

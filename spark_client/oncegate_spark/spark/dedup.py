@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 
 from oncegate_spark.errors import BadId, BadOption, OncegateError, Refused, TaskFailed
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.attempt_calls import columns_of, pause_ms
-from oncegate_spark.protocol.calls import Columns, column_names
-from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS, Watch
+from oncegate_spark.protocol.address import Address, checked_timeout
+from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.protocol.columns import Columns, column_names, columns_of
+from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS
 from oncegate_spark.spark import task_identity
 from oncegate_spark.spark.writers import check_ids
 from oncegate_spark.spark.writers.claim_loop import pieces
-from oncegate_spark.sync.connection import Address, checked_timeout
 from oncegate_spark.sync.gateway import Gateway
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from oncegate_spark.errors import BadOption
+from oncegate_spark.protocol.address import Address
 from oncegate_spark.protocol.effort import TIMEOUT_MS
-from oncegate_spark.sync.connection import Address
+from oncegate_spark.protocol.payloads import ON_CONFLICT
 
 WRITES = ("staged", "ids", "claim", "plain")
 READ = "read"
 BY_ID = ("ids", "claim")
 LATER = ("direct",)
 SCOPES = ("namespace", "retry")
-ON_CONFLICT = ("fail", "drop")
 ASYNC_PROGRESS = "asyncprogresstrackingenabled"
 # Each option, and the ways to write that do something with it; READ for reading.
 WAYS: dict[str, tuple[str, ...]] = {

@@ -1,37 +1,36 @@
+# Generated from oncegate_spark/aio/attempt.py by scripts/unasync.py; do not edit.
 """One try of some piece of work, and the claims it makes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from oncegate_spark.protocol.answers import Claimed, Written
-from oncegate_spark.protocol.attempt_calls import AttemptCalls
-from oncegate_spark.protocol.calls import Columns
+from oncegate_spark.protocol.calls.attempt import AttemptCalls
+from oncegate_spark.protocol.calls.lease import claim_lease
+from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.ids import Ids
-from oncegate_spark.sync.lease import Holder
-
-if TYPE_CHECKING:
-    from oncegate_spark.sync.gateway import Gateway
-
-__all__ = ["Attempt", "Claimed"]
+from oncegate_spark.sync.lease import renewal
+from oncegate_spark.sync.runner import Runner
 
 
 class Attempt:
-    """Holds a random token: a retry inside is recognised, a re-run is another attempt.
+    """Claims ids, and writes rows, under one random token: a retry inside is recognised, a re-run is another attempt.
 
     As a context manager it says so when it is left with something open; it releases nothing by itself, because only
     its user knows what was written.
     """
 
-    def __init__(self, gateway: "Gateway", token: str | None = None, scope: tuple[str, int] | None = None) -> None:
+    def __init__(self, gateway: Runner, token: str | None = None, scope: tuple[str, int] | None = None) -> None:
         self.gateway = gateway
         self._calls = AttemptCalls(gateway.calls, token, scope)
 
     @property
     def token(self) -> str:
+        """The name of this attempt: 32 hexadecimal digits, unless one was given."""
         return self._calls.token
 
     def __enter__(self) -> Self:
@@ -69,12 +68,8 @@ class Attempt:
     @contextmanager
     def holding(self, claimed: Claimed) -> Iterator[None]:
         """Renew the claim while the block runs, from a thread, at a third of its lease and for ten leases at most."""
-        holder = Holder(self.gateway)
-        try:
-            with holder.holding(claimed):
-                yield
-        finally:
-            holder.close()
+        with renewal(self.gateway, claim_lease(claimed)):
+            yield
 
     def complete(self, claimed: Claimed) -> None:
         """Say that everything granted is written.

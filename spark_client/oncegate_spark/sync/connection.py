@@ -4,50 +4,13 @@ import contextlib
 import http.client
 import os
 import socket
-from dataclasses import dataclass
-from urllib.parse import urlsplit
 
-from oncegate_spark.errors import BadOption
-from oncegate_spark.protocol.effort import TIMEOUT_MS, Reply, Request, WireFailure
+from oncegate_spark.protocol.address import Address
+from oncegate_spark.protocol.calls.steps import Try
+from oncegate_spark.protocol.effort import Reply, WireFailure, lower_names
 from oncegate_spark.sync.clock import Clock
 
 READ_BYTES = 1 << 18
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a gateway listens. `prefix` stands before every path."""
-
-    secure: bool
-    host: str
-    port: int
-    prefix: str
-
-    @classmethod
-    def of(cls, url: str) -> "Address":
-        """Raises BadOption for what is no address; nothing is asked."""
-        text = f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")'
-        if not isinstance(url, str):
-            raise BadOption(text)
-        try:
-            parts = urlsplit(url)
-            port = parts.port
-        except ValueError as error:
-            raise BadOption(f"{text} ({error})") from error
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise BadOption(text)
-        secure = parts.scheme == "https"
-        return cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
-
-
-def checked_timeout(timeout_ms: int) -> int:
-    """Raises BadOption for what is no time to wait."""
-    if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
-        raise BadOption(
-            f"timeout_ms is {timeout_ms!r}; it is a whole number of milliseconds, 1 or more, for a call with all its "
-            f"tries: write timeout_ms={TIMEOUT_MS:_}, or leave it out"
-        )
-    return timeout_ms
 
 
 class Connection:
@@ -59,8 +22,9 @@ class Connection:
         self._open: http.client.HTTPConnection | None = None
         self._owner = 0
 
-    def exchange(self, request: Request, timeout_ms: int) -> Reply:
-        """One try. Raises WireFailure, after which the connection is closed."""
+    def exchange(self, step: Try) -> Reply:
+        """Try once. Raises WireFailure, after which the connection is closed."""
+        request, timeout_ms = step.request, step.timeout_ms
         began_ms = self._clock.monotonic_ms()
         sent = False
         try:
@@ -110,7 +74,7 @@ class Connection:
             raise http.client.IncompleteRead(b"".join(parts), response.length)
         if response.will_close:
             self.close()
-        return Reply(response.status, lower(response.getheaders()), b"".join(parts), began_ms)
+        return Reply(response.status, lower_names(response.getheaders()), b"".join(parts), began_ms)
 
     @staticmethod
     def _limit(connection: http.client.HTTPConnection, left_ms: int) -> None:
@@ -119,8 +83,3 @@ class Connection:
         sock: socket.socket | None = connection.sock
         if sock is not None:
             sock.settimeout(left_ms / 1000)
-
-
-def lower(headers: list[tuple[str, str]]) -> dict[str, str]:
-    """Header names in lower case, as a `Reply` has them."""
-    return {name.lower(): value for name, value in headers}

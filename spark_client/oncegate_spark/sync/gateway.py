@@ -1,9 +1,11 @@
+# Generated from oncegate_spark/aio/gateway.py by scripts/unasync.py; do not edit.
 """A gateway, as a program without asyncio uses it; needs neither Spark nor a connection until the first request.
 
 with Gateway("http://gateway:8080", namespace="mail") as gateway:
     with gateway.attempt() as attempt:
         claimed = attempt.claim(ids)
-        send(claimed.granted)  # returns when it is durable
+        with attempt.holding(claimed):  # for work that may outlast the lease
+            send(claimed.granted)  # returns when it is durable
         attempt.complete(claimed)
 """
 
@@ -14,27 +16,28 @@ from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
 
-from oncegate_spark.protocol.answers import Committed, Offsets, Produced, Settled, Staged, Taken, Topic
-from oncegate_spark.protocol.calls import FETCH_ROWS, Calls, Columns
+from oncegate_spark.protocol.address import checked_timeout
+from oncegate_spark.protocol.answers import Committed, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
+from oncegate_spark.protocol.calls.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.effort import TIMEOUT_MS, WireFailure
 from oncegate_spark.protocol.ids import Ids
 from oncegate_spark.protocol.names import Name
-from oncegate_spark.protocol.steps import End, Pause, Step, Steps, Tries
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.clock import Clock, SystemClock
-from oncegate_spark.sync.connection import Connection, checked_timeout
+from oncegate_spark.sync.connection import Connection
 from oncegate_spark.sync.producers import Driver, Producer
-
-__all__ = ["Committed", "Gateway", "Offsets", "Produced", "Settled", "Staged", "Taken", "Topic"]
 
 T = TypeVar("T")
 
 
 class Gateway:
-    """One namespace of one gateway, for one thread. Each call is tried until it is answered or its time is over.
+    """Speaks to one namespace of one gateway, for one thread.
 
-    Raises what `errors` draws; every error says whether something was written, was not, or is unknown.
+    Each call is tried until it is answered or its time is over. Raises what `errors` draws; every error says whether
+    something was written, was not, or is unknown.
     """
 
     def __init__(
@@ -66,21 +69,32 @@ class Gateway:
         raise TypeError("a Gateway holds a connection and is never pickled: make one where it is used, in the task")
 
     def close(self) -> None:
+        """Close its connection; the next call would open another one."""
         self._connection.close()
 
     def twin(self) -> "Gateway":
         """The same gateway with a connection of its own, for another thread."""
         return Gateway(
-            self.url, self.namespace, timeout_ms=self.timeout_ms, mark=self.mark, clock=self.clock, rng=self.rng
+            self.url,
+            self.namespace,
+            timeout_ms=self.timeout_ms,
+            mark=self.mark,
+            clock=self.clock,
+            rng=self.rng,
         )
 
     @property
+    def renewing(self) -> "Gateway":
+        """The twin that renews leases, which must not wait behind large bodies: a new one for each block."""
+        return self.twin()
+
+    @property
     def mark(self) -> str | None:
-        """The newest place of the ledger that an answer rested on."""
+        """The newest position in the ledger that an answer rested on, as text; None before the first."""
         return self.calls.tries.marks.mark
 
     def attempt(self, token: str | None = None, scope: tuple[str, int] | None = None) -> Attempt:
-        """One try of some piece of work, under a fresh token unless one is given.
+        """Begin one try of some piece of work, under a fresh token unless one is given.
 
         `scope`: a driver and the number of its batch: what is claimed and produced is forgotten once that driver acks
         the batch, not by the horizon, and BatchOver is raised for what comes later.
@@ -88,11 +102,14 @@ class Gateway:
         return Attempt(self, token, scope)
 
     def producer(self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None) -> Producer:
-        """One lane of a source, for one attempt; `driver` names who owns its retries. Registered by `with`."""
+        """Make the writer of one lane of a source, for one attempt; `driver` names who owns its retries.
+
+        Registered by `with`.
+        """
         return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms)
 
     def driver(self, name: str, token: str | None = None) -> Driver:
-        """Who owns the retries of producers, and acks them when nobody retries any more. Registered by `with`."""
+        """Make the owner of producers' retries, which acks what nobody retries any more. Registered by `with`."""
         return Driver(self, name, token)
 
     def claim(
@@ -111,7 +128,7 @@ class Gateway:
         return self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads))
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
-        """`verb` is renew, complete or release."""
+        """Renew, complete or release a claim; these are the values of `verb`. Raises LostClaim for an unknown claim."""
         return self.run(self.calls.settle(claim, verb, timeout_ms))
 
     def take(self, owner: str, ids: Ids, scope: tuple[str, int] | None = None) -> Taken:
@@ -163,18 +180,18 @@ class Gateway:
         partition: int = 0,
         columns: Columns | None = None,
     ) -> tuple[pa.Table | None, int]:
-        """Rows of one partition from an offset on, and the offset to go on from; None when there are none.
+        """Read rows of one partition from an offset on; with them the offset to go on from. None when there are none.
 
         `columns`: only these, in this order. Raises OffsetTrimmed below the lowest kept, LedgerBehind beyond the end.
         """
         return self.run(self.calls.fetch(topic, offset, max_rows, partition, columns))
 
     def read(self, topic: str, columns: Columns | None = None) -> pa.Table | None:
-        """All rows that a topic holds when it is asked, partition by partition; None when it has none."""
+        """Read all rows that a topic holds when it is asked, partition by partition; None when it has none."""
         return self.run(self.calls.read(topic, columns))
 
     def topic(self, topic: str) -> Topic:
-        """A topic's schema, ends and retention. Raises NotFound."""
+        """Look up a topic's schema, ends and retention. Raises NotFound."""
         return self.run(self.calls.topic(topic))
 
     def create_topic(
@@ -193,11 +210,11 @@ class Gateway:
         self.run(self.calls.create_topic(topic, partitions, retention_ms, retention_bytes, schema))
 
     def describe(self) -> dict[str, Any]:
-        """The namespace, with its counters."""
+        """Look up the namespace's settings and counters, as the gateway's JSON has them. Raises NotFound."""
         return self.run(self.calls.describe())
 
     def explain(self, *columns: str) -> dict[str, Any]:
-        """What is known of one id (several values: an id of several columns)."""
+        """Look up what is known of one id (several values: an id of several columns), as the gateway's JSON has it."""
         return self.run(self.calls.explain(*columns))
 
     def create_namespace(self, *, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> None:
@@ -218,11 +235,11 @@ class Gateway:
             end = self.step(taken)
 
     def step(self, step: Step) -> End:
-        """Wait, or try once; how it ended."""
+        """Wait, or try once; return how it ended."""
         if isinstance(step, Pause):
             self.clock.sleep_ms(step.duration_ms)
             return None
         try:
-            return self._connection.exchange(step.request, step.timeout_ms)
+            return self._connection.exchange(step)
         except WireFailure as failure:
             return failure

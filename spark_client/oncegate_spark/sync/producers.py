@@ -1,3 +1,4 @@
+# Generated from oncegate_spark/aio/producers.py by scripts/unasync.py; do not edit.
 """Who writes one lane of a source in order, and who owns its retries.
 
 with Gateway("http://gateway:8080", namespace="mail") as gateway:
@@ -12,33 +13,33 @@ with Gateway("http://gateway:8080", namespace="mail") as gateway:
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Acked, ClaimedSequences, DriverEpoch, Produced, Registered, Settled
-from oncegate_spark.protocol.calls import Columns
-from oncegate_spark.protocol.producer_calls import DriverCalls, ProducerCalls
+from oncegate_spark.protocol.calls.lease import Lease
+from oncegate_spark.protocol.calls.producers import DriverCalls, ProducerCalls
+from oncegate_spark.protocol.columns import Columns
 from oncegate_spark.protocol.sequences import Sequences
-from oncegate_spark.sync.lease import Held, Holder
-
-if TYPE_CHECKING:
-    from oncegate_spark.sync.gateway import Gateway
+from oncegate_spark.sync.lease import renewal
+from oncegate_spark.sync.runner import Runner
 
 
 class Driver:
     """Owns the retries of its producers. The newest registration is the driver; an older one's acks are Fenced."""
 
-    def __init__(self, gateway: "Gateway", name: str, token: str | None = None) -> None:
+    def __init__(self, gateway: Runner, name: str, token: str | None = None) -> None:
         self.gateway = gateway
         self._calls = DriverCalls(gateway.calls, name, token)
 
     @property
     def token(self) -> str:
+        """What the gateway knows this driver by: random, unless one was given."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
-        """None before it is registered."""
+        """The number of its registration, greater than any before; None before it is registered."""
         return self._calls.epoch
 
     def __enter__(self) -> Self:
@@ -49,11 +50,13 @@ class Driver:
         """Nothing to end: a driver is one until the next registers."""
 
     def register(self) -> DriverEpoch:
-        """Be the driver of this name from now on."""
+        """Become the driver of this name; an older one's acks are Fenced from then on."""
         return self.gateway.run(self._calls.register())
 
     def ack(self, upto: Mapping[str, int], batch: int | None = None) -> Acked:
-        """Nobody retries these any more: STALE for ever, and forgotten. `upto`: the last sequence of each producer.
+        """Say that nobody retries these any more: they are STALE for ever, and forgotten.
+
+        `upto`: the last sequence of each producer.
 
         `batch`: ids that were claimed under this driver and batch (or an earlier one) are forgotten too. Raises
         NotDone when something of it is claimed and not done, Fenced under an older driver: then nothing is acked.
@@ -62,7 +65,7 @@ class Driver:
 
 
 class Producer:
-    """One lane of a source as one attempt writes it, under a token and an epoch of its own.
+    """Writes one lane of a source in order, as one attempt, under a token and an epoch of its own.
 
     As a context manager it registers, waiting while another attempt's lease lives, and closes: then the next attempt
     need not wait for the lease. It completes nothing by itself, because only its user knows what was written.
@@ -70,7 +73,7 @@ class Producer:
 
     def __init__(
         self,
-        gateway: "Gateway",
+        gateway: Runner,
         name: str,
         *,
         driver: str,
@@ -82,15 +85,17 @@ class Producer:
 
     @property
     def name(self) -> str:
+        """The name it was made with: the same at every run, for one lane of one source."""
         return self._calls.name
 
     @property
     def token(self) -> str:
+        """The name of this attempt: 32 hexadecimal digits, unless one was given."""
         return self._calls.token
 
     @property
     def epoch(self) -> int | None:
-        """None before it is registered."""
+        """The number of its registration, greater than any before; None before it is registered."""
         return self._calls.epoch
 
     def __enter__(self) -> Self:
@@ -105,7 +110,7 @@ class Producer:
                 self.close()
 
     def register(self) -> Registered:
-        """Have the producer from now on, under a new epoch; where it stands. Waits while another's lease lives.
+        """Become the producer of this name, under a new epoch; where it stands. Waits while another's lease lives.
 
         Raises ProducerBusy when the other renews for longer than is waited for: lease + 50 % after its last renewal.
         """
@@ -125,14 +130,10 @@ class Producer:
     @contextmanager
     def holding(self, claimed: ClaimedSequences) -> Iterator[None]:
         """Renew the lease while the block runs, from a thread, at a third of it and for ten leases at most."""
-        holder = Holder(self.gateway)
-        try:
-            with holder.keeping(self._calls.held(claimed)):
-                yield
-        finally:
-            holder.close()
+        with renewal(self.gateway, self._calls.held(claimed)):
+            yield
 
-    def held(self, claimed: ClaimedSequences) -> Held | None:
+    def held(self, claimed: ClaimedSequences) -> Lease | None:
         """What `holding` renews; None where nothing was granted."""
         return self._calls.held(claimed)
 

@@ -22,7 +22,8 @@ from oncegate_spark.errors import (
     Unanswered,
     Unreachable,
 )
-from oncegate_spark.protocol.effort import BACKOFF_MS_MAX, Effort, Reply, Request, Watch, WireFailure, new_token
+from oncegate_spark.protocol.busy import Watch
+from oncegate_spark.protocol.effort import BACKOFF_MS_MAX, Effort, Reply, Request, WireFailure, new_token
 
 ASK = Request("POST", "/x", "claim 0", "whether the ids are claimed")
 NEVER_SENT = WireFailure("ConnectionRefusedError: nobody listens", sent=False)

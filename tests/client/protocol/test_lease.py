@@ -11,11 +11,11 @@ import pytest
 
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.protocol.answers import Claimed
-from oncegate_spark.protocol.calls import Calls
+from oncegate_spark.protocol.calls.lease import WRITE_LEASES_MAX, claim_lease, renewals
+from oncegate_spark.protocol.calls.namespace import Calls
+from oncegate_spark.protocol.calls.steps import End, Pause, Tries, Try
 from oncegate_spark.protocol.codecs import Verdicts
 from oncegate_spark.protocol.effort import Reply, WireFailure
-from oncegate_spark.protocol.steps import End, Pause, Tries, Try
-from oncegate_spark.sync.lease import WRITE_LEASES_MAX, held_claim, renewals
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
 from tests.support.stub_gateway import Answer, Asked, StubGateway, problem
@@ -32,7 +32,7 @@ def claimed_at(began_ms: int) -> Claimed:
 def walk(clock: SteppedClock, claimed: Claimed, end: End) -> Iterator[tuple[str, int]]:
     """What is done and when, with every try ending in `end`."""
     tries = Tries("http://g", timeout_ms=60_000, mark=None, now_ms=clock.monotonic_ms, rng=Random(1))
-    steps, answer = renewals(Calls(tries, "default"), held_claim(claimed)), None
+    steps, answer = renewals(Calls(tries, "default"), claim_lease(claimed)), None
     try:
         while True:
             step = steps.send(answer)

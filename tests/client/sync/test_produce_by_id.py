@@ -68,7 +68,7 @@ def test_rows_that_another_holds_are_waited_for_until_it_is_done(connect: Connec
 def test_a_holder_that_neither_completes_nor_lets_go_is_not_waited_for_for_ever(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oncegate_spark.protocol.attempt_calls.LEASE_MS", 1_000)
+    monkeypatch.setattr("oncegate_spark.protocol.calls.attempt.LEASE_MS", 1_000)
     clock = SteppedClock()
     ends_ms = clock.now_ms + 1_000
     first = produced([GRANTED, BUSY, OF_CALL], (0, 0, 1), left_ms=1_000)

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 
 from oncegate_spark.errors import Outcome, PayloadConflict
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.attempt_calls import columns_of, pause_ms, payloads_of
-from oncegate_spark.protocol.effort import Watch
+from oncegate_spark.protocol.answers import Claimed
+from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.protocol.columns import columns_of, payloads_of
 from oncegate_spark.protocol.payloads import named
-from oncegate_spark.sync.attempt import Attempt, Claimed
+from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.lease import Holder
 
 Write = Callable[[pa.RecordBatch], None]

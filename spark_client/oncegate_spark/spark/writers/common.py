@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from oncegate_spark.errors import OncegateError, Outcome, TaskFailed
+from oncegate_spark.errors import NOTHING, OncegateError, Outcome, TaskFailed
 from oncegate_spark.protocol import marks
-from oncegate_spark.protocol.attempt_calls import NOTHING
 from oncegate_spark.spark.checkpoint import local_folder
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task

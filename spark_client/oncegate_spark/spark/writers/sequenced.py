@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oncegate_spark.errors import BadId, OncegateError, OutOfOrder, StillBusy, Unavailable
+from oncegate_spark.errors import NOTHING, BadId, OncegateError, OutOfOrder, StillBusy, Unavailable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Produced
-from oncegate_spark.protocol.attempt_calls import NOTHING
 from oncegate_spark.protocol.sequences import increasing, uint64_column
 from oncegate_spark.spark.writers.claim_loop import Progress, Write
 from oncegate_spark.sync.gateway import Gateway
@@ -146,7 +145,7 @@ class LaneSettler:
                 lane.producer.settle(claimed, "renew")
             progress.takeovers += verdicts.takeovers
             progress.open += verdicts.granted
-            with self._holder.keeping(lane.producer.held(claimed)):
+            with self._holder.renewal(lane.producer.held(claimed)):
                 for granted in rows.filter(verdicts.may_write).combine_chunks().to_batches():
                     self._write(granted)
             lane.producer.settle(claimed, "complete")

@@ -22,6 +22,7 @@ from oncegate_spark.errors import (
     Unreachable,
 )
 from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.answers import Committed
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
@@ -35,7 +36,7 @@ from oncegate_spark.spark.writers.common import (
     task_gateway,
     telling,
 )
-from oncegate_spark.sync.gateway import Committed, Gateway
+from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")
 

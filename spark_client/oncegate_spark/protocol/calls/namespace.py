@@ -11,13 +11,13 @@ import pyarrow as pa
 from oncegate_spark.errors import BadOption, OffsetTrimmed, OncegateError, Unreadable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed, Offsets, Produced, Settled, Staged, Taken, Topic
+from oncegate_spark.protocol.calls.steps import Steps, Tries
 from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import Reply, Request
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
 from oncegate_spark.protocol.names import Name
-from oncegate_spark.protocol.steps import Steps, Tries
 
-Columns = str | Sequence[str]  # names of columns; in a str they are separated by commas, as in Spark's options
 Scope = tuple[str, int]  # a driver, and the number of its batch: ids are forgotten when that is acked
 T = TypeVar("T")
 
@@ -216,15 +216,6 @@ class Calls:
                 f"{request.what}: what {self.tries.address} answered cannot be read ({type(error).__name__}: {error}); "
                 f"is one of them older? unknown: {request.unknown}"
             ) from error
-
-
-def column_names(columns: Columns) -> tuple[str, ...]:
-    """Raises BadOption for a name that cannot be sent: the gateway separates names by commas."""
-    names = columns.split(",") if isinstance(columns, str) else columns
-    found = tuple(name.strip() if isinstance(columns, str) else name for name in names)
-    if any("," in name or not name for name in found) and columns:
-        raise BadOption(f"{columns!r}: a column's name is not empty and has no comma in it; nothing was written")
-    return found if columns else ()
 
 
 def _joined(columns: Columns) -> str:

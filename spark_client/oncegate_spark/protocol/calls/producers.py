@@ -21,12 +21,14 @@ from oncegate_spark.protocol.answers import (
     Registered,
     Settled,
 )
-from oncegate_spark.protocol.calls import JSON, Calls, Columns, column_names, produced_of
+from oncegate_spark.protocol.busy import Watch
+from oncegate_spark.protocol.calls.lease import Lease
+from oncegate_spark.protocol.calls.namespace import JSON, Calls, produced_of
+from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.codecs import Verdicts
-from oncegate_spark.protocol.effort import LEASE_MS, Reply, Watch, new_token
+from oncegate_spark.protocol.columns import Columns, column_names
+from oncegate_spark.protocol.effort import LEASE_MS, Reply, new_token
 from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array
-from oncegate_spark.protocol.steps import Pause, Steps
-from oncegate_spark.sync.lease import Held
 
 T = TypeVar("T")
 
@@ -135,7 +137,7 @@ class ProducerCalls:
             claimed.settled = True
         return done
 
-    def held(self, claimed: ClaimedSequences) -> Held | None:
+    def held(self, claimed: ClaimedSequences) -> Lease | None:
         """What is to be renewed while the granted rows are being written; None where nothing was granted."""
         if not claimed.verdicts.granted:
             return None
@@ -146,7 +148,7 @@ class ProducerCalls:
             request = calls.post(self._path("renew"), what, "whether the lease goes on", JSON, body)
             return calls.asked(request, _settled, timeout_ms)
 
-        return Held(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
+        return Lease(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
 
     def close(self, timeout_ms: int | None = None) -> Steps[None]:
         """The lease ends now: what is open may be taken over at once. No effect before registering."""

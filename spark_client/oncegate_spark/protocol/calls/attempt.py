@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from oncegate_spark.errors import (
-    BadId,
+    NOTHING,
     BadOption,
     BatchOver,
     NotCompleted,
@@ -17,14 +17,14 @@ from oncegate_spark.errors import (
 )
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Claimed, Written
-from oncegate_spark.protocol.calls import Calls, Columns, Scope, column_names
+from oncegate_spark.protocol.busy import Watch, pause_ms
+from oncegate_spark.protocol.calls.namespace import Calls, Scope
+from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.codecs import Verdicts
-from oncegate_spark.protocol.effort import LEASE_MS, Watch, new_token
+from oncegate_spark.protocol.columns import Columns, column_names, columns_of, payloads_of
+from oncegate_spark.protocol.effort import LEASE_MS, new_token
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
-from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named, payload_columns
-from oncegate_spark.protocol.steps import Pause, Steps
-
-NOTHING = f"; {Outcome.NOT_WRITTEN.value}"  # how an error's text ends
+from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named
 
 
 class AttemptCalls:
@@ -189,34 +189,6 @@ class AttemptCalls:
         if not drops:
             raise conflict(columns, verdicts.conflicting, written.rows + written.own, what)
         dropped(columns, verdicts.conflicting, what)
-
-
-def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:
-    """How long to wait before asking again for what others hold; StillBusy when there is no sense in waiting on."""
-    pause = watch.saw(now_ms, verdicts.lease_left_ms)
-    if pause is None:
-        raise StillBusy(
-            f"{verdicts.unsettled} rows are held by another attempt that neither completes them nor lets "
-            "go; they were not written by this one"
-        )
-    return pause
-
-
-def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
-    """The id columns of rows. Raises BadId when one is missing or cannot be an id; nothing was asked."""
-    try:
-        return codecs.id_columns({name: rows.column(name) for name in names})
-    except KeyError as error:
-        raise BadId(f"the rows have no column {error}; nothing was written") from error
-
-
-def payloads_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
-    """The columns that ids come with. Raises BadOption when one is missing or of another type; nothing was asked."""
-    missing = [name for name in names if name not in rows.schema.names]
-    if missing:
-        have = ", ".join(rows.schema.names)
-        raise BadOption(f"digest_cols names {missing[0]}, and the rows have {have}; nothing was sent")
-    return payload_columns({name: rows.column(name) for name in names})
 
 
 def _check(rows: pa.Table, columns: Mapping[str, tuple[str, ...]]) -> None:

@@ -1,0 +1,134 @@
+"""Writes the blocking client from the asyncio one, by substitution; `--check` says what is stale and writes nothing.
+
+`aio/` is the source of every file in FILES, `sync/` is made from it, as httpcore does. Three kinds of rules, in this
+order, and each of them must find something to do, or it is an error:
+
+* a line of the source that ends in `# sync: CODE` becomes CODE, and in `# sync: -` it is left out;
+* PHRASES are texts, mostly of docstrings, that read otherwise without asyncio;
+* TOKENS are regular expressions: `await `, `async def`, the names of classes and modules.
+
+Sockets, clocks, and the thread or task that renews leases are written by hand on either side (`pool` and `connection`,
+`clock`, `lease`), under names that make the generated files fit.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CLIENT = ROOT / "spark_client/oncegate_spark"
+FILES = ("attempt.py", "gateway.py", "producers.py", "runner.py")
+HEADER = "# Generated from oncegate_spark/aio/{} by scripts/unasync.py; do not edit.\n"
+
+LINE = re.compile(r"^( *)\S.*?  # sync: (.+)\n", re.MULTILINE)
+
+PHRASES = (
+    ("a program with asyncio uses it", "a program without asyncio uses it"),
+    (
+        "for one event loop and any number of calls at a time.\n\n    Each call",
+        "for one thread.\n\n    Each call",
+    ),
+    (
+        """
+    At most `connections_max` calls are on the wire together, the others wait for their turn within their own time. A
+    call that is cancelled is not undone: its effect is unknown, and only asking again under the same token and call
+    would tell.
+""",
+        "",
+    ),
+    (
+        """
+    Its calls may be made side by side, each is a call of its own. When one is cancelled (a timeout around it, for
+    instance) its effect is unknown: ids that a cancelled `claim` was granted are nobody's until their lease is over,
+    and a claim whose `complete` was cancelled counts as open.
+""",
+        "",
+    ),
+    ("\n\n    A call that is cancelled is not undone: its effect is unknown.\n", "\n"),
+    (
+        "an AsyncGateway holds connections and is never pickled: make one where it is used",
+        "a Gateway holds a connection and is never pickled: make one where it is used, in the task",
+    ),
+    (
+        "The same gateway with connections of its own.",
+        "The same gateway with a connection of its own, for another thread.",
+    ),
+    ("large bodies: one for all of them.", "large bodies: a new one for each block."),
+    ("while the block runs, from a task, at", "while the block runs, from a thread, at"),
+    ("over its own connections and clock", "over its own connection and clock"),
+    ("over connections of its own", "over a connection of its own"),
+    ("Close its connections;", "Close its connection;"),
+    ("Close the connections.", "Close the connection."),
+)
+
+TOKENS = (
+    (r"\boncegate_spark\.aio\b", "oncegate_spark.sync"),
+    (r"\bself\._pool\b", "self._connection"),
+    (r"\bAsync(?=[A-Z])", ""),
+    (r"\basynccontextmanager\b", "contextmanager"),
+    (r"\b__a(enter|exit)__\b", r"__\1__"),
+    (r"\basync (?=def |with\b)", ""),
+    (r"\bawait ", ""),
+)
+
+
+class UnusedRule(Exception):
+    """A rule found nothing to do in any file: it is out of date."""
+
+
+def without_asyncio(text: str, used: set[str]) -> str:
+    """The blocking form of a source text, not yet formatted. Adds what was applied to `used`."""
+
+    def directed(line: re.Match[str]) -> str:
+        indent, code = line.groups()
+        return "" if code == "-" else f"{indent}{code}\n"
+
+    text = LINE.sub(directed, text)
+    for phrase, plain in PHRASES:
+        if phrase in text:
+            used.add(phrase)
+            text = text.replace(phrase, plain)
+    for pattern, plain in TOKENS:
+        text, count = re.subn(pattern, plain, text)
+        if count:
+            used.add(pattern)
+    return text
+
+
+def formatted(text: str) -> str:
+    """The text as `ruff check --select I --fix` and `ruff format` leave it."""
+    for command in (["check", "--select", "I", "--fix", "--quiet"], ["format", "--quiet"]):
+        call = ["ruff", *command, "--stdin-filename", str(CLIENT / "sync/generated.py"), "-"]
+        text = subprocess.run(call, cwd=ROOT, input=text, capture_output=True, text=True, check=True).stdout
+    return text
+
+
+def generated() -> dict[Path, str]:
+    """What every generated file has to hold. Raises UnusedRule."""
+    used: set[str] = set()
+    texts = {name: without_asyncio((CLIENT / "aio" / name).read_text("utf-8"), used) for name in FILES}
+    unused = [rule for rule, _ in (*PHRASES, *TOKENS) if rule not in used]
+    if unused:
+        raise UnusedRule(f"scripts/unasync.py: nothing in aio/ fits the rules {unused}")
+    return {CLIENT / "sync" / name: HEADER.format(name) + formatted(text) for name, text in texts.items()}
+
+
+def main() -> int:
+    """Write the stale files, or with `--check` name them; 1 when something is stale or a rule is unused."""
+    try:
+        stale = {path: text for path, text in generated().items() if not path.exists() or path.read_text() != text}
+    except UnusedRule as error:
+        sys.stdout.write(f"{error}\n")
+        return 1
+    if "--check" in sys.argv[1:]:
+        sys.stdout.writelines(f"{path.relative_to(ROOT)} is stale: make generate\n" for path in stale)
+        return 1 if stale else 0
+    for path, text in stale.items():
+        path.write_text(text, "utf-8")
+        sys.stdout.write(f"wrote {path.relative_to(ROOT)}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

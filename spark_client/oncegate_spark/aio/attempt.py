@@ -1,0 +1,118 @@
+"""One try of some piece of work, and the claims it makes."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from oncegate_spark.aio.lease import renewal
+from oncegate_spark.aio.runner import AsyncRunner
+from oncegate_spark.protocol.answers import Claimed, Written
+from oncegate_spark.protocol.calls.attempt import AttemptCalls
+from oncegate_spark.protocol.calls.lease import claim_lease
+from oncegate_spark.protocol.columns import Columns
+from oncegate_spark.protocol.ids import Ids
+
+
+class AsyncAttempt:
+    """Claims ids, and writes rows, under one random token: a retry inside is recognised, a re-run is another attempt.
+
+    As a context manager it says so when it is left with something open; it releases nothing by itself, because only
+    its user knows what was written.
+
+    Its calls may be made side by side, each is a call of its own. When one is cancelled (a timeout around it, for
+    instance) its effect is unknown: ids that a cancelled `claim` was granted are nobody's until their lease is over,
+    and a claim whose `complete` was cancelled counts as open.
+    """
+
+    def __init__(self, gateway: AsyncRunner, token: str | None = None, scope: tuple[str, int] | None = None) -> None:
+        self.gateway = gateway
+        self._calls = AttemptCalls(gateway.calls, token, scope)
+
+    @property
+    def token(self) -> str:
+        """The name of this attempt: 32 hexadecimal digits, unless one was given."""
+        return self._calls.token
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._calls.left(error)
+
+    def next_call(self) -> int:
+        """The number of the next request of this attempt; every try of that request repeats it."""
+        return self._calls.next_call()
+
+    async def claim(
+        self, ids: Ids, lease_ms: int | None = None, *, payloads: Ids | None = None, on_conflict: str = "fail"
+    ) -> Claimed:
+        """Ask which of these may be written. Tuples, or a table of several columns, are ids of several columns.
+
+        payloads: what each id comes with, in the forms that ids have, null allowed. An id that is written with another
+        one raises PayloadConflict, and nothing is kept of what was granted; with on_conflict="drop" it is counted,
+        logged and not written. Raises BadId, BadOption before anything is asked.
+        """
+        return await self.gateway.run(self._calls.claim(ids, lease_ms, payloads, on_conflict))
+
+    async def claim_columns(
+        self,
+        columns: list[pa.Array],
+        lease_ms: int | None = None,
+        ids: Any = None,
+        payloads: Sequence[pa.Array] = (),
+        on_conflict: str = "fail",
+    ) -> Claimed:
+        """As `claim`, for columns of ids, and of what they come with, of equal length."""
+        return await self.gateway.run(self._calls.claim_columns(columns, lease_ms, ids, payloads, on_conflict))
+
+    @asynccontextmanager
+    async def holding(self, claimed: Claimed) -> AsyncIterator[None]:
+        """Renew the claim while the block runs, from a task, at a third of its lease and for ten leases at most."""
+        async with renewal(self.gateway, claim_lease(claimed)):
+            yield
+
+    async def complete(self, claimed: Claimed) -> None:
+        """Say that everything granted is written.
+
+        Raises StillBusy when some ids were BUSY, or were taken over while they were being written: those are not this
+        attempt's, so the work is not done. Ask for them again in a new claim, or use
+        `oncegate_spark.spark.writers.claim_loop`.
+        """
+        await self.gateway.run(self._calls.complete(claimed))
+
+    async def settle(self, claimed: Claimed, verb: str) -> int:
+        """Complete or release a claim; how many of its ids another attempt has taken over meanwhile."""
+        return await self.gateway.run(self._calls.settle(claimed, verb))
+
+    async def release(self, claimed: Claimed) -> None:
+        """Say that nothing granted was, or ever will be, handed to the place it is written to."""
+        await self.settle(claimed, "release")
+
+    async def produce(
+        self,
+        topic: str,
+        rows: pa.Table,
+        *,
+        id_col: Columns = (),
+        key_col: Columns = (),
+        digest_cols: Columns = (),
+        on_conflict: str = "fail",
+    ) -> Written:
+        """Append rows to a topic. With `id_col` each id is there once; without, at least once. `key_col`: which
+        columns choose the partition.
+
+        Returns when every row is done: written now, or known to be written. Rows whose id another attempt has claimed
+        are asked for again, as long as that one lives. Raises BadId before anything is sent, StillBusy when the other
+        neither completes nor lets go. An error's outcome covers all of the rows: those of requests before the failing
+        one are written. With ids the same rows may be given again: what is there is not written twice.
+
+        digest_cols: the columns that are the payload of a row's id. Rows whose id is written with another one raise
+        PayloadConflict, the others of their request are written; with on_conflict="drop" they are counted, logged and
+        not written.
+        """
+        return await self.gateway.run(self._calls.produce(topic, rows, id_col, key_col, digest_cols, on_conflict))

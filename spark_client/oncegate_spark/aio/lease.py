@@ -1,0 +1,22 @@
+"""Renewing a lease from a task while the work under it goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from oncegate_spark.aio.runner import AsyncRunner
+from oncegate_spark.protocol.calls.lease import Lease, renewals
+
+
+@asynccontextmanager
+async def renewal(gateway: AsyncRunner, lease: Lease | None) -> AsyncIterator[None]:
+    """Renew a lease while the block runs, from a task of its own, and wait for that task at the end."""
+    twin = gateway.renewing
+    task = asyncio.create_task(twin.run(renewals(twin.calls, lease)), name="oncegate-renew")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        if not task.cancelled():
+            task.result()  # what is no answer of the gateway is a bug, and said

@@ -1,0 +1,43 @@
+"""Where a gateway listens, and how long a call may take: what both clients check before they connect. No I/O."""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from oncegate_spark.errors import BadOption
+from oncegate_spark.protocol.effort import TIMEOUT_MS
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a gateway listens. `prefix` stands before every path."""
+
+    secure: bool
+    host: str
+    port: int
+    prefix: str
+
+    @classmethod
+    def of(cls, url: str) -> "Address":
+        """Raises BadOption for what is no address; nothing is asked."""
+        text = f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")'
+        if not isinstance(url, str):
+            raise BadOption(text)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise BadOption(f"{text} ({error})") from error
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
+            raise BadOption(text)
+        secure = parts.scheme == "https"
+        return cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+
+
+def checked_timeout(timeout_ms: int) -> int:
+    """Raises BadOption for what is no time to wait."""
+    if not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1:
+        raise BadOption(
+            f"timeout_ms is {timeout_ms!r}; it is a whole number of milliseconds, 1 or more, for a call with all its "
+            f"tries: write timeout_ms={TIMEOUT_MS:_}, or leave it out"
+        )
+    return timeout_ms

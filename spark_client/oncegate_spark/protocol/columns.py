@@ -1,0 +1,37 @@
+"""Columns that a call names: of ids, of payloads, of keys. No I/O."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from oncegate_spark.errors import BadId, BadOption
+from oncegate_spark.protocol import codecs
+from oncegate_spark.protocol.payloads import payload_columns
+
+Columns = str | Sequence[str]  # names of columns; in a str they are separated by commas, as in Spark's options
+
+
+def column_names(columns: Columns) -> tuple[str, ...]:
+    """Raises BadOption for a name that cannot be sent: the gateway separates names by commas."""
+    names = columns.split(",") if isinstance(columns, str) else columns
+    found = tuple(name.strip() if isinstance(columns, str) else name for name in names)
+    if any("," in name or not name for name in found) and columns:
+        raise BadOption(f"{columns!r}: a column's name is not empty and has no comma in it; nothing was written")
+    return found if columns else ()
+
+
+def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
+    """The id columns of rows. Raises BadId when one is missing or cannot be an id; nothing was asked."""
+    try:
+        return codecs.id_columns({name: rows.column(name) for name in names})
+    except KeyError as error:
+        raise BadId(f"the rows have no column {error}; nothing was written") from error
+
+
+def payloads_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
+    """The columns that ids come with. Raises BadOption when one is missing or of another type; nothing was asked."""
+    missing = [name for name in names if name not in rows.schema.names]
+    if missing:
+        have = ", ".join(rows.schema.names)
+        raise BadOption(f"digest_cols names {missing[0]}, and the rows have {have}; nothing was sent")
+    return payload_columns({name: rows.column(name) for name in names})
