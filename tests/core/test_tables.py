@@ -19,8 +19,9 @@ from oncegate.core.claims import (
     Verb,
     actions,
 )
-from oncegate.core.errors import OncegateError, Rejected, Retryable, Stop, all_errors
+from oncegate.core.errors import OncegateError, Rejected, Retryable, Stop
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, VERDICTS, Flag, Verdict
+from tests.support.errors import all_errors
 
 TABLES = pytest.mark.parametrize("table", [CLAIM, PRODUCE, TAKE], ids=["claim", "produce", "take"])
 LEAVES = pytest.mark.parametrize("leaf", all_errors(), ids=lambda leaf: leaf.__name__)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from oncegate.core.errors import OncegateError, all_errors
+from oncegate.core.errors import OncegateError
 from oncegate.transports.http import problems
-from oncegate.transports.outcomes import OUTCOMES, outcome_of, told
+from oncegate.transports.outcomes import OUTCOMES, Kind, outcome_of, public_errors
+from tests.support.errors import all_errors
 from tests.support.http_app import open_door
 
 
@@ -12,23 +13,58 @@ def test_every_error_of_the_tree_has_a_row_and_no_row_is_left_over() -> None:
     assert set(OUTCOMES) == set(all_errors())
 
 
-@pytest.mark.parametrize("kind", told(), ids=lambda kind: kind.code)
+def test_every_kind_has_a_status_of_its_own_and_stands_for_an_error() -> None:
+    assert set(problems.STATUS) == set(Kind)
+    assert len(set(problems.STATUS.values())) == len(Kind)
+    assert {outcome_of(kind).kind for kind in public_errors()} == set(Kind)
+
+
+# All others: 409.
+STATUSES = {
+    400: "BAD_REQUEST",
+    403: "NOT_DRIVER",
+    404: "NOT_FOUND UNKNOWN_PRODUCER UNKNOWN_DRIVER UNKNOWN_CLAIM",
+    405: "METHOD_NOT_ALLOWED",
+    406: "NOT_ACCEPTABLE",
+    410: "OFFSET_TRIMMED",
+    411: "LENGTH_REQUIRED",
+    413: "TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA",
+    422: "NULL_ID TOKEN_REUSED CHUNK_ALTERED",
+    429: "QUOTA",
+    500: "INTERNAL",
+    503: "OVERLOADED RECOVERING LEDGER_DOWN",
+    504: "DEADLINE",
+    507: "LEDGER_FULL",
+}
+
+
+@pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.code)
+def test_every_error_has_the_status_that_callers_know(kind: type[OncegateError]) -> None:
+    listed = [status for status, codes in STATUSES.items() if kind.code in codes.split()]
+    assert [problems.status_of(kind)] == (listed or [409])
+
+
+@pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.code)
 def test_a_status_agrees_with_what_the_caller_is_to_do(kind: type[OncegateError]) -> None:
-    status = outcome_of(kind("")).status
+    status = problems.status_of(kind)
     allowed = {"retry": {409, 429, 500, 503, 504, 507}, "fix": set(range(400, 500)), "stop": {403, 404, 409}}
     assert status in allowed[kind.action]
 
 
 def test_only_a_failed_ledger_and_a_bug_leave_it_unknown_whether_something_was_written() -> None:
-    assert {kind.code for kind in told() if outcome_of(kind("")).effect == "unknown"} == {"LEDGER_DOWN", "INTERNAL"}
+    assert {kind.code for kind in public_errors() if outcome_of(kind).effect == "unknown"} == {
+        "LEDGER_DOWN",
+        "INTERNAL",
+    }
 
 
 def test_codes_are_unique() -> None:
-    codes = [kind.code for kind in told()]
+    codes = [kind.code for kind in public_errors()]
     assert len(set(codes)) == len(codes)
 
 
-@pytest.mark.parametrize("kind", told(), ids=lambda kind: kind.code)
+@pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.code)
 async def test_the_type_of_every_problem_leads_to_a_page_of_this_gateway(kind: type[OncegateError]) -> None:
     async with open_door() as door:
         reply = await door.get(problems.type_of(kind.code))

@@ -229,9 +229,3 @@ class LedgerFenced(Stop):
 
 class KeyMismatch(Stop):
     code, title = "KEY_MISMATCH", "The ledger was written with another key"
-
-
-def all_errors() -> list[type[OncegateError]]:
-    """Every leaf of the tree, in the order of the drawing."""
-    families: tuple[type[OncegateError], ...] = (Retryable, Rejected, Stop)
-    return [leaf for family in families for leaf in family.__subclasses__()]

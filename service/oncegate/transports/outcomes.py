@@ -1,10 +1,13 @@
-"""What the outside is told about each error: one table for every transport.
+"""What a caller is told about each error: one table for every transport.
 
-`effect` answers the question a caller has after any failure: was something written? "none" and "unknown" are
-the only answers; an error that is sure to have written something does not exist.
+`kind` says what sort of failure it is, in words of no protocol; each transport has one table from kinds to its own
+codes (HTTP's statuses: `http/problems.py`). `effect` answers the question a caller has after any failure: was
+something written? "none" and "unknown" are the only answers; an error that is sure to have written something does not
+exist.
 """
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal
 
 from oncegate.core import errors as e
@@ -12,58 +15,79 @@ from oncegate.core import errors as e
 Effect = Literal["none", "unknown"]
 
 
+class Kind(Enum):
+    """What sort of failure an error is. Behind each: the gRPC code that stands for it (grpc/statuscodes.md)."""
+
+    UNAVAILABLE = "unavailable"  # UNAVAILABLE
+    EXHAUSTED = "exhausted"  # RESOURCE_EXHAUSTED
+    STORAGE_FULL = "storage full"  # RESOURCE_EXHAUSTED
+    DEADLINE = "deadline"  # DEADLINE_EXCEEDED
+    CONFLICT = "conflict"  # FAILED_PRECONDITION; ABORTED where the action is retry
+    INVALID = "invalid"  # INVALID_ARGUMENT
+    UNPROCESSABLE = "unprocessable"  # INVALID_ARGUMENT
+    TOO_LARGE = "too large"  # INVALID_ARGUMENT
+    LENGTH_UNKNOWN = "length unknown"  # INVALID_ARGUMENT
+    NOT_ACCEPTABLE = "not acceptable"  # INVALID_ARGUMENT
+    UNSUPPORTED = "unsupported"  # INVALID_ARGUMENT
+    NOT_FOUND = "not found"  # NOT_FOUND
+    NO_SUCH_METHOD = "no such method"  # UNIMPLEMENTED
+    GONE = "gone"  # OUT_OF_RANGE
+    DENIED = "denied"  # PERMISSION_DENIED
+    INTERNAL = "internal"  # INTERNAL
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """How one error looks over HTTP: its status, and what is known of its effect."""
+    """What one error is, and what is known of its effect."""
 
-    status: int
+    kind: Kind
     effect: Effect = "none"
 
 
 OUTCOMES: dict[type[e.OncegateError], Outcome] = {
-    e.Overloaded: Outcome(503),
-    e.Recovering: Outcome(503),
-    e.QuotaExceeded: Outcome(429),
-    e.LedgerFull: Outcome(507),
-    e.LedgerDown: Outcome(503, "unknown"),
-    e.DeadlinePassed: Outcome(504),
-    e.MissingStage: Outcome(409),
-    e.ProducerBusy: Outcome(409),
-    e.BadRequest: Outcome(400),
-    e.NullId: Outcome(422),
-    e.TooLarge: Outcome(413),
-    e.LengthRequired: Outcome(411),
-    e.NotAcceptable: Outcome(406),
-    e.UnsupportedMedia: Outcome(415),
-    e.NotFound: Outcome(404),
-    e.MethodNotAllowed: Outcome(405),
-    e.SchemaMismatch: Outcome(409),
-    e.TokenReused: Outcome(422),
-    e.ChunkAltered: Outcome(422),
-    e.OffsetTrimmed: Outcome(410),
-    e.UnknownProducer: Outcome(404),
-    e.UnknownDriver: Outcome(404),
-    e.OtherDriver: Outcome(409),
-    e.UnknownClaim: Outcome(404),
-    e.ReleasedClaim: Outcome(409),
-    e.Fenced: Outcome(409),
-    e.Gap: Outcome(409),
-    e.OutOfOrder: Outcome(409),
-    e.NotDriver: Outcome(403),
-    e.NotDone: Outcome(409),
-    e.SecondWrite: Outcome(409),
-    e.Conflict: Outcome(409),
-    e.BatchForgotten: Outcome(409),
-    e.LedgerBehind: Outcome(409),
-    e.LedgerDamaged: Outcome(409),
-    e.LedgerBusy: Outcome(409),
-    e.LedgerFenced: Outcome(409),
-    e.KeyMismatch: Outcome(409),
+    e.Overloaded: Outcome(Kind.UNAVAILABLE),
+    e.Recovering: Outcome(Kind.UNAVAILABLE),
+    e.QuotaExceeded: Outcome(Kind.EXHAUSTED),
+    e.LedgerFull: Outcome(Kind.STORAGE_FULL),
+    e.LedgerDown: Outcome(Kind.UNAVAILABLE, "unknown"),
+    e.DeadlinePassed: Outcome(Kind.DEADLINE),
+    e.MissingStage: Outcome(Kind.CONFLICT),
+    e.ProducerBusy: Outcome(Kind.CONFLICT),
+    e.BadRequest: Outcome(Kind.INVALID),
+    e.NullId: Outcome(Kind.UNPROCESSABLE),
+    e.TooLarge: Outcome(Kind.TOO_LARGE),
+    e.LengthRequired: Outcome(Kind.LENGTH_UNKNOWN),
+    e.NotAcceptable: Outcome(Kind.NOT_ACCEPTABLE),
+    e.UnsupportedMedia: Outcome(Kind.UNSUPPORTED),
+    e.NotFound: Outcome(Kind.NOT_FOUND),
+    e.MethodNotAllowed: Outcome(Kind.NO_SUCH_METHOD),
+    e.SchemaMismatch: Outcome(Kind.CONFLICT),
+    e.TokenReused: Outcome(Kind.UNPROCESSABLE),
+    e.ChunkAltered: Outcome(Kind.UNPROCESSABLE),
+    e.OffsetTrimmed: Outcome(Kind.GONE),
+    e.UnknownProducer: Outcome(Kind.NOT_FOUND),
+    e.UnknownDriver: Outcome(Kind.NOT_FOUND),
+    e.OtherDriver: Outcome(Kind.CONFLICT),
+    e.UnknownClaim: Outcome(Kind.NOT_FOUND),
+    e.ReleasedClaim: Outcome(Kind.CONFLICT),
+    e.Fenced: Outcome(Kind.CONFLICT),
+    e.Gap: Outcome(Kind.CONFLICT),
+    e.OutOfOrder: Outcome(Kind.CONFLICT),
+    e.NotDriver: Outcome(Kind.DENIED),
+    e.NotDone: Outcome(Kind.CONFLICT),
+    e.SecondWrite: Outcome(Kind.CONFLICT),
+    e.Conflict: Outcome(Kind.CONFLICT),
+    e.BatchForgotten: Outcome(Kind.CONFLICT),
+    e.LedgerBehind: Outcome(Kind.CONFLICT),
+    e.LedgerDamaged: Outcome(Kind.CONFLICT),
+    e.LedgerBusy: Outcome(Kind.CONFLICT),
+    e.LedgerFenced: Outcome(Kind.CONFLICT),
+    e.KeyMismatch: Outcome(Kind.CONFLICT),
 }
 
 
 class Internal(e.OncegateError):
-    """A bug of ours, as the caller sees it; raised nowhere, made of whatever nobody expected.
+    """A bug of ours, as the caller sees it: made of any exception that nobody expected, and raised nowhere.
 
     Retry is safe: every call that writes is recognised by its token and call, chunk or nonce (`plain` is not, on
     purpose), and clients retry a bounded number of times.
@@ -74,14 +98,14 @@ class Internal(e.OncegateError):
     retry_after_ms = 1_000
 
 
-INTERNAL = Outcome(500, "unknown")
+INTERNAL = Outcome(Kind.INTERNAL, "unknown")
 
 
-def outcome_of(error: e.OncegateError) -> Outcome:
-    """The table's row for `error`."""
-    return INTERNAL if isinstance(error, Internal) else OUTCOMES[type(error)]
+def outcome_of(error: type[e.OncegateError]) -> Outcome:
+    """Returns the table's row for a class of errors. Raises KeyError for one that no caller ever meets."""
+    return INTERNAL if error is Internal else OUTCOMES[error]
 
 
-def told() -> list[type[e.OncegateError]]:
-    """Every error a caller can meet, those of the tree first."""
+def public_errors() -> list[type[e.OncegateError]]:
+    """Returns every class of errors that a caller can meet, those of `core.errors` first."""
     return [*OUTCOMES, Internal]

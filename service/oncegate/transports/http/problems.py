@@ -11,27 +11,50 @@ from starlette.routing import compile_path
 
 from oncegate.core.errors import BadRequest, MethodNotAllowed, NotFound, OncegateError, Stop
 from oncegate.ports import Observer
-from oncegate.transports.outcomes import Internal, outcome_of
+from oncegate.transports.outcomes import Internal, Kind, outcome_of
 
 PROBLEM = "application/problem+json"
 
+STATUS: dict[Kind, int] = {
+    Kind.UNAVAILABLE: 503,
+    Kind.EXHAUSTED: 429,
+    Kind.STORAGE_FULL: 507,
+    Kind.DEADLINE: 504,
+    Kind.CONFLICT: 409,
+    Kind.INVALID: 400,
+    Kind.UNPROCESSABLE: 422,
+    Kind.TOO_LARGE: 413,
+    Kind.LENGTH_UNKNOWN: 411,
+    Kind.NOT_ACCEPTABLE: 406,
+    Kind.UNSUPPORTED: 415,
+    Kind.NOT_FOUND: 404,
+    Kind.NO_SUCH_METHOD: 405,
+    Kind.GONE: 410,
+    Kind.DENIED: 403,
+    Kind.INTERNAL: 500,
+}
+
+
+def status_of(error: type[OncegateError]) -> int:
+    """Returns the HTTP status of a class of errors."""
+    return STATUS[outcome_of(error).kind]
+
 
 def type_of(code: str) -> str:
-    """The problem's `type`: a page that this gateway itself serves."""
+    """Returns the problem's `type`: the path of a page that this gateway itself serves."""
     return "/errors/" + code.lower().replace("_", "-")
 
 
 def document(error: OncegateError, trace_id: str) -> dict[str, object]:
-    """The members of the problem; `extra` members come after the fixed ones and never replace them."""
-    outcome = outcome_of(error)
+    """Makes the members of the problem; its `extra` ones come after the fixed ones and never replace them."""
     fixed: dict[str, object] = {
         "type": type_of(error.code),
         "title": error.title,
-        "status": outcome.status,
+        "status": status_of(type(error)),
         "detail": error.detail,
         "code": error.code,
         "action": error.action,
-        "effect": outcome.effect,
+        "effect": outcome_of(type(error)).effect,
     }
     if error.retry_after_ms is not None:
         fixed["retry_after_ms"] = error.retry_after_ms
@@ -39,6 +62,7 @@ def document(error: OncegateError, trace_id: str) -> dict[str, object]:
 
 
 def encode(error: OncegateError, trace_id: str) -> bytes:
+    """Writes the problem as JSON; bytes among its members become hex."""
     return msgspec.json.encode(document(error, trace_id), enc_hook=_plain)
 
 
@@ -47,15 +71,15 @@ def _plain(value: object) -> str:
 
 
 def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | None = None) -> Response:
-    """The problem as an answer, with `Retry-After` in whole seconds where waiting helps."""
+    """Makes the problem's response, with `Retry-After` in whole seconds where waiting helps."""
     sent = dict(headers or {})
     if error.retry_after_ms is not None:
         sent["Retry-After"] = str(-(-error.retry_after_ms // 1000))
-    return Response(encode(error, trace_id), outcome_of(error).status, sent, media_type=PROBLEM)
+    return Response(encode(error, trace_id), status_of(type(error)), sent, media_type=PROBLEM)
 
 
 def of_http(error: HTTPException, request: Request) -> OncegateError:
-    """The framework's own refusals in our words."""
+    """Translates the framework's own refusal into an error of ours."""
     if error.status_code == 404:
         return NotFound(f"there is no {request.url.path} here; GET /openapi.json lists what there is")
     if error.status_code == 405:
@@ -71,16 +95,14 @@ def _allowed(request: Request) -> str:
 
 
 def of_validation(error: RequestValidationError) -> BadRequest:
-    """Path or query parameters that do not fit, each with its place."""
-    places = [
-        {"pointer": "/".join(str(part) for part in item["loc"]), "detail": item["msg"]} for item in error.errors()
-    ]
-    first = places[0]
-    return BadRequest(f"{first['pointer']}: {first['detail']}", errors=places[:10])
+    """Makes the refusal of path or query parameters that do not fit, the first ten each with its pointer."""
+    wrong = [{"pointer": "/".join(str(part) for part in item["loc"]), "detail": item["msg"]} for item in error.errors()]
+    first = wrong[0]
+    return BadRequest(f"{first['pointer']}: {first['detail']}", errors=wrong[:10])
 
 
 def answer(error: Exception, path: str, trace_id: str, observer: Observer) -> Response:
-    """What is said of an exception, ours or one that nobody expected.
+    """Answers an exception, ours or one that nobody expected, with a problem.
 
     A refusal that ends an attempt is a line in the log too, as a bug is: a person must look.
     """
@@ -93,7 +115,7 @@ def answer(error: Exception, path: str, trace_id: str, observer: Observer) -> Re
 
 
 def install(app: FastAPI, observer: Observer) -> None:
-    """Answer every exception with a problem; what nobody expected is the middleware's (`Internal`)."""
+    """Makes the application answer every exception with a problem; what nobody expected is left to `Traced`."""
 
     async def refused(request: Request, error: Exception) -> Response:
         return answer(error, request.url.path, request.state.trace_id, observer)
@@ -113,7 +135,7 @@ def install(app: FastAPI, observer: Observer) -> None:
 
 
 def internal(error: Exception) -> Internal:
-    """What a caller is told of a bug: its kind, and that the effect is unknown."""
+    """Makes what a caller is told of a bug: its exception's name, and that the effect is unknown."""
     return Internal(
         f"unexpected {type(error).__name__}; whether this was written is unknown. "
         "Repeating the same request (same token and call) is safe; the gateway's log has the trace_id"

@@ -14,7 +14,7 @@ from oncegate.transports.http import problems
 from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.http.openapi import descriptions, examples
-from oncegate.transports.outcomes import Internal, outcome_of, told
+from oncegate.transports.outcomes import Internal, public_errors
 
 Json = dict[str, Any]
 Errors = Sequence[type[e.OncegateError]]
@@ -206,7 +206,7 @@ def operation(
 def _refusals(errors: Errors) -> Json:
     by_status: dict[int, list[type[e.OncegateError]]] = {}
     for kind in dict.fromkeys(errors):
-        by_status.setdefault(outcome_of(kind("")).status, []).append(kind)
+        by_status.setdefault(problems.status_of(kind), []).append(kind)
     return {str(status): _refusal(kinds) for status, kinds in sorted(by_status.items())}
 
 
@@ -227,7 +227,7 @@ def refusal_examples() -> Json:
     """One problem document for each error, by its code."""
     return {
         kind.code: {"summary": kind.title, "value": problems.document(kind(kind.title), examples.TRACE)}
-        for kind in told()
+        for kind in public_errors()
     }
 
 

@@ -13,7 +13,7 @@ from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
-from oncegate.transports.outcomes import outcome_of, told
+from oncegate.transports.outcomes import outcome_of, public_errors
 
 router = APIRouter(default_response_class=Response)
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
@@ -111,9 +111,9 @@ def _health(word: str, answer: health.Answer) -> Response:
 async def error(request: Request) -> Response:
     """What a problem's `type` leads to: the error, its status, what to do and what is known of its effect."""
     wanted = problems.type_of(request.path_params["code"])
-    for kind in told():
+    for kind in public_errors():
         if problems.type_of(kind.code) == wanted:
-            outcome = outcome_of(kind(""))
-            meaning = messages.ErrorReply(kind.code, kind.title, outcome.status, kind.action, outcome.effect)
-            return json_reply(meaning)
-    raise NotFound(f"no error {request.path_params['code']}; there are {', '.join(kind.code for kind in told())}")
+            status, effect = problems.status_of(kind), outcome_of(kind).effect
+            return json_reply(messages.ErrorReply(kind.code, kind.title, status, kind.action, effect))
+    known = ", ".join(kind.code for kind in public_errors())
+    raise NotFound(f"no error {request.path_params['code']}; there are {known}")

@@ -16,7 +16,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from oncegate.core.errors import BadRequest, OncegateError, TooLarge
 from oncegate.transports.http import problems
 from oncegate.transports.http.server import fast_path
-from oncegate.transports.outcomes import outcome_of
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
 KEEP_ALIVE_S = 75
@@ -155,7 +154,7 @@ class Protocol(HttpToolsProtocol):
             self.flow.pause_reading()
             return
         body = problems.encode(error, secrets.token_hex(16))
-        status = HTTPStatus(outcome_of(error).status)
+        status = HTTPStatus(problems.status_of(type(error)))
         head = (
             f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {problems.PROBLEM}\r\n"
             f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
