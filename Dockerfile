@@ -7,7 +7,7 @@ WORKDIR /src
 COPY requirements/service.txt requirements/service.txt
 RUN python -m venv /opt/oncegate \
     && /opt/oncegate/bin/pip install --no-cache-dir --require-hashes -r requirements/service.txt
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE ./
 COPY service service
 RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels . \
     && /opt/oncegate/bin/pip install --no-cache-dir --no-deps /wheels/*.whl

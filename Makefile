@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format generate demo bench scale mutants soak image clean
+.PHONY: help setup test check format generate demo bench scale mutants soak docs image clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -21,20 +21,21 @@ test: check ## everything that is checked and tested, 12 minutes at most on two 
 	@mkdir -p out/test && rm -f out/test/exit
 	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
 
-check: setup ## ruff, format, mypy --strict, the import contracts, the generated client
+check: setup ## ruff, format, mypy --strict, the import contracts, the generated client, the tables in docs/
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy -p oncegate -p oncegate_spark -p pyspark_oncegate
 	@$(RUN) lint-imports
 	@$(RUN) $(PY) scripts/unasync.py --check
+	@$(RUN) $(PY) -m scripts.draw_tables --check
 
 format: setup ## what ruff can mend by itself
 	@$(RUN) ruff check --fix .
 	@$(RUN) ruff format .
 
-generate: setup ## the committed files that are made from code: OpenAPI, the client's verdicts, the blocking client, the drawings
+generate: setup ## the committed files that are made from code: OpenAPI, the client's parts, tables in docs/
 	@$(RUN) $(PY) scripts/generate.py
-	@$(RUN) $(PY) scripts/draw_tables.py
+	@$(RUN) $(PY) -m scripts.draw_tables
 	@$(RUN) $(PY) scripts/unasync.py
 
 demo: setup ## real data, real Spark, six faults, the same job four ways: out/demo/result.json and .png
@@ -54,6 +55,10 @@ soak: setup ## the kill loop, crashes and random walks for longer, from a seed o
 	echo "ONCEGATE_SEED=$$ONCEGATE_SEED" && \
 	$(RUN) ONCEGATE_KILLS=1000 ONCEGATE_WALKS=5000 ONCEGATE_MODEL_WALKS=2000 \
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal --timeout 14400 tests/faults tests/model $(ARGS)
+
+docs: setup ## the pages as a site, warnings are errors: out/docs/index.html
+	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet
+	@echo out/docs/index.html
 
 image: ## the container image
 	docker build -t oncegate .

@@ -1,12 +1,12 @@
-"""Draw the decision tables into ARCHITECTURE.md, between their markers.
+"""Draws tables of the code into pages of docs/, between their markers.
 
-python scripts/draw_tables.py           rewrite the file
-python scripts/draw_tables.py --check   exit 1 when it is not what the tables say
+python -m scripts.draw_tables           rewrite the pages
+python -m scripts.draw_tables --check   exit 1 when one is not what the code says; nothing is written
 """
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
 from functools import partial
 from pathlib import Path
@@ -40,6 +40,7 @@ from oncegate.core.producers import (
 )
 from oncegate.core.producers import Asker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
+from scripts.reference_tables import settings, spark_options, table
 
 FreeIds = dict[tuple[IdState, Asker], Cell]
 # What may be asked about free ids: the table, and the state of an id that is granted.
@@ -48,16 +49,11 @@ VERBS: dict[str, tuple[FreeIds, str]] = {
     "produce": (PRODUCE, "DONE"),
     "take": (TAKE, "TAKEN"),
 }
-PAGE = Path(__file__).parent.parent / "ARCHITECTURE.md"
+DOCS = Path(__file__).parent.parent / "docs"
 
 
 def words(member: IntEnum) -> str:
-    return member.name.lower().replace("_", " ")
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return words_of(member.name)
 
 
 def verdicts() -> str:
@@ -119,7 +115,7 @@ def ack() -> str:
 
 
 def life() -> str:
-    """An id's life as the tables have it, as a state diagram; what is done or taken retires behind the horizon."""
+    """An id's life as the tables have it, a row a change of state; what is done or taken retires behind the horizon."""
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
     edges: dict[tuple[str, str], list[str]] = {}
     for verb, (decisions, granted) in VERBS.items():
@@ -133,11 +129,17 @@ def life() -> str:
         if state is ClaimState.OPEN:
             edges.setdefault(("CLAIMED", effects[settled.effect]), []).append(words(settling))
     edges |= {("DONE", "ABSENT"): ["retire"], ("TAKEN", "ABSENT"): ["retire"]}
-    lines = [f"    {start} --> {end}: {', '.join(dict.fromkeys(labels))}" for (start, end), labels in edges.items()]
-    return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> ABSENT", *lines, "```"])
+    rows = [
+        [words_of(start), words_of(end), ", ".join(dict.fromkeys(labels))] for (start, end), labels in edges.items()
+    ]
+    return table(["from", "to", "by"], rows)
 
 
-DRAWINGS = {
+def words_of(state: str) -> str:
+    return state.lower().replace("_", " ")
+
+
+DECISIONS: dict[str, Callable[[], str]] = {
     "verdicts": verdicts,
     **{verb: partial(free_ids, decisions) for verb, (decisions, _) in VERBS.items()},
     "settle": settle,
@@ -152,9 +154,17 @@ DRAWINGS = {
 }
 
 
-def draw(page: str) -> str:
+# Each page, and what is drawn between its markers.
+PAGES: dict[str, dict[str, Callable[[], str]]] = {
+    "decisions.md": DECISIONS,
+    "spark-options.md": {"options": spark_options},
+    "settings.md": {"settings": settings},
+}
+
+
+def draw(page: str, drawings: dict[str, Callable[[], str]]) -> str:
     """`page` with every drawing made anew; KeyError when a marker is missing."""
-    for name, drawing in DRAWINGS.items():
+    for name, drawing in drawings.items():
         pattern = re.compile(rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(page):
             raise KeyError(f"no marker for {name}")
@@ -162,13 +172,20 @@ def draw(page: str) -> str:
     return page
 
 
+def stale() -> dict[str, str]:
+    """The pages that are not what the code says, with what they should be."""
+    drawn = {name: draw((DOCS / name).read_text(), drawings) for name, drawings in PAGES.items()}
+    return {name: text for name, text in drawn.items() if text != (DOCS / name).read_text()}
+
+
 def main() -> int:
-    page = PAGE.read_text()
-    drawn = draw(page)
-    if "--check" in sys.argv:
-        return int(drawn != page)
-    PAGE.write_text(drawn)
-    return 0
+    pages = stale()
+    for name, text in pages.items():
+        if "--check" in sys.argv:
+            sys.stdout.write(f"docs/{name} is stale: make generate\n")
+        else:
+            (DOCS / name).write_text(text)
+    return int(bool(pages) and "--check" in sys.argv)
 
 
 if __name__ == "__main__":

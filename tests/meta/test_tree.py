@@ -15,8 +15,8 @@ def test_no_file_names_an_index() -> None:
             assert "pypi.org" not in text, path
 
 
-def test_the_drawings_of_the_architecture_are_what_the_tables_say() -> None:
-    subprocess.run([sys.executable, "scripts/draw_tables.py", "--check"], cwd=ROOT, check=True)
+def test_the_tables_of_the_pages_are_what_the_code_says() -> None:
+    subprocess.run([sys.executable, "-m", "scripts.draw_tables", "--check"], cwd=ROOT, check=True)
 
 
 def test_no_tracked_file_is_one_that_gitignore_names() -> None:

@@ -1,0 +1,52 @@
+"""Adds the pages of the repository's root to the site, and mends the links between both places.
+
+mkdocs calls the functions below (`hooks` in mkdocs.yml). In the repository README.md stands above docs/; in the site
+all pages stand in one folder. A link to something that is no page (a source file, a folder) becomes plain text.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+ROOT_PAGES = ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "STYLE")
+HOME = "README.md"
+_LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+_FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Adds README.md as the first page, and the other pages of the root under their names."""
+    for source, target in {HOME: "index.md", **{f"{name}.md": f"{name}.md" for name in ROOT_PAGES}}.items():
+        text = (ROOT / source).read_text()
+        files.append(File.generated(config, target, content=mended(text, ROOT)))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Mends the links of a page that lies in docs/; the root's are mended when they are added."""
+    return markdown if page.file.generated_by else mended(markdown, ROOT / "docs")
+
+
+def mended(text: str, folder: Path) -> str:
+    """`text`, which lies in `folder`, with links as they are in the site; what stands in code blocks stays."""
+    parts = _FENCE.split(text)
+    return "".join(part if part.startswith("```") else _LINK.sub(lambda m: _link(m, folder), part) for part in parts)
+
+
+def _link(found: re.Match[str], folder: Path) -> str:
+    image, text, path, anchor = found[1], found[2], found[3], found[4] or ""
+    if not path or "://" in path:
+        return found[0]
+    target = _in_site((folder / path).resolve())
+    return f"{image}[{text}]({target}{anchor})" if target else text
+
+
+def _in_site(path: Path) -> str | None:
+    """Where a file of the repository stands in the site; None: nowhere. One that does not exist keeps its name."""
+    if path.parent == ROOT and (path.stem in ROOT_PAGES or path.name == HOME):
+        return "index.md" if path.name == HOME else path.name
+    docs = ROOT / "docs"
+    return str(path.relative_to(docs)) if path.is_relative_to(docs) else None
