@@ -167,8 +167,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "verdict before durable",
         f"{ENGINE}/usecases/claims.py",
-        "        await self._journal.group_commit.durable(rests_on)\n        count_verdicts(",
-        "        count_verdicts(",
+        "        await self._journal.group_commit.durable(rests_on)\n        self._journal.counts.add_ids(",
+        "        self._journal.counts.add_ids(",
         "tests/engine/commit/test_durable_before_said.py",
     ),
     Mutant(
@@ -296,8 +296,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce said before durable",
         f"{ENGINE}/usecases/produce.py",
-        "        await self._journal.group_commit.durable(rests_on)\n        count_verdicts(",
-        "        count_verdicts(",
+        "        await self._journal.group_commit.durable(rests_on)\n        self._journal.counts.add_ids(",
+        "        self._journal.counts.add_ids(",
         "tests/engine/usecases/test_produce.py",
         _MIXED,
     ),

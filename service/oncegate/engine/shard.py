@@ -274,32 +274,5 @@ class Shard:
         return self.journal.index.topics.names()
 
     def counters(self) -> dict[str, int]:
-        """Since the process started, but for those that the ledger itself tells (takeovers, ids, suppressed_rows)."""
-        claims, batches = self.journal.index.claims, self.journal.index.batches
-        return {
-            **{name: self.journal.counts[name] for name in _COUNTERS},
-            "takeovers": claims.takeovers + self.journal.index.producers.takeovers,
-            "open_claims": claims.open_claims,
-            "ids": claims.known_ids,
-            **claims.cold.counters(),
-            "stage_bytes": batches.stage_bytes,
-            "suppressed_rows": batches.suppressed_rows,
-        }
-
-
-_COUNTERS = (
-    "granted",
-    "granted_again",
-    "duplicates",
-    "own_duplicates",
-    "conflicts",
-    "busy",
-    "same",
-    "stale",
-    "completed",
-    "released",
-    "produced_rows",
-    "staged_rows",
-    "committed_rows",
-    "duplicate_commits",
-)
+        """Tell every counter by its name; what each counts says `engine.counters`."""
+        return self.journal.counts.all(self.journal.index)

@@ -1,7 +1,6 @@
 """What every use case of a shard stands on: the index, the queue to the ledger, time and chance."""
 
 import secrets
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +8,7 @@ from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry
 from oncegate.core.errors import BadRequest
 from oncegate.engine.commit.group_commit import GroupCommit
+from oncegate.engine.counters import Counts
 from oncegate.engine.limits import Limits
 from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
 from oncegate.index.shard import ShardIndex, Undo
@@ -29,7 +29,7 @@ class Journal:
     observer: Observer
     limits: Limits
     random: Callable[[int], bytes] = secrets.token_bytes
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counts = field(default_factory=Counts)
     size_bytes: int = 0
 
     def wall_ms(self) -> int:

@@ -7,6 +7,7 @@ from oncegate.core.entries.producers import Scoped
 from oncegate.core.errors import BadRequest
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counters import STALE
 from oncegate.engine.names import check_name
 from oncegate.engine.requests import Scope
 from oncegate.index.producers.index import SEQUENCE_MAX
@@ -29,7 +30,7 @@ async def is_over(journal: Journal, scope: Scope) -> bool:
 
 def stale(journal: Journal, count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
     """Verdicts and numbers of so many ids of a batch that is over."""
-    journal.counts["stale"] += count
+    journal.counts.add(STALE, count)
     return np.full(count, Verdict.STALE, np.uint8), np.zeros(count, np.uint32)
 
 

@@ -7,6 +7,7 @@ from oncegate.core.batches import Outcome, decide
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
 from oncegate.core.errors import BadRequest, ChunkAltered
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, STAGED_ROWS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import AbortRequest, AbortResult, CommitRequest, CommitResult, StageRequest, StageResult
 from oncegate.engine.usecases.batch_refusals import refusal
@@ -77,7 +78,7 @@ class Batches:
             parts=parts,
             wall_ms=journal.wall_ms(),
         )
-        journal.counts["staged_rows"] += rows.rows
+        journal.counts.add(STAGED_ROWS, rows.rows)
         outputs = [
             WriteRange(part.range_id, f"stage:{request.token.hex()}", part.rows, share.data)
             for part, share in zip(parts, written, strict=True)
@@ -132,7 +133,7 @@ class Batches:
         await journal.group_commit.durable(journal.record([decision]))
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
-        journal.counts["duplicate_commits"] += 1
+        journal.counts.add(DUPLICATE_COMMITS)
         return self._duplicate(request, record, rows, facts.rows_equal)
 
     def _duplicate(
@@ -174,7 +175,7 @@ class Batches:
         position = journal.record(entries, outputs)
         suppressed = self._index.committed[name].suppressed_rows
         await journal.group_commit.durable(position)
-        journal.counts["committed_rows"] += rows
+        journal.counts.add(COMMITTED_ROWS, rows)
         return CommitResult("COMMITTED", rows, spans, suppressed, 0)
 
     def _published(self, topic: str, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:

@@ -13,7 +13,6 @@ from oncegate.arraytypes import U8
 from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counters import count_verdicts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, digest_of
@@ -61,7 +60,7 @@ class ClaimBatcher:
         await waiting.waiter
         if waiting.answer is None or waiting.actions is None:
             return await self._claims.claim(request, deadline)
-        count_verdicts(self._journal.counts, waiting.actions, waiting.answer.verdicts)
+        self._journal.counts.add_ids(waiting.actions, waiting.answer.verdicts)
         return waiting.answer
 
     def _wait(self, waiting: _Waiting) -> None:

@@ -9,7 +9,7 @@ from oncegate.core.claims import SETTLE, Action, ClaimState, Effect, Verb
 from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
 from oncegate.core.errors import Overloaded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counters import count_verdicts
+from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
@@ -66,7 +66,7 @@ class Claims:
             # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
             rests_on = self._journal.group_commit.next_position - 1
         await self._journal.group_commit.durable(rests_on)
-        count_verdicts(self._journal.counts, decision.actions, decision.verdicts)
+        self._journal.counts.add_ids(decision.actions, decision.verdicts)
         return ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)
 
     def _check(self, request: ClaimRequest) -> int:
@@ -108,7 +108,7 @@ class Claims:
             entry = Taken(request.owner, journal.wall_ms(), decision.fresh.tobytes(), decision.taken.tobytes())
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
         await journal.group_commit.durable(rests_on)
-        count_verdicts(journal.counts, decision.actions, decision.verdicts)
+        journal.counts.add_ids(decision.actions, decision.verdicts)
         return ClaimResult(None, 0, decision.verdicts, decision.numbers)
 
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> SettleResult:
@@ -138,7 +138,7 @@ class Claims:
         journal = self._journal
         journal.group_commit.check()
         entry = Completed if effect is Effect.MARK_DONE else Released
-        journal.counts["completed" if effect is Effect.MARK_DONE else "released"] += 1
+        journal.counts.add(COMPLETED if effect is Effect.MARK_DONE else RELEASED)
         return journal.record([entry(claim, journal.wall_ms())])
 
     async def explain(self, fingerprint: bytes) -> Explained:

@@ -10,7 +10,7 @@ from oncegate.core.entries.kinds import Entry, Produced, Span
 from oncegate.core.errors import BadRequest
 from oncegate.core.producers import Action as SequenceAction
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counters import count_verdicts
+from oncegate.engine.counters import PRODUCED_ROWS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.producer_requests import SequenceRequest
 from oncegate.engine.requests import ProduceRequest, ProduceResult
@@ -64,9 +64,9 @@ class Records:
         if len(decision.fresh) or len(decision.taken):
             rests_on, spans = self._write(request, decision, digest, entries)
         await self._journal.group_commit.durable(rests_on)
-        count_verdicts(self._journal.counts, decision.actions, decision.verdicts)
+        self._journal.counts.add_ids(decision.actions, decision.verdicts)
         rows = sum(span.rows for span in spans)
-        self._journal.counts["produced_rows"] += rows
+        self._journal.counts.add(PRODUCED_ROWS, rows)
         return ProduceResult(rows, spans, decision.verdicts, decision.numbers)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
@@ -90,7 +90,7 @@ class Records:
         await self._journal.group_commit.durable(producer.position)
         self._producers.count(decision)
         rows = sum(span.rows for span in spans)
-        self._journal.counts["produced_rows"] += rows
+        self._journal.counts.add(PRODUCED_ROWS, rows)
         return ProduceResult(rows, spans, decision.verdicts, decision.numbers)
 
     async def _plain(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
@@ -103,7 +103,7 @@ class Records:
             return ProduceResult(0, ())
         position, spans = self._record(request, written, entries, None, _NO_DIGEST)
         await journal.group_commit.durable(position)
-        journal.counts["produced_rows"] += request.rows.rows
+        journal.counts.add(PRODUCED_ROWS, request.rows.rows)
         return ProduceResult(request.rows.rows, spans)
 
     def _partitions(self, request: ProduceRequest) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

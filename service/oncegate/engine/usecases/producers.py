@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from oncegate.core.claims import SETTLE, Effect, Verb
 from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.errors import BadRequest, NotFound, ReleasedClaim, TooLarge, UnknownClaim
-from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, Action, Entrance, Registration
-from oncegate.core.verdicts import Flag
+from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import (
@@ -166,15 +166,7 @@ class Producers:
 
     def count(self, decision: SequenceDecision) -> None:
         """Add one request's answers to the counters."""
-        counts, by_action = self._journal.counts, np.bincount(decision.actions, minlength=len(Action))
-        counts["granted"] += int(by_action[Action.GRANT]) + int(by_action[Action.TAKE_OVER])
-        counts["granted_again"] += int(by_action[Action.GRANT_AGAIN])
-        own = int(np.count_nonzero(decision.verdicts & np.uint8(Flag.OWN)))
-        counts["duplicates"] += int(by_action[Action.DUPLICATE]) - own
-        counts["own_duplicates"] += own
-        counts["stale"] += int(by_action[Action.STALE])
-        counts["busy"] += int(by_action[Action.BUSY])
-        counts["same"] += int(by_action[Action.SAME])
+        self._journal.counts.add_sequences(decision.actions, decision.verdicts)
 
     async def settle(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
@@ -198,7 +190,7 @@ class Producers:
         elif effect is not Effect.NOTHING:
             self._journal.group_commit.check()
             entry = SequencesCompleted if effect is Effect.MARK_DONE else SequencesReleased
-            self._journal.counts["completed" if effect is Effect.MARK_DONE else "released"] += 1
+            self._journal.counts.add(COMPLETED if effect is Effect.MARK_DONE else RELEASED)
             self._journal.record([entry(producer.number, epoch, call, self._journal.wall_ms())])
         known = producer.calls[call]
         state, granted = STATE_AFTER.get(effect, known.state), known.granted

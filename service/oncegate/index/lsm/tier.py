@@ -141,19 +141,6 @@ class ColdTier:
         known = (self.sealed.archives.get(number) for number in run.archives)
         return sum(archive.ids for archive in known if archive is not None)
 
-    def counters(self) -> dict[str, int]:
-        """For people: what left memory, what was asked since the process started, and the filters' live rate."""
-        looks = self.looks
-        return {
-            "cold_ids": self.sealed.ids,
-            "cold_asked": looks.asked,
-            "cold_looked_up": looks.looked_up,
-            "cold_in_vain": looks.in_vain,
-            "cold_fpr_ppm": round(1_000_000 * looks.false_positive_rate),
-            "cold_runs": len(self.runs),
-            "cold_bytes": self.size_bytes,
-        }
-
     @property
     def size_bytes(self) -> int:
         """Memory of filters and fences."""

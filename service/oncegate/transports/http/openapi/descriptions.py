@@ -6,6 +6,7 @@ A client must be able to be written from the document alone (`examples/go` was):
 from typing import Any
 
 from oncegate.core.verdicts import VERDICTS
+from oncegate.engine import counters
 from oncegate.transports.http.openapi import descriptions_producers
 from oncegate.transports.http.openapi.examples import MARK
 
@@ -185,10 +186,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "ledger": "its ledger's id, as in marks",
         "horizon_ms": "how long a done id is known; 0: for ever",
         "auto_create_topics": "whether a first write makes its topic",
-        "counters": "since the process started; ids, cold_ids, takeovers and suppressed_rows: since the ledger was "
-        "made. cold_ids left memory, and lie in cold_runs sorted runs behind filters of cold_bytes; of cold_asked ids "
-        "cold_looked_up look-ups were made there, cold_in_vain of them of ids that are in none: of a million such "
-        "ids, cold_fpr_ppm",
+        "counters": counters.description(),
     },
     "Problem": {
         "type": "leads to GET /errors/{code}",

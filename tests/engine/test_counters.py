@@ -1,0 +1,49 @@
+"""The table of counters: whatever is answered is counted, and whatever is counted is shown."""
+
+import numpy as np
+import pytest
+
+from oncegate.core.claims import Action
+from oncegate.core.producers import Action as SequenceAction
+from oncegate.core.verdicts import Flag, Verdict
+from oncegate.engine.counters import COUNTERS, Counts, description
+from oncegate.index.shard import ShardIndex
+from oncegate.index.table.arrays import SAME_INDEX
+from tests.support.held import serving
+
+REFUSED = {SequenceAction.OUT_OF_ORDER}
+
+
+def test_every_action_is_counted_by_one_row() -> None:
+    ids = [action for row in COUNTERS for action in row.actions]
+    sequences = [action for row in COUNTERS for action in row.sequence_actions]
+    assert sorted(ids) == sorted([*Action, SAME_INDEX])
+    assert sorted(sequences) == sorted(set(SequenceAction) - REFUSED), "a refused request is none of them"
+
+
+@pytest.mark.parametrize("times", [1, 20], ids=["few ids", "many ids"])
+def test_few_ids_are_counted_as_many_are(times: int) -> None:
+    actions = [*Action, SAME_INDEX, Action.DUPLICATE] * times
+    verdicts = [*[Verdict.GRANTED] * (len(Action) + 1), Verdict.DUPLICATE | Flag.OWN] * times
+    counts = Counts()
+    counts.add_ids(np.array(actions, np.uint8), np.array(verdicts, np.uint8))
+    found = {name: count for name, count in counts.all(ShardIndex()).items() if count}
+    assert found == {
+        "granted": 2 * times,
+        "granted_again": times,
+        "duplicates": times,
+        "own_duplicates": times,
+        "conflicts": times,
+        "busy": times,
+        "same": 2 * times,
+    }
+
+
+async def test_a_shard_shows_every_counter_of_the_table_in_its_order() -> None:
+    async with serving() as served:
+        assert list(served.shard.counters()) == [row.name for row in COUNTERS]
+
+
+def test_documents_tell_every_counter_with_its_unit_and_meaning() -> None:
+    for row in COUNTERS:
+        assert f"{row.name} ({row.unit}): {row.meaning}" in description()
