@@ -5,7 +5,7 @@ import pytest
 from oncegate_spark.errors import BadOption, NoIdentity
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import DriverNotes, Input
-from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options import OPTIONS, Option, Options, option_rows
 from oncegate_spark.spark.readers import ReadOptions
 from oncegate_spark.spark.task_identity import Task, input_of, name_of
 
@@ -179,3 +179,35 @@ def test_the_drivers_notes_survive_their_way_to_the_tasks() -> None:
     for notes in (DriverNotes(), DriverNotes(READ, "/c", "run", {"default": "m"})):
         assert DriverNotes.from_json(notes.to_json()) == notes
     assert DriverNotes.from_json(None) is None
+
+
+READABLE = [one for one in OPTIONS if "read" in one.modes and one.name not in {"url", "topic", "columns"}]
+
+
+def refuses(option: Option, call: str) -> bool:
+    """Whether a read of this kind refuses the option."""
+    value = str(option.least) if option.unit else option.default or "latest"
+    read = ReadOptions.read({**LEAST, option.name: value})
+    try:
+        read.of_a_batch() if call == "spark.read" else read.of_a_stream()
+    except BadOption:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("option", READABLE, ids=lambda option: option.name)
+@pytest.mark.parametrize("call", ["spark.read", "spark.readStream"])
+def test_the_table_says_which_reads_take_an_option(option: Option, call: str) -> None:
+    assert refuses(option, call) == (call not in option.calls)
+
+
+def test_the_table_of_options_is_complete_and_each_row_says_something() -> None:
+    assert len({option.key for option in OPTIONS}) == len(OPTIONS)
+    for row in option_rows():
+        assert all(row), row
+        assert row[-1].endswith("."), row
+
+
+@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
+def test_a_default_is_one_of_the_values(option: Option) -> None:
+    assert option.default is None or not option.allowed or option.default in option.allowed

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from oncegate_spark.errors import BadOption
-from oncegate_spark.spark.options import lower, names_in, no_slips, number, timeout, topic_of, truth, url_of
+from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.spark.options.refusals import check_names, lower_names, topic_of, url_of
+from oncegate_spark.spark.options.table import BY_NAME
 from oncegate_spark.spark.readers import offsets
 from oncegate_spark.spark.readers.offsets import EARLIEST, LATEST, Offsets
 from oncegate_spark.sync.gateway import Gateway
@@ -28,22 +30,22 @@ class ReadOptions:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "ReadOptions":
         """Raises BadOption with the line to write instead."""
-        raw = lower(given)
-        no_slips(raw)
+        raw = lower_names(given)
+        check_names(raw)
         topic, ending = topic_of(raw), raw.get("endingoffsets")
         if not topic:
             raise BadOption('a read needs a topic; add .option("topic", "<topic>")')
         return cls(
             url=url_of(raw),
-            namespace=raw.get("namespace", "default"),
+            namespace=BY_NAME["namespace"].text(raw) or "",
             topic=topic,
-            starting=offsets.parse("startingOffsets", raw.get("startingoffsets", EARLIEST)),
+            starting=offsets.parse("startingOffsets", BY_NAME["startingOffsets"].text(raw) or ""),
             ending=None if ending is None else offsets.parse("endingOffsets", ending),
-            max_rows=number(raw, "maxRowsPerBatch", 1, 1_000_000_000, "rows"),
-            fail_on_data_loss=truth(raw, "failOnDataLoss", True),
+            max_rows=BY_NAME["maxRowsPerBatch"].number(raw),
+            fail_on_data_loss=BY_NAME["failOnDataLoss"].truth(raw),
             columns=_columns(raw),
-            include_offsets=truth(raw, "includeOffsets", False),
-            timeout_ms=timeout(raw),
+            include_offsets=BY_NAME["includeOffsets"].truth(raw),
+            timeout_ms=BY_NAME["timeoutMs"].number(raw) or TIMEOUT_MS,
         )
 
     def of_a_batch(self) -> "ReadOptions":
@@ -68,7 +70,7 @@ class ReadOptions:
 def _columns(raw: Mapping[str, str]) -> tuple[str, ...] | None:
     if "columns" not in raw:
         return None
-    columns = names_in(raw["columns"])
+    columns = BY_NAME["columns"].names(raw)
     if not columns or len(set(columns)) != len(columns):
         raise BadOption(f'columns is {raw["columns"]!r}; write .option("columns", "<column>[,<column>]"), each once')
     return columns

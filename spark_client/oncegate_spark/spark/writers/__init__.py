@@ -9,7 +9,8 @@ from oncegate_spark.errors import BadId, BadOption
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.payloads import text_line
 from oncegate_spark.spark.checkpoint import Input
-from oncegate_spark.spark.options import BY_ID, Options
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options.table import BY_ID
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers.claim import ClaimWay
 from oncegate_spark.spark.writers.ids import IdsWay

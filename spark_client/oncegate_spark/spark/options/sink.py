@@ -1,0 +1,137 @@
+"""The options of the Spark sink: read once, checked on the driver, carried to the tasks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from oncegate_spark.errors import BadOption
+from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.spark.options.refusals import check_names, lower_names, topic_of, url_of
+from oncegate_spark.spark.options.table import BY_ID, BY_NAME
+
+ASYNC_PROGRESS = "asyncprogresstrackingenabled"  # Spark's own option, in lower case
+
+
+@dataclass(frozen=True)
+class Options:
+    """`raw` is everything the user gave, names in lower case: a sink finds its own options there.
+
+    `lane_names`: the columns that are a row's producer and sequence, which take the place of an id. `is_scoped`: ids
+    belong to the query's batch, and are forgotten when it is acked. `digest_names`: the columns that are the payload of
+    a row's id; `on_conflict`: what becomes of a row whose id is written with another one.
+    """
+
+    url: str
+    namespace: str
+    topic: str
+    write: str
+    id_names: tuple[str, ...]
+    lane_names: tuple[str, str] | None
+    is_scoped: bool
+    digest_names: tuple[str, ...]
+    on_conflict: str
+    key_names: tuple[str, ...]
+    sink: str
+    lease_ms: int | None
+    timeout_ms: int
+    app: str | None
+    version: str | None
+    write_id: str
+    first_wins: bool
+    checkpoint: str | None
+    raw: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> "Options":
+        """Raises BadOption with the line to write instead."""
+        raw = lower_names(given)
+        write = BY_NAME["write"].choice(raw)
+        check_names(raw, write)
+        options = cls(
+            url=url_of(raw),
+            namespace=BY_NAME["namespace"].text(raw) or "",
+            topic=topic_of(raw),
+            write=write,
+            id_names=BY_NAME["idCol"].names(raw),
+            lane_names=lane_in(raw),
+            is_scoped=BY_NAME["scope"].choice(raw) == "retry",
+            digest_names=BY_NAME["digestCols"].names(raw),
+            on_conflict=BY_NAME["onConflict"].choice(raw),
+            key_names=BY_NAME["keyCol"].names(raw),
+            sink=raw.get("sink", ""),
+            lease_ms=BY_NAME["leaseMs"].number(raw),
+            timeout_ms=BY_NAME["timeoutMs"].number(raw) or TIMEOUT_MS,
+            app=raw.get("txnappid"),
+            version=raw.get("txnversion"),
+            write_id=raw.get("writeid", ""),
+            first_wins=BY_NAME["onReplayMismatch"].choice(raw) == "first_wins",
+            checkpoint=raw.get("checkpointlocation"),
+            raw=raw,
+        )
+        options._check()
+        return options
+
+    def _check(self) -> None:
+        if self.version is not None and self.app is None:
+            raise BadOption(
+                'txnVersion names nothing without txnAppId; add .option("txnAppId", "<a name for this job>")'
+            )
+        if self.write in BY_ID:
+            self._check_ids()
+        if self.write == "claim":
+            self._check_claim()
+        elif not self.topic:
+            raise BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
+
+    def _check_ids(self) -> None:
+        if not self.id_names and self.lane_names is None:
+            raise BadOption(
+                f'write={self.write} needs to know a row again; add .option("idCol", "<column>[,<column>]"), or, for '
+                "rows of a source that numbers them (assign_sequences), producerCol and sequenceCol"
+            )
+        if self.id_names and self.lane_names is not None:
+            raise BadOption("a row is known by idCol, or by producerCol and sequenceCol; leave one of them out")
+        if self.lane_names is not None and self.is_scoped:
+            raise BadOption("scope=retry is for idCol: sequences are forgotten when they are acked; leave scope out")
+        self._check_payloads()
+        if self.app is not None and not self.has_driver:
+            raise BadOption(
+                f"txnAppId does nothing with write={self.write}; it names the driver where there is a producerCol or "
+                'scope=retry, and the batch with .option("write", "staged"): leave it out'
+            )
+        if self.has_driver and self.raw.get(ASYNC_PROGRESS, "").lower() == "true":
+            raise BadOption(
+                "asyncProgressTrackingEnabled writes the commit log late, so nobody knows when a batch will not be run "
+                "again and may be acked: leave it out, or write without producerCol and scope"
+            )
+
+    def _check_payloads(self) -> None:
+        if self.lane_names is not None and self.digest_names:
+            raise BadOption(
+                "digestCols tells payloads of one idCol apart; a sequence comes once from its source: leave it out"
+            )
+        if "onconflict" in self.raw and not self.digest_names:
+            raise BadOption(
+                "onConflict does nothing where no payloads are compared; add "
+                '.option("digestCols", "<column>[,<column>]") or leave it out'
+            )
+
+    @property
+    def has_driver(self) -> bool:
+        """Somebody has to say that rows are not retried any more: the driver acks."""
+        return self.lane_names is not None or self.is_scoped
+
+    def _check_claim(self) -> None:
+        if not self.sink:
+            raise BadOption(
+                'write=claim leaves the writing to you; add .option("sink", "my_module:factory"), or '
+                '.option("sink", "oncegate_spark.spark.sinks:files").option("sinkPath", "/data/out")'
+            )
+
+
+def lane_in(raw: Mapping[str, str]) -> tuple[str, str] | None:
+    """The columns of a row's producer and sequence; both or none."""
+    producer, sequence = raw.get("producercol", "").strip(), raw.get("sequencecol", "").strip()
+    if bool(producer) != bool(sequence):
+        missing = "sequenceCol" if producer else "producerCol"
+        raise BadOption(f'producerCol and sequenceCol go together; add .option("{missing}", "<column>")')
+    return (producer, sequence) if producer else None

@@ -1,0 +1,311 @@
+"""The options of format("oncegate"), declared once: parsing, refusals and the documentation's table derive from it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oncegate_spark.errors import BadOption
+from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.payloads import ON_CONFLICT
+
+WRITE_MODES = ("staged", "ids", "claim", "plain")
+READ = "read"
+BY_ID = ("ids", "claim")  # the write modes that know a row by its id or sequence
+LATER = ("direct",)  # write modes of a later version
+SCOPES = ("namespace", "retry")
+TRUTHS = ("true", "false")
+
+WRITE, WRITE_STREAM, FOREACH_BATCH = "df.write", "df.writeStream", "foreachBatch"
+READ_BATCH, READ_STREAM = "spark.read", "spark.readStream"
+WRITES = (WRITE, WRITE_STREAM, FOREACH_BATCH)
+READS = (READ_BATCH, READ_STREAM)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: its name, what it takes, and where it does something.
+
+    name     as it is written; Spark may hand it over in any case
+    modes    the write modes that it does something in, and READ for reading; elsewhere it is refused
+    meaning  what it says, in one or two sentences for the documentation
+    default  the text that stands for a missing option; None where a missing one says something of its own
+    missing  what a missing one says, for the documentation, where `default` is None
+    allowed  the texts it may be; empty for any text
+    least, most, unit  where it is a whole number: its bounds, both included, and what it counts
+    words    what it takes, for the documentation, where neither `allowed` nor a number says it
+    only     the calls that take it, where not every one with such a mode does
+    """
+
+    name: str
+    modes: tuple[str, ...]
+    meaning: str
+    default: str | None = None
+    missing: str = "–"
+    allowed: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 0
+    unit: str = ""
+    words: str = "text"
+    only: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name in lower case, as options are looked up by."""
+        return self.name.lower()
+
+    @property
+    def values(self) -> str:
+        """What it takes, for the documentation."""
+        if self.unit:
+            return f"whole number of {self.unit}, {self.least} to {self.most}"
+        return ", ".join(self.allowed) or self.words
+
+    @property
+    def calls(self) -> tuple[str, ...]:
+        """The calls that take it: WRITES and READS, as its modes say, or fewer where `only` says so."""
+        return self.only or (WRITES if self.modes != (READ,) else ()) + (READS if READ in self.modes else ())
+
+    def text(self, raw: Mapping[str, str]) -> str | None:
+        """What is given, else the default. `raw`: the options by their names in lower case."""
+        return raw.get(self.key, self.default)
+
+    def choice(self, raw: Mapping[str, str]) -> str:
+        """One of `allowed`. Raises BadOption."""
+        value = self.text(raw)
+        if value not in self.allowed:
+            later = " (not in this version)" if self.name == "write" and value in LATER else ""
+            raise BadOption(f"{self.name} is {value!r}{later}; it is one of {', '.join(self.allowed)}")
+        return value
+
+    def truth(self, raw: Mapping[str, str]) -> bool:
+        """True or false, in any case. Raises BadOption."""
+        return self.choice({self.key: (self.text(raw) or "").lower()}) == "true"
+
+    def names(self, raw: Mapping[str, str]) -> tuple[str, ...]:
+        """Names, comma separated; empty ones are left out."""
+        return tuple(name.strip() for name in (self.text(raw) or "").split(",") if name.strip())
+
+    def number(self, raw: Mapping[str, str]) -> int | None:
+        """A whole number within the bounds; None where there is none. Raises BadOption."""
+        text = self.text(raw)
+        if text is None:
+            return None
+        if not text.isascii() or not text.isdigit() or not self.least <= int(text) <= self.most:
+            raise BadOption(
+                f"{self.name} is {text!r}; it is a whole number of {self.unit}, {self.least} to {self.most}"
+            )
+        return int(text)
+
+
+EVERYWHERE = (*WRITE_MODES, READ)
+TOPICS = ("staged", "ids", "plain")
+COLUMNS = "column names, comma separated"
+OFFSETS = 'earliest, latest, or JSON with an offset for each partition: {"0": 17}'
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "url",
+        EVERYWHERE,
+        "Where the gateway listens.",
+        words="http://host:port or https://host:port",
+        missing="required",
+    ),
+    Option("namespace", EVERYWHERE, "The namespace of the gateway that topics and ids belong to.", default="default"),
+    Option(
+        "topic",
+        EVERYWHERE,
+        "The topic of the gateway that is written or read. It may be given as the path instead: `.save(topic)`, "
+        "`.start(topic)`, `.load(topic)`. With write=claim it is only a name that the sink is told.",
+        missing="required, not with write=claim",
+    ),
+    Option(
+        "timeoutMs",
+        EVERYWHERE,
+        "How long one call to the gateway may take with all its tries.",
+        missing=str(TIMEOUT_MS),
+        least=1_000,
+        most=86_400_000,
+        unit="milliseconds",
+    ),
+    Option(
+        "checkpointLocation",
+        EVERYWHERE,
+        "Spark's own checkpoint of a streaming query. Where it is a folder of the driver's machine, a replayed batch "
+        "is compared by its input too, and what is done can be acked.",
+        words="path",
+    ),
+    Option(
+        "write",
+        WRITE_MODES,
+        "How rows take effect once: staged publishes each batch whole, ids drops rows whose id is written, claim "
+        "leaves the writing to a sink of yours, plain appends and accepts duplicates.",
+        default="staged",
+        allowed=WRITE_MODES,
+    ),
+    Option(
+        "idCol",
+        BY_ID,
+        "The columns that are a row's id; several together are one id.",
+        words=COLUMNS,
+        missing="required, unless producerCol and sequenceCol are given",
+    ),
+    Option(
+        "producerCol",
+        BY_ID,
+        "The column that names a row's producer, as assign_sequences makes it. Goes with sequenceCol, in "
+        "place of idCol.",
+        words="column name",
+    ),
+    Option(
+        "sequenceCol",
+        BY_ID,
+        "The column of a row's sequence number, increasing within its producer. Goes with producerCol.",
+        words="column name",
+    ),
+    Option(
+        "scope",
+        BY_ID,
+        "How long an id counts: in the namespace until its retention ends, or with retry only as long as Spark may run "
+        "its batch again.",
+        default="namespace",
+        allowed=SCOPES,
+    ),
+    Option(
+        "digestCols",
+        BY_ID,
+        "The columns that are the payload of a row's id: an id that comes again with another payload is a conflict.",
+        words=COLUMNS,
+        missing="payloads are not compared",
+    ),
+    Option(
+        "onConflict",
+        BY_ID,
+        "What becomes of a row whose id is written with another payload: the task fails, or the row is dropped, "
+        "counted and logged. Goes with digestCols.",
+        default="fail",
+        allowed=ON_CONFLICT,
+    ),
+    Option(
+        "keyCol",
+        TOPICS,
+        "The columns that choose a row's partition: rows of equal values go to one partition.",
+        words=COLUMNS,
+        missing="the next partition for each request",
+    ),
+    Option(
+        "sink",
+        ("claim",),
+        "The factory of the sink that writes the rows; see `oncegate_spark.spark.sinks`.",
+        words="module:factory",
+        missing="required",
+    ),
+    Option(
+        "sinkPath",
+        ("claim",),
+        "The folder of the sink that ships with the client, oncegate_spark.spark.sinks:files.",
+        words="path",
+    ),
+    Option(
+        "leaseMs",
+        ("claim",),
+        "How long a claim is a task's alone without being renewed; it is renewed at each third of it while the sink "
+        "writes.",
+        missing="the gateway's",
+        least=1_000,
+        most=900_000,
+        unit="milliseconds",
+    ),
+    Option(
+        "txnAppId",
+        ("staged", *BY_ID),
+        "The name of the job, the same at every run. With write=staged it takes the place of the query's id in a "
+        "batch's name; with ids and claim it names the driver, where there is a producerCol or scope=retry.",
+        missing="the id of the streaming query",
+    ),
+    Option(
+        "txnVersion",
+        ("staged",),
+        "Which run of the job this is: a re-run under the same name and version takes no effect. Goes with txnAppId.",
+        missing="the id of the micro-batch",
+        only=(WRITE, FOREACH_BATCH),
+    ),
+    Option(
+        "writeId",
+        ("staged",),
+        "Tells several writes of one batch to one topic apart; from the second on each needs one, the same at "
+        "every run.",
+        missing="empty",
+    ),
+    Option(
+        "onReplayMismatch",
+        ("staged",),
+        "What becomes of a batch that comes again under its name with other rows: it fails, or with first_wins the "
+        "rows that were published stay and these are dropped.",
+        default="fail",
+        allowed=("fail", "first_wins"),
+    ),
+    Option(
+        "startingOffsets",
+        (READ,),
+        "Where a read begins; of a stream, at its first start.",
+        default="earliest",
+        words=OFFSETS,
+    ),
+    Option(
+        "endingOffsets",
+        (READ,),
+        "Where a batch read ends; the offsets named are not read.",
+        missing="latest, as of planning",
+        words=OFFSETS,
+        only=(READ_BATCH,),
+    ),
+    Option(
+        "maxRowsPerBatch",
+        (READ,),
+        "At most so many rows in one micro-batch.",
+        missing="all there are",
+        least=1,
+        most=1_000_000_000,
+        unit="rows",
+        only=(READ_STREAM,),
+    ),
+    Option(
+        "failOnDataLoss",
+        (READ,),
+        "Whether rows that retention dropped before they were read stop the read, with their number, or are "
+        "only logged.",
+        default="true",
+        allowed=TRUTHS,
+    ),
+    Option(
+        "columns",
+        (READ,),
+        "The columns to read; Spark asks a source of this kind for all of them.",
+        words=COLUMNS,
+        missing="all",
+    ),
+    Option(
+        "includeOffsets",
+        (READ,),
+        "Whether rows come with the columns `_partition` and `_offset`.",
+        default="false",
+        allowed=TRUTHS,
+    ),
+)
+
+BY_NAME: dict[str, Option] = {option.name: option for option in OPTIONS}
+NAMES: dict[str, str] = {option.key: option.name for option in OPTIONS}
+
+
+def option_rows() -> list[tuple[str, str, str, str, str, str]]:
+    """The documentation's table: name, values, default, write modes, calls and meaning of each option, as texts."""
+    return [
+        (
+            option.name,
+            option.values,
+            option.missing if option.default is None else option.default,
+            ", ".join(mode for mode in option.modes if mode != READ) or "–",
+            ", ".join(option.calls),
+            option.meaning,
+        )
+        for option in OPTIONS
+    ]
