@@ -31,6 +31,7 @@ from oncegate.engine.limits import Limits
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.claims.replay import rebuild, warm_up
 from oncegate.ledgers import open_ledgers
+from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 
 IDS, QUICK_IDS, BATCH, SEED = 50_000_000, 10_000_000, 10_000, 20240611
@@ -85,8 +86,8 @@ class _Opened:
 
     async def __aenter__(self) -> Gateway:
         self._ledgers = open_ledgers(f"log:{self._folder / 'data'}", create=True)
-        limits = replace(Limits(), hot_ids=HOT_IDS)
-        self._gateway = open_gateway(await self._ledgers.__aenter__(), SystemClock(), _Silent(), limits)
+        limits, runs = replace(Limits(), hot_ids=HOT_IDS), run_folders(f"log:{self._folder / 'data'}")
+        self._gateway = open_gateway(await self._ledgers.__aenter__(), runs, SystemClock(), _Silent(), limits)
         return await self._gateway.__aenter__()
 
     async def __aexit__(self, *error: object) -> None:

@@ -31,6 +31,7 @@ from oncegate.engine.maintenance.run_files import SALT_BYTES
 from oncegate.index.claims.index import warm_up
 from oncegate.index.lsm.bloom import load
 from oncegate.ledgers import open_ledgers
+from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
 
@@ -61,7 +62,7 @@ async def grow(folder: Path, options: argparse.Namespace, bar: Progress) -> list
     task, observer = bar.add_task("ids", total=options.ids), Quiet()
     async with (
         open_ledgers(f"log:{folder / 'data'}", create=True) as ledgers,
-        open_gateway(ledgers, SystemClock(), observer, limits) as opened,
+        open_gateway(ledgers, run_folders(f"log:{folder / 'data'}"), SystemClock(), observer, limits) as opened,
     ):
         await opened.create("default")
         asker = Load(opened, folder, options.batch, options.seed, observer.rounds)

@@ -22,6 +22,7 @@ import structlog
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.index.claims.replay import warm_up
 from oncegate.ledgers import open_ledgers
+from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
@@ -58,7 +59,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
     process = settings.process
     async with AsyncExitStack() as stack:
         ledgers = await stack.enter_async_context(open_ledgers(process.ledger, create=True, witness=process.witness))
-        observer = LogObserver(log)
+        runs, observer = run_folders(process.ledger), LogObserver(log)
         app = create_app(observer, About(process.ledger, settings.semantic.fingerprint()))
         sock = stack.enter_context(bound(process.host, process.port))
         port: int = sock.getsockname()[1]
@@ -67,7 +68,9 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         # While ledgers are read: both take a second of a start.
         warming = asyncio.ensure_future(asyncio.to_thread(ids.warm_up))
         try:
-            gateway = await stack.enter_async_context(open_gateway(ledgers, SystemClock(), observer, settings.limits))
+            gateway = await stack.enter_async_context(
+                open_gateway(ledgers, runs, SystemClock(), observer, settings.limits)
+            )
         finally:
             await warming
         stack.push_async_callback(server.drain)

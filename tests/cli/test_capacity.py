@@ -22,6 +22,7 @@ from oncegate.index.claims.index import ClaimIndex, warm_up
 from oncegate.index.lsm.run import encode
 from oncegate.index.snapshot.claims_writer import save
 from oncegate.ledgers import open_ledgers
+from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.testing.clock import FakeClock
 from tests.support.held import until
@@ -110,7 +111,7 @@ async def settled(gateway: Gateway, batch: int, tokens: "count[int]", times: int
 async def test_entries_take_as_much_disk_as_said(tmp_path: Path, batch: int, clients: int) -> None:
     async with (
         open_ledgers(f"log:{tmp_path / 'data'}", create=True) as ledgers,
-        open_gateway(ledgers, SystemClock(), Silent()) as gateway,
+        open_gateway(ledgers, run_folders(f"log:{tmp_path / 'data'}"), SystemClock(), Silent()) as gateway,
     ):
         await gateway.create("default")
         segments = tmp_path / "data" / "default"
@@ -129,7 +130,7 @@ async def test_ids_that_left_memory_take_as_much_memory_and_disk_as_said(tmp_pat
     warm_up()
     async with (
         open_ledgers(f"log:{tmp_path / 'data'}", create=True) as ledgers,
-        open_gateway(ledgers, clock, Silent(), limits) as gateway,
+        open_gateway(ledgers, run_folders(f"log:{tmp_path / 'data'}"), clock, Silent(), limits) as gateway,
     ):
         await gateway.create("default")
         shard, tokens = gateway.shard("default"), count(1)

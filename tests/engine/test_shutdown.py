@@ -7,6 +7,7 @@ import pytest
 from oncegate.core.errors import KeyMismatch, LedgerBusy, LedgerDamaged, LedgerDown, NotFound, OncegateError
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.usecases.claim_batching import IDS_MOST
+from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 from tests.support.held import Events, HeldLedgers, rows_of, said, serving, turns
 
@@ -64,7 +65,7 @@ async def test_a_ledger_that_cannot_be_opened_ends_the_start(error: Exception) -
     ledgers = HeldLedgers()
     ledgers.disk.refuse_to_open = error
     with pytest.raises(type(error)):
-        async with open_gateway(ledgers, FakeClock(), Events()):
+        async with open_gateway(ledgers, MemoryRunFolders(), FakeClock(), Events()):
             pytest.fail("it served")
     assert ledgers.disk.appends == []
 

@@ -7,7 +7,6 @@ No rule stands here. An append returns when the walk says so: what a call rests 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 from oncegate.core.entries.codec import decode, encode
@@ -124,8 +123,7 @@ class Process(ABC):
     def replayed(self) -> ShardIndex:
         """The index that a new process has, from the ledger's bytes alone."""
         index, marks = self.new_index(), Marks(KEY_CHECK)
-        ledger: Any = SimpleNamespace(replay=lambda _: iter(self._entries))
-        rebuild(index, ledger, marks, KEY_CHECK, self.clock.monotonic_ms())
+        rebuild(index, [self._entries], marks, KEY_CHECK, self.clock.monotonic_ms())
         return index
 
     def _compare(self) -> None:

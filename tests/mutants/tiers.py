@@ -2,6 +2,7 @@
 
 from tests.mutants.planted import INDEX, LOG, Mutant, one
 
+RUNS = "service/oncegate/runs"
 _RUNS = "tests/index/lsm/test_run.py"
 _FILTERS = "tests/index/lsm/test_bloom.py"
 _FILES = "tests/faults/ledger/test_runs.py"
@@ -116,14 +117,14 @@ TIERS: tuple[Mutant, ...] = (
     ),
     one(
         "a run has its name before its bytes",
-        f"{LOG}/files/runs.py",
+        f"{RUNS}/local.py",
         "                    synced = end\n            self._disk.sync(fd)\n",
         "                    synced = end\n",
         f"{_FILES}::test_in_every_crash_state_a_run_is_whole_or_not_there",
     ),
     one(
         "a run's name not synced",
-        f"{LOG}/files/runs.py",
+        f"{RUNS}/local.py",
         "            raise\n        self._disk.sync_folder(self._folder)\n",
         "            raise\n",
         f"{_FILES}::test_in_every_crash_state_a_run_is_whole_or_not_there",
@@ -131,22 +132,22 @@ TIERS: tuple[Mutant, ...] = (
     ),
     one(
         "a late thread writes its run",
-        f"{LOG}/files/runs.py",
+        f"{RUNS}/local.py",
         "            with self._changing:\n                self._own()\n                self._disk.rename",
         "            with self._changing:\n                self._disk.rename",
         f"{_LEDGERS}::test_the_ledger_keeps_its_promises",
     ),
     one(
         "runs cut short stay",
-        f"{LOG}/opening/recovery.py",
-        "    for folder in (place.shard, place.outputs, place.runs):\n",
-        "    for folder in (place.shard, place.outputs):\n",
+        f"{RUNS}/local.py",
+        "            await finished(asyncio.to_thread(runs.remove_unfinished))\n",
+        "",
         f"{_FILES}::test_files_that_are_no_runs_are_not_listed",
     ),
     one(
         "an accepted copy keeps runs of what it lost",
         f"{LOG}/admin/init.py",
-        "    remove_runs(data.disk, new.runs)\n",
+        "    empty_folder(data.disk, new.runs)\n",
         "",
         f"{_FILES}::test_an_older_copy_that_is_accepted_has_no_runs_of_what_it_lost",
     ),

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -32,7 +32,8 @@ from oncegate.engine.requests import (
 from oncegate.engine.shard import Shard
 from oncegate.hashing.rows import EMPTY, add
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import Chunk, Ledger, Mark, OpenLedger, OutputChange, Replayed, State
+from oncegate.ports import Chunk, Ledger, Mark, OpenLedger, OutputChange, Outputs, Replayed
+from oncegate.runs import MemoryRunFolders
 from oncegate.testing import FakeClock
 
 T = TypeVar("T")
@@ -89,10 +90,10 @@ class Disk:
 
 
 class HeldLedger:
-    """`ports.Ledger` over another; each append goes through the disk."""
+    """`ports.Ledger` and `ports.Outputs` over others; each append goes through the disk."""
 
-    def __init__(self, good: Ledger, disk: Disk) -> None:
-        self._good, self._disk = good, disk
+    def __init__(self, good: Ledger, outputs: Outputs, disk: Disk) -> None:
+        self._good, self._outputs, self._disk = good, outputs, disk
 
     @property
     def mark(self) -> Mark:
@@ -116,13 +117,13 @@ class HeldLedger:
             disk.under_way -= 1
         return self._good.mark
 
-    def replay(self, from_position: int) -> Iterable[Replayed]:
+    def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
         return self._good.replay(from_position)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        return await self._good.fetch(topic, partition, offset, max_rows, max_bytes)
+        return await self._outputs.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    async def compact(self, position: int, state: State) -> None:
+    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         disk = self._disk
         await disk.collect_gate.wait()
         fault = disk.collect_faults.pop(0) if disk.collect_faults else ""
@@ -130,7 +131,7 @@ class HeldLedger:
             raise LedgerFull("no space left on device")
         if fault:
             raise OSError(5, "Input/output error")
-        await self._good.compact(position, state)
+        await self._good.compact(position, snapshot)
 
 
 class HeldLedgers(MemoryLedgers):
@@ -139,6 +140,7 @@ class HeldLedgers(MemoryLedgers):
     def __init__(self) -> None:
         super().__init__()
         self.disk = Disk()
+        self.runs = MemoryRunFolders()
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
@@ -146,7 +148,9 @@ class HeldLedgers(MemoryLedgers):
             raise self.disk.refuse_to_open
         async with super().open(namespace) as opened:
             self.disk.opened += 1
-            yield replace(opened, ledger=HeldLedger(opened.ledger, self.disk))
+            assert opened.outputs is not None
+            ledger = HeldLedger(opened.ledger, opened.outputs, self.disk)
+            yield replace(opened, ledger=ledger, outputs=ledger)
 
     def free_bytes(self) -> tuple[int, int]:
         return self.disk.free_bytes
@@ -256,7 +260,7 @@ async def serving(ledgers: HeldLedgers | None = None, **limits: Any) -> AsyncIte
     """A gateway over its own memory, or over what an earlier one left."""
     ledgers = ledgers if ledgers is not None else HeldLedgers()
     clock, events = FakeClock(), Events()
-    async with open_gateway(ledgers, clock, events, Limits(**limits)) as gateway:
+    async with open_gateway(ledgers, ledgers.runs, clock, events, Limits(**limits)) as gateway:
         ledgers.disk.appends.clear()
         served = Served(gateway, ledgers, clock, events)
         try:

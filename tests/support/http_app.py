@@ -16,6 +16,7 @@ from oncegate.app import Program, running
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.ledgers import open_ledgers
+from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.logging import open_log
@@ -98,7 +99,7 @@ async def open_door(limits: Limits | None = None, url: str = "memory:") -> Async
     observer = LogObserver(open_log("text", log))
     async with (
         open_ledgers(url, create=True) as ledgers,
-        open_gateway(ledgers, SystemClock(), observer, limits) as gateway,
+        open_gateway(ledgers, run_folders(url), SystemClock(), observer, limits) as gateway,
     ):
         await gateway.create("default")
         yield Door(create_app(observer, About(url, "5f1d8c0a2b3e4f60"), gateway), gateway, log)

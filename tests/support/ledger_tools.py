@@ -16,7 +16,9 @@ from oncegate.ledgers.log.files.outputs import read_range
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.opening.recovery import inspect, repair
 from oncegate.ledgers.log.opening.replay import Extent, replayed
-from oncegate.ports import Chunk, Ledger, OutputChange, PublishRanges, WriteRange
+from oncegate.ports import Chunk, Ledger, OpenLedger, OutputChange, PublishRanges, Replayed, Runs, WriteRange
+from oncegate.runs import LocalRunFolders
+from oncegate.testing.ledger_places import replayed as replayed_by
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261120"))
 
@@ -105,7 +107,7 @@ class Seen:
 
 async def see(ledger: Ledger) -> Seen:
     """Positions are consecutive, but for what was collected: that has one."""
-    entries = list(ledger.replay(1))
+    entries = await replayed_by(ledger)
     positions = [one.position for one in entries]
     later = positions[positions.count(positions[0]) :] if positions else []
     assert later == list(range(ledger.mark.position - len(later) + 1, ledger.mark.position + 1))
@@ -199,6 +201,35 @@ async def opened_at(data: Path, *, create: bool = False, disk: Disk | None = Non
     ):
         assert isinstance(opened.ledger, LogLedger)
         yield opened.ledger
+
+
+@asynccontextmanager
+async def with_runs(
+    data: Path, *, create: bool = False, disk: Disk | None = None
+) -> AsyncIterator[tuple[OpenLedger, Runs]]:
+    """The default ledger of a data folder, and the runs beside it, on the same disk."""
+    disk = disk or QuietDisk()
+    async with (
+        open_log(str(data), create=create, disk=disk) as ledgers,
+        ledgers.open("default") as opened,
+        LocalRunFolders(data, disk).open("default", opened) as runs,
+    ):
+        yield opened, runs
+
+
+def made_anew(data: Path, witness: Path | None = None) -> bool:
+    """Own the data folder for a moment, making it where there is none; whether it was made just now."""
+    folder = DataDir(str(data), str(witness) if witness else None, Disk())
+    try:
+        return folder.take(create=True)
+    finally:
+        folder.release()
+
+
+async def entries_one_by_one(ledger: Ledger) -> AsyncIterator[Replayed]:
+    async for batch in ledger.replay(1):
+        for one in batch:
+            yield one
 
 
 async def settled(ledger: LogLedger) -> None:

@@ -71,7 +71,7 @@ def counters(served: Served) -> tuple[int, int, int]:
 
 def files(ledgers: HeldLedgers) -> dict[str, bytes]:
     """Runs and filters beside the ledger, by name; what is changed here is changed there."""
-    return ledgers._stores["default"].runs
+    return ledgers.runs.files["default"]
 
 
 def runs_of(served: Served) -> list[str]:

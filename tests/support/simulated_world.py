@@ -33,6 +33,7 @@ from oncegate.engine.requests import (
 )
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.ledgers import open_ledgers
+from oncegate.runs import run_folders
 from oncegate.testing import FakeClock
 from tests.support.held import turns
 from tests.support.leaving import copy_as_left
@@ -66,7 +67,9 @@ class World:
         place = f"log:{self.folder / str(self.life)}"
         ledgers = await self.stack.enter_async_context(open_ledgers(place, create=self.life == 0))
         limits = Limits(hot_ids=0, seal_bytes=16)
-        return await self.stack.enter_async_context(open_gateway(ledgers, self.clock, Quiet(), limits))
+        return await self.stack.enter_async_context(
+            open_gateway(ledgers, run_folders(place), self.clock, Quiet(), limits)
+        )
 
     def kill(self, torn_bytes: int) -> None:
         """Go on from a copy of what is on disk now, `torn_bytes` of a never acknowledged append behind it."""

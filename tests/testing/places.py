@@ -3,12 +3,15 @@
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
-from oncegate.ports import Ledgers
+from oncegate.ports import Ledgers, OpenLedger, RunFolders
+from oncegate.runs import LocalRunFolders, MemoryRunFolders
 from oncegate.testing import Place
+from oncegate.testing.ledger_places import MakePlace
 from tests.support.crash_disk import Crashes, RecordingDisk, materialize
 from tests.support.leaving import copy_as_left
 
@@ -18,9 +21,13 @@ class MemoryPlace:
 
     def __init__(self) -> None:
         self._ledgers = MemoryLedgers()
+        self._runs = MemoryRunFolders()
 
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
         return nullcontext(self._ledgers)
+
+    def runs(self) -> RunFolders:
+        return self._runs
 
     def crash(self) -> None:
         pass
@@ -44,6 +51,9 @@ class LogPlace:
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
         return open_log(str(self._here() / "data"), create=self._life == 0)
 
+    def runs(self) -> RunFolders:
+        return LocalRunFolders(self._here() / "data")
+
     def crash(self) -> None:
         before = self._here()
         self._life += 1
@@ -66,6 +76,9 @@ class PowerPlace:
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
         return open_log(str(self._root / "data"), create=self._life == 0, disk=self._disk)
 
+    def runs(self) -> RunFolders:
+        return LocalRunFolders(self._root / "data", self._disk)
+
     def crash(self) -> None:
         crashes = Crashes(self._root)
         for op in self._disk.ops:
@@ -85,3 +98,38 @@ async def power_place() -> AsyncIterator[Place]:
 async def log_place() -> AsyncIterator[Place]:
     with tempfile.TemporaryDirectory() as folder:
         yield LogPlace(Path(folder))
+
+
+class _WithoutOutputs:
+    """The ledgers of another place, whose rows nobody can read back."""
+
+    def __init__(self, good: Place) -> None:
+        self._good = good
+        self.crash, self.runs = good.crash, good.runs
+
+    @asynccontextmanager
+    async def ledgers(self) -> AsyncIterator[Ledgers]:
+        async with self._good.ledgers() as good:
+            yield _LedgersWithoutOutputs(good)
+
+
+class _LedgersWithoutOutputs:
+    def __init__(self, good: Ledgers) -> None:
+        self._good = good
+        self.names, self.create, self.free_bytes = good.names, good.create, good.free_bytes
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        async with self._good.open(namespace) as opened:
+            yield replace(opened, outputs=None)
+
+
+def without_outputs(make_place: MakePlace) -> MakePlace:
+    """Places whose ledgers say that they hold no rows."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Place]:
+        async with make_place() as place:
+            yield _WithoutOutputs(place)
+
+    return make

@@ -1,5 +1,6 @@
 """`oncegate verify`."""
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from oncegate.cli.progress import counted
 from oncegate.cli.refusals import refusing
 from oncegate.core.errors import OncegateError
 from oncegate.ledgers import log
-from oncegate.ledgers.log.admin.verify import ReadLedger, Verified
+from oncegate.ledgers.log.admin.verify import Verified, VerifiedLedger
 
 
 def verify(data: Data = Path("data"), witness: Witness = None, as_json: AsJson = False) -> None:
@@ -30,15 +31,16 @@ def verify(data: Data = Path("data"), witness: Witness = None, as_json: AsJson =
             raise
 
 
-def _rebuild(ledger: ReadLedger) -> None:
+def _rebuild(ledger: VerifiedLedger) -> None:
     """LedgerDamaged, KeyMismatch unless the entries make an index."""
     # The compiler takes a second to import; no other verb needs it.
     from oncegate.engine.commit.marks import Marks
-    from oncegate.engine.recovery.replay import rebuild
+    from oncegate.engine.recovery.replay import replay
     from oncegate.hashing.ids import Fingerprinter
     from oncegate.index.shard import ShardIndex
 
-    rebuild(ShardIndex(), ledger, Marks(ledger.mark.ledger), Fingerprinter(ledger.key).check, 0)
+    marks, check = Marks(ledger.mark.ledger), Fingerprinter(ledger.key).check
+    asyncio.run(replay(ShardIndex(), ledger.batches(), marks, check, 0))
 
 
 def _line(one: Verified) -> str:

@@ -9,7 +9,7 @@ from oncegate.engine.admission import Admission
 from oncegate.engine.limits import Limits
 from oncegate.engine.recovery.owner import Owner, World
 from oncegate.engine.shard import Shard
-from oncegate.ports import Clock, Ledgers, Observer
+from oncegate.ports import Clock, Ledgers, Observer, RunFolders
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
@@ -76,13 +76,13 @@ class Gateway:
 
 @asynccontextmanager
 async def open_gateway(
-    ledgers: Ledgers, clock: Clock, observer: Observer, limits: Limits | None = None
+    ledgers: Ledgers, runs: RunFolders, clock: Clock, observer: Observer, limits: Limits | None = None
 ) -> AsyncIterator[Gateway]:
     """A gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
 
     Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written.
     """
-    gateway = Gateway(World(ledgers, clock, observer, limits if limits is not None else Limits()))
+    gateway = Gateway(World(ledgers, runs, clock, observer, limits if limits is not None else Limits()))
     try:
         await gateway.start()
         yield gateway

@@ -61,7 +61,7 @@ from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
 from oncegate.index.claims.results import Explained
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Clock, Ledger, Mark, Observer
+from oncegate.ports import Clock, Ledger, Mark, Observer, Outputs
 
 
 class _Committing(Protocol):
@@ -101,6 +101,7 @@ class Shard:
         self,
         namespace: str,
         ledger: Ledger,
+        outputs: Outputs,
         key: bytes,
         index: ShardIndex,
         marks: Marks,
@@ -118,11 +119,11 @@ class Shard:
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits)
         self.stages = StageQuota(self.journal, free_bytes)
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
-        self.eviction = Eviction(self.journal, ledger, files, self.snapshotter)
+        self.eviction = Eviction(self.journal, outputs, files, self.snapshotter)
         self.scheduler = Scheduler(self.journal, self.stages, self.eviction, self.snapshotter)
         self._claims = Claims(self.journal)
         self._claim_batcher = ClaimBatcher(self.journal, self._claims)
-        self._topics = Topics(self.journal, ledger)
+        self._topics = Topics(self.journal, outputs)
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self._records = Records(self.journal, self._topics, self._producers)
         self._batches = Batches(self.journal, self._topics, self.stages)

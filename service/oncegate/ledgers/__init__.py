@@ -36,9 +36,15 @@ def open_ledgers(url: str, *, create: bool = False, witness: str | None = None) 
         NotFound: the scheme is unknown, or there is nothing at the place and `create` is false.
         LedgerBusy, LedgerDamaged, KeyMismatch: on entering; nothing was touched.
     """
-    scheme, colon, place = url.partition(":")
-    if not colon or scheme not in SCHEMES:
-        if "/" not in scheme and colon:
-            raise NotFound(f"no ledger of scheme {scheme}: there are {', '.join(SCHEMES)}")
-        scheme, place = "log", url
+    scheme, place = parse_url(url)
     return SCHEMES[scheme](place, create, witness)
+
+
+def parse_url(url: str) -> tuple[str, str]:
+    """Splits a ledger's URL into its scheme and what follows it; a bare path is a log. NotFound: no such scheme."""
+    scheme, colon, place = url.partition(":")
+    if colon and scheme in SCHEMES:
+        return scheme, place
+    if colon and "/" not in scheme:
+        raise NotFound(f"no ledger of scheme {scheme}: there are {', '.join(SCHEMES)}")
+    return "log", url

@@ -19,6 +19,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from oncegate.core.errors import OffsetTrimmed
+from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, WriteRange
 
 L = TypeVar("L")
 
@@ -44,6 +45,22 @@ class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
     topic: str
     partition: int
     before_offset: int
+
+
+Change = Wrote[L] | Published | Dropped | Trimmed
+
+
+def change_of(output: OutputChange, locate: Callable[[WriteRange], L]) -> Change[L]:
+    """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are."""
+    match output:
+        case WriteRange():
+            return Wrote(output.range_id, output.rows, locate(output))
+        case PublishRanges():
+            return Published(output.topic, output.partition, output.first_offset, output.range_ids)
+        case DropRanges():
+            return Dropped(output.range_ids)
+        case TrimRanges():
+            return Trimmed(output.topic, output.partition, output.before_offset)
 
 
 class TopicHeld(msgspec.Struct, Generic[L], frozen=True, array_like=True):

@@ -7,33 +7,21 @@ owner and finds what was appended, so crashes of what stands above can be played
 import hashlib
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from oncegate.core.errors import LedgerFenced, NotFound
-from oncegate.ledgers.catalog import Catalog, Dropped, Published, Trimmed, Wrote
-from oncegate.ledgers.memory_runs import MemoryRuns
-from oncegate.ledgers.stating import entries_of
-from oncegate.ports import (
-    Chunk,
-    DropRanges,
-    Mark,
-    OpenLedger,
-    OutputChange,
-    PublishRanges,
-    Replayed,
-    State,
-    TrimRanges,
-    WriteRange,
-)
+from oncegate.ledgers.catalog import Catalog, change_of
+from oncegate.ports import Chunk, Mark, OpenLedger, OutputChange, Replayed
 
-_Change = Wrote[bytes] | Published | Dropped | Trimmed
+# Entries of one batch of a replay.
+BATCH_ENTRIES = 10_000
 
 
 @dataclass
 class _Store:
-    """What one namespace keeps; `epoch` is that of its newest owner, `collected` the mark that `collect` went up to."""
+    """What one namespace keeps; `epoch` is that of its newest owner, `compacted` the mark that `compact` went up to."""
 
     key: bytes
     mark: Mark
@@ -41,23 +29,10 @@ class _Store:
     entries: list[Replayed] = field(default_factory=list)
     catalog: Catalog[bytes] = field(default_factory=lambda: Catalog(len))
     compacted: Mark | None = None
-    runs: dict[str, bytes] = field(default_factory=dict)
-
-
-def _change(output: OutputChange) -> _Change:
-    match output:
-        case WriteRange():
-            return Wrote(output.range_id, output.rows, bytes(output.data))
-        case PublishRanges():
-            return Published(output.topic, output.partition, output.first_offset, output.range_ids)
-        case DropRanges():
-            return Dropped(output.range_ids)
-        case TrimRanges():
-            return Trimmed(output.topic, output.partition, output.before_offset)
 
 
 class MemoryLedger:
-    """One owner's handle; dead once a newer one exists or it was closed."""
+    """Implements `ports.Ledger` and `ports.Outputs` for one owner; dead once a newer one exists or it was closed."""
 
     def __init__(self, store: _Store) -> None:
         self._store = store
@@ -65,13 +40,20 @@ class MemoryLedger:
 
     @property
     def mark(self) -> Mark:
+        """The last mark; all of memory is as durable as it gets."""
         return self._store.mark
 
+    @property
+    def epoch(self) -> int:
+        """The number of this owner's opening; 0 once it was closed."""
+        return self._epoch
+
     def close(self) -> None:
+        """Lets go of the store: from now on this object is refused."""
         self._epoch = 0
 
-    def own(self) -> None:
-        """LedgerFenced once there is a newer owner, or it was closed."""
+    def require_owner(self) -> None:
+        """Raises LedgerFenced once there is a newer owner, or this one was closed."""
         if self._epoch != self._store.epoch:
             raise LedgerFenced(
                 f"this ledger was opened as epoch {self._epoch or '(closed)'}, its owner is epoch {self._store.epoch}; "
@@ -80,9 +62,9 @@ class MemoryLedger:
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
         """As the port says; ValueError when `outputs` contradict what is there."""
-        self.own()
+        self.require_owner()
         store = self._store
-        changes = [_change(output) for output in outputs]
+        changes = [change_of(output, lambda written: bytes(written.data)) for output in outputs]
         store.catalog.check(changes)
         for change in changes:
             store.catalog.apply(change)
@@ -97,20 +79,24 @@ class MemoryLedger:
             store.mark = mark
         return store.mark
 
-    def replay(self, from_position: int) -> Iterable[Replayed]:
+    async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        """As the port says: what was there when the first batch was asked for."""
         entries = self._store.entries
-        return iter(entries[bisect_left(entries, from_position, key=lambda entry: entry.position) :])
+        entries = entries[bisect_left(entries, from_position, key=lambda entry: entry.position) :]
+        for first in range(0, len(entries), BATCH_ENTRIES):
+            yield entries[first : first + BATCH_ENTRIES]
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        """As the port says."""
         found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
         return [Chunk(held.first_offset, held.rows, held.place) for held in found]
 
-    async def compact(self, position: int, state: State) -> None:
+    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         """As the port says."""
-        self.own()
+        self.require_owner()
         self._mark_at(position)
-        entries = [bytes(entry) async for entry in entries_of(state)]
-        self.own()
+        entries = [bytes(entry) async for entry in snapshot]
+        self.require_owner()
         store = self._store
         mark = self._mark_at(position)
         later = bisect_right(store.entries, position, key=lambda entry: entry.position)
@@ -131,9 +117,7 @@ class MemoryLedger:
 
 
 class MemoryLedgers:
-    """`ports.Ledgers` in memory; begins with the namespace `default`."""
-
-    new = True
+    """Implements `ports.Ledgers` in memory; begins with the namespace `default`."""
 
     def __init__(self) -> None:
         self._stores: dict[str, _Store] = {}
@@ -144,25 +128,27 @@ class MemoryLedgers:
         self._stores.setdefault(namespace, _Store(os.urandom(32), Mark(ledger, 0, bytes(8))))
 
     def names(self) -> list[str]:
+        """As the port says."""
         return sorted(self._stores)
 
     async def create(self, namespace: str) -> None:
+        """As the port says."""
         self._create(namespace)
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        """Fence any older owner and yield the ledger; NotFound."""
+        """Fences any older owner and yields the ledger; NotFound."""
         store = self._stores.get(namespace)
         if store is None:
             raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
         store.epoch += 1
         ledger = MemoryLedger(store)
         try:
-            runs = MemoryRuns(store.runs, ledger.own)
             compacted = store.compacted.position if store.compacted else 0
-            yield OpenLedger(ledger, store.key, ledger._epoch, runs, compacted=compacted)
+            yield OpenLedger(ledger, store.key, ledger.epoch, ledger.require_owner, ledger, compacted=compacted)
         finally:
             ledger.close()
 
     def free_bytes(self) -> tuple[int, int]:
+        """As the port says: there is no disk."""
         return (1, 1)

@@ -1,29 +1,36 @@
-"""The conformance suite: what every ledger must do, whatever it is made of.
+"""Checks what every ledger must do, whatever it is made of: the conformance suite.
 
     async def test_my_ledger_keeps_its_promises():
         await check_ledger(make_place)
 
-`make_place` gives a new, empty `Place` at each call. A broken promise raises AssertionError, which names it.
+`make_place` gives a new, empty `Place` at each call. A broken promise raises AssertionError, which names it. A ledger
+that leaves abilities out says so, `check_ledger(make_place, {Ability.OUTPUTS})`, and is told which checks were skipped.
 """
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import Collection
+from contextlib import AsyncExitStack, aclosing
 
-from oncegate.core.errors import LedgerBusy
-from oncegate.ports import Mark, OutputChange, Replayed, TrimRanges, WriteRange
+from oncegate.core.errors import LedgerBusy, LedgerFenced
+from oncegate.ports import Ability, Mark, Replayed, TrimRanges, WriteRange
 from oncegate.testing.compaction_checks import COMPACTION_CHECKS
 from oncegate.testing.ledger_places import (
     BIG,
     NAMESPACE,
+    Check,
+    Checks,
     MakePlace,
     Place,
     chunk_of,
     is_refused,
     opened_at,
+    outputs_of,
     publish,
     range_of,
     read,
+    replayed,
     require,
+    rows,
 )
 from oncegate.testing.output_checks import OUTPUT_CHECKS
 from oncegate.testing.runs_checks import RUNS_CHECKS
@@ -32,15 +39,15 @@ from oncegate.testing.runs_checks import RUNS_CHECKS
 async def entries_come_back_in_order(place: Place) -> None:
     async with opened_at(place) as opened:
         ledger = opened.ledger
-        require(ledger.mark.position == 0 and read(ledger) == [], "be empty when it is new")
+        require(ledger.mark.position == 0 and await read(ledger) == [], "be empty when it is new")
         first = await ledger.append([b"a", b"b"], [])
         second = await ledger.append([b"c"], [])
         require((first.position, second.position) == (2, 3), "give consecutive positions from 1")
         require(ledger.mark == second, "show the last durable mark")
         wanted = [(1, b"a"), (2, b"b"), (3, b"c")]
-        require(read(ledger) == wanted, "give entries back in the order of their positions")
-        require(read(ledger, 2) == wanted[1:] and read(ledger, 4) == [], "replay from any position")
-        marks = [replayed.mark for replayed in ledger.replay(1)]
+        require(await read(ledger) == wanted, "give entries back in the order of their positions")
+        require(await read(ledger, 2) == wanted[1:] and await read(ledger, 4) == [], "replay from any position")
+        marks = [one.mark for one in await replayed(ledger)]
         require(marks == [first, first, second], "give each entry the mark of its append")
 
 
@@ -57,17 +64,18 @@ async def opening_again_gives_the_same(place: Place) -> None:
     async with opened_at(place) as opened:
         for number in range(20):
             await opened.ledger.append([b"entry %d" % number] * (number % 3), [])
-        mark = await opened.ledger.append([b"last"], [*written, publish(0, 1)])
-        before, key, epoch = list(opened.ledger.replay(1)), opened.key, opened.epoch
+        mark = await opened.ledger.append([b"last"], rows(opened, *written, publish(0, 1)))
+        before, key, epoch = await replayed(opened.ledger), opened.key, opened.epoch
     async with opened_at(place) as again:
-        require(list(again.ledger.replay(1)) == before, "give the same entries and marks when opened again")
+        require(await replayed(again.ledger) == before, "give the same entries and marks when opened again")
         require(again.ledger.mark == mark, "open with the mark it had")
         require(again.key == key and len(key) == 32, "keep its key")
         require(again.epoch > epoch, "open with a higher epoch each time")
-        chunks = await again.ledger.fetch("t", 0, 0, 100, BIG)
-        require(chunks == [chunk_of(0, written[0])], "keep what was published, and only that")
-        await again.ledger.append([], [publish(3, 2)])
-        require(len(await again.ledger.fetch("t", 0, 0, 100, BIG)) == 2, "keep ranges that wait to be published")
+        if again.outputs is not None:
+            chunks = await again.outputs.fetch("t", 0, 0, 100, BIG)
+            require(chunks == [chunk_of(0, written[0])], "keep what was published, and only that")
+            await again.ledger.append([], [publish(3, 2)])
+            require(len(await again.outputs.fetch("t", 0, 0, 100, BIG)) == 2, "keep ranges that wait to be published")
 
 
 async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
@@ -75,18 +83,19 @@ async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
     for life in range(4):
         async with AsyncExitStack() as crashed:
             opened = await crashed.enter_async_context(opened_at(place))
-            require(read(opened.ledger) == wanted, "hold every acknowledged entry after a crash, and no other")
+            require(await read(opened.ledger) == wanted, "hold every acknowledged entry after a crash, and no other")
             for number in range(3):
                 body = b"%d %d" % (life, number)
                 name = life * 3 + number
-                changes: list[OutputChange] = [range_of(name, 1, f"s{number % 2}"), publish(name, name)]
+                changes = rows(opened, range_of(name, 1, f"s{number % 2}"), publish(name, name))
                 mark = await opened.ledger.append([body], changes)
                 wanted.append((mark.position, body))
             place.crash()
     async with opened_at(place) as opened:
-        require(read(opened.ledger) == wanted, "hold every acknowledged entry after a crash, and no other")
-        chunks = await opened.ledger.fetch("t", 0, 0, 1_000, BIG)
-        require([chunk.first_offset for chunk in chunks] == list(range(12)), "hold acknowledged outputs after a crash")
+        require(await read(opened.ledger) == wanted, "hold every acknowledged entry after a crash, and no other")
+        if opened.outputs is not None:
+            offsets = [chunk.first_offset for chunk in await opened.outputs.fetch("t", 0, 0, 1_000, BIG)]
+            require(offsets == list(range(12)), "hold acknowledged outputs after a crash")
 
 
 async def an_older_owner_is_fenced(place: Place) -> None:
@@ -102,14 +111,15 @@ async def an_older_owner_is_fenced(place: Place) -> None:
             await older_owner.aclose()
             newer = await stack.enter_async_context(ledgers.open(NAMESPACE))
         require(newer.epoch > older.epoch, "give the newer owner a higher epoch")
-        before = read(newer.ledger)
-        await is_refused(older.ledger.append([b"by a zombie"], [range_of(1, 1), publish(0, 1)]))
-        await is_refused(older.ledger.append([], [TrimRanges("t", 0, 1)]))
-        await is_refused(older.ledger.compact(1, [b"by a zombie"]))
+        before = await read(newer.ledger)
+        await is_refused(older.ledger.append([b"by a zombie"], rows(older, range_of(1, 1), publish(0, 1))))
+        if older.outputs is not None:
+            await is_refused(older.ledger.append([], [TrimRanges("t", 0, 1)]))
         await newer.ledger.append([b"by the newer"], [])
         wanted = [*before, (len(before) + 1, b"by the newer")]
-        require(read(newer.ledger) == wanted, "hold nothing that a fenced owner tried to write")
-        require(await newer.ledger.fetch("t", 0, 0, 10, BIG) == [], "publish nothing for a fenced owner")
+        require(await read(newer.ledger) == wanted, "hold nothing that a fenced owner tried to write")
+        if newer.outputs is not None:
+            require(await newer.outputs.fetch("t", 0, 0, 10, BIG) == [], "publish nothing for a fenced owner")
 
 
 async def empty_appends_change_nothing(place: Place) -> None:
@@ -117,12 +127,13 @@ async def empty_appends_change_nothing(place: Place) -> None:
         new = opened.ledger.mark
         require(await opened.ledger.append([], []) == new, "answer an empty append with the mark there is")
         mark = await opened.ledger.append([b"", b""], [])
-        require(mark.position == 2 and read(opened.ledger) == [(1, b""), (2, b"")], "keep entries without bytes")
-        only_outputs = await opened.ledger.append([], [range_of(1, 1), publish(0, 1)])
+        require(mark.position == 2 and await read(opened.ledger) == [(1, b""), (2, b"")], "keep entries without bytes")
+        only_outputs = await opened.ledger.append([], rows(opened, range_of(1, 1), publish(0, 1)))
         require(only_outputs == mark == opened.ledger.mark, "keep its mark when an append has no entries")
     async with opened_at(place) as opened:
-        require(opened.ledger.mark == mark and len(read(opened.ledger)) == 2, "open the same after empty appends")
-        require(len(await opened.ledger.fetch("t", 0, 0, 1, BIG)) == 1, "keep outputs appended without entries")
+        require(opened.ledger.mark == mark and len(await read(opened.ledger)) == 2, "open the same after empty appends")
+        if opened.outputs is not None:
+            require(len(await opened.outputs.fetch("t", 0, 0, 1, BIG)) == 1, "keep outputs appended without entries")
 
 
 async def sizes_do_not_matter(place: Place) -> None:
@@ -132,10 +143,11 @@ async def sizes_do_not_matter(place: Place) -> None:
     async with opened_at(place) as opened:
         for body in bodies:
             await opened.ledger.append([body], [])
-        await opened.ledger.append(bodies, [big, publish(0, 0)])
+        await opened.ledger.append(bodies, rows(opened, big, publish(0, 0)))
     async with opened_at(place) as opened:
-        require([body for _, body in read(opened.ledger)] == bodies * 2, "keep entries of every size")
-        require((await opened.ledger.fetch("t", 0, 0, 1, BIG))[0].data == big.data, "keep outputs of every size")
+        require([body for _, body in await read(opened.ledger)] == bodies * 2, "keep entries of every size")
+        if opened.outputs is not None:
+            require((await opened.outputs.fetch("t", 0, 0, 1, BIG))[0].data == big.data, "keep outputs of every size")
 
 
 async def a_cancelled_caller_corrupts_nothing(place: Place) -> None:
@@ -143,17 +155,17 @@ async def a_cancelled_caller_corrupts_nothing(place: Place) -> None:
     async with opened_at(place) as opened:
         for number in range(1, 9):
             body = b"cancelled %d" % number
-            changes: list[OutputChange] = [range_of(number, 1)]
+            changes = rows(opened, range_of(number, 1))
             call = asyncio.ensure_future(opened.ledger.append([body, body], changes))
             for _ in range(number % 4):
                 await asyncio.wait([call], timeout=0)
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             await opened.ledger.append([b"next"], [])
-        seen, mark = list(opened.ledger.replay(1)), opened.ledger.mark
+        seen, mark = await replayed(opened.ledger), opened.ledger.mark
     _require_whole_pairs(seen, mark)
     async with opened_at(place) as opened:
-        require(list(opened.ledger.replay(1)) == seen, "open with what it held, after cancelled appends too")
+        require(await replayed(opened.ledger) == seen, "open with what it held, after cancelled appends too")
 
 
 def _require_whole_pairs(seen: list[Replayed], mark: Mark) -> None:
@@ -166,12 +178,12 @@ def _require_whole_pairs(seen: list[Replayed], mark: Mark) -> None:
 
 async def readers_never_meet_the_writer(place: Place) -> None:
     async with opened_at(place) as opened:
-        ledger = opened.ledger
+        ledger, outputs = opened.ledger, outputs_of(opened)
 
         async def read() -> None:
             offset = 0
             while offset < 30:
-                for chunk in await ledger.fetch("t", 0, offset, 10, BIG):
+                for chunk in await outputs.fetch("t", 0, offset, 10, BIG):
                     require(
                         chunk.data == range_of(chunk.first_offset + 1, 1).data, "serve each row under its own offset"
                     )
@@ -192,16 +204,44 @@ async def namespaces_are_apart(place: Place) -> None:
         await ledgers.create("other")
         require(ledgers.names() == sorted(["other", NAMESPACE]), "list the namespaces, sorted")
         async with ledgers.open(NAMESPACE) as first, ledgers.open("other") as second:
-            await first.ledger.append([b"mine"], [range_of(1, 1), publish(0, 1)])
+            await first.ledger.append([b"mine"], rows(first, range_of(1, 1), publish(0, 1)))
             require(first.key != second.key, "give each namespace a key of its own")
             require(first.ledger.mark.ledger != second.ledger.mark.ledger, "give each ledger an id of its own")
-            require(read(second.ledger) == [], "keep namespaces apart")
-            require(await second.ledger.fetch("t", 0, 0, 1, BIG) == [], "keep the topics of namespaces apart")
+            require(await read(second.ledger) == [], "keep namespaces apart")
+            if second.outputs is not None:
+                require(await second.outputs.fetch("t", 0, 0, 1, BIG) == [], "keep the topics of namespaces apart")
+
+
+async def a_replay_may_be_left_early(place: Place) -> None:
+    async with opened_at(place) as opened:
+        await opened.ledger.append([b"a"], [])
+        async with aclosing(opened.ledger.replay(1)) as batches:
+            require((await anext(batches))[0].body == b"a", "replay the first batch first")
+        async with aclosing(opened.ledger.replay(1)):
+            pass
+        await opened.ledger.append([b"b"], [])
+        require(await read(opened.ledger) == [(1, b"a"), (2, b"b")], "go on after a replay that was left early")
+
+
+async def its_owner_is_known_at_any_time(place: Place) -> None:
+    async with opened_at(place) as opened:
+        opened.require_owner()
+        await asyncio.to_thread(opened.require_owner)
+    try:
+        opened.require_owner()
+    except LedgerFenced:
+        return
+    require(False, "say that an owner that has left owns nothing")
+
+
+async def the_room_that_is_left_is_known(place: Place) -> None:
+    async with place.ledgers() as ledgers:
+        require(NAMESPACE in ledgers.names(), "list its namespaces")
         free, total = ledgers.free_bytes()
         require(0 <= free <= total and total > 0, "tell how much room there is")
 
 
-CHECKS = (
+LEDGER_CHECKS = (
     entries_come_back_in_order,
     marks_tell_histories_apart,
     opening_again_gives_the_same,
@@ -210,16 +250,38 @@ CHECKS = (
     empty_appends_change_nothing,
     sizes_do_not_matter,
     a_cancelled_caller_corrupts_nothing,
-    readers_never_meet_the_writer,
-    namespaces_are_apart,
-    *OUTPUT_CHECKS,
-    *COMPACTION_CHECKS,
-    *RUNS_CHECKS,
+    a_replay_may_be_left_early,
+    its_owner_is_known_at_any_time,
+    the_room_that_is_left_is_known,
 )
+CHECKS: Checks = {
+    **dict.fromkeys(LEDGER_CHECKS, frozenset[Ability]()),
+    readers_never_meet_the_writer: frozenset({Ability.OUTPUTS}),
+    namespaces_are_apart: frozenset({Ability.NAMESPACES}),
+    **OUTPUT_CHECKS,
+    **COMPACTION_CHECKS,
+    **RUNS_CHECKS,
+}
 
 
-async def check_ledger(make_place: MakePlace) -> None:
-    """Run every check, each at a new place; AssertionError at the first promise that is broken."""
+def why_skipped(check: Check, leaving_out: Collection[Ability]) -> str | None:
+    """Says why a check is skipped for a ledger that leaves these abilities out; None: it is not."""
+    missing = sorted(CHECKS[check].intersection(leaving_out))
+    return f"the ledger leaves out {', '.join(missing)}" if missing else None
+
+
+async def check_ledger(make_place: MakePlace, leaving_out: Collection[Ability] = ()) -> dict[str, str]:
+    """Runs every check, each at a new place; AssertionError at the first promise that is broken.
+
+    `leaving_out`: what the ledger does without, of the table in `oncegate.ports.abilities`. Returns the names of the
+    checks that were skipped for it, each with the reason.
+    """
+    skipped = {}
     for check in CHECKS:
+        reason = why_skipped(check, leaving_out)
+        if reason is not None:
+            skipped[check.__name__] = reason
+            continue
         async with make_place() as place:
             await check(place)
+    return skipped

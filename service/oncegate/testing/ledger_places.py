@@ -1,57 +1,114 @@
-"""What the checks of the conformance suite share: places, and short names for what they do there."""
+"""Shares what the checks of the conformance suite need: places, and short names for what they do there."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from oncegate.core.errors import LedgerDown, LedgerFenced
-from oncegate.ports import Chunk, Ledger, Ledgers, OpenLedger, PublishRanges, WriteRange
+from oncegate.ports import (
+    Ability,
+    Chunk,
+    Ledger,
+    Ledgers,
+    OpenLedger,
+    OutputChange,
+    Outputs,
+    PublishRanges,
+    Replayed,
+    RunFolders,
+    Runs,
+    WriteRange,
+)
 
 
 class Place(Protocol):
-    """Where the ledgers under test live. It survives those who open it."""
+    """Holds the ledgers under test, and what lies beside them. It survives those who open it."""
 
     def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
-        """What a process that starts now finds; the namespace `default` exists."""
+        """Opens what a process that starts now finds; the namespace `default` exists."""
+
+    def runs(self) -> RunFolders:
+        """Returns the folders of runs that a process that starts now finds."""
 
     def crash(self) -> None:
-        """The power fails: whoever has it open is gone, and only what is durable at this moment stays."""
+        """Lets the power fail: whoever has it open is gone, and only what is durable at this moment stays."""
 
 
 MakePlace = Callable[[], AbstractAsyncContextManager[Place]]
+Check = Callable[[Place], Awaitable[None]]
+# Each check, and the abilities without which it cannot be kept.
+Checks = dict[Check, frozenset[Ability]]
 NAMESPACE = "default"
 BIG = 1 << 40  # more bytes than any check writes
 
 
 def require(holds: bool, promise: str) -> None:
-    """AssertionError, also under `python -O`."""
+    """Raises AssertionError, also under `python -O`, unless the promise holds."""
     if not holds:
         raise AssertionError(f"a ledger must: {promise}")
 
 
 @asynccontextmanager
 async def opened_at(place: Place) -> AsyncIterator[OpenLedger]:
+    """Opens the default ledger of a place."""
     async with place.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         yield opened
 
 
+@asynccontextmanager
+async def runs_at(place: Place) -> AsyncIterator[Runs]:
+    """Opens the runs beside the default ledger of a place."""
+    async with opened_at(place) as opened, place.runs().open(NAMESPACE, opened) as runs:
+        yield runs
+
+
 def range_of(name: int, rows: int, stream: str = "s") -> WriteRange:
+    """Makes the change that writes a range, named by a number, of some bytes of its own."""
     return WriteRange(name.to_bytes(16, "big"), stream, rows, b"rows of %d " % name * 50)
 
 
 def publish(first_offset: int, *names: int, topic: str = "t") -> PublishRanges:
+    """Makes the change that publishes ranges to partition 0 of a topic."""
     return PublishRanges(topic, 0, first_offset, tuple(name.to_bytes(16, "big") for name in names))
 
 
 def chunk_of(first_offset: int, written: WriteRange) -> Chunk:
+    """Makes the chunk that a written range is read back as."""
     return Chunk(first_offset, written.rows, written.data)
 
 
-def read(ledger: Ledger, from_position: int = 1) -> list[tuple[int, bytes]]:
-    return [(replayed.position, bytes(replayed.body)) for replayed in ledger.replay(from_position)]
+def rows(opened: OpenLedger, *changes: OutputChange) -> list[OutputChange]:
+    """Returns the changes where the ledger holds rows, and none where it does not."""
+    return list(changes) if opened.outputs is not None else []
+
+
+def outputs_of(opened: OpenLedger) -> Outputs:
+    """Returns what reads the ledger's rows; AssertionError where it holds none."""
+    require(opened.outputs is not None, "hold rows, unless it says that it leaves out `outputs`")
+    assert opened.outputs is not None
+    return opened.outputs
+
+
+async def replayed(ledger: Ledger, from_position: int = 1) -> list[Replayed]:
+    """Returns all entries from a position on."""
+    batches = [batch async for batch in ledger.replay(from_position)]
+    require(all(batches), "replay no batch without entries")
+    return [one for batch in batches for one in batch]
+
+
+async def read(ledger: Ledger, from_position: int = 1) -> list[tuple[int, bytes]]:
+    """Returns position and bytes of all entries from a position on."""
+    return [(one.position, bytes(one.body)) for one in await replayed(ledger, from_position)]
+
+
+async def snapshot_of(*entries: bytes) -> AsyncIterator[bytes]:
+    """Yields the entries as `Ledger.compact` takes a snapshot."""
+    for entry in entries:
+        yield entry
 
 
 async def is_refused(call: Awaitable[object]) -> None:
+    """Raises AssertionError unless the call is refused as one of an older owner."""
     try:
         await call
     except (LedgerFenced, LedgerDown):

@@ -1,20 +1,19 @@
-"""The part of the conformance suite about sorted runs beside a ledger."""
+"""Checks the sorted runs beside a ledger. A part of the conformance suite."""
 
 import asyncio
 import gc
 from collections.abc import Callable, Iterator
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ports import Runs
-from oncegate.testing.ledger_places import NAMESPACE, Place, opened_at, read, require
+from oncegate.ports import Ability, Runs
+from oncegate.testing.ledger_places import NAMESPACE, Checks, Place, opened_at, read, require, runs_at
 
 PIECES = [b"first " * 700, b"", b"second " * 2_000, b"."]
 WHOLE = b"".join(PIECES)
 
 
 async def runs_are_written_whole(place: Place) -> None:
-    async with opened_at(place) as opened:
-        runs = opened.runs
+    async with runs_at(place) as runs:
         require(runs.names() == [], "begin without runs")
         runs.write("b", PIECES)
         runs.write("a.1-2_3", iter([b"other"]))
@@ -24,12 +23,10 @@ async def runs_are_written_whole(place: Place) -> None:
         require(runs.open("b").readonly, "give a run's bytes to be read only")
         require(bytes(runs.open("empty")) == b"", "keep a run without bytes")
         require(_is_missing(runs, "c"), "say by KeyError that a run is not there")
-        require(read(opened.ledger) == [], "leave its entries alone when it writes runs")
 
 
 async def runs_are_replaced_and_removed(place: Place) -> None:
-    async with opened_at(place) as opened:
-        runs = opened.runs
+    async with runs_at(place) as runs:
         runs.write("a", PIECES)
         before = runs.open("a")
         runs.write("a", [b"newer"])
@@ -47,15 +44,14 @@ async def runs_are_replaced_and_removed(place: Place) -> None:
 
 
 async def runs_are_durable(place: Place) -> None:
-    async with opened_at(place) as opened:
-        opened.runs.write("kept", PIECES)
-        opened.runs.write("gone", PIECES)
-        opened.runs.remove("gone")
-        opened.runs.write("replaced", [b"older"])
-        opened.runs.write("replaced", [b"newer"])
+    async with runs_at(place) as runs:
+        runs.write("kept", PIECES)
+        runs.write("gone", PIECES)
+        runs.remove("gone")
+        runs.write("replaced", [b"older"])
+        runs.write("replaced", [b"newer"])
         place.crash()
-    async with opened_at(place) as opened:
-        runs = opened.runs
+    async with runs_at(place) as runs:
         require({"kept", "replaced"} <= set(runs.names()), "keep its runs over a crash")
         require(bytes(runs.open("kept")) == WHOLE, "keep a run whole over a crash")
         require(bytes(runs.open("replaced")) == b"newer", "keep the newer run over a crash")
@@ -73,33 +69,33 @@ def _cut_short() -> Iterator[bytes]:
 
 
 async def a_run_that_was_cut_short_is_not_there(place: Place) -> None:
-    async with opened_at(place) as opened:
-        opened.runs.write("a", [b"older"])
+    async with runs_at(place) as runs:
+        runs.write("a", [b"older"])
         for name in ("a", "b"):
             try:
-                opened.runs.write(name, _cut_short())
+                runs.write(name, _cut_short())
                 require(False, "pass on what the pieces raise")
             except _Cut:
                 pass
-        require(opened.runs.names() == ["a"], "not show a run that was cut short")
-        require(bytes(opened.runs.open("a")) == b"older", "keep a run whose replacement was cut short")
+        require(runs.names() == ["a"], "not show a run that was cut short")
+        require(bytes(runs.open("a")) == b"older", "keep a run whose replacement was cut short")
         place.crash()
-    async with opened_at(place) as opened:
-        require(opened.runs.names() == ["a"], "not show a run that was cut short, after a crash")
+    async with runs_at(place) as runs:
+        require(runs.names() == ["a"], "not show a run that was cut short, after a crash")
 
 
 async def bad_names_of_runs_are_refused(place: Place) -> None:
-    async with opened_at(place) as opened:
+    async with runs_at(place) as runs:
         for name in ("", ".", "..", "../a", "a/b", "A", "-a", ".a", "a.tmp", "a" * 65, "a\n", "a\0", "ä"):
             try:
-                opened.runs.write(name, PIECES)
+                runs.write(name, PIECES)
             except ValueError:
-                require(_is_missing(opened.runs, name), "know no run of a name that it refuses")
-                opened.runs.remove(name)
+                require(_is_missing(runs, name), "know no run of a name that it refuses")
+                runs.remove(name)
                 continue
             require(False, f"refuse a run called {name!r}")
-        opened.runs.write("a" * 64, PIECES)
-        require(opened.runs.names() == ["a" * 64], "take a name of 64 characters")
+        runs.write("a" * 64, PIECES)
+        require(runs.names() == ["a" * 64], "take a name of 64 characters")
 
 
 def _is_missing(runs: Runs, name: str) -> bool:
@@ -111,8 +107,7 @@ def _is_missing(runs: Runs, name: str) -> bool:
 
 
 async def runs_end_with_their_owner(place: Place) -> None:
-    async with opened_at(place) as opened:
-        older = opened.runs
+    async with runs_at(place) as older:
         older.write("a", PIECES)
         held = older.open("a")
     calls: list[Callable[[], object]] = [
@@ -122,15 +117,15 @@ async def runs_end_with_their_owner(place: Place) -> None:
         lambda: older.open("a"),
         lambda: older.remove("a"),
     ]
-    async with opened_at(place) as opened:
+    async with runs_at(place) as runs:
         for call in calls:
             try:
                 call()
             except LedgerFenced:
                 continue
             require(False, "refuse runs to an owner that has left")
-        require(opened.runs.names() == ["a"], "keep a late owner's runs out")
-        require(bytes(opened.runs.open("a")) == WHOLE == bytes(held), "keep a late owner from changing a run")
+        require(runs.names() == ["a"], "keep a late owner's runs out")
+        require(bytes(runs.open("a")) == WHOLE == bytes(held), "keep a late owner from changing a run")
 
 
 async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:
@@ -144,33 +139,45 @@ async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:
         asyncio.run_coroutine_threadsafe(left.wait(), loop).result(60)
         yield WHOLE
 
-    async with opened_at(place) as opened:
-        writing = asyncio.ensure_future(asyncio.to_thread(opened.runs.write, "late", pieces()))
+    async with runs_at(place) as runs:
+        writing = asyncio.ensure_future(asyncio.to_thread(runs.write, "late", pieces()))
         await began.wait()
     left.set()
     await asyncio.wait([writing])
     require(isinstance(writing.exception(), LedgerFenced), "refuse a run whose owner has left")
-    async with opened_at(place) as opened:
-        require(opened.runs.names() == [], "show no run whose owner has left")
+    async with runs_at(place) as runs:
+        require(runs.names() == [], "show no run whose owner has left")
 
 
 async def several_runs_are_written_at_once(place: Place) -> None:
-    async with opened_at(place) as opened:
-        writes = (asyncio.to_thread(opened.runs.write, f"run{n}", [b"%d " % n * 9_000] * 5) for n in range(8))
+    async with runs_at(place) as runs:
+        writes = (asyncio.to_thread(runs.write, f"run{n}", [b"%d " % n * 9_000] * 5) for n in range(8))
         await asyncio.wait_for(asyncio.gather(*writes), timeout=60)
         for n in range(8):
-            require(bytes(opened.runs.open(f"run{n}")) == b"%d " % n * 45_000, "keep apart runs written at once")
+            require(bytes(runs.open(f"run{n}")) == b"%d " % n * 45_000, "keep apart runs written at once")
 
 
 async def runs_of_namespaces_are_apart(place: Place) -> None:
     async with place.ledgers() as ledgers:
         await ledgers.create("other")
-        async with ledgers.open(NAMESPACE) as first, ledgers.open("other") as second:
-            first.runs.write("a", PIECES)
-            require(second.runs.names() == [], "keep the runs of namespaces apart")
+        folders = place.runs()
+        async with (
+            ledgers.open(NAMESPACE) as first,
+            ledgers.open("other") as second,
+            folders.open(NAMESPACE, first) as runs,
+            folders.open("other", second) as others,
+        ):
+            runs.write("a", PIECES)
+            require(others.names() == [], "keep the runs of namespaces apart")
 
 
-RUNS_CHECKS = (
+async def writing_runs_leaves_the_entries_alone(place: Place) -> None:
+    async with opened_at(place) as opened, place.runs().open(NAMESPACE, opened) as runs:
+        runs.write("a", PIECES)
+        require(await read(opened.ledger) == [], "leave its entries alone when it writes runs")
+
+
+_CHECKS = (
     runs_are_written_whole,
     runs_are_replaced_and_removed,
     runs_are_durable,
@@ -179,5 +186,9 @@ RUNS_CHECKS = (
     runs_end_with_their_owner,
     an_owner_that_leaves_ends_its_writes,
     several_runs_are_written_at_once,
-    runs_of_namespaces_are_apart,
+    writing_runs_leaves_the_entries_alone,
 )
+RUNS_CHECKS: Checks = {
+    **dict.fromkeys(_CHECKS, frozenset[Ability]()),
+    runs_of_namespaces_are_apart: frozenset({Ability.NAMESPACES}),
+}

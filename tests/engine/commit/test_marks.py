@@ -10,6 +10,7 @@ import pytest
 from oncegate.core.errors import LedgerBehind
 from oncegate.engine.commit.marks import Marks
 from oncegate.ports import Mark, OpenLedger
+from oncegate.testing.ledger_places import replayed, snapshot_of
 from tests.support.held import HeldLedgers, Served, serving
 
 
@@ -117,8 +118,9 @@ async def test_a_mark_below_what_was_collected_passes_and_one_at_its_end_is_comp
             await served.claim(f"id {number}", token=number)
             marks.append(served.shard.mark)
     async with ledgers.open("default") as opened:
-        state = [entry.body for entry in opened.ledger.replay(1) if entry.position <= marks[2].position]
-        await opened.ledger.compact(marks[2].position, state)
+        entries = await replayed(opened.ledger)
+        state = [entry.body for entry in entries if entry.position <= marks[2].position]
+        await opened.ledger.compact(marks[2].position, snapshot_of(*state))
     async with serving(ledgers) as served:
         for mark in marks:
             served.shard.require(mark)

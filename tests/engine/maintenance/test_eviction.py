@@ -246,7 +246,7 @@ async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> No
         assert (runs_of(served), files(ledgers)) == ([], {})
         assert served.shard.journal.index.claims.sealed.archives == {}
         with pytest.raises(OffsetTrimmed):
-            await served.shard.eviction.ledger.fetch(TOPIC, 0, 0, 1, 1)
+            await served.shard.eviction.outputs.fetch(TOPIC, 0, 0, 1, 1)
     async with eviction(ledgers) as served:
         assert said(await served.claim("id 1", token=10)) == ["GRANTED"]
 

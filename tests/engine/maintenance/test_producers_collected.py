@@ -14,6 +14,7 @@ from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, SequenceRequest
 from oncegate.engine.shard import Shard
 from oncegate.ledgers import open_ledgers
+from oncegate.runs import run_folders
 from oncegate.testing import FakeClock
 from tests.support.held import Events, id16, said, until
 
@@ -60,9 +61,10 @@ def size_bytes(folder: Path) -> int:
 @pytest.mark.parametrize("acks", [True, False], ids=["acked", "never acked"])
 async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path: Path, acks: bool) -> None:
     clock, events, folder = FakeClock(), Events(), tmp_path / "data"
+    runs = run_folders(f"log:{folder}")
     async with (
         open_ledgers(f"log:{folder}", create=True) as ledgers,
-        open_gateway(ledgers, clock, events, Limits(collect_bytes=8 << 10)) as gateway,
+        open_gateway(ledgers, runs, clock, events, Limits(collect_bytes=8 << 10)) as gateway,
     ):
         query = Query(gateway.shard("default"), clock)
         for _ in range(10):
@@ -77,6 +79,6 @@ async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path
         known = query.shard.journal.index.producers.producers["lane"]
         assert (known.watermark, len(known.held)) == ((known.claimed_to, 0) if acks else (None, 2))
         await gateway.close()
-        async with open_gateway(ledgers, clock, events) as again:
+        async with open_gateway(ledgers, runs, clock, events) as again:
             clock.advance(60_000)
             await Query(again.shard("default"), clock, query.batch).run(1, acks)

@@ -20,7 +20,9 @@ from oncegate.index.shard import BUCKETS_PER_HORIZON
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.files import outputs
 from oncegate.ports import Ledgers
+from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
+from oncegate.testing.ledger_places import replayed
 from tests.support.held import Events, id16, rows_of, said, turns, until
 from tests.support.ledger_tools import QuietDisk
 
@@ -80,13 +82,13 @@ class World:
         await until(lambda: not shard.eviction.working)
         await shard.group_commit.all_durable()
 
-    def look(self) -> None:
+    async def look(self) -> None:
         """What the month has come to: Python's objects, the index's arrays, the folder."""
         gc.collect()
         self.objects.append(len(gc.get_objects()))
         claims = self.shard.journal.index.claims
         self.index_bytes.append(claims.size_bytes + claims.cold.size_bytes)
-        self.start_bytes.append(sum(len(entry.body) for entry in self.shard.eviction.ledger.replay(1)))
+        self.start_bytes.append(sum(len(entry.body) for entry in await replayed(self.shard.eviction.outputs)))
         self.disk_bytes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()))
 
     async def pass_days(self, days: int) -> None:
@@ -105,7 +107,7 @@ async def world(
     limits = Limits(collect_bytes=16 << 10, hot_ids=request.param)
     async with (
         open_log(str(folder), create=True, disk=QuietDisk()) as ledgers,
-        open_gateway(ledgers, clock, events, limits) as gateway,
+        open_gateway(ledgers, LocalRunFolders(folder, QuietDisk()), clock, events, limits) as gateway,
     ):
         world = World(gateway, clock, folder, events, ledgers)
         await world.shard.configure(HORIZON_MS, None, world.deadline)
@@ -117,7 +119,7 @@ async def world(
 async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_months(world: World) -> None:
     for _ in range(12):
         await world.pass_days(31)
-        world.look()
+        await world.look()
     assert world.events.names().count("compaction") >= 6
     assert "maintenance_failed" not in world.events.names()
     # What a start reads, and the disk with it, rises from one collection to the next, which are no months apart: so
@@ -140,7 +142,8 @@ async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: Wor
     before = world.shard.journal.index.claims.snapshot()
     counters = world.shard.counters()
     await world.gateway.close()
-    async with open_gateway(world.ledgers, world.clock, world.events) as gateway:
+    runs = LocalRunFolders(world.folder, QuietDisk())
+    async with open_gateway(world.ledgers, runs, world.clock, world.events) as gateway:
         shard = gateway.shard("default")
         assert shard.journal.index.claims.snapshot() == before, "of what is in memory"
         assert shard.counters()["cold_ids"] == counters["cold_ids"]

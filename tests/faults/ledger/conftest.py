@@ -10,6 +10,7 @@ import pytest
 from oncegate.ledgers.log import backup
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
+from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import QuietDisk, opened_at, produce, range_of
 
 
@@ -39,7 +40,7 @@ async def source(data: Path) -> Path:
     async with opened_at(data, create=True) as ledger:
         for number in range(6):
             await ledger.append(*produce(number))
-        await ledger.compact(3, [b"state"])
+        await ledger.compact(3, snapshot_of(b"state"))
         await ledger.append([b"staged"], [range_of(50, stream="a")])
     backup(str(data), str(data.with_name("backup")), disk=QuietDisk())
     return data.with_name("backup")

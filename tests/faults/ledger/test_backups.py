@@ -14,6 +14,7 @@ from oncegate.ledgers.log import backup, open_log, restore, verify
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import DropRanges
+from oncegate.testing.ledger_places import snapshot_of
 from tests.faults.ledger.test_failing_disk import Trouble
 from tests.support.ledger_tools import (
     SEED,
@@ -80,7 +81,7 @@ async def test_a_backup_beside_a_writer_that_drops_and_collects_is_whole(data, n
         async def write() -> None:
             await ledger.append([b"committed"], [publish(6, 50), DropRanges((range_of(51).range_id,))])
             seen.append(await see(ledger))
-            await ledger.compact(8, [b"state"])
+            await ledger.compact(8, snapshot_of(b"state"))
             seen.append(await see(ledger))
             await ledger.append([b"more"], [range_of(52, stream="c"), publish(7, 52)])
             seen.append(await see(ledger))
@@ -103,7 +104,7 @@ async def test_what_a_backup_held_back_is_removed_after_it(data, monkeypatch) ->
         held: list[int] = []
 
         async def compact() -> None:
-            await ledger.compact(9, [b"state"])
+            await ledger.compact(9, snapshot_of(b"state"))
             await settled(ledger)
             held.append(len(names(data, suffix=".seg")))
 
@@ -212,7 +213,7 @@ async def test_every_namespace_is_copied_and_a_collected_one_too(data) -> None:
         async with ledgers.open("mail") as opened:
             for number in range(9):
                 await opened.ledger.append(*produce(number))
-            await opened.ledger.compact(8, [b"state"])
+            await opened.ledger.compact(8, snapshot_of(b"state"))
             whole = await see(opened.ledger)
     copy = copy_of(data)
     async with open_log(str(copy), disk=QuietDisk()) as ledgers, ledgers.open("mail") as opened:

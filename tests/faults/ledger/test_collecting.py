@@ -14,10 +14,12 @@ from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.snapshots import PIECE_BYTES
 from oncegate.ports import TrimRanges
+from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import (
     SEED,
     QuietDisk,
     Seen,
+    entries_one_by_one,
     everything,
     judge,
     look,
@@ -35,7 +37,7 @@ async def fill_and_collect(data: Path) -> Seen:
     async with opened_at(data, create=True) as ledger:
         for number in range(10):
             await ledger.append(*produce(number))
-        await ledger.compact(7, [b"seven" * 300, b"of them"])
+        await ledger.compact(7, snapshot_of(b"seven" * 300, b"of them"))
         await settled(ledger)
         return await see(ledger)
 
@@ -47,7 +49,7 @@ async def test_whole_segments_are_given_back_and_the_old_state_is(tmp_path, smal
     assert len(names(data, "outputs")) == 2, "the topic's rows and the state"
     async with opened_at(data) as ledger:
         await ledger.append([b"more"], [])
-        await ledger.compact(11, [b"eleven"])
+        await ledger.compact(11, snapshot_of(b"eleven"))
         await settled(ledger)
         assert len(names(data, suffix=".seg")) == 1
         outputs = names(data, "outputs")
@@ -71,7 +73,7 @@ async def test_a_state_that_comes_to_no_end_leaves_no_file_and_the_ledger_goes_o
             await ledger.compact(1, broken())
         assert list((data / "default/0/outputs").iterdir()) == before
         await ledger.append(*produce(1))
-        await ledger.compact(2, [b"whole"])
+        await ledger.compact(2, snapshot_of(b"whole"))
         assert (await see(ledger)).entries == (b"whole",)
 
 
@@ -138,7 +140,7 @@ async def test_a_first_segment_of_another_history_is_refused(fast_folder, small_
     for number, data in enumerate(twins):
         async with opened_at(data) as ledger:
             await ledger.append([b"of %d" % number], [])
-            await ledger.compact(2, [b"state"])
+            await ledger.compact(2, snapshot_of(b"state"))
             for later in range(4):
                 await ledger.append([b"later %d" % later], [])
             await settled(ledger)
@@ -159,7 +161,7 @@ async def test_a_collection_that_names_another_beginning_is_refused(fast_folder,
     async with opened_at(data, create=True) as ledger:
         for number in range(7):
             await ledger.append(*produce(number))
-        await ledger.compact(7, [b"state"])
+        await ledger.compact(7, snapshot_of(b"state"))
         needed = ledger._segment.header.segment
     for segment in range(1, needed):
         (data / f"default/0/{segment:08}.seg").unlink(missing_ok=True)
@@ -174,7 +176,7 @@ async def test_segments_that_a_crash_left_behind_are_removed_also_with_a_hole(tm
         for number in range(7):
             await ledger.append(*produce(number))
         shutil.copytree(data / "default/0", tmp_path / "kept")
-        await ledger.compact(7, [b"state"])
+        await ledger.compact(7, snapshot_of(b"state"))
         await settled(ledger)
         whole = await see(ledger)
     for segment in ("00000001.seg", "00000003.seg"):
@@ -190,18 +192,18 @@ async def test_a_replay_under_way_keeps_what_it_reads(tmp_path, small_segments, 
     async with opened_at(data, create=True) as ledger:
         for number in range(10):
             await ledger.append(*produce(number))
-        reading = ledger.replay(1)
-        bodies = [next(reading).body]
-        await ledger.compact(10, [b"first state"])
-        again = ledger.replay(1)
-        assert next(again).body == b"first state"
+        reading = entries_one_by_one(ledger)
+        bodies = [(await anext(reading)).body]
+        await ledger.compact(10, snapshot_of(b"first state"))
+        again = entries_one_by_one(ledger)
+        assert (await anext(again)).body == b"first state"
         await ledger.append([b"more"], [])
-        await ledger.compact(11, [b"second state"])
+        await ledger.compact(11, snapshot_of(b"second state"))
         await settled(ledger)
         assert len(names(data, suffix=".seg")) > 4
-        bodies += [one.body for one in reading]
+        bodies += [one.body async for one in reading]
         assert bodies == [b"entry %d" % number for number in range(10)]
-        assert [one.body for one in again] == []
+        assert [one.body async for one in again] == []
         await removed(ledger, data)
         assert (await see(ledger)).entries == (b"second state",)
 
@@ -215,7 +217,7 @@ async def test_files_that_are_held_are_removed_when_they_are_let_go(tmp_path, sm
             for number in range(10):
                 await ledger.append(*produce(number))
             await ledger.append([], [TrimRanges("t", 0, 10)])
-            await ledger.compact(10, [b"state"])
+            await ledger.compact(10, snapshot_of(b"state"))
             await settled(ledger)
             assert len(names(data, suffix=".seg")) > 4
             assert len(names(data, "outputs")) > 1
@@ -229,7 +231,7 @@ async def test_files_that_are_held_while_it_opens_stay_and_the_next_opening_remo
         with held(data / "default/0/outputs"):
             for number in range(10):
                 await ledger.append(*produce(number))
-            await ledger.compact(10, [b"state"])
+            await ledger.compact(10, snapshot_of(b"state"))
             whole = await see(ledger)
             shutil.copytree(tmp_path / "data", tmp_path / "copy")
             shutil.copytree(tmp_path / "data.witness", tmp_path / "copy.witness")
@@ -262,7 +264,7 @@ async def test_predecessors_outlive_a_collection(tmp_path, small_segments) -> No
             ids.append(opened.ledger.mark.ledger)
             mark = await opened.ledger.append([b"life %d" % life], [])
             assert opened.compacted == (life and mark.position - 1)
-            await opened.ledger.compact(mark.position, [b"state %d" % life])
+            await opened.ledger.compact(mark.position, snapshot_of(b"state %d" % life))
         accept(str(data))
 
 

@@ -14,6 +14,7 @@ from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import DropRanges
+from oncegate.testing.ledger_places import snapshot_of
 from tests.faults.ledger.test_crash_states import digest
 from tests.faults.ledger.test_damage import Verdicts
 from tests.faults.ledger.test_damage import _files as files_of
@@ -46,7 +47,7 @@ async def play(ledger: LogLedger, actions: Sequence[Append | Collect]) -> AsyncI
     """What the ledger holds after each action."""
     for action in actions:
         if isinstance(action, Collect):
-            await ledger.compact(action.position, action.state)
+            await ledger.compact(action.position, snapshot_of(*action.state))
             # What goes, goes before anybody reads: a reader would keep it until the witness is synced again.
             await settled(ledger)
         else:
@@ -129,7 +130,7 @@ async def test_a_power_failure_between_any_two_steps_opens_and_goes_on(fast_fold
             async with opened_at(here / "data") as ledger:
                 assert await see(ledger) in seen[acknowledged : acknowledged + 2], (number, op.kind, op.path)
                 mark = await ledger.append([b"after the crash"], [])
-                await ledger.compact(mark.position, [b"all"])
+                await ledger.compact(mark.position, snapshot_of(b"all"))
                 after = await see(ledger)
             assert await look(here / "data") == after
             tried += 1
@@ -146,7 +147,7 @@ async def test_an_opening_that_finishes_a_collection_pins_its_witness_first(fast
             await ledger.append(*produce(number))
         trouble.armed = True
         with pytest.raises(LedgerDown):
-            await ledger.compact(7, [b"state"])
+            await ledger.compact(7, snapshot_of(b"state"))
     disk = RecordingDisk(root)
     async with opened_at(root / "data", disk=disk) as ledger:
         assert len(names(root / "data", suffix=".seg")) < 4
@@ -179,14 +180,14 @@ async def test_a_collection_on_a_failing_disk_took_place_or_did_not(tmp_path, sm
                 await ledger.append(*produce(entry))
             before, trouble.armed = await see(ledger), True
             try:
-                await ledger.compact(4, [b"state"])
+                await ledger.compact(4, snapshot_of(b"state"))
                 said.add("done")
             except LedgerFull:
                 said.add("full")
                 assert code == errno.ENOSPC
                 trouble.armed = False
                 assert await see(ledger) == before
-                await ledger.compact(4, [b"state"])
+                await ledger.compact(4, snapshot_of(b"state"))
                 await ledger.append([b"on"], [])
                 before = Seen((*before.entries, b"on"), before.chunks)
                 await settled(ledger)
@@ -194,7 +195,7 @@ async def test_a_collection_on_a_failing_disk_took_place_or_did_not(tmp_path, sm
             except LedgerDown:
                 said.add("down")
                 with pytest.raises(LedgerDown):
-                    await ledger.compact(4, [b"state"])
+                    await ledger.compact(4, snapshot_of(b"state"))
         after = Seen((b"state", *before.entries[4:]), before.chunks)
         assert await look(data) in (before, after)
     assert "done" in said, "every call of this kind has failed once"
@@ -211,7 +212,7 @@ async def test_a_state_that_was_cut_short_leaves_no_file(fast_folder, small_segm
     async with opened_at(data, create=True, disk=disk) as ledger:
         await ledger.append(*produce(0))
         with pytest.raises(LedgerDown):
-            await ledger.compact(1, [b"state" * left])
+            await ledger.compact(1, snapshot_of(b"state" * left))
     assert len(names(data, "outputs")) == 2
     await look(data)
     assert len(names(data, "outputs")) == 1
@@ -224,7 +225,7 @@ async def test_damage_to_a_collected_ledger_never_serves_short(fast_folder, smal
     async with opened_at(fast_folder / "data", create=True) as ledger:
         for number in range(10):
             await ledger.append(*produce(number))
-        await ledger.compact(5, [b"seven" * 300, b"of them"])
+        await ledger.compact(5, snapshot_of(b"seven" * 300, b"of them"))
         await ledger.append([b"last"], [])
         whole = await see(ledger)
     verdicts, rng = Verdicts(fast_folder, whole), random.Random(SEED)

@@ -14,7 +14,7 @@ from oncegate.ledgers import open_ledgers
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.files.keys import write_new_key
 from oncegate.ledgers.log.locks import OWNER_NAME
-from tests.support.ledger_tools import Append, QuietDisk, Seen, fill, look, produce
+from tests.support.ledger_tools import Append, QuietDisk, Seen, fill, look, made_anew, produce
 
 SOME: list[Append] = [produce(0), produce(1)]
 
@@ -29,9 +29,11 @@ async def test_a_missing_folder_is_not_made_unless_asked(tmp_path) -> None:
     assert "`oncegate init` makes one" in found.detail
     assert names_of(tmp_path) == set()
     async with open_ledgers(f"log:{tmp_path}/data", create=True) as ledgers:
-        assert (ledgers.new, ledgers.names()) == (True, ["default"])
+        assert ledgers.names() == ["default"]
     async with open_ledgers(f"{tmp_path}/data", create=True) as ledgers:
-        assert ledgers.new is False
+        assert ledgers.names() == ["default"]
+    assert made_anew(tmp_path / "data") is False
+    assert made_anew(tmp_path / "other") is True
 
 
 async def test_an_unknown_scheme_is_refused() -> None:

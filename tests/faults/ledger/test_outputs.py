@@ -12,6 +12,7 @@ from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ledgers.log.files import outputs
 from oncegate.ports import DropRanges, TrimRanges
+from oncegate.testing.ledger_places import replayed
 from tests.support.crash_disk import Crashes, RecordingDisk, materialize
 from tests.support.ledger_tools import SEED, QuietDisk, Seen, fill, look, look_quickly, produce, publish, range_of, see
 
@@ -106,13 +107,13 @@ async def test_entries_are_replayed_from_any_position_over_many_segments(tmp_pat
     async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
         for number in range(3):
             await opened.ledger.append([b"later %d" % number], [])
-        every = list(opened.ledger.replay(1))
+        every = await replayed(opened.ledger)
         assert len(every) == 33
         for position in range(len(every) + 2):
-            assert list(opened.ledger.replay(position)) == every[max(0, position - 1) :]
+            assert await replayed(opened.ledger, position) == every[max(0, position - 1) :]
         begun = opened.ledger.replay(1)
         await opened.ledger.append([b"during"], [])
-        assert [one.body for one in begun][:33] == [one.body for one in every]
+        assert [one.body async for batch in begun for one in batch][:33] == [one.body for one in every]
 
 
 async def test_a_fetch_that_meets_a_trim_is_told_so(tmp_path, monkeypatch) -> None:

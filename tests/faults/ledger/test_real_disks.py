@@ -88,11 +88,12 @@ async def test_a_full_disk_refuses_keeps_all_and_goes_on_when_there_is_room(smal
 WRITE = """
 import asyncio, sys
 from oncegate.ledgers.log import open_log
+from oncegate.testing.ledger_places import replayed
 from tests.support.ledger_tools import produce
 async def main():
     async with open_log(sys.argv[1], create=True, witness=sys.argv[1] + ".witness") as ledgers:
         async with ledgers.open("default") as opened:
-            first = len(list(opened.ledger.replay(1)))
+            first = len(await replayed(opened.ledger))
             print(first, flush=True)
             for number in range(first, 1_000_000):
                 await opened.ledger.append(*produce(number, size_bytes=(number * 977) % 20_000 + 1))

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.log import accept, backup, open_log, restore, verify
+from oncegate.ledgers.log import accept, backup, restore, verify
 from oncegate.ledgers.log.disk import Disk
-from oncegate.ledgers.log.files import runs as runs_module
 from oncegate.ports import Runs
+from oncegate.runs import local as runs_module
 from tests.faults.ledger.test_crash_states import digest
 from tests.faults.ledger.test_failing_disk import Trouble
 from tests.support.crash_disk import Crashes, LosingDisk, RecordingDisk, State, materialize
-from tests.support.ledger_tools import SEED, FailingDisk, QuietDisk, fill, look, names, produce
+from tests.support.ledger_tools import SEED, FailingDisk, fill, look, names, produce, with_runs
 
 FIRST = [b"first" * 300, b"", b"and more" * 400]
 SECOND = [b"second" * 700, b"."]
@@ -34,20 +34,20 @@ def held_by(runs: Runs) -> Held:
 
 async def runs_at(data: Path, disk: Disk | None = None) -> Held | OncegateError:
     """What a process that starts now finds."""
-    async with open_log(str(data), disk=disk or QuietDisk()) as ledgers, ledgers.open("default") as opened:
-        return held_by(opened.runs)
+    async with with_runs(data, disk=disk) as (_, runs):
+        return held_by(runs)
 
 
 async def filled(data: Path) -> None:
     await fill(data, [produce(0), produce(1)])
-    async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
-        opened.runs.write("a", FIRST)
+    async with with_runs(data) as (_, runs):
+        runs.write("a", FIRST)
 
 
 async def record(disk: RecordingDisk, data: Path) -> list[Held]:
     """What is there after each change that was acknowledged."""
-    async with open_log(str(data), create=True, disk=disk) as ledgers, ledgers.open("default") as opened:
-        runs, after = opened.runs, [Held()]
+    async with with_runs(data, create=True, disk=disk) as (_, runs):
+        after = [Held()]
         for change in (
             lambda: runs.write("a", FIRST),
             lambda: runs.write("b", OTHER),
@@ -59,7 +59,7 @@ async def record(disk: RecordingDisk, data: Path) -> list[Held]:
             change()
             disk.note("acknowledged")
             after.append(held_by(runs))
-    async with open_log(str(data), disk=disk) as ledgers, ledgers.open("default"):
+    async with with_runs(data, disk=disk):
         return after
 
 
@@ -108,26 +108,23 @@ async def test_a_run_on_a_failing_disk_was_written_or_not_and_the_ledger_goes_on
     said = set()
     for number in range(1, 9):
         data, trouble = tmp_path / str(number), Trouble(call, number, code, "runs")
-        async with (
-            open_log(str(data), create=True, disk=FailingDisk(trouble)) as ledgers,
-            ledgers.open("default") as one,
-        ):
-            one.runs.write("a", FIRST)
+        async with with_runs(data, create=True, disk=FailingDisk(trouble)) as (one, runs):
+            runs.write("a", FIRST)
             trouble.armed = True
             try:
-                one.runs.write("a", SECOND)
+                runs.write("a", SECOND)
                 said.add("done")
             except LedgerFull:
                 said.add("full")
-                assert held_by(one.runs) == {"a": b"".join(FIRST)}
+                assert held_by(runs) == {"a": b"".join(FIRST)}
             except OSError as error:
                 said.add("failed" if error.errno == code else str(error))
-                assert bytes(one.runs.open("a")) in (b"".join(FIRST), b"".join(SECOND))
+                assert bytes(runs.open("a")) in (b"".join(FIRST), b"".join(SECOND))
             trouble.armed = False
             assert names(data, "runs") == ["a"], "what was given up leaves no file"
             await one.ledger.append([b"on"], [])
-            one.runs.write("a", OTHER)
-            assert held_by(one.runs) == {"a": b"".join(OTHER)}
+            runs.write("a", OTHER)
+            assert held_by(runs) == {"a": b"".join(OTHER)}
     full = code == errno.ENOSPC and call != "sync_folder"
     assert said == {"done", "full" if full else "failed"}
 
@@ -137,12 +134,12 @@ async def test_a_run_whose_sync_failed_is_never_shown(tmp_path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     disk = LosingDisk(root)
-    async with open_log(str(root / "data"), create=True, disk=disk) as ledgers, ledgers.open("default") as one:
-        one.runs.write("a", FIRST)
+    async with with_runs(root / "data", create=True, disk=disk) as (_, runs):
+        runs.write("a", FIRST)
         disk.loses = "a.1-2.tmp"
         with pytest.raises(OSError, match="injected"):
-            one.runs.write("a", SECOND)
-        assert held_by(one.runs) == {"a": b"".join(FIRST)}
+            runs.write("a", SECOND)
+        assert held_by(runs) == {"a": b"".join(FIRST)}
         crashes = Crashes(root)
         for op in disk.ops:
             crashes.step(op)
@@ -188,9 +185,9 @@ async def test_files_that_are_no_runs_are_not_listed(tmp_path) -> None:
 async def test_a_data_folder_that_was_moved_is_not_written_to(tmp_path) -> None:
     data = tmp_path / "data"
     await filled(data)
-    async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+    async with with_runs(data) as (_, runs):
         data.rename(tmp_path / "moved")
-        for call in (opened.runs.names, lambda: opened.runs.write("b", OTHER), lambda: opened.runs.remove("a")):
+        for call in (runs.names, lambda: runs.write("b", OTHER), lambda: runs.remove("a")):
             with pytest.raises(LedgerFenced, match="no longer the folder"):
                 call()
     assert not data.exists()

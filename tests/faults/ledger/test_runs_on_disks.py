@@ -10,8 +10,9 @@ from oncegate.core.errors import LedgerFull
 from oncegate.index.lsm.bloom import load, make
 from oncegate.index.lsm.run import BLOCK_BYTES, Run, RunDamaged, encode, merge, sorted_records
 from oncegate.ledgers.log import open_log
+from oncegate.runs import LocalRunFolders
 from tests.faults.ledger.test_real_disks import small_disk as small_disk
-from tests.support.ledger_tools import SEED, QuietDisk, produce, see
+from tests.support.ledger_tools import SEED, produce, see, with_runs
 
 ARCHIVE = np.uint64(32)
 
@@ -25,21 +26,21 @@ def some_ids(seed: int, count: int, archive: int) -> np.ndarray:
 async def test_ids_are_found_in_what_lies_on_the_disk_merged_and_filtered(tmp_path) -> None:
     """Written by one process, merged and saved again, opened by the next; what is open outlives its name."""
     parts = [some_ids(number, 30_000, number) for number in range(3)]
-    data = str(tmp_path / "data")
-    async with open_log(data, create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+    data = tmp_path / "data"
+    async with with_runs(data, create=True) as (_, files):
         for number, part in enumerate(parts):
-            opened.runs.write(f"part{number}", encode([part], {"archives": [number]}))
-        runs = [Run(opened.runs.open(name), name) for name in opened.runs.names()]
-        opened.runs.write("all", encode(merge(runs, np.ones(3, np.uint8)), {"archives": [0, 1, 2]}))
+            files.write(f"part{number}", encode([part], {"archives": [number]}))
+        runs = [Run(files.open(name), name) for name in files.names()]
+        files.write("all", encode(merge(runs, np.ones(3, np.uint8)), {"archives": [0, 1, 2]}))
         sieve = make("blocked", 90_000, 0.01)
         sieve.add(np.concatenate(parts))
-        opened.runs.write("all.filter", sieve.save())
+        files.write("all.filter", sieve.save())
         for name in ("part0", "part1", "part2"):
-            opened.runs.remove(name)
+            files.remove(name)
         assert runs[1].find(parts[1]).tolist() == [1] * len(parts[1])
-    async with open_log(data, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
-        assert opened.runs.names() == ["all", "all.filter"]
-        run, loaded = Run(opened.runs.open("all")), load(opened.runs.open("all.filter"))
+    async with with_runs(data) as (_, files):
+        assert files.names() == ["all", "all.filter"]
+        run, loaded = Run(files.open("all")), load(files.open("all.filter"))
         assert loaded is not None
         for number, part in enumerate(parts):
             assert loaded.might_hold(part).all()
@@ -52,30 +53,34 @@ async def test_ids_are_found_in_what_lies_on_the_disk_merged_and_filtered(tmp_pa
 async def test_a_bit_that_flipped_on_the_disk_is_refused(tmp_path, at) -> None:
     """In the header, a block, the fences, the footer."""
     ids, data = some_ids(0, 300, 7), tmp_path / "data"
-    async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
-        opened.runs.write("a", encode([ids], {}))
+    async with with_runs(data, create=True) as (_, files):
+        files.write("a", encode([ids], {}))
         path = data / "default/0/runs/a"
         flipped = bytearray(path.read_bytes())
         flipped[at] ^= 1
         path.write_bytes(flipped)
         with pytest.raises(RunDamaged, match=r"^a: .* made again from the ledger"):
-            Run(opened.runs.open("a"), "a").find(ids)
+            Run(files.open("a"), "a").find(ids)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 async def test_a_run_that_finds_no_room_leaves_room_for_the_ledger(small_disk: Path) -> None:
     data, piece = str(small_disk / "data"), os.urandom(1 << 20)
-    async with open_log(data, create=True) as ledgers, ledgers.open("default") as opened:
+    async with (
+        open_log(data, create=True) as ledgers,
+        ledgers.open("default") as opened,
+        LocalRunFolders(Path(data)).open("default", opened) as files,
+    ):
         await opened.ledger.append(*produce(0))
-        opened.runs.write("a", [piece])
+        files.write("a", [piece])
         free = ledgers.free_bytes()[0]
         for _ in range(2):
             with pytest.raises(LedgerFull, match="make room, it is tried again"):
-                opened.runs.write("a", (piece for _ in range(64)))
+                files.write("a", (piece for _ in range(64)))
         assert ledgers.free_bytes()[0] >= free - (1 << 16), "what was given up takes no room"
-        assert opened.runs.names() == ["a"]
-        assert bytes(opened.runs.open("a")) == piece
+        assert files.names() == ["a"]
+        assert bytes(files.open("a")) == piece
         await opened.ledger.append(*produce(1))
-        opened.runs.write("a", [piece, piece])
-        assert bytes(opened.runs.open("a")) == 2 * piece
+        files.write("a", [piece, piece])
+        assert bytes(files.open("a")) == 2 * piece
         assert len((await see(opened.ledger)).entries) == 2

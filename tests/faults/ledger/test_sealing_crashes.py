@@ -21,6 +21,7 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
 from oncegate.ledgers.log import backup, dump, open_log, restore, verify
 from oncegate.ledgers.log.disk import Disk
+from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
 from tests.faults.ledger.test_crash_states import digest
 from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, materialize
@@ -74,7 +75,7 @@ class Life:
 async def living(folder: Path, disk: Disk, clock: FakeClock, create: bool = False) -> AsyncIterator[Life]:
     async with (
         open_log(str(folder / "data"), create=create, disk=disk) as ledgers,
-        open_gateway(ledgers, clock, Events(), LIMITS) as gateway,
+        open_gateway(ledgers, LocalRunFolders(folder / "data", disk), clock, Events(), LIMITS) as gateway,
     ):
         yield Life(gateway, clock, disk)
 

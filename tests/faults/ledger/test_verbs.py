@@ -11,14 +11,16 @@ from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, NotFound
 from oncegate.ledgers.log import accept, dump, init, open_log
 from oncegate.ports import DropRanges, TrimRanges
-from tests.support.ledger_tools import Seen, fill, look, produce, range_of
+from oncegate.testing.ledger_places import replayed
+from tests.support.ledger_tools import Seen, fill, look, made_anew, produce, range_of
 
 
 async def test_init_makes_a_folder_that_serves(tmp_path) -> None:
     data = str(tmp_path / "deep/down/data")
     init(data, witness=str(tmp_path / "w"))
+    assert made_anew(tmp_path / "deep/down/data", tmp_path / "w") is False
     async with open_log(data, witness=str(tmp_path / "w")) as ledgers:
-        assert (ledgers.names(), ledgers.new) == (["default"], False)
+        assert ledgers.names() == ["default"]
         async with ledgers.open("default") as opened:
             assert opened.epoch == 1
 
@@ -51,8 +53,8 @@ async def test_an_older_copy_can_be_accepted_knowingly(tmp_path) -> None:
     async with open_log(str(data)) as ledgers, ledgers.open("default") as opened:
         assert opened.ledger.mark.ledger != lost.ledger
         await opened.ledger.append(*produce(2))
-        assert {one.mark.ledger for one in opened.ledger.replay(3)} == {opened.ledger.mark.ledger}
-        assert {one.mark.ledger for one in opened.ledger.replay(1)} == {opened.ledger.mark.ledger, lost.ledger}
+        assert {one.mark.ledger for one in await replayed(opened.ledger, 3)} == {opened.ledger.mark.ledger}
+        assert {one.mark.ledger for one in await replayed(opened.ledger)} == {opened.ledger.mark.ledger, lost.ledger}
     found = await look(data)
     assert isinstance(found, Seen)
     assert found.entries == (*older.entries, b"entry 2")

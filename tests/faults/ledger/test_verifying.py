@@ -6,9 +6,10 @@ import pytest
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged
 from oncegate.ledgers.log import verify
-from oncegate.ledgers.log.admin.verify import ReadLedger
+from oncegate.ledgers.log.admin.verify import VerifiedLedger
 from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.disk import Disk
+from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import (
     everything,
     opened_at,
@@ -21,7 +22,7 @@ async def test_verify_tells_of_each_ledger_and_touches_nothing(data) -> None:
     async with opened_at(data, create=True) as ledger:
         for number in range(6):
             await ledger.append(*produce(number))
-        await ledger.compact(3, [b"state"])
+        await ledger.compact(3, snapshot_of(b"state"))
         await settled(ledger)
         before = everything(data.parent)
         found = list(verify(str(data)))
@@ -55,8 +56,8 @@ async def test_verify_ends_at_damage(data, source, file) -> None:
 
 
 async def test_what_others_say_about_the_entries_ends_a_verification(data, source) -> None:
-    def also(ledger: ReadLedger) -> None:
-        assert [one.body for one in ledger.replay(1)] == [b"state", b"entry 3", b"entry 4", b"entry 5", b"staged"]
+    def also(ledger: VerifiedLedger) -> None:
+        assert [one.body for one in ledger.entries()] == [b"state", b"entry 3", b"entry 4", b"entry 5", b"staged"]
         raise LedgerDamaged("entry 1 of the ledger makes no sense")
 
     with pytest.raises(LedgerDamaged, match="makes no sense"):

@@ -12,7 +12,7 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.engine.commit.journal import Journal
 from oncegate.index.claims.evict import numbered
 from oncegate.index.lsm.archives import Archive, records_of
-from oncegate.ports import Chunk, Ledger, OutputChange, PublishRanges, TrimRanges, WriteRange
+from oncegate.ports import Chunk, OutputChange, Outputs, PublishRanges, TrimRanges, WriteRange
 
 TOPIC = "(sealed)"
 ID_BYTES = 16
@@ -36,12 +36,12 @@ def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
     return [TrimRanges(TOPIC, 0, sealed.first_kept_offset(before_wall_ms))] if sealed.archives else []
 
 
-async def read(ledger: Ledger, archives: Iterable[Archive]) -> AsyncIterator[tuple[Archive, U64]]:
+async def read(outputs: Outputs, archives: Iterable[Archive]) -> AsyncIterator[tuple[Archive, U64]]:
     """Each archive with its ids, uint64 (n, 2). LedgerDamaged; OffsetTrimmed: it retired meanwhile."""
     held: list[Chunk] = []
     for archive in archives:
         if not held or not _within(held[0], archive):
-            held = await ledger.fetch(TOPIC, 0, archive.first_offset, 1, 1)
+            held = await outputs.fetch(TOPIC, 0, archive.first_offset, 1, 1)
         if not held or not _within(held[0], archive):
             raise LedgerDamaged(f"archive {archive.number} of old ids is not where its entry says")
         begin = archive.first_offset - held[0].first_offset

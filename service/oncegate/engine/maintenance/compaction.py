@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from oncegate.arraytypes import U64
-from oncegate.engine.maintenance import archive_log as ledger_archives
+from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.run_files import Planned, RunFiles
 from oncegate.index.lsm.archives import Archive, ArchiveIndex, total
 from oncegate.index.lsm.run import RunDamaged, merge, sorted_records
 from oncegate.index.lsm.tier import RUNS_MAX, ColdRun
-from oncegate.ports import Ledger
+from oncegate.ports import Outputs
 
 Told = Callable[[int], None]
 _LARGER = 3
@@ -38,8 +38,8 @@ def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
 class RunBuilder:
     """`spend` paces what is written; `run_ids`: how many ids are sorted in memory at once."""
 
-    def __init__(self, ledger: Ledger, files: RunFiles, spend: Callable[[int], None], run_ids: int) -> None:
-        self._ledger = ledger
+    def __init__(self, outputs: Outputs, files: RunFiles, spend: Callable[[int], None], run_ids: int) -> None:
+        self._outputs = outputs
         self._files = files
         self._spend = spend
         self._run_ids = run_ids
@@ -55,7 +55,7 @@ class RunBuilder:
         made: list[ColdRun] = []
         held: list[tuple[Archive, U64]] = []
         count = 0
-        async for archive, records in ledger_archives.read(self._ledger, archives):
+        async for archive, records in archive_log.read(self._outputs, archives):
             held.append((archive, records))
             count += archive.ids
             if sum(len(one) for _, one in held) >= self._run_ids:

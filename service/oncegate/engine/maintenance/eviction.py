@@ -25,7 +25,7 @@ from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.index.claims.evict import Gathered, Picked, gather, let_be, parts_of, pick
 from oncegate.index.lsm.archives import Archive
 from oncegate.index.lsm.tier import RUNS_MAX
-from oncegate.ports import Ledger
+from oncegate.ports import Outputs
 
 # What found no room, or failed, is tried again after this long.
 EVICT_AGAIN_MS = 10_000
@@ -40,13 +40,13 @@ _DROPPED_AT_ONCE = 8_192
 class Eviction:
     """One task at a time, which goes on until nothing is left to do. Lives on the shard's loop."""
 
-    def __init__(self, journal: Journal, ledger: Ledger, files: RunFiles, snapshotter: Snapshotter) -> None:
+    def __init__(self, journal: Journal, outputs: Outputs, files: RunFiles, snapshotter: Snapshotter) -> None:
         self._journal = journal
         self._snapshotter = snapshotter
         self._claims = journal.index.claims
-        self.ledger = ledger
+        self.outputs = outputs
         self._pace = RateLimit(journal.clock, journal.limits.merge_bytes_per_second)
-        self._making = RunBuilder(ledger, files, self._pace.spend, journal.limits.run_ids)
+        self._making = RunBuilder(outputs, files, self._pace.spend, journal.limits.run_ids)
         self._files = files
         self._task: asyncio.Task[None] | None = None
         self._closing = self._moving = False
@@ -129,7 +129,7 @@ class Eviction:
         await asyncio.to_thread(self._files.remove, gone)
 
     async def _drop_again(self, undropped: Sequence[Archive]) -> bool:
-        async for archive, ids in archive_log.read(self.ledger, undropped):
+        async for archive, ids in archive_log.read(self.outputs, undropped):
             if not await self._drop([(archive, ids)]):
                 return False
         return True

@@ -15,7 +15,7 @@ from oncegate.engine.maintenance.compaction import RunBuilder
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.lsm.archives import Archive, total
-from oncegate.ports import Ledger, Observer
+from oncegate.ports import Observer, Outputs
 
 # How often a thread that waits for the loop looks whether there still is one.
 _LOOK_S = 1.0
@@ -28,9 +28,9 @@ class Dropping:
     with the `Retired` that comes later.
     """
 
-    def __init__(self, claims: ClaimIndex, ledger: Ledger) -> None:
+    def __init__(self, claims: ClaimIndex, outputs: Outputs) -> None:
         self._claims = claims
-        self._ledger = ledger
+        self._outputs = outputs
         self._loop = asyncio.get_running_loop()
 
     def __call__(self, _position: int, entry: Entry) -> None:
@@ -52,11 +52,11 @@ class Dropping:
         raise LedgerDown("the gateway ended while it read its ledger; nothing was written")
 
     async def _read_all(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
-        return [item async for item in archive_log.read(self._ledger, wanted)]
+        return [item async for item in archive_log.read(self._outputs, wanted)]
 
 
 async def open_runs(
-    claims: ClaimIndex, ledger: Ledger, files: RunFiles, limits: Limits, observer: Observer, namespace: str
+    claims: ClaimIndex, outputs: Outputs, files: RunFiles, limits: Limits, observer: Observer, namespace: str
 ) -> None:
     """Open the runs there are; make those that are missing, damaged or of another version again, before anything is
     answered. LedgerDamaged, LedgerDown; LedgerFull, OSError: there is no room for them."""
@@ -70,10 +70,10 @@ async def open_runs(
             observer.event("building_runs", namespace=namespace, ids=ids, done=done)
 
         told(0)
-        making = RunBuilder(ledger, files, lambda _: None, limits.run_ids)
+        making = RunBuilder(outputs, files, lambda _: None, limits.run_ids)
         cold.replace([], await making.of_archives(missing, len(cold.runs), told))
     for archive in sealed.live:
         if archive.dropped < archive.ids:
-            for found, records in await Dropping(claims, ledger)._read_all([archive]):
+            for found, records in await Dropping(claims, outputs)._read_all([archive]):
                 claims.drop_evicted(found.number, records)
                 found.dropped = found.ids

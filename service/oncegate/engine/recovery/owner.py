@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
-from oncegate.core.errors import OncegateError, Stop
+from oncegate.core.errors import BadRequest, OncegateError, Stop
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
-from oncegate.engine.recovery.replay import rebuild
+from oncegate.engine.recovery.replay import replay
 from oncegate.engine.shard import Shard
 from oncegate.hashing.ids import FUNCTION, Fingerprinter
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Clock, Ledgers, Observer, OpenLedger
+from oncegate.ports import Clock, Ledgers, Observer, OpenLedger, RunFolders, Runs
 
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
@@ -31,6 +31,7 @@ class World:
     """What every shard of one gateway shares."""
 
     ledgers: Ledgers
+    runs: RunFolders
     clock: Clock
     observer: Observer
     limits: Limits
@@ -91,8 +92,9 @@ class Owner:
 
     async def _serve(self) -> None:
         """One ownership: from fencing to the end of its group commit."""
-        async with self._world.ledgers.open(self.namespace) as opened:
-            shard = await self._rebuild(opened)
+        world, namespace = self._world, self.namespace
+        async with world.ledgers.open(namespace) as opened, world.runs.open(namespace, opened) as runs:
+            shard = await self._rebuild(opened, runs)
             self.shard, self._served = shard, True
             if not self._first.done():
                 self._first.set_result(None)
@@ -108,17 +110,22 @@ class Owner:
             if shard.group_commit.dead is not None:
                 raise shard.group_commit.dead
 
-    async def _rebuild(self, opened: OpenLedger) -> Shard:
-        """1. Fold the ledger into an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of
+    async def _rebuild(self, opened: OpenLedger, runs: Runs) -> Shard:
+        """1. Apply the ledger to an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of
         this epoch. Only then is anything answered."""
-        world, ledger = self._world, opened.ledger
+        world, ledger, outputs = self._world, opened.ledger, opened.outputs
+        if outputs is None:
+            raise BadRequest(
+                f"the ledger of namespace {self.namespace} holds no rows, and rows and ids that leave memory have to "
+                "lie there: name another ledger; nothing was written"
+            )
         index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.compacted)
         check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
-        again = Dropping(index.claims, ledger)
-        size_bytes = await asyncio.to_thread(rebuild, index, ledger, marks, check, now_ms, again)
+        again = Dropping(index.claims, outputs)
+        size_bytes = await replay(index, ledger.replay(1), marks, check, now_ms, again)
         filters = world.limits.cold_filter, world.limits.cold_fpr
-        files = await asyncio.to_thread(RunFiles, opened.runs, ledger.mark.ledger, *filters)
-        await open_runs(index.claims, ledger, files, world.limits, world.observer, self.namespace)
+        files = await asyncio.to_thread(RunFiles, runs, ledger.mark.ledger, *filters)
+        await open_runs(index.claims, outputs, files, world.limits, world.observer, self.namespace)
         entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
         marks.add(await ledger.append([encode(entry)], []))
         index.claims.reset_leases(world.clock.monotonic_ms())
@@ -126,6 +133,7 @@ class Owner:
         shard = Shard(
             self.namespace,
             ledger,
+            outputs,
             opened.key,
             index,
             marks,

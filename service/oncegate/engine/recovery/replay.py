@@ -1,33 +1,58 @@
 """Replays a ledger into a shard's index at a start."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing
+from itertools import chain
 
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Entry, Opened, SnapshotPiece
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.commit.marks import Marks
-from oncegate.engine.recovery.read_ahead import read_ahead
+from oncegate.engine.recovery.batch_queue import BatchQueue
 from oncegate.index.claims.replay import rebuild as fold
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Ledger
+from oncegate.ports import Replayed
 
 
-def rebuild(
+async def replay(
     index: ShardIndex,
-    ledger: Ledger,
+    batches: AsyncGenerator[Sequence[Replayed], None],
     marks: Marks,
     key_check: bytes,
     now_ms: int,
     *others: Callable[[int, Entry], None],
 ) -> int:
-    """Fold the whole ledger into `index` and `marks`; every open claim then has a full lease from `now_ms`.
+    """Applies a ledger's entries in a thread, while the loop reads them; `batches` are of `Ledger.replay(1)`.
 
-    Returns the bytes of entries since the ledger was last collected. `others` see what is no claim's alone, too.
+    Arguments, result and errors as `rebuild`; `batches` is closed whatever happens.
+    """
+    queue = BatchQueue()
+    async with aclosing(batches):
+        filling = asyncio.create_task(queue.fill(batches))
+        try:
+            return await asyncio.to_thread(rebuild, index, queue, marks, key_check, now_ms, *others)
+        finally:
+            filling.cancel()
+            await asyncio.wait([filling])
+
+
+def rebuild(
+    index: ShardIndex,
+    batches: Iterable[Iterable[Replayed]],
+    marks: Marks,
+    key_check: bytes,
+    now_ms: int,
+    *others: Callable[[int, Entry], None],
+) -> int:
+    """Applies a ledger's entries to `index` and `marks`; every open claim then has a full lease from `now_ms`.
+
+    Returns the bytes of entries since the ledger was last compacted. `others` see what is no claim's alone, too.
 
     Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
     or contradicts those before it. Nothing is written.
     """
-    entries = Entries(ledger, marks, key_check)
+    entries = Entries(batches, marks, key_check)
     try:
         fold(entries, index.claims, now_ms, index.replayed, *others)
         index.producers.reset_leases(now_ms)
@@ -37,17 +62,17 @@ def rebuild(
 
 
 class Entries:
-    """The ledger's entries, decoded; `position` is the one last read."""
+    """Decodes a ledger's entries; `position` is the last one read, `size_bytes` of those that are no snapshot."""
 
-    def __init__(self, ledger: Ledger, marks: Marks, key_check: bytes) -> None:
-        self._ledger = ledger
+    def __init__(self, batches: Iterable[Iterable[Replayed]], marks: Marks, key_check: bytes) -> None:
+        self._batches = batches
         self._marks = marks
         self._key_check = key_check
         self.position = 0
         self.size_bytes = 0
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
-        for replayed in read_ahead(self._ledger.replay(1), lambda one: len(one.body)):
+        for replayed in chain.from_iterable(self._batches):
             self.position = replayed.position
             entry = decode(replayed.body)
             self.size_bytes += 0 if isinstance(entry, SnapshotPiece) else len(replayed.body)

@@ -8,15 +8,15 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Schema, TopicRequest, TopicView
 from oncegate.index.topics import Topic
-from oncegate.ports import Ledger
+from oncegate.ports import Outputs
 
 
 class Topics:
     """The use cases of topics over one journal."""
 
-    def __init__(self, journal: Journal, ledger: Ledger) -> None:
+    def __init__(self, journal: Journal, outputs: Outputs) -> None:
         self._journal = journal
-        self._ledger = ledger
+        self._outputs = outputs
         self._index = journal.index.topics
 
     async def create(self, request: TopicRequest, deadline: Deadline) -> tuple[TopicView, bool]:
@@ -100,7 +100,7 @@ class Topics:
             view.low_offsets[partition],
             view.high_offsets[partition],
         )
-        chunks = await self._ledger.fetch(topic, partition, offset, wanted, max_bytes) if offset < high else []
+        chunks = await self._outputs.fetch(topic, partition, offset, wanted, max_bytes) if offset < high else []
         return Fetched(chunks, low, high, view.schema)
 
     async def view(self, name: str) -> TopicView:

@@ -18,7 +18,6 @@ from typing import TypeVar
 from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound
 from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
-from oncegate.ledgers.log.files.runs import LogRuns
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ledgers.log.files.witness import ACCEPT, WITNESS_SUFFIX, witness_path
 from oncegate.ledgers.log.ledger import LogLedger
@@ -35,8 +34,8 @@ _NOTHING = frozenset({"lost+found", OWNER_NAME, LIST_NAME + TEMPORARY})
 
 
 @contextmanager
-def told(shown: str) -> Iterator[None]:
-    """Turn the system's errors into ours, with the folder's name."""
+def ledger_errors(shown: str) -> Iterator[None]:
+    """Turns the system's errors into ours, with the folder's name: LedgerFull without room, else LedgerDown."""
     try:
         yield
     except (NoRoom, OSError) as error:
@@ -76,7 +75,7 @@ class DataDir:
 
         NotFound: nothing is there, and `create` is false. LedgerBusy, LedgerDamaged: nothing was changed.
         """
-        with told(self.shown), ExitStack() as on_error:
+        with ledger_errors(self.shown), ExitStack() as on_error:
             on_error.callback(self.release)
             if not self.root.is_dir():
                 self._judge({}, self._witnessed(), create)
@@ -96,7 +95,7 @@ class DataDir:
 
     def look(self) -> None:
         """Take over the two lists without a lock, if they agree; nothing is made. NotFound, LedgerDamaged."""
-        with told(self.shown):
+        with ledger_errors(self.shown):
             self._judge(self._listed() if self.root.is_dir() else {}, self._witnessed(), create=False)
 
     def lock_listed(self) -> dict[str, bytes]:
@@ -177,7 +176,7 @@ class DataDir:
         """Make an empty ledger; no effect when it exists."""
         if namespace in self.ledgers:
             return
-        with told(self.shown):
+        with ledger_errors(self.shown):
             self.require()
             ledgers = self.ledgers | {namespace: make_ledger(self.disk, self.root, self.witness, namespace)}
             write_list(self.disk, self.witness, ledgers)
@@ -198,10 +197,9 @@ class DataDir:
 
 
 class LogLedgers:
-    """`ports.Ledgers` over one data folder. `new`: this owner made it, and it is EMPTY."""
+    """Implements `ports.Ledgers` over one data folder."""
 
-    def __init__(self, folder: DataDir, new: bool) -> None:
-        self.new = new
+    def __init__(self, folder: DataDir) -> None:
         self._folder = folder
         self._creating = asyncio.Lock()
 
@@ -224,14 +222,21 @@ class LogLedgers:
             lock.require()
 
         ledger = LogLedger(self._folder.disk, place, found, owned, guard)
-        runs = LogRuns(self._folder.disk, place.runs, ledger.epoch, guard)
         try:
-            yield OpenLedger(ledger, found.key, ledger.epoch, runs, ledger.predecessors, ledger.compacted_position)
+            yield OpenLedger(
+                ledger,
+                found.key,
+                ledger.epoch,
+                ledger.require_owner,
+                ledger,
+                ledger.predecessors,
+                ledger.compacted_position,
+            )
         finally:
-            await finished(_close(ledger, runs, lock))
+            await finished(_close(ledger, lock))
 
     def _own(self, place: LedgerPlace) -> tuple[FolderLock, Found, Owned]:
-        with told(self._folder.shown):
+        with ledger_errors(self._folder.shown):
             self._folder.require()
             lock = FolderLock(place.shard, f"ledger {place.namespace} in {self._folder.shown}")
             try:
@@ -242,7 +247,7 @@ class LogLedgers:
                 raise
 
     def free_bytes(self) -> tuple[int, int]:
-        with told(self._folder.shown):
+        with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)
         return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
 
@@ -257,9 +262,8 @@ def _disown(owning: tuple[FolderLock, Found, Owned]) -> None:
     lock.close()
 
 
-async def _close(ledger: LogLedger, runs: LogRuns, lock: FolderLock) -> None:
+async def _close(ledger: LogLedger, lock: FolderLock) -> None:
     try:
-        await asyncio.to_thread(runs.close)
         await ledger.close()
     finally:
         lock.close()
@@ -271,8 +275,8 @@ async def open_log(
 ) -> AsyncIterator[LogLedgers]:
     """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests."""
     data = DataDir(folder, witness, disk or Disk())
-    new = await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
-    ledgers = LogLedgers(data, new)
+    await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
+    ledgers = LogLedgers(data)
     try:
         yield ledgers
     finally:

@@ -128,3 +128,11 @@ def make_folders(disk: Disk, path: Path) -> None:
         make_folders(disk, path.parent)
         disk.make_folder(path)
         disk.sync_folder(path.parent)
+
+
+def empty_folder(disk: Disk, path: Path) -> None:
+    """Removes every file of a folder, durably; no effect when it is not there. OSError."""
+    if path.is_dir():
+        for file in path.iterdir():
+            disk.unlink(file)
+        disk.sync_folder(path)

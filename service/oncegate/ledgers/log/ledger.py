@@ -6,14 +6,14 @@ A collection writes its state beside the appends; only its frame waits its turn 
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.catalog import Dropped, Held, Published, Trimmed, Wrote
+from oncegate.ledgers.catalog import Held, Trimmed, Wrote, change_of
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frame_body import Body, Change, Compacted, Location, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
@@ -21,9 +21,10 @@ from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import Living, OutputWriter, read_range
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
 from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of
+from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPlace, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
-from oncegate.ports import Chunk, DropRanges, Mark, OutputChange, PublishRanges, Replayed, State, TrimRanges, WriteRange
+from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
 WITNESS_SYNC_S = 1.0
@@ -78,7 +79,7 @@ class LogLedger:
 
         ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
         """
-        plan = [_change(output) for output in outputs]
+        plan = [change_of(output, lambda _: _NOWHERE) for output in outputs]
         await self._one.acquire()
         try:
             self._require_alive()
@@ -94,19 +95,19 @@ class LogLedger:
         await asyncio.shield(written)
         return self._mark
 
-    async def compact(self, position: int, state: State) -> None:
-        """As the port says; not stopped by its caller being cancelled. Appends wait for its frame, not for its state.
+    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the port says; not stopped by its caller being cancelled. Appends wait for its frame, not for its entries.
 
         LedgerFull also when what lies beside the entries is more than fits one frame; nothing was changed.
         """
-        await self._alone(self._compact(position, state))
+        await self._alone(self._compact(position, snapshot))
 
-    async def _compact(self, position: int, state: State) -> None:
+    async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         async with self._compacting:
             self._require_alive()
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
-            places = await self._write_state(file, state)
+            places = await self._write_snapshot(file, snapshot)
             async with self._one:
                 self._require_alive()
                 try:
@@ -123,11 +124,11 @@ class LogLedger:
             self._dead = LedgerDown(f"the ledger in {self._place.shard} cannot be read ({error}); open it anew")
             raise self._dead from error
 
-    async def _write_state(self, file: tuple[int, int], state: State) -> tuple[Location, ...]:
-        """In whatever thread is free, piece by piece as they come; an error of `state` itself leaves no file."""
+    async def _write_snapshot(self, file: tuple[int, int], snapshot: AsyncIterable[bytes]) -> tuple[Location, ...]:
+        """In whatever thread is free, piece by piece as they come; an error of the snapshot itself leaves no file."""
         writer = SnapshotWriter(self._disk, self._place.outputs, file)
         try:
-            async for piece in pieces_of(state):
+            async for piece in pieces_of(snapshot):
                 await asyncio.to_thread(self._with_known_end, partial(writer.add, piece))
         except BaseException:
             # A disk that failed is left as it is.
@@ -269,11 +270,17 @@ class LogLedger:
         if gone:
             self._writer.submit(self._remove, gone)
 
-    def replay(self, from_position: int) -> Iterator[Replayed]:
-        """Durable entries as of the first one read, from the files and verified again; LedgerDamaged. Blocks."""
+    async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        """As the port says: the entries as of the first batch asked for, from the files and verified again.
+
+        A thread of its own reads some batches ahead. LedgerDamaged, OSError.
+        """
         self._require_alive()
         with self._removals.reading():
-            yield from replayed(self._disk, self._place.shard, self._place.outputs, self._extent, from_position)
+            entries = replayed(self._disk, self._place.shard, self._place.outputs, self._extent, from_position)
+            async with contextlib.aclosing(read_ahead(entries, lambda one: len(one.body))) as batches:
+                async for batch in batches:
+                    yield batch
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """As the port says; each range's SHA-256 is verified. Reads beside the writer."""
@@ -327,24 +334,18 @@ class LogLedger:
             with contextlib.suppress(OSError):
                 closing()
 
+    def require_owner(self) -> None:
+        """Raises LedgerFenced once the data folder has another owner or this ledger was closed; from any thread."""
+        if self._closing.is_set():
+            raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
+        self._guard()
+
     def _require_alive(self) -> None:
         if self._dead is not None:
             raise type(self._dead)(self._dead.detail)
 
     def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._writer, function, *args)
-
-
-def _change(output: OutputChange) -> Change:
-    match output:
-        case WriteRange():
-            return Wrote(output.range_id, output.rows, _NOWHERE)
-        case PublishRanges():
-            return Published(output.topic, output.partition, output.first_offset, output.range_ids)
-        case DropRanges():
-            return Dropped(output.range_ids)
-        case TrimRanges():
-            return Trimmed(output.topic, output.partition, output.before_offset)
 
 
 def _look_at_the_error(task: "asyncio.Task[None]") -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
 from oncegate.ledgers.log.data_dir import BACKUP_NAME as LIST_NAME
-from oncegate.ledgers.log.data_dir import DataDir, told
+from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.disk import Disk, make_folders, replace_file
 from oncegate.ledgers.log.files.frame_body import Location
 from oncegate.ledgers.log.files.garbage import held
@@ -52,7 +52,7 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
             raise BadRequest(f"the backup {target} and {source} lie in one another: name another folder")
     require_empty(target, "the backup")
     data.look()
-    with told(f"backup {target}"):
+    with ledger_errors(f"backup {target}"):
         make_folders(data.disk, target)
         copied = [_backup(data.disk, data.place(name), target / name) for name in sorted(data.ledgers)]
         write_copies(data.disk, target, copied)

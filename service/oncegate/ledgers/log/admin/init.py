@@ -4,10 +4,9 @@ import os
 from dataclasses import replace
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
-from oncegate.ledgers.log.data_dir import DataDir, told
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
+from oncegate.ledgers.log.disk import Disk, empty_folder
 from oncegate.ledgers.log.files.ledger_list import write_list
-from oncegate.ledgers.log.files.runs import remove_runs
 from oncegate.ledgers.log.files.witness import create_witness, read_witness
 from oncegate.ledgers.log.opening.recovery import begin_epoch, copy_last_segment, inspect
 
@@ -34,7 +33,7 @@ def accept(folder: str, witness: str | None = None) -> list[str]:
     """
     data = DataDir(folder, witness, Disk())
     try:
-        with told(data.shown):
+        with ledger_errors(data.shown):
             listed = data.lock_listed()
             if not listed:
                 raise NotFound(f"there is no list of ledgers in {data.shown}, so there is nothing to accept")
@@ -56,7 +55,8 @@ def _accept(data: DataDir, namespace: str, listed: bytes) -> tuple[bytes, str]:
     except LedgerDamaged:
         saw = "it has no readable witness"
     new = replace(place, ledger=os.urandom(16))
-    remove_runs(data.disk, new.runs)
+    # Runs of a history that did not take place say what no ledger does.
+    empty_folder(data.disk, new.runs)
     copy_last_segment(data.disk, new, found)
     segment = begin_epoch(data.disk, new, found)
     segment.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from oncegate.core.errors import BadRequest, LedgerDamaged
 from oncegate.ledgers.log.admin.backup import Copied, copy_ledger, read_copies, require_empty
 from oncegate.ledgers.log.admin.verify import verify_ranges
-from oncegate.ledgers.log.data_dir import DataDir, told
+from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.disk import TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, write_list
 from oncegate.ledgers.log.files.witness import Seen, create_witness, witness_path
@@ -42,7 +42,7 @@ def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | N
     begun = data.root.with_name(f"{UNFINISHED}{data.root.name}")
     if begun.exists():
         raise BadRequest(f"{begun} is what a restore left that did not end: remove it and try again")
-    with told(data.shown), ExitStack() as on_error:
+    with ledger_errors(data.shown), ExitStack() as on_error:
         on_error.callback(_take_back, data, begun, copies)
         make_folders(data.disk, begun)
         whole = [_restore(data.disk, copied, source, begun) for copied in copies]

@@ -1,51 +1,35 @@
 """Reading a whole data folder to see that it is whole. Owns nothing, changes nothing."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from dataclasses import dataclass
 
-from oncegate.core.errors import LedgerFenced
-from oncegate.ledgers.log.data_dir import DataDir, told
+from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.outputs import require_range
+from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPlace, inspect
 from oncegate.ledgers.log.opening.replay import Extent, replayed
-from oncegate.ports import Chunk, Mark, OutputChange, Replayed, State
+from oncegate.ports import Replayed
 
 
-class ReadLedger:
-    """`ports.Ledger` that can only be read: what was verified, and nothing that came later."""
+class VerifiedLedger:
+    """Gives the entries of a ledger that was verified, as they were then. `mark`: its last one."""
 
     def __init__(self, disk: Disk, place: LedgerPlace, found: Found) -> None:
         self._disk = disk
         self._place = place
         self._extent = Extent(found.fold.compacted, found.fold.headers, found.walk.end)
-        self._catalog = found.fold.catalog
         self.key = found.key
-        self.predecessors = found.fold.predecessors
-        self._mark = found.mark
+        self.mark = found.mark
 
-    @property
-    def mark(self) -> Mark:
-        return self._mark
+    def entries(self) -> Generator[Replayed, None, None]:
+        """Yields all entries in order; LedgerDamaged. Blocks."""
+        return replayed(self._disk, self._place.shard, self._place.outputs, self._extent, 1)
 
-    def replay(self, from_position: int) -> Iterable[Replayed]:
-        """As the port says; LedgerDamaged. Blocks."""
-        return replayed(self._disk, self._place.shard, self._place.outputs, self._extent, from_position)
-
-    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """As the port says; blocks."""
-        found = self._catalog.find(topic, partition, offset, max_rows, max_bytes)
-        outputs = self._place.outputs
-        return [Chunk(held.first_offset, held.rows, require_range(self._disk, outputs, held.place)) for held in found]
-
-    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """LedgerFenced, always."""
-        raise LedgerFenced("this ledger was opened to be read only")
-
-    async def compact(self, position: int, state: State) -> None:
-        """LedgerFenced, always."""
-        raise LedgerFenced("this ledger was opened to be read only")
+    def batches(self) -> AsyncGenerator[list[Replayed], None]:
+        """Yields the same in batches, read ahead by a thread, as `ports.Ledger.replay` does."""
+        return read_ahead(self.entries(), lambda one: len(one.body))
 
 
 @dataclass(frozen=True)
@@ -65,7 +49,7 @@ def verify(
     folder: str,
     witness: str | None = None,
     disk: Disk | None = None,
-    also: Callable[[ReadLedger], None] = lambda ledger: None,
+    also: Callable[[VerifiedLedger], None] = lambda ledger: None,
 ) -> Iterator[Verified]:
     """Each ledger whose every byte was read and is right; `also` may look at what its entries mean.
 
@@ -76,10 +60,10 @@ def verify(
     data.look()
     for namespace in sorted(data.ledgers):
         place = data.place(namespace)
-        with told(data.shown), held(place.outputs):
+        with ledger_errors(data.shown), held(place.outputs):
             found = inspect(data.disk, place)
             ranges, range_bytes = verify_ranges(data.disk, place, found)
-            also(ReadLedger(data.disk, place, found))
+            also(VerifiedLedger(data.disk, place, found))
         compacted = found.fold.compacted.position if found.fold.compacted else 0
         segments = len(found.fold.headers)
         yield Verified(namespace, place.ledger, found.mark.position, compacted, segments, ranges, range_bytes)

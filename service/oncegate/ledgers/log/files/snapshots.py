@@ -3,7 +3,7 @@
 Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -15,8 +15,6 @@ from oncegate.ledgers.log.files.frame_body import Location
 from oncegate.ledgers.log.files.outputs import located, output_path
 from oncegate.ledgers.log.files.reading import verified
 from oncegate.ledgers.log.files.segments import NoRoom
-from oncegate.ledgers.stating import entries_of
-from oncegate.ports import State
 
 # Written and synced, read and verified at once; an entry larger than this has a range to itself.
 PIECE_BYTES = 2 << 20
@@ -88,11 +86,11 @@ def _room(disk: Disk, path: Path) -> Iterator[None]:
         raise NoRoom(str(error)) from error
 
 
-async def pieces_of(state: State) -> AsyncIterator[list[bytes]]:
-    """The entries of a state in order, so many at a time as are written at once."""
+async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
+    """Yields a snapshot's entries in order, so many at a time as are written at once."""
     piece: list[bytes] = []
     size_bytes = 0
-    async for entry in entries_of(state):
+    async for entry in snapshot:
         if piece and size_bytes + len(entry) > PIECE_BYTES:
             yield piece
             piece, size_bytes = [], 0

@@ -181,7 +181,7 @@ def _tidy(disk: Disk, place: LedgerPlace, found: Found, epoch: int) -> None:
             if found.fold.compacted:
                 remove_segments(disk, place.shard, found.fold.compacted.segment)
     _move_aside(disk, place, [path for file, path in idle.items() if file not in found.fold.named], epoch)
-    for folder in (place.shard, place.outputs, place.runs):
+    for folder in (place.shard, place.outputs):
         for path in folder.glob(f"*{TEMPORARY}"):
             disk.unlink(path)
 

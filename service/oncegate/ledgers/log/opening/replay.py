@@ -1,7 +1,7 @@
 """Entries read back from the files of a ledger, verified again."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,8 +28,10 @@ class Extent:
         return self.compacted.position if self.compacted else 0
 
 
-def replayed(disk: Disk, shard: Path, outputs: Path, extent: Extent, from_position: int) -> Iterator[Replayed]:
-    """The entries from a position on, as `ports.Ledger.replay`; LedgerDamaged. Blocks."""
+def replayed(
+    disk: Disk, shard: Path, outputs: Path, extent: Extent, from_position: int
+) -> Generator[Replayed, None, None]:
+    """Yields the entries from a position on, as `ports.Ledger.replay`; LedgerDamaged, OSError. Blocks."""
     compacted = extent.compacted
     if compacted and from_position <= compacted.position:
         for entry in read_state(disk, outputs, compacted.state):

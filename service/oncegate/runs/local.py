@@ -1,47 +1,45 @@
-"""Sorted runs in a folder beside the segments. No frame names them, and no backup holds them: they are made again.
+"""Keeps sorted runs as files below a data folder. No ledger names them, and no backup holds them: they are made again.
 
 A file is written beside, synced piece by piece, and takes its name when it is whole; what a crash cuts short is
 removed at the next opening.
 """
 
+import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Lock
 
 from oncegate.core.errors import LedgerFenced, LedgerFull
-from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
-from oncegate.ledgers.names import is_run_name, require_run_name
+from oncegate.ledgers.log.data_dir import finished, ledger_errors
+from oncegate.ledgers.log.disk import FULL, Disk, make_folders
+from oncegate.ledgers.log.opening.recovery import RUNS_NAME, SHARD_NAME
+from oncegate.ports import OpenLedger
+from oncegate.runs.names import TEMPORARY, is_run_name, require_run_name
 
 # An append that comes meanwhile waits for the sync of so much at most.
 SYNC_BYTES = 2 << 20
 
 
-def remove_runs(disk: Disk, folder: Path) -> None:
-    """Remove every file, durably: those of a history that did not take place say what no ledger does. OSError."""
-    if folder.is_dir():
-        for path in folder.iterdir():
-            disk.unlink(path)
-        disk.sync_folder(folder)
+class LocalRuns:
+    """Implements `ports.Runs` over one folder, made when the first run is written.
 
-
-class LogRuns:
-    """`ports.Runs` over one folder, made when the first run is written.
-
-    `guard` raises LedgerFenced when the folder is lost. `epoch`: so that no two owners use one temporary name.
+    `require_owner` raises LedgerFenced for an old owner. `epoch`: so that no two owners use one temporary name.
     """
 
-    def __init__(self, disk: Disk, folder: Path, epoch: int, guard: Callable[[], None]) -> None:
+    def __init__(self, disk: Disk, folder: Path, epoch: int, require_owner: Callable[[], None]) -> None:
         self._disk = disk
         self._folder = folder
         self._epoch = epoch
-        self._guard = guard
+        self._require_owner = require_owner
         self._counter = itertools.count(1)
         self._changing = Lock()  # of names: none changes once the folder is let go of
         self._closed = False
 
     def names(self) -> list[str]:
+        """As the port says."""
         self._own()
         if not self._folder.is_dir():
             return []
@@ -92,6 +90,7 @@ class LogRuns:
             raise KeyError(name) from error
 
     def remove(self, name: str) -> None:
+        """As the port says."""
         if not is_run_name(name):
             return
         with self._changing:
@@ -99,12 +98,38 @@ class LogRuns:
             with contextlib.suppress(FileNotFoundError):
                 self._disk.unlink(self._folder / name)
 
+    def remove_unfinished(self) -> None:
+        """Removes what an earlier owner's crash cut short. LedgerFenced; LedgerDown, LedgerFull: the disk failed."""
+        self._own()
+        with ledger_errors(f"the folder of runs {self._folder}"):
+            for path in self._folder.glob(f"*{TEMPORARY}"):
+                self._disk.unlink(path)
+
     def close(self) -> None:
-        """From now on nothing is changed, whatever other threads are at."""
+        """Changes nothing from now on, whatever other threads are at."""
         with self._changing:
             self._closed = True
 
     def _own(self) -> None:
         if self._closed:
             raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
-        self._guard()
+        self._require_owner()
+
+
+class LocalRunFolders:
+    """Implements `ports.RunFolders` below a data folder: `<data>/<namespace>/0/runs`. `disk` is for tests."""
+
+    def __init__(self, data: Path, disk: Disk | None = None) -> None:
+        self._data = data.absolute()
+        self._disk = disk or Disk()
+
+    @asynccontextmanager
+    async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[LocalRuns]:
+        """As the port says."""
+        folder = self._data / namespace / SHARD_NAME / RUNS_NAME
+        runs = LocalRuns(self._disk, folder, opened.epoch, opened.require_owner)
+        try:
+            await finished(asyncio.to_thread(runs.remove_unfinished))
+            yield runs
+        finally:
+            await finished(asyncio.to_thread(runs.close))

@@ -1,0 +1,43 @@
+"""Names what the engine needs from the world, as Protocols of at most four members each.
+
+ledger      the durable log that is the only truth, and where ledgers live
+outputs     rows beside a ledger, where it holds any
+runs        the shard's own folder of sorted runs
+world       time and events
+abilities   what a ledger may leave out
+"""
+
+from oncegate.ports.abilities import LEAVING_OUT, Ability
+from oncegate.ports.ledger import Ledger, Ledgers, Mark, OpenLedger, Replayed
+from oncegate.ports.outputs import (
+    Chunk,
+    DropRanges,
+    OutputChange,
+    Outputs,
+    PublishRanges,
+    TrimRanges,
+    WriteRange,
+)
+from oncegate.ports.runs import RunFolders, Runs
+from oncegate.ports.world import Clock, Observer
+
+__all__ = [
+    "LEAVING_OUT",
+    "Ability",
+    "Chunk",
+    "Clock",
+    "DropRanges",
+    "Ledger",
+    "Ledgers",
+    "Mark",
+    "Observer",
+    "OpenLedger",
+    "OutputChange",
+    "Outputs",
+    "PublishRanges",
+    "Replayed",
+    "RunFolders",
+    "Runs",
+    "TrimRanges",
+    "WriteRange",
+]

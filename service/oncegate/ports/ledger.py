@@ -1,0 +1,117 @@
+"""Defines the ledger, the only truth, and where ledgers live."""
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from oncegate.ports.outputs import OutputChange, Outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Names a durable position of one ledger: its log sequence number, and the first 8 bytes of its hash chain there.
+
+    A client may bring it back to learn whether the ledger still holds what was acknowledged.
+    """
+
+    ledger: bytes
+    position: int
+    chain: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Carries one entry read back; `mark` is equal for all entries of one append: it stands at the last of them.
+
+    Entries of a snapshot all have one position and one mark: those that stood at the end of what it replaced.
+    """
+
+    position: int
+    body: bytes
+    mark: Mark
+
+
+class Ledger(Protocol):
+    """Keeps entries in a durable, append-only, fenced log with one writer. The only truth.
+
+    Entries have consecutive positions from 1. Outputs, where the ledger holds any, are part of the same commit.
+    """
+
+    @property
+    def mark(self) -> Mark:
+        """The last durable position."""
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """Makes all entries and output changes durable, or none. One call at a time.
+
+        The entries get the positions `mark.position + 1` and on; `outputs` are applied in their order.
+
+        Raises:
+            LedgerFull: a definite refusal: nothing was written, and the ledger goes on.
+            LedgerFenced: a newer owner has opened the ledger; nothing was written, and this one is dead.
+            LedgerDown: unknown whether it was written; this ledger object is dead, open it anew.
+        """
+
+    def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        """Reads all durable entries from a position on, in order; for compacted entries, the snapshot in their place.
+
+        Entries come in batches of some megabytes, so that no task switch is paid for each; no batch is empty. An
+        async generator (`async def` with `yield`): whoever stops early closes it with `aclose`, and then nothing is
+        read any more. What is appended meanwhile may come or not. LedgerDamaged, after the entries before the damage.
+        """
+
+    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """Replaces the entries up to and including `position` by `snapshot`, entries that mean the same, as one change.
+
+        The snapshot is gone through once, while appends go on; an error that it raises is passed on, and nothing was
+        changed.
+
+        From then on `replay` gives the snapshot's entries, each with `position` and the mark that stood there, then
+        the entries after it. Positions, `mark` and outputs go on as if nothing had happened.
+
+        Raises:
+            ValueError: `position` is not the last one of an append, or lies below what was compacted; no effect.
+            LedgerFull, LedgerFenced, LedgerDown: as `append`.
+        """
+
+
+@dataclass(frozen=True)
+class OpenLedger:
+    """Carries a ledger that was opened and fenced, and what is known of it.
+
+    key: the namespace's 32 secret bytes.
+    epoch: the number of this opening; higher than every one before.
+    require_owner: raises LedgerFenced once the ledger has a newer owner or was closed; from any thread.
+    outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
+    predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
+    compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
+    """
+
+    ledger: Ledger
+    key: bytes
+    epoch: int
+    require_owner: Callable[[], None]
+    outputs: Outputs | None = None
+    predecessors: tuple[bytes, ...] = ()
+    compacted: int = 0
+
+
+class Ledgers(Protocol):
+    """Keeps a set of namespaces, each with its ledger and key: a data folder, or memory."""
+
+    def names(self) -> list[str]:
+        """Returns the namespaces that exist, sorted."""
+
+    async def create(self, namespace: str) -> None:
+        """Makes an empty ledger with a new key; no effect when it exists. Durable when it returns."""
+
+    def open(self, namespace: str) -> AbstractAsyncContextManager[OpenLedger]:
+        """Owns the ledger: fences older owners, repairs a torn append, verifies, then yields it.
+
+        Raises:
+            LedgerBusy, LedgerDamaged: nothing was touched.
+        """
+
+    def free_bytes(self) -> tuple[int, int]:
+        """Returns free and total bytes of the disk below; (1, 1) where there is none."""

@@ -1,0 +1,49 @@
+"""Passes every call on to a good ledger: what the broken ones are made of."""
+
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+
+from oncegate.ports import Chunk, Ledger, Mark, OutputChange, Outputs, Replayed, Runs
+
+
+class Broken:
+    """Passes everything on to a good ledger and its outputs; subclasses break one promise."""
+
+    def __init__(self, good: Ledger, outputs: Outputs | None) -> None:
+        self.good = good
+        self.outputs = outputs
+
+    @property
+    def mark(self) -> Mark:
+        """As the good one's."""
+        return self.good.mark
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """Passes the append on."""
+        return await self.good.append(entries, outputs)
+
+    async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        """Yields what `entries` returns, as one batch."""
+        found = await self.entries(from_position)
+        if found:
+            yield found
+
+    async def entries(self, from_position: int) -> list[Replayed]:
+        """Returns the entries that a replay is to give."""
+        return [one async for batch in self.good.replay(from_position) for one in batch]
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        """Passes the fetch on."""
+        assert self.outputs is not None, "asked for rows of a ledger without any"
+        return await self.outputs.fetch(topic, partition, offset, max_rows, max_bytes)
+
+    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """Passes the compaction on."""
+        await self.good.compact(position, snapshot)
+
+    @staticmethod
+    def beside(runs: Runs) -> Runs:
+        """Returns the runs beside the ledger."""
+        return runs
+
+    async def close(self) -> None:
+        """Ends the ownership; called when the owner leaves in good order, never in a crash."""

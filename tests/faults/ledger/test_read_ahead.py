@@ -1,0 +1,79 @@
+"""What is read ahead comes as if it were not, and no thread is left behind."""
+
+import threading
+from collections.abc import AsyncIterator, Generator
+
+import pytest
+
+from oncegate.ledgers.log.opening import read_ahead as module
+from oncegate.ledgers.log.opening.read_ahead import read_ahead
+from tests.support.held import until
+
+
+@pytest.fixture(autouse=True)
+async def _small(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """Batches of three items; and afterwards no thread more than before."""
+    monkeypatch.setattr(module, "BATCH_BYTES", 3)
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before
+
+
+def one(item: object) -> int:
+    return 1
+
+
+def some(count: int) -> Generator[int, None, None]:
+    yield from range(count)
+
+
+def failing(count: int) -> Generator[int, None, None]:
+    yield from range(count)
+    raise ValueError("damaged here")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 100])
+async def test_all_items_come_in_order_and_no_batch_is_empty(count: int) -> None:
+    batches = [batch async for batch in read_ahead(some(count), one)]
+    assert [item for batch in batches for item in batch] == list(range(count))
+    assert all(batches)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 50])
+async def test_an_error_comes_after_what_was_before_it(count: int) -> None:
+    seen: list[int] = []
+
+    async def take() -> None:
+        async for batch in read_ahead(failing(count), one):
+            seen.extend(batch)
+
+    with pytest.raises(ValueError, match="damaged here"):
+        await take()
+    assert seen == list(range(count))
+
+
+@pytest.mark.parametrize("taken", [0, 1, 7])
+async def test_whoever_stops_early_leaves_no_reader_behind(taken: int) -> None:
+    """Of many more than are read ahead: what they come from is closed too."""
+    closed: list[bool] = []
+
+    def many() -> Generator[int, None, None]:
+        try:
+            yield from range(10_000)
+        finally:
+            closed.append(True)
+
+    batches = read_ahead(many(), one)
+    seen = [item for _ in range(taken) for item in await anext(batches)]
+    assert seen == list(range(3 * taken))
+    await batches.aclose()
+    assert closed == [True] * (taken > 0)
+
+
+async def test_no_more_is_read_than_some_batches_ahead() -> None:
+    read: list[int] = []
+    batches = read_ahead((read.append(n) or n for n in range(10_000)), one)
+    await anext(batches)
+    await until(lambda: len(read) >= 3 * module.BATCHES_AHEAD)
+    assert len(read) <= 3 * (module.BATCHES_AHEAD + 2)
+    await batches.aclose()
