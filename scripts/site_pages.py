@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).parent.parent
 ROOT_PAGES = ("ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "PERFORMANCE", "RELIABILITY", "STYLE")
 HOME = "README.md"
-_LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+_LINK = re.compile(r"(!?)\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 
 

@@ -1,0 +1,71 @@
+"""Commands on the pages exist: verbs with their flags, targets of make, scripts."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from oncegate.cli import app
+from oncegate.settings import ProcessSettings, SemanticSettings
+from tests.docs.pages import PAGES, ROOT, Page, named
+
+TARGETS = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+SETTINGS = {f"ONCEGATE_{name.upper()}" for half in (SemanticSettings, ProcessSettings) for name in half.model_fields}
+# Variables of `make soak`, and the address that `oncegate explain` takes.
+OTHERS = {"ONCEGATE_SEED", "ONCEGATE_URL"}
+
+
+def commands(page: Page, program: str) -> Iterator[list[str]]:
+    """Each time a page calls the program: its words, without what a shell would leave out."""
+    lines = [line for block in page.blocks("", "bash") for line in block.splitlines()]
+    for text in [*page.code(), *lines]:
+        if text.startswith(f"{program} "):
+            yield shlex.split(text, comments=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_verb_takes_the_flags_that_a_page_gives_it(page: Page) -> None:
+    for words in commands(page, "oncegate"):
+        command: Any = typer.main.get_command(app)
+        rest = words[1:]
+        while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+            assert rest[0] in command.commands, " ".join(words)
+            command = command.commands[rest.pop(0)]
+        known = {opt for parameter in command.params for opt in parameter.opts} | {"--help"}
+        assert [flag for flag in rest if flag.startswith("-") and flag not in known] == [], " ".join(words)
+
+
+def test_a_flag_that_is_not_there_would_be_found() -> None:
+    with pytest.raises(AssertionError):
+        test_every_verb_takes_the_flags_that_a_page_gives_it(Written("`oncegate serve --no-such-flag`"))
+    with pytest.raises(AssertionError):
+        test_every_verb_takes_the_flags_that_a_page_gives_it(Written("`oncegate nosuchverb`"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_target_of_make_exists(page: Page) -> None:
+    assert {words[1] for words in commands(page, "make")} <= TARGETS
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_script_and_module_that_is_run_exists(page: Page) -> None:
+    for words in commands(page, "python"):
+        place = words[2].replace(".", "/") if words[1] == "-m" else words[1]
+        found = [ROOT / place, ROOT / f"{place}.py", ROOT / "service" / place]
+        assert any(path.exists() for path in found), " ".join(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_variable_is_a_setting(page: Page) -> None:
+    assert set(re.findall(r"\bONCEGATE_[A-Z_]*[A-Z]\b", page.text)) <= SETTINGS | OTHERS
+
+
+class Written(Page):
+    """A page of one line, for the tests of these tests."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(ROOT / "README.md")
+        self.__dict__["text"] = text

@@ -1,0 +1,128 @@
+"""Names on the pages exist: paths, modules, what is imported, options, routes, codes."""
+
+import ast
+import importlib
+import json
+import re
+from functools import cache
+
+import pytest
+
+import oncegate_spark
+from oncegate_spark.spark.options import NAMES
+from tests.docs.pages import PAGES, ROOT, Page, named
+
+FOLDERS = ("service", "spark_client", "tests", "docs", "scripts", "examples", "demo", "bench", "requirements")
+_PATH = re.compile(rf"(?<![\w/.])(?:{'|'.join(FOLDERS)})/[\w./*-]*")
+# An option that a page gives to a sink of its reader's.
+OF_A_SINK = {"bootstrap"}
+OPENAPI = ROOT / "service/oncegate/transports/http/openapi/openapi.json"
+
+
+@cache
+def sources() -> str:
+    """All that names may stand in."""
+    files = [path for folder in FOLDERS if folder != "docs" for path in (ROOT / folder).rglob("*.py")]
+    return "\n".join(path.read_text() for path in files if "docs" not in path.relative_to(ROOT).parts)
+
+
+@cache
+def words() -> set[str]:
+    return set(re.findall(r"\w+", sources()))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_path_exists(page: Page) -> None:
+    places = {place.rstrip("/.") for text in page.code() for place in _PATH.findall(text)}
+    assert [place for place in sorted(places) if not list(ROOT.glob(place))] == []
+
+
+def test_every_room_of_the_architecture_exists() -> None:
+    page = Page(ROOT / "ARCHITECTURE.md")
+    rooms = re.findall(r"^\| ((?:`[\w/.]+`(?:, )?)+) \|", page.prose, re.MULTILINE)
+    places = [place for room in rooms for place in re.findall(r"`([\w/.]+)`", room)]
+    assert len(places) > 15
+    assert [place for place in places if not (ROOT / "service/oncegate" / place).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_name_in_backticks_stands_in_the_source(page: Page) -> None:
+    """Of classes, functions and constants: what looks like a name of ours and is a single word."""
+    found = [text for text in page.code() if re.fullmatch(r"_?[A-Z]\w+(\.\w+)*|[a-z]+(_\w+)+(\(.*\))?", text)]
+    unknown = [text for text in found if not set(re.sub(r"\(.*", "", text).split(".")) <= words() | KNOWN]
+    assert unknown == []
+
+
+# Names of others, and of files.
+KNOWN = {"CONTRIBUTING", "SADD", "SMISMEMBER", "RWF_DSYNC", "O_DIRECT", "MADV_POPULATE_WRITE", "Content", "SET", "md"}
+KNOWN |= {"monotonically_increasing_id", "WAL", "PYTHONDONTWRITEBYTECODE", "Accept", "GET", "cp"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_example_in_python_compiles(page: Page) -> None:
+    for block in page.blocks("python"):
+        ast.parse(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_everything_that_is_imported_or_taken_from_the_client_exists(page: Page) -> None:
+    for block in page.blocks("python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("oncegate"):
+                module = importlib.import_module(node.module or "")
+                assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == []
+    for name in re.findall(r"\boncegate_spark((?:\.\w+)+)", page.text):
+        assert is_in_client(name[1:]), name
+
+
+def is_in_client(dotted: str) -> bool:
+    """Whether `oncegate_spark.<dotted>` is a name that is exported, a module, or one in a module."""
+    if dotted in oncegate_spark.__all__ or dotted == "zip":  # the name under which the wheel is shipped
+        return True
+    module, _, name = f"oncegate_spark.{dotted}".rpartition(".")
+    try:
+        importlib.import_module(f"{module}.{name}")
+    except ModuleNotFoundError:
+        return module != "oncegate_spark" and hasattr(importlib.import_module(module), name)
+    return True
+
+
+def test_a_name_that_is_not_exported_would_be_found() -> None:
+    assert is_in_client("Gateway")
+    assert is_in_client("errors.PayloadConflict")
+    assert not is_in_client("PayloadConflict")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_spark_option_exists(page: Page) -> None:
+    given = set(re.findall(r"\.option\(\"(\w+)\"", page.text)) - OF_A_SINK
+    assert {name for name in given if name.lower() not in NAMES} == set()
+
+
+def test_every_call_of_the_http_guide_is_in_the_document() -> None:
+    paths = json.loads(OPENAPI.read_text())["paths"]
+    known = {f"{method.upper()} {shape(path)}" for path, methods in paths.items() for method in methods}
+    assert calls(Page(ROOT / "docs/http-guide.md")) <= known
+
+
+def calls(page: Page) -> set[str]:
+    """Every call in backticks; a verb alone, `:renew`, is one of the path before it."""
+    found, last = set(), ""
+    for text in page.code():
+        if match := re.fullmatch(r"(GET|PUT|POST) (…?/\S+)", text):
+            last = f"{match[1]} {shape(match[2].replace('…', '/v1/namespaces/{ns}'))}"
+            found.add(last)
+        elif re.fullmatch(r":[a-z]+", text) and last:
+            found.add(f"{last.rpartition(':')[0]}{text}")
+    assert len(found) > 20
+    return found
+
+
+def shape(path: str) -> str:
+    return re.sub(r"\{\w+\}", "{}", path.partition("?")[0])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_every_code_in_capitals_is_one_of_ours(page: Page) -> None:
+    codes = set(re.findall(r"\b[A-Z]+(?:_[A-Z]+)+\b", page.prose))
+    assert {code for code in codes if not code.startswith("ONCEGATE_")} <= words() | KNOWN
