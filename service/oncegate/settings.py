@@ -164,9 +164,9 @@ def load(file: Path | None = None, **flags: Any) -> Settings:
 def _first_of(error: ValidationError) -> str:
     """What is wrong first, and where; of our own checks what they say, for that names the settings it is about."""
     first = error.errors()[0]
-    place, ours = ".".join(str(part) for part in first["loc"]), first.get("ctx", {}).get("error")
-    said = first["msg"] if ours is None else str(ours)
-    return f"{place}: {said}" if place else said
+    name, ours = ".".join(str(part) for part in first["loc"]), first.get("ctx", {}).get("error")
+    reason = first["msg"] if ours is None else str(ours)
+    return f"{name}: {reason}" if name else reason
 
 
 @dataclass(frozen=True)

@@ -59,4 +59,4 @@ def test_every_refusal_that_asks_to_wait_documents_its_header() -> None:
 
 def test_a_word_about_a_member_that_is_not_there_is_an_error() -> None:
     with pytest.raises(KeyError):
-        descriptions.told({})
+        descriptions.described({})

@@ -32,7 +32,7 @@ def explain(
             raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
         query = urllib.parse.urlencode([("id", part) for part in id])
         body = _get(f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/ids:explain?{query}")
-        sys.stdout.write((body if as_json else "\n".join(_said(json.loads(body)))) + "\n")
+        sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
 
 
 def _get(url: str) -> str:
@@ -54,13 +54,13 @@ def _get(url: str) -> str:
 def _problem(error: urllib.error.HTTPError) -> str:
     with error:
         try:
-            told = json.loads(error.read())
-            return f"{told['detail']} ({told['action']})"
+            problem = json.loads(error.read())
+            return f"{problem['detail']} ({problem['action']})"
         except (ValueError, KeyError):
             return f"the gateway answered {error.code}"
 
 
-def _said(known: dict[str, Any]) -> list[str]:
+def _lines(known: dict[str, Any]) -> list[str]:
     """A line for each thing that is known."""
     lines = [_STATES[known["state"]]]
     if "claim" in known:

@@ -1,4 +1,4 @@
-"""The way in of every request that writes, the same for each transport. In this order, all before any effect:
+"""How a request that writes is let in, the same for each transport. In this order, all before any effect:
 
 1. body length against limits  TooLarge: before a byte of it is read
 2. namespace, marks            NotFound, Recovering, LedgerDown, LedgerBehind

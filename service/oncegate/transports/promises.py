@@ -1,36 +1,36 @@
-"""What each way to write promises: one table for capabilities, the log's first line and the documents."""
+"""What each write mode promises: one table for capabilities, the log's first line and the documents."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Way:
-    """`name` as in Spark's option `write`."""
+class WriteMode:
+    """One way to write, and what it promises. `name` as in Spark's option `write`."""
 
     name: str
     promise: str
     meaning: str
 
 
-WAYS: tuple[Way, ...] = (
-    Way(
+WRITE_MODES: tuple[WriteMode, ...] = (
+    WriteMode(
         "staged",
         "effectively once",
         "the gateway publishes a named batch when its driver commits it, all or nothing, once per name",
     ),
-    Way(
+    WriteMode(
         "ids",
         "effectively once",
         "the caller sends rows with ids and the gateway writes them; an id is written once, whoever repeats it, for as "
         "long as ids are known",
     ),
-    Way(
+    WriteMode(
         "claim",
         "at least once, duplicates bounded by takeovers",
         "the caller asks, writes to its own sink and completes; an id is written twice only if its lease ran out and "
         "another took it over, which is counted",
     ),
-    Way(
+    WriteMode(
         "plain",
         "at least once",
         "no ids, on purpose: a repeated request is written again; the baseline of every comparison",
@@ -41,14 +41,14 @@ CREDENTIALS = "none: this gateway listens on loopback only"
 
 
 def promise_line(namespace: str, ledger: str, created: bool) -> str:
-    """The log's first line about a namespace."""
-    lasting = "forgotten when this process ends" if ledger.startswith("memory:") else "durable, synced each commit"
+    """Writes the log's first line about a namespace; `created`: its ledger is new."""
+    durability = "forgotten when this process ends" if ledger.startswith("memory:") else "durable, synced each commit"
     names: dict[str, list[str]] = {}
-    for way in WAYS:
-        names.setdefault(way.promise, []).append(way.name)
-    ways = "; ".join(_promised(promise, " and ".join(named)) for promise, named in names.items())
+    for mode in WRITE_MODES:
+        names.setdefault(mode.promise, []).append(mode.name)
+    modes = "; ".join(_promised(promise, " and ".join(named)) for promise, named in names.items())
     new = " NEW, EMPTY;" if created else ""
-    return f"namespace {namespace}:{new} ledger {ledger} ({lasting}); {ways}"
+    return f"namespace {namespace}:{new} ledger {ledger} ({durability}); {modes}"
 
 
 def _promised(promise: str, names: str) -> str:

@@ -10,8 +10,7 @@ from oncegate.core.verdicts import BY_BYTE, Flag
 from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.ports import Mark
 from oncegate.transports.decode import identifiers
-from oncegate.transports.http import codecs
-from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http import codecs, messages
 from tests.support.packed import read_claim_packed
 
 CLAIM = bytes(range(16))

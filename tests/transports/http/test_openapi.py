@@ -9,8 +9,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from oncegate.core.verdicts import VERDICTS
-from oncegate.transports.http.messages import claims as messages
-from oncegate.transports.http.messages import producers as messages_producers
+from oncegate.transports.http import messages
 from oncegate.transports.http.openapi import document
 from oncegate.transports.http.routes import batches, claims, producers, topics
 from scripts import generate
@@ -69,7 +68,7 @@ def test_every_json_body_and_answer_has_an_example_that_is_such_a_message(case: 
     for content in (body.get("content", {}).get("application/json") for body in bodies):
         if content is not None:
             name = content["schema"]["$ref"].rpartition("/")[2]
-            kind = getattr(messages, name, None) or getattr(messages_producers, name, None)
+            kind = getattr(messages, name, None)
             assert content["example"], name
             if kind is not None:
                 msgspec.convert(content["example"], kind)

@@ -1,7 +1,7 @@
 """Arrow IPC streams from strangers: read whole, checked to the last offset, refused when they could grow.
 
 What is refused beside malformed bytes, each because a few bytes of body could become gigabytes of memory or a
-row could not be told from another: dictionaries, run ends, views, unions, null and zero-width types, buffers that
+row could not be known from another: dictionaries, run ends, views, unions, null and zero-width types, buffers that
 share their bytes. Compressed buffers (LZ4, ZSTD) are read up to the size that they announce.
 """
 

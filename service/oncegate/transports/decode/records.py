@@ -1,4 +1,4 @@
-"""Rows on their way out: the part of the fetched ranges that was asked for."""
+"""Reads rows back: the part of the fetched ranges that was asked for."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

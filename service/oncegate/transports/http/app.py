@@ -1,5 +1,11 @@
-"""The HTTP door: a FastAPI application over one gateway, which may still be opening."""
+"""The HTTP transport: a FastAPI application over one gateway, which may still be opening.
 
+Each request has a trace id, in problems and in the log: the caller's `traceparent` (W3C), or one made here.
+"""
+
+import re
+import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -10,19 +16,20 @@ from oncegate.ports import Observer
 from oncegate.transports.http import problems
 from oncegate.transports.http.openapi import document
 from oncegate.transports.http.routes import batches, claims, producers, service, topics
-from oncegate.transports.http.tracing import trace_id_of
+
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True)
 class About:
-    """What the door says of the program: the ledger's URL, the fingerprint of the semantic settings."""
+    """What is told of the program: the ledger's URL, the fingerprint of the semantic settings."""
 
     ledger: str
     semantics: str
 
 
 def create_app(observer: Observer, about: About, gateway: Gateway | None = None) -> FastAPI:
-    """The application; `app.state.gateway` may be set later, until then everything answers RECOVERING."""
+    """Makes the application; `app.state.gateway` may be set later, until then everything answers RECOVERING."""
     app = FastAPI(
         title="Oncegate",
         docs_url=None,
@@ -67,3 +74,11 @@ class Traced:
             if begun:
                 raise
             await answer(scope, receive, send)
+
+
+def trace_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Returns a request's trace id: 32 hex digits. `headers`: fields with lower-case names."""
+    for name, value in headers:
+        if name == b"traceparent" and (match := _TRACEPARENT.fullmatch(value)):
+            return str(match[1].decode())
+    return secrets.token_hex(16)

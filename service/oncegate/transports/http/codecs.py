@@ -17,7 +17,7 @@ from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode.identifiers import claim_text
 from oncegate.transports.decode.records import Window, as_dicts
-from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http import messages
 
 _HEAD = struct.Struct("<16sII")
 _NO_CLAIM = bytes(16)

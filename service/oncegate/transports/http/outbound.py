@@ -1,4 +1,4 @@
-"""The way out: bodies with their type, and the mark of the ledger that the answer rests on."""
+"""Responses: bodies with their type, and the mark of the ledger that they rest on."""
 
 from collections.abc import Mapping
 
@@ -11,12 +11,12 @@ from oncegate.transports.http import codecs
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 
 # What ids come in as, and verdicts go out as.
-DOORS = (JSON, PACKED, ARROW)
+ENCODINGS = (JSON, PACKED, ARROW)
 _VERDICTS = {JSON: codecs.claim_json, PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
 
 
 class Answer(Response):
-    """A body with its type; `lines`: the header fields as they are sent, made at once."""
+    """A response: a body with its type; `lines`: the header fields as they are sent, made at once."""
 
     def __init__(self, body: bytes, status: int, media: str, fields: Mapping[str, str], mark: str | None) -> None:
         self.body = body
@@ -29,23 +29,23 @@ class Answer(Response):
 
     @property
     def raw_headers(self) -> list[tuple[bytes, bytes]]:  # type: ignore[override]
-        """For the framework's way."""
+        """The same fields in pairs, for responses that the framework sends."""
         pairs = (line.partition(b": ") for line in self.lines.splitlines())
         return [(name.lower(), value) for name, _, value in pairs]
 
 
 def json_reply(message: object, status: int = 200, shard: Shard | None = None) -> Response:
-    """A message as JSON; with `shard`, its mark."""
+    """Makes a response of a message as JSON; with `shard`, its mark."""
     return reply(codecs.encode(message), JSON, shard, status=status)
 
 
 def reply(
     body: bytes, media: str, shard: Shard | None, headers: Mapping[str, str] | None = None, status: int = 200
 ) -> Response:
-    """A body as it is; with `shard`, the last durable place of its ledger, at or after what was answered."""
+    """Makes a response of a body as it is; with `shard`, the last durable mark of its ledger, which covers it."""
     return Answer(body, status, media, headers or {}, None if shard is None else identifiers.mark_text(shard.mark))
 
 
 def verdicts_reply(answer: ClaimResult, media: str, shard: Shard, headers: Mapping[str, str] | None = None) -> Response:
-    """A verdict per id in the form asked for."""
+    """Makes a response of one verdict per id, in the encoding that was asked for."""
     return reply(_VERDICTS[media](answer), media, shard, headers)

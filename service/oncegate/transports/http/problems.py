@@ -135,7 +135,7 @@ def install(app: FastAPI, observer: Observer) -> None:
 
 
 def internal(error: Exception) -> Internal:
-    """Makes what a caller is told of a bug: its exception's name, and that the effect is unknown."""
+    """Makes the error that stands for a bug: its exception's name, and that the effect is unknown."""
     return Internal(
         f"unexpected {type(error).__name__}; whether this was written is unknown. "
         "Repeating the same request (same token and call) is safe; the gateway's log has the trace_id"

@@ -1,4 +1,4 @@
-"""The JSON messages of producers and drivers; see `messages`, whose schemas stand beside these.
+"""Messages of producers and drivers: register, claim sequences, settle, close, ack, explain.
 
 A sequence is a whole number from 0 to 2^64 - 2. JSON readers that hold numbers as doubles lose those above 2^53: they
 send sequences packed, or as Arrow.
@@ -9,28 +9,37 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from oncegate.transports.http.messages.claims import U32, Named, Read, Sequence, Token, VerdictMessage
+from oncegate.transports.http.messages.fields import U32, Named, Read, Sequence, Token
+from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 Epoch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="as registering answered")]
 Batch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="n-th batch of the driver")]
 
 
 class DriverRequest(Read):
+    """Registers a driver: the owner of its producers' retries."""
+
     token: Token
 
 
 class DriverReply(Struct, frozen=True):
+    """Answers a driver's registration: its epoch, and the last batch that was acked."""
+
     driver: str
     epoch: int
     batch: int | None
 
 
 class UptoMessage(Read):
+    """Says up to which sequence nobody retries one producer any more."""
+
     producer: Named
     sequence: Sequence
 
 
 class AckRequest(Read):
+    """Says what nobody retries any more: sequences of producers, and batches."""
+
     token: Token
     epoch: Epoch
     upto: list[UptoMessage] = msgspec.field(default_factory=list)
@@ -38,23 +47,31 @@ class AckRequest(Read):
 
 
 class WatermarkMessage(Struct, frozen=True):
+    """Says up to which sequence a producer is STALE from now on."""
+
     producer: str
     watermark: int | None
 
 
 class AckReply(Struct, frozen=True):
+    """Answers an ack: the watermarks as they are now."""
+
     driver: str
     watermarks: list[WatermarkMessage]
     batch: int | None
 
 
 class ProducerRequest(Read):
+    """Registers an attempt as the holder of a producer, under a new epoch."""
+
     token: Token
     driver: Named
     lease_ms: U32 | None = None
 
 
 class ProducerReply(Struct, frozen=True):
+    """Answers a registration: the epoch, and where the producer stands."""
+
     producer: str
     producer_id: int
     epoch: int
@@ -67,6 +84,8 @@ class ProducerReply(Struct, frozen=True):
 
 
 class SequencesRequest(Read):
+    """Claims sequences of a producer: a list, or a range from `first` to `last`."""
+
     token: Token
     epoch: Epoch
     call: U32
@@ -78,18 +97,24 @@ class SequencesRequest(Read):
 
 
 class SequencesReply(Struct, frozen=True):
+    """Answers a claim of sequences: one verdict each, in order."""
+
     call: int
     lease_ms: int
     verdicts: list[VerdictMessage]
 
 
 class SettleSequencesRequest(Read):
+    """Names a claim of sequences by its call, to renew, complete or release it."""
+
     token: Token
     epoch: Epoch
     call: U32
 
 
 class SettleSequencesReply(Struct, frozen=True):
+    """Answers renew, complete and release of sequences."""
+
     producer: str
     call: int
     state: Literal["OPEN", "DONE", "RELEASED"]
@@ -98,16 +123,22 @@ class SettleSequencesReply(Struct, frozen=True):
 
 
 class CloseRequest(Read):
+    """Ends the lease of a producer's holder."""
+
     token: Token
     epoch: Epoch
 
 
 class CloseReply(Struct, frozen=True):
+    """Answers a close: the lease is over."""
+
     producer: str
     epoch: int
 
 
 class ProducerExplained(Struct, frozen=True):
+    """Says what is known of one producer."""
+
     producer: str
     producer_id: int
     driver: str

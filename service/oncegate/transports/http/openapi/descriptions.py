@@ -1,4 +1,4 @@
-"""What the OpenAPI document says in words: how to use the calls, and what each member of a message means.
+"""Descriptions of the OpenAPI document: how to use the calls, and what each member of a message means.
 
 A client must be able to be written from the document alone (`examples/go` was): whatever it needs to know stands here.
 """
@@ -53,13 +53,6 @@ VERDICT = "What to do with one id:\n" + "\n".join(
     for row in VERDICTS
 )
 
-_SCHEMAS: dict[str, str] = {
-    "ClaimReply": "One verdict per id, in the order asked.",
-    "SettleReply": "The answer to renew, complete and release, which take no body and may be repeated. "
-    "A claim is settled whole.",
-    "VerdictMessage": VERDICT,
-    "TakeReply": "One verdict per id, in the order asked; repeating the request is harmless.",
-}
 _SHARED = {
     "app": "who writes: a job's name, or a streaming query's id",
     "version": "which of its batches",
@@ -224,15 +217,14 @@ _MEMBERS: dict[str, dict[str, str]] = {
 
 
 def of(message: str, member: str) -> str:
-    """The words for one member, its name where there are none."""
+    """Returns the description of one member; its name where there is none."""
     return _MEMBERS.get(message, {}).get(member, member)
 
 
-def told(schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schemas with their words. Raises KeyError for words about what is not there."""
-    for name, words in _SCHEMAS.items():
-        schemas[name]["description"] = words
+def described(schemas: dict[str, Any]) -> dict[str, Any]:
+    """Adds the members' descriptions to the schemas. Raises KeyError for a description of what is not there."""
+    schemas["VerdictMessage"]["description"] = VERDICT
     for name, members in _MEMBERS.items():
-        for member, words in members.items():
-            schemas[name]["properties"][member]["description"] = words
+        for member, description in members.items():
+            schemas[name]["properties"][member]["description"] = description
     return schemas

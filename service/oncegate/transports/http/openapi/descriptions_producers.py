@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of producers and drivers; see `words`, which puts it beside the rest."""
+"""Descriptions of producers and drivers in the OpenAPI document; `descriptions` puts them beside the rest."""
 
 TEXT = """\
 ## Producers
@@ -87,6 +87,6 @@ MEMBERS: dict[str, dict[str, str]] = {
         "lease_left_ms": "0: whoever registers next has it",
         "lease_ms": "what it registered with, or claimed with last",
         "open": "what was claimed and is not done, in the form of `done`",
-        **{name: words for name, words in _NUMBERS.items() if name != "truncated"},
+        **{name: description for name, description in _NUMBERS.items() if name != "truncated"},
     },
 }

@@ -9,8 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 import oncegate
 from oncegate.engine.limits import Limits
-from oncegate.transports.http.messages import claims as messages
-from oncegate.transports.http.messages import producers as messages_producers
+from oncegate.transports.http import messages
 from oncegate.transports.http.openapi import descriptions, parts
 
 TAGS = [
@@ -25,7 +24,7 @@ TAGS = [
 
 
 def document(app: FastAPI) -> dict[str, Any]:
-    """The whole document as plain values, in one order."""
+    """Makes the whole document as plain values, in one order."""
     found = get_openapi(
         title=app.title,
         version=oncegate.__version__,
@@ -44,19 +43,15 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def schemas() -> dict[str, Any]:
-    """The schema of every message, with its words."""
-    kinds = [
-        kind
-        for module in (messages, messages_producers)
-        for _, kind in inspect.getmembers(module, inspect.isclass)
-        if issubclass(kind, msgspec.Struct) and kind.__module__ == module.__name__ and kind is not messages.Read
-    ]
+    """Returns the schema of every message, by its name, with its members' descriptions."""
+    kinds = [kind for _, kind in inspect.getmembers(messages, inspect.isclass)]
+    kinds.sort(key=lambda kind: kind.__module__ == messages.producers.__name__)  # theirs stand last in the document
     _, components = msgspec.json.schema_components([*kinds, Limits], ref_template="#/components/schemas/{name}")
-    return descriptions.told(components)
+    return descriptions.described(components)
 
 
 def _drop_foreign_refusal(responses: dict[str, Any]) -> None:
-    """The framework's own 422 never leaves this door: it is answered as BAD_REQUEST."""
+    """The framework's own 422 is never sent: it is answered as BAD_REQUEST."""
     content = responses.get("422", {}).get("content", {})
     content.pop("application/json", None)
     if not content:
@@ -64,12 +59,12 @@ def _drop_foreign_refusal(responses: dict[str, Any]) -> None:
 
 
 def text(app: FastAPI) -> str:
-    """The document as it is committed."""
+    """Writes the document as it is committed: JSON, indented by one."""
     return msgspec.json.format(msgspec.json.encode(document(app)), indent=1).decode() + "\n"
 
 
 def install(app: FastAPI) -> None:
-    """Serve this document; made once, when it is first asked for."""
+    """Makes the application serve this document; it is made once, when it is first asked for."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

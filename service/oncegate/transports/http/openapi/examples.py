@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from oncegate.engine.limits import Limits
-from oncegate.transports.promises import CREDENTIALS, WAYS
+from oncegate.transports.promises import CREDENTIALS, WRITE_MODES
 
 TOKEN = "6f1c2a9e4b7d4e5f8a0b1c2d3e4f5a6b"  # noqa: S105 - an attempt's name, no secret
 CLAIM = "4d1kz8q0v3m7x2c9b5n6t1r0hj"
@@ -110,7 +110,7 @@ EXPLAIN_REPLY = {
 }
 LIMITS_REPLY = asdict(Limits())
 CAPABILITIES_REPLY = {
-    "writes": {way.name: {"promise": way.promise, "means": way.meaning} for way in WAYS},
+    "writes": {mode.name: {"promise": mode.promise, "means": mode.meaning} for mode in WRITE_MODES},
     "ids": ["application/json", "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"],
     "rows": ["application/vnd.apache.arrow.stream", "application/json"],
     "ledger": "log:./data",

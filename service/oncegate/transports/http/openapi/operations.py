@@ -2,7 +2,7 @@
 
 from oncegate.core import errors as e
 from oncegate.engine.limits import Limits
-from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http import messages
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.openapi import examples, parts
 from oncegate.transports.http.openapi.parts import answer, message, operation, path, reading, writes
@@ -195,7 +195,7 @@ CAPABILITIES = operation(
     "getCapabilities",
     {
         200: answer(
-            "what each way to write promises",
+            "what each write mode promises",
             marked=False,
             json=message(messages.CapabilitiesReply, examples.CAPABILITIES_REPLY),
         )

@@ -1,7 +1,7 @@
 """Each producer's and driver's operation, as its part of the OpenAPI document."""
 
 from oncegate.core import errors as e
-from oncegate.transports.http.messages import producers as messages_producers
+from oncegate.transports.http import messages
 from oncegate.transports.http.openapi import examples_producers, parts
 from oncegate.transports.http.openapi.operations import NS
 from oncegate.transports.http.openapi.parts import answer, message, operation, reading, writes
@@ -29,43 +29,43 @@ REGISTER_DRIVER = operation(
     {
         200: answer(
             "the driver from now on; the same token again has the same epoch",
-            json=message(messages_producers.DriverReply, examples_producers.DRIVER_REPLY),
+            json=message(messages.DriverReply, examples_producers.DRIVER_REPLY),
         )
     },
     (*parts.BODIES, e.Fenced),
     writes(NS, "driver"),
-    parts.body(json=message(messages_producers.DriverRequest, examples_producers.DRIVER_REQUEST)),
+    parts.body(json=message(messages.DriverRequest, examples_producers.DRIVER_REQUEST)),
 )
 ACK = operation(
     "ackProducers",
     {
         200: answer(
             "nobody retries this any more: STALE for ever, durable before anything is forgotten",
-            json=message(messages_producers.AckReply, examples_producers.ACK_REPLY),
+            json=message(messages.AckReply, examples_producers.ACK_REPLY),
         )
     },
     (*parts.BODIES, e.UnknownDriver, e.UnknownProducer, e.OtherDriver, e.Fenced, e.NotDriver, e.NotDone),
     writes(NS, "driver"),
-    parts.body(json=message(messages_producers.AckRequest, examples_producers.ACK_REQUEST)),
+    parts.body(json=message(messages.AckRequest, examples_producers.ACK_REQUEST)),
 )
 REGISTER = operation(
     "registerProducer",
     {
         200: answer(
             "this attempt's from now on, and where it stands; the same token again has the same epoch",
-            json=message(messages_producers.ProducerReply, examples_producers.PRODUCER_REPLY),
+            json=message(messages.ProducerReply, examples_producers.PRODUCER_REPLY),
         )
     },
     (*parts.BODIES, e.ProducerBusy, e.OtherDriver, e.Fenced),
     writes(NS, "producer"),
-    parts.body(json=message(messages_producers.ProducerRequest, examples_producers.PRODUCER_REQUEST)),
+    parts.body(json=message(messages.ProducerRequest, examples_producers.PRODUCER_REQUEST)),
 )
 CLAIM = operation(
     "claimSequences",
     {
         200: answer(
             "a verdict per sequence, in order; a duplicate is a success",
-            json=message(messages_producers.SequencesReply, examples_producers.SEQUENCES_REPLY),
+            json=message(messages.SequencesReply, examples_producers.SEQUENCES_REPLY),
             packed=parts.PACKED_REPLY,
             arrow=parts.ARROW_VERDICTS,
         )
@@ -73,7 +73,7 @@ CLAIM = operation(
     (*parts.BODIES, *_HELD, e.Gap, e.OutOfOrder, e.TokenReused),
     [*writes(NS, "producer"), parts.TOKEN_RAW, parts.CALL_RAW, _EPOCH, _PREV, parts.LEASE_RAW],
     parts.body(
-        json=message(messages_producers.SequencesRequest, examples_producers.SEQUENCES_REQUEST),
+        json=message(messages.SequencesRequest, examples_producers.SEQUENCES_REQUEST),
         packed=_PACKED,
         arrow=_ARROW,
     ),
@@ -81,13 +81,13 @@ CLAIM = operation(
 
 
 def _settle(operation_id: str, state: str, lease_ms: int = 0) -> parts.Json:
-    reply = message(messages_producers.SettleSequencesReply, examples_producers.settled(state, lease_ms))
+    reply = message(messages.SettleSequencesReply, examples_producers.settled(state, lease_ms))
     return operation(
         operation_id,
         {200: answer("how many of its sequences still named the claim", json=reply)},
         (*parts.BODIES, *_HELD, e.UnknownClaim, e.ReleasedClaim),
         writes(NS, "producer"),
-        parts.body(json=message(messages_producers.SettleSequencesRequest, examples_producers.SETTLE)),
+        parts.body(json=message(messages.SettleSequencesRequest, examples_producers.SETTLE)),
     )
 
 
@@ -99,19 +99,19 @@ CLOSE = operation(
     {
         200: answer(
             "the lease is over: the next attempt may register at once",
-            json=message(messages_producers.CloseReply, examples_producers.CLOSE_REPLY),
+            json=message(messages.CloseReply, examples_producers.CLOSE_REPLY),
         )
     },
     (*parts.BODIES, *_HELD),
     writes(NS, "producer"),
-    parts.body(json=message(messages_producers.CloseRequest, examples_producers.CLOSE)),
+    parts.body(json=message(messages.CloseRequest, examples_producers.CLOSE)),
 )
 EXPLAIN = operation(
     "explainProducer",
     {
         200: answer(
             "what is known about the producer",
-            json=message(messages_producers.ProducerExplained, examples_producers.EXPLAINED),
+            json=message(messages.ProducerExplained, examples_producers.EXPLAINED),
         )
     },
     parts.NAMESPACED,

@@ -1,7 +1,7 @@
 """What OpenAPI says of each operation beyond its path: parameters, bodies, answers, examples, errors.
 
-The routes read their own requests, so that no validation layer stands before the batch path; the words for them
-are here, the schemas are those of `messages`.
+The routes read their own requests, so that no validation layer stands before the batch path; their
+descriptions are here, the schemas are those of `messages`.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,7 @@ from typing import Any
 from oncegate.core import errors as e
 from oncegate.transports.decode.identifiers import ALPHABET
 from oncegate.transports.decode.names import TOPIC
-from oncegate.transports.http import problems
-from oncegate.transports.http.messages import claims as messages
+from oncegate.transports.http import messages, problems
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.http.openapi import descriptions, examples
 from oncegate.transports.outcomes import Internal, public_errors

@@ -11,8 +11,8 @@ from oncegate.engine.names import check_name
 from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, Winner
 from oncegate.transports.decode import columns, names, staged_rows
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
+from oncegate.transports.http import messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, query
-from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
@@ -28,14 +28,14 @@ _ABORT = msgspec.json.Decoder(messages.AbortRequest)
 async def stage(request: Request) -> Response:
     """Keep one chunk of one attempt until its batch is committed; durable when this returns."""
     async with admitted(request, [ARROW], [JSON]) as inbound:
-        ask = await offload(len(inbound.body), _stage_ask, inbound)
-        answer = await inbound.shard.stage(ask, inbound.deadline)
-        outcome: Any = "COMMITTED" if answer.committed else "STAGED"
-        reply = messages.StageReply(outcome, answer.rows, answer.fingerprint.hex(), ask.chunk)
+        engine_request = await offload(len(inbound.body), _stage_request, inbound)
+        result = await inbound.shard.stage(engine_request, inbound.deadline)
+        outcome: Any = "COMMITTED" if result.committed else "STAGED"
+        reply = messages.StageReply(outcome, result.rows, result.fingerprint.hex(), engine_request.chunk)
         return json_reply(reply, shard=inbound.shard)
 
 
-def _stage_ask(inbound: Inbound) -> StageRequest:
+def _stage_request(inbound: Inbound) -> StageRequest:
     asked = query(inbound.request, messages.StageQuery)
     sha256 = sha256_of(inbound.header("Content-Digest"))
     rows = staged_rows.read_chunk(inbound.body, sha256, inbound.limits)
@@ -51,21 +51,21 @@ async def commit(request: Request) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message = decoded(inbound.body, _COMMIT)
-        ask = _commit_ask(message, inbound.limits)
-        answer = await inbound.shard.commit(ask, inbound.deadline)
-        outcome: Any = answer.outcome
+        engine_request = _commit_request(message, inbound.limits)
+        result = await inbound.shard.commit(engine_request, inbound.deadline)
+        outcome: Any = result.outcome
         reply = messages.CommitReply(
             outcome,
-            answer.rows,
-            [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in answer.spans],
-            answer.suppressed_rows,
-            answer.takeover_rows,
-            msgspec.UNSET if answer.warning is None else answer.warning,
+            result.rows,
+            [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in result.spans],
+            result.suppressed_rows,
+            result.takeover_rows,
+            msgspec.UNSET if result.warning is None else result.warning,
         )
         return json_reply(reply, shard=inbound.shard)
 
 
-def _commit_ask(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
+def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
     if message.run is not None:
         check_name("run", message.run, limits)
     winners = tuple(
@@ -93,9 +93,9 @@ async def abort(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message = decoded(inbound.body, _ABORT)
         tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
-        answer = await inbound.shard.abort(AbortRequest(_name(message.name, inbound.limits), tokens), inbound.deadline)
-        outcome: Any = "COMMITTED" if answer.committed else "ABORTED"
-        return json_reply(messages.AbortReply(outcome, answer.removed), shard=inbound.shard)
+        result = await inbound.shard.abort(AbortRequest(_name(message.name, inbound.limits), tokens), inbound.deadline)
+        outcome: Any = "COMMITTED" if result.committed else "ABORTED"
+        return json_reply(messages.AbortReply(outcome, result.removed), shard=inbound.shard)
 
 
 def _name(message: messages.BatchName, limits: Limits) -> Name:

@@ -11,12 +11,11 @@ from oncegate.engine.requests import ClaimRequest, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
-from oncegate.transports.http import codecs
+from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of
-from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
-from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
 
@@ -28,13 +27,13 @@ _TAKE = msgspec.json.Decoder(messages.TakeRequest)
 @router.post("/ids:claim", openapi_extra=operations.CLAIM)
 async def claim(request: Request) -> Response:
     """May I write these? One verdict per id, in order; a duplicate is a success."""
-    async with admitted(request, DOORS, DOORS) as inbound:
-        ask = _ask_json(inbound) if inbound.media == JSON else _ask_raw(inbound)
-        answer = await inbound.shard.claim(ask, inbound.deadline)
-        return verdicts_reply(answer, inbound.wanted, inbound.shard)
+    async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
+        engine_request = _request_of_json(inbound) if inbound.media == JSON else _request_of_raw(inbound)
+        result = await inbound.shard.claim(engine_request, inbound.deadline)
+        return verdicts_reply(result, inbound.wanted, inbound.shard)
 
 
-def _ask_json(inbound: Inbound) -> ClaimRequest:
+def _request_of_json(inbound: Inbound) -> ClaimRequest:
     message = decoded(inbound.body, _CLAIM)
     token = identifiers.hex_bytes(message.token, 16, "token")
     fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
@@ -45,7 +44,7 @@ def _ask_json(inbound: Inbound) -> ClaimRequest:
     return ClaimRequest(token, message.call, fingerprints, message.lease_ms, scope, digests)
 
 
-def _ask_raw(inbound: Inbound) -> ClaimRequest:
+def _request_of_raw(inbound: Inbound) -> ClaimRequest:
     lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
     scope = inbound.scope
     found, digests = _raw_ids_and_payloads(inbound)
@@ -72,7 +71,7 @@ def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
 @router.post("/ids:take", openapi_extra=operations.TAKE)
 async def take(request: Request) -> Response:
     """Which of these are this owner's? An id belongs to the first owner that asks; repeating is harmless."""
-    async with admitted(request, DOORS, DOORS) as inbound:
+    async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         if inbound.media == JSON:
             message = decoded(inbound.body, _TAKE)
             owner, taken = message.owner, ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
@@ -81,11 +80,11 @@ async def take(request: Request) -> Response:
             owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound)
             scope = inbound.scope
         owner_id = names.owner_bytes(owner, inbound.limits)
-        answer = await inbound.shard.take(TakeRequest(owner_id, taken, scope), inbound.deadline)
+        result = await inbound.shard.take(TakeRequest(owner_id, taken, scope), inbound.deadline)
         if inbound.wanted == JSON:
-            verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
+            verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
             return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
-        return verdicts_reply(answer, inbound.wanted, inbound.shard)
+        return verdicts_reply(result, inbound.wanted, inbound.shard)
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
@@ -109,8 +108,8 @@ async def release(request: Request) -> Response:
 async def _settle(request: Request, verb: Verb) -> Response:
     async with admitted(request, (), _ANSWERS) as inbound:
         claim_id = identifiers.claim_bytes(request.path_params["claim"])
-        answer = await inbound.shard.settle(verb, claim_id, inbound.deadline)
-        return reply(codecs.settle_json(answer), JSON, inbound.shard)
+        result = await inbound.shard.settle(verb, claim_id, inbound.deadline)
+        return reply(codecs.settle_json(result), JSON, inbound.shard)
 
 
 @router.get("/ids:explain", openapi_extra=operations.EXPLAIN)

@@ -8,22 +8,21 @@ from fastapi import APIRouter, Request, Response
 from oncegate.core.claims import Verb
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
-from oncegate.transports.http import codecs
+from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of
-from oncegate.transports.http.messages import producers as messages_producers
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
-from oncegate.transports.http.outbound import DOORS, json_reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, json_reply, verdicts_reply
 
 # A name may hold slashes (a file's path is one): everything up to the verb is the name.
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["producers"])
 
-_DRIVER = msgspec.json.Decoder(messages_producers.DriverRequest)
-_ACK = msgspec.json.Decoder(messages_producers.AckRequest)
-_PRODUCER = msgspec.json.Decoder(messages_producers.ProducerRequest)
-_CLAIM = msgspec.json.Decoder(messages_producers.SequencesRequest)
-_SETTLE = msgspec.json.Decoder(messages_producers.SettleSequencesRequest)
-_CLOSE = msgspec.json.Decoder(messages_producers.CloseRequest)
+_DRIVER = msgspec.json.Decoder(messages.DriverRequest)
+_ACK = msgspec.json.Decoder(messages.AckRequest)
+_PRODUCER = msgspec.json.Decoder(messages.ProducerRequest)
+_CLAIM = msgspec.json.Decoder(messages.SequencesRequest)
+_SETTLE = msgspec.json.Decoder(messages.SettleSequencesRequest)
+_CLOSE = msgspec.json.Decoder(messages.CloseRequest)
 _EPOCH_MAX = 2**63 - 1
 
 
@@ -32,9 +31,9 @@ async def register_driver(request: Request) -> Response:
     """I own the retries from now on: an older driver's acks are FENCED."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, driver = decoded(inbound.body, _DRIVER), inbound.request.path_params["driver"]
-        ask = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
-        answer = await inbound.shard.register_driver(ask, inbound.deadline)
-        reply = messages_producers.DriverReply(driver, answer.epoch, answer.batch)
+        engine_request = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
+        result = await inbound.shard.register_driver(engine_request, inbound.deadline)
+        reply = messages.DriverReply(driver, result.epoch, result.batch)
         return json_reply(reply, shard=inbound.shard)
 
 
@@ -46,10 +45,10 @@ async def ack(request: Request) -> Response:
         upto = [(one.producer, one.sequence) for one in message.upto]
         sequences.of_numbers([sequence for _, sequence in upto], "sequence")
         token = identifiers.hex_bytes(message.token, 16, "token")
-        ask = AckRequest(driver, message.epoch, token, tuple(upto), message.batch)
-        answer = await inbound.shard.ack(ask, inbound.deadline)
-        moved = [messages_producers.WatermarkMessage(*pair) for pair in answer.watermarks]
-        return json_reply(messages_producers.AckReply(driver, moved, answer.batch), shard=inbound.shard)
+        engine_request = AckRequest(driver, message.epoch, token, tuple(upto), message.batch)
+        result = await inbound.shard.ack(engine_request, inbound.deadline)
+        moved = [messages.WatermarkMessage(*pair) for pair in result.watermarks]
+        return json_reply(messages.AckReply(driver, moved, result.batch), shard=inbound.shard)
 
 
 @router.post("/producers/{producer:path}:register", openapi_extra=operations_producers.REGISTER)
@@ -58,18 +57,18 @@ async def register(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = decoded(inbound.body, _PRODUCER), inbound.request.path_params["producer"]
         token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
-        ask = ProducerRequest(producer, token, driver, message.lease_ms)
-        answer = await inbound.shard.register(ask, inbound.deadline)
-        reply = messages_producers.ProducerReply(
+        engine_request = ProducerRequest(producer, token, driver, message.lease_ms)
+        result = await inbound.shard.register(engine_request, inbound.deadline)
+        reply = messages.ProducerReply(
             producer,
-            answer.producer_id,
-            answer.epoch,
-            answer.lease_ms,
-            answer.watermark,
-            answer.claimed_to,
-            answer.resume_after,
-            answer.done.tolist(),
-            answer.truncated,
+            result.producer_id,
+            result.epoch,
+            result.lease_ms,
+            result.watermark,
+            result.claimed_to,
+            result.resume_after,
+            result.done.tolist(),
+            result.truncated,
         )
         return json_reply(reply, shard=inbound.shard)
 
@@ -77,17 +76,17 @@ async def register(request: Request) -> Response:
 @router.post("/producers/{producer:path}:claim", openapi_extra=operations_producers.CLAIM)
 async def claim(request: Request) -> Response:
     """May I write these? One verdict per sequence, in order; a duplicate is a success."""
-    async with admitted(request, DOORS, DOORS) as inbound:
-        ask = _ask_json(inbound) if inbound.media == JSON else _ask_raw(inbound)
-        answer = await inbound.shard.claim_sequences(ask, inbound.deadline)
+    async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
+        engine_request = _request_of_json(inbound) if inbound.media == JSON else _request_of_raw(inbound)
+        result = await inbound.shard.claim_sequences(engine_request, inbound.deadline)
         if inbound.wanted == JSON:
-            verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
-            told = messages_producers.SequencesReply(ask.call, answer.lease_ms, verdicts)
-            return json_reply(told, shard=inbound.shard)
-        return verdicts_reply(answer, inbound.wanted, inbound.shard)
+            verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
+            reply = messages.SequencesReply(engine_request.call, result.lease_ms, verdicts)
+            return json_reply(reply, shard=inbound.shard)
+        return verdicts_reply(result, inbound.wanted, inbound.shard)
 
 
-def _ask_json(inbound: Inbound) -> SequenceRequest:
+def _request_of_json(inbound: Inbound) -> SequenceRequest:
     message = decoded(inbound.body, _CLAIM)
     token = identifiers.hex_bytes(message.token, 16, "token")
     found = sequences.of_json(message.sequences, message.first, message.last, inbound.limits)
@@ -104,7 +103,7 @@ def _ask_json(inbound: Inbound) -> SequenceRequest:
     )
 
 
-def _ask_raw(inbound: Inbound) -> SequenceRequest:
+def _request_of_raw(inbound: Inbound) -> SequenceRequest:
     token, call = inbound.token, inbound.call
     epoch = identifiers.whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
     prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", sequences.SEQUENCE_MAX), inbound.lease_ms
@@ -136,9 +135,9 @@ async def _settle(request: Request, verb: Verb) -> Response:
         message, producer = decoded(inbound.body, _SETTLE), inbound.request.path_params["producer"]
         token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
         shard = inbound.shard
-        answer = await shard.settle_sequences(verb, producer, epoch, token, message.call, inbound.deadline)
-        state: Any = answer.state.name
-        reply = messages_producers.SettleSequencesReply(producer, answer.call, state, answer.settled, answer.lease_ms)
+        result = await shard.settle_sequences(verb, producer, epoch, token, message.call, inbound.deadline)
+        state: Any = result.state.name
+        reply = messages.SettleSequencesReply(producer, result.call, state, result.settled, result.lease_ms)
         return json_reply(reply, shard=shard)
 
 
@@ -149,7 +148,7 @@ async def close(request: Request) -> Response:
         message, producer = decoded(inbound.body, _CLOSE), inbound.request.path_params["producer"]
         token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
         await inbound.shard.close_producer(producer, epoch, token)
-        return json_reply(messages_producers.CloseReply(producer, epoch), shard=inbound.shard)
+        return json_reply(messages.CloseReply(producer, epoch), shard=inbound.shard)
 
 
 @router.get("/producers/{producer:path}", openapi_extra=operations_producers.EXPLAIN)
@@ -161,8 +160,8 @@ async def explain(request: Request) -> Response:
     return json_reply(_explained(known), shard=shard)
 
 
-def _explained(known: ProducerView) -> messages_producers.ProducerExplained:
-    return messages_producers.ProducerExplained(
+def _explained(known: ProducerView) -> messages.ProducerExplained:
+    return messages.ProducerExplained(
         producer=known.producer,
         producer_id=known.producer_id,
         driver=known.driver,

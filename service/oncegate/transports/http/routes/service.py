@@ -7,9 +7,8 @@ import oncegate
 from oncegate.core.errors import NotFound, Recovering
 from oncegate.engine.deadline import Deadline
 from oncegate.transports import health, promises
-from oncegate.transports.http import problems
+from oncegate.transports.http import messages, problems
 from oncegate.transports.http.inbound import body_length, decoded, gateway_of, read_body, shard_of, timeout_ms
-from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
@@ -67,11 +66,11 @@ async def limits(request: Request) -> Response:
 
 @router.get("/v1/capabilities", tags=["service"], openapi_extra=operations.CAPABILITIES)
 async def capabilities(request: Request) -> Response:
-    """What each way to write promises, and what the doors read."""
+    """What each write mode promises, and which encodings are read."""
     accepted(request, [JSON])
-    ways = {way.name: messages.WayMessage(way.promise, way.meaning) for way in promises.WAYS}
+    modes = {mode.name: messages.WayMessage(mode.promise, mode.meaning) for mode in promises.WRITE_MODES}
     reply = messages.CapabilitiesReply(
-        ways, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, promises.CREDENTIALS
+        modes, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, promises.CREDENTIALS
     )
     return json_reply(reply)
 

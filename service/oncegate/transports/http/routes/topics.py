@@ -12,12 +12,11 @@ from oncegate.transports.decode import arrow_ipc, identifiers, ids, json_rows, n
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import key_hashes, split_names
 from oncegate.transports.decode.sequences import SequenceColumn, of_rows
-from oncegate.transports.http import codecs
+from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, query, shard_of
-from oncegate.transports.http.messages import claims as messages
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
-from oncegate.transports.http.outbound import DOORS, json_reply, reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
 from oncegate.transports.incoming import offload
 
 router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
@@ -32,52 +31,52 @@ _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
 @router.post("/{topic}/records:produce", openapi_extra=operations.PRODUCE)
 async def produce(request: Request) -> Response:
     """Write rows at once. With ids each takes effect once; without (`plain`) a repeat is written again."""
-    async with admitted(request, (ARROW, JSON), DOORS) as inbound:
+    async with admitted(request, (ARROW, JSON), ENCODINGS) as inbound:
         topic = names.topic_name(request.path_params["topic"])
         if inbound.media == JSON:
-            ask = await _ask_json(inbound, topic)
+            engine_request = await _request_of_json(inbound, topic)
         else:
-            ask = await offload(len(inbound.body), _ask_arrow, inbound, topic)
-        is_plain = ask.ids is None and ask.sequenced is None
+            engine_request = await offload(len(inbound.body), _request_of_arrow, inbound, topic)
+        is_plain = engine_request.ids is None and engine_request.sequenced is None
         wanted = accepted(request, [JSON] if is_plain else [JSON, PACKED, ARROW])
-        answer = await inbound.shard.produce(ask, inbound.deadline)
-        return _produced(answer, wanted, inbound)
+        result = await inbound.shard.produce(engine_request, inbound.deadline)
+        return _produced(result, wanted, inbound)
 
 
-def _ask_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
+def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
     named = tuple(map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
-    ask = _ask(inbound, topic, token, call, rows, *named)
+    engine_request = _request(inbound, topic, token, call, rows, *named)
     sequenced = of_rows(rows, _sequence_column(asked), bool(asked.id_col), token, call)
-    return replace(ask, scope=inbound.scope, sequenced=sequenced)
+    return replace(engine_request, scope=inbound.scope, sequenced=sequenced)
 
 
-async def _ask_json(inbound: Inbound, topic: str) -> ProduceRequest:
+async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
     message = decoded(inbound.body, _PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
     try:
         schema = (await inbound.shard.topic(topic)).schema
     except NotFound:  # its first write makes it
         schema = None
-    return await offload(len(inbound.body), _ask_records, inbound, topic, token, message, schema)
+    return await offload(len(inbound.body), _request_of_records, inbound, topic, token, message, schema)
 
 
-def _ask_records(
+def _request_of_records(
     inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
 ) -> ProduceRequest:
     rows = json_rows.rows_of(message.records, schema, inbound.limits)
     named = message.id_col or [], message.key_col or [], message.digest_col or []
-    ask = _ask(inbound, topic, token, message.call, rows, *named)
+    engine_request = _request(inbound, topic, token, message.call, rows, *named)
     sequenced = of_rows(rows, _sequence_column(message), bool(message.id_col), token, message.call)
-    return replace(ask, scope=scope_of(message.driver, message.batch), sequenced=sequenced)
+    return replace(engine_request, scope=scope_of(message.driver, message.batch), sequenced=sequenced)
 
 
 def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> SequenceColumn:
     return SequenceColumn(asked.producer, asked.epoch, asked.sequence_col, asked.prev_sequence)
 
 
-def _ask(
+def _request(
     inbound: Inbound,
     topic: str,
     token: bytes,
@@ -94,16 +93,16 @@ def _ask(
     return ProduceRequest(topic, token, call, rows, found, keys, digests=digests)
 
 
-def _produced(answer: ProduceResult, media: str, inbound: Inbound) -> Response:
-    offsets = [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in answer.spans]
-    text = ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in answer.spans)
-    if answer.verdicts is None or answer.numbers is None:
-        return json_reply(messages.ProduceReply(answer.rows, offsets), shard=inbound.shard)
+def _produced(result: ProduceResult, media: str, inbound: Inbound) -> Response:
+    offsets = [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in result.spans]
+    text = ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in result.spans)
+    if result.verdicts is None or result.numbers is None:
+        return json_reply(messages.ProduceReply(result.rows, offsets), shard=inbound.shard)
     if media == JSON:
-        verdicts = codecs.verdict_messages(answer.verdicts, answer.numbers)
-        return json_reply(messages.ProduceReply(answer.rows, offsets, verdicts), shard=inbound.shard)
-    result = ClaimResult(None, 0, answer.verdicts, answer.numbers)
-    return verdicts_reply(result, media, inbound.shard, {"Oncegate-Offsets": text})
+        verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
+        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts), shard=inbound.shard)
+    verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers)
+    return verdicts_reply(verdicts_alone, media, inbound.shard, {"Oncegate-Offsets": text})
 
 
 @router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)
@@ -138,8 +137,8 @@ async def create_topic(request: Request) -> Response:
         message = decoded(inbound.body, _TOPIC)
         name = names.topic_name(request.path_params["topic"])
         schema = None if message.schema_ipc is None else arrow_ipc.read_schema(message.schema_ipc)
-        ask = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
-        view, created = await inbound.shard.create_topic(ask, inbound.deadline)
+        engine_request = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
+        view, created = await inbound.shard.create_topic(engine_request, inbound.deadline)
         return json_reply(_shown(view), 201 if created else 200, inbound.shard)
 
 

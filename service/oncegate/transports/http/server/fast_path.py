@@ -1,7 +1,7 @@
 """Hot routes without a framework in between: from the parsed head to the route, and its answer in one write.
 
-Only the way is shorter. The routes are those that FastAPI serves, with their order of checks, and what they refuse is
-the same problem; a path that is not plainly one of theirs goes the framework's way.
+Only the dispatch is shorter. The routes are those that FastAPI serves, with their order of checks, and what they refuse
+is the same problem; a path that is not plainly one of theirs is left to the framework.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from oncegate.transports.http import problems
+from oncegate.transports.http.app import trace_id_of
 from oncegate.transports.http.outbound import Answer
 from oncegate.transports.http.routes import claims, topics
-from oncegate.transports.http.tracing import trace_id_of
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Route = tuple[Endpoint, dict[str, str]]
@@ -32,7 +32,7 @@ _CLAIMS: Final[Mapping[str, Endpoint]] = {
 
 
 def route_of(path: str) -> Route | None:
-    """The hot route that a POST to this path is for, with what its path names; None: ask the framework."""
+    """Finds the hot route that a POST to this path is for, and its path parameters; None: the framework's."""
     parts = path.split("/")
     if parts[:3] != _PREFIX or "%" in path or "" in parts[3:] or not path.isascii():
         return None
@@ -71,7 +71,7 @@ class Fields(Headers):
 
 
 class Call(Request):
-    """The request of an exchange."""
+    """The request of an exchange, as FastAPI's routes expect it."""
 
     # An attribute where the framework has a call: it is asked for a dozen times.
     headers = Fields([])
@@ -84,7 +84,7 @@ class Call(Request):
 
     @property
     def whole_body(self) -> bytes | None:
-        """The body, once, if all of it is here: nobody is waited for. Otherwise it is received."""
+        """The body, once, if all of it is here; None: it is to be received."""
         return self._exchange.take_body()
 
 
@@ -102,13 +102,14 @@ class Exchange(RequestResponseCycle):
         self._route = route
 
     def take_body(self) -> bytes | None:
+        """Returns the whole body and forgets it; None while there is more to come, or nobody waits any more."""
         if self.more_body or self.disconnected:
             return None
         body, self.body = bytes(self.body), bytearray()
         return body
 
     async def run_asgi(self, app: Any) -> None:
-        """Answer, unless the caller has gone away."""
+        """Runs the route and writes its response, unless the caller has gone away."""
         scope: Any = self.scope
         endpoint, scope["path_params"] = self._route
         scope["app"] = app
@@ -139,7 +140,7 @@ class Exchange(RequestResponseCycle):
 
 
 def lines(fields: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Header fields as they are sent."""
+    """Writes header fields as they are sent."""
     return b"".join(b"%b: %b\r\n" % field for field in fields)
 
 

@@ -1,4 +1,4 @@
-"""The server under the application: uvicorn, told to speak our errors and to leave signals alone."""
+"""The server under the application: uvicorn that answers with our problems and leaves signals alone."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ class Protocol(HttpToolsProtocol):
                 self._wait_for_head(len(data))
 
     def _feed(self, data: bytes | memoryview) -> None:
-        """The parser takes what follows an offer for the other protocol; so a new one is told that a body comes."""
+        """Feeds the parser. It takes what follows an offer for the other protocol: so a new one reads the body."""
         while True:
             try:
                 self.parser.feed_data(data)

@@ -1,0 +1,80 @@
+"""Messages of named batches: stage, commit, abort."""
+
+from typing import Literal
+
+from msgspec import UNSET, Struct, UnsetType
+
+from oncegate.transports.http.messages.fields import U32, Hex32, Hex64, Named, Offset, Read, Token, Topic
+from oncegate.transports.http.messages.topics import PartitionOffset
+
+
+class BatchName(Read):
+    """Names one batch of one job for one topic; what is committed under a name is committed once."""
+
+    app: Named
+    version: Named
+    topic: Topic
+    write_id: str = ""
+
+
+class StageQuery(BatchName, kw_only=True):
+    """Says which chunk of which batch an Arrow body is."""
+
+    owner: Named
+    chunk: U32
+    key_col: str = ""
+
+
+class StageReply(Struct, frozen=True):
+    """Answers a stage: the chunk is kept, or its batch was committed before."""
+
+    outcome: Literal["STAGED", "COMMITTED"]
+    rows: int
+    fingerprint: Hex32
+    chunk: int
+
+
+class WinnerMessage(Read):
+    """Names one attempt whose staged chunks are part of the batch, and what it staged."""
+
+    token: Token
+    chunks: U32
+    rows: Offset
+    fingerprint: Hex32
+
+
+class CommitRequest(Read):
+    """Publishes the winners' rows under the batch's name, all or nothing."""
+
+    name: BatchName
+    nonce: Hex32
+    winners: list[WinnerMessage]
+    run: Named | None = None
+    digest: Hex64 | None = None
+    previous_digest: Hex64 | None = None
+    on_replay_mismatch: Literal["fail", "first_wins"] = "fail"
+
+
+class CommitReply(Struct, frozen=True):
+    """Answers a commit: what the name holds, and where."""
+
+    outcome: Literal["COMMITTED", "DUPLICATE"]
+    rows: int
+    offsets: list[PartitionOffset]
+    suppressed_rows: int
+    takeover_rows: int
+    warning: str | UnsetType = UNSET
+
+
+class AbortRequest(Read):
+    """Removes what these attempts staged under a name."""
+
+    name: BatchName
+    tokens: list[Token]
+
+
+class AbortReply(Struct, frozen=True):
+    """Answers an abort: how much was removed."""
+
+    outcome: Literal["ABORTED", "COMMITTED"]
+    removed: int

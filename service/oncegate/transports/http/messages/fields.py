@@ -1,0 +1,45 @@
+"""Types of members that several messages share, and the base of what is read. OpenAPI's schemas are made of them.
+
+Identifiers on the wire: token and nonce 32 hex digits, claim 26 characters of Crockford's base32, digests and
+fingerprints hex. Unknown members are refused, so that a misspelt option is an error and not a default.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from oncegate.transports.decode.ids import Id
+from oncegate.transports.decode.names import TOPIC
+from oncegate.transports.decode.payloads import Payload
+from oncegate.transports.decode.sequences import SEQUENCE_MAX
+
+
+def _hex(digits: int, description: str) -> Meta:
+    """For the document only: `identifiers` reads it, and says better what is wrong."""
+    pattern = f"^(-*[0-9a-fA-F]){{{digits}}}-*$"
+    return Meta(description=description, extra_json_schema={"pattern": pattern})
+
+
+Token = Annotated[str, _hex(32, "128 random bits as 32 hex digits, dashes allowed: one per attempt")]
+Hex32 = Annotated[str, _hex(32, "16 bytes as 32 hex digits")]
+Hex64 = Annotated[str, _hex(64, "32 bytes as 64 hex digits")]
+Named = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
+Topic = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TOPIC.pattern}$"})]
+U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+# `maximum` is for the document only: the engine checks it, since bounds here end at 2^63.
+Sequence = Annotated[
+    int, Meta(ge=0, description="a place in the source, in its order", extra_json_schema={"maximum": SEQUENCE_MAX})
+]
+Ids = Annotated[
+    list[Id],
+    Meta(description="strings, or lists of strings where several columns are the id; null and empty are refused"),
+]
+Payloads = Annotated[
+    list[Payload],
+    Meta(description="what each id comes with, as many as ids: strings, lists of strings, or null"),
+]
+
+
+class Read(Struct, forbid_unknown_fields=True):
+    """Base of every message that is read."""

@@ -1,0 +1,86 @@
+"""Messages of the gateway itself: namespaces, promises, versions, health, problems."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from oncegate.transports.http.messages.fields import Offset, Read
+
+
+class NamespaceRequest(Read):
+    """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write."""
+
+    horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
+    auto_create_topics: bool | None = None
+
+
+class NamespaceReply(Struct, frozen=True):
+    """Describes a namespace: its ledger, its settings, its counters."""
+
+    namespace: str
+    ledger: str
+    horizon_ms: int
+    auto_create_topics: bool
+    counters: dict[str, int]
+
+
+class NamespacesReply(Struct, frozen=True):
+    """Lists the namespaces."""
+
+    namespaces: list[str]
+
+
+class WayMessage(Struct, frozen=True):
+    """Says what one write mode promises."""
+
+    promise: str
+    means: str
+
+
+class CapabilitiesReply(Struct, frozen=True):
+    """Says what each write mode promises, and which encodings are read."""
+
+    writes: dict[str, WayMessage]
+    ids: list[str]
+    rows: list[str]
+    ledger: str
+    credentials: str
+
+
+class VersionReply(Struct, frozen=True):
+    """Names the program's version, and a fingerprint of the settings that owners of one ledger must share."""
+
+    version: str
+    api: str
+    semantics: str
+
+
+class HealthReply(Struct, frozen=True):
+    """Answers a probe: the state of each namespace."""
+
+    status: str
+    namespaces: dict[str, str]
+
+
+class Problem(Struct, frozen=True):
+    """RFC 9457, with what to do (`action`) and what is known of the effect. Further members depend on the code."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    action: Literal["retry", "fix", "stop"]
+    effect: Literal["none", "unknown"]
+    trace_id: str
+    retry_after_ms: int | UnsetType = UNSET
+
+
+class ErrorReply(Struct, frozen=True):
+    """Explains one code of a problem."""
+
+    code: str
+    title: str
+    status: int
+    action: Literal["retry", "fix", "stop"]
+    effect: Literal["none", "unknown"]

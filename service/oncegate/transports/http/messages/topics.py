@@ -1,0 +1,90 @@
+"""Messages of topics: make, describe, produce, fetch."""
+
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from oncegate.transports.http.messages.fields import U32, Named, Offset, Read, Sequence, Token
+from oncegate.transports.http.messages.verdicts import VerdictMessage
+
+
+class PartitionOffset(Struct, frozen=True):
+    """Says where rows of one request lie in one partition."""
+
+    partition: int
+    first_offset: int
+    rows: int
+
+
+class ProduceRequest(Read):
+    """Writes rows: each takes effect once by its id or its sequence, or is written as it comes."""
+
+    token: Token
+    call: U32
+    records: list[dict[str, Any]]
+    id_col: list[str] | None = None
+    key_col: list[str] | None = None
+    driver: Named | None = None
+    batch: Offset | None = None
+    producer: Named | None = None
+    epoch: Offset | None = None
+    sequence_col: Named | None = None
+    prev_sequence: Sequence | None = None
+    digest_col: list[str] | None = None
+
+
+class ProduceQuery(Read):
+    """`id_col`: the columns that are a row's id, comma separated, none: `plain`. `key_col` chooses the partition."""
+
+    id_col: Annotated[str, Meta(description="columns that are a row's id, comma separated; none: `plain`")] = ""
+    key_col: Annotated[str, Meta(description="columns that choose the partition, comma separated")] = ""
+    producer: Named | None = None
+    epoch: Offset | None = None
+    sequence_col: Named | None = None
+    prev_sequence: Sequence | None = None
+    digest_col: Annotated[str, Meta(description="columns that are the payload of a row's id, comma separated")] = ""
+
+
+class ProduceReply(Struct, frozen=True):
+    """Answers a produce: what was written where, and with ids a verdict per row."""
+
+    rows: int
+    offsets: list[PartitionOffset]
+    verdicts: list[VerdictMessage] | UnsetType = UNSET
+
+
+class TopicRequest(Read):
+    """What is left out stays as it is, or is as by default: one partition, kept for ever, the first write's schema."""
+
+    partitions: Annotated[int, Meta(ge=1)] | None = None
+    retention_ms: Offset | None = None
+    retention_bytes: Offset | None = None
+    schema_ipc: Annotated[bytes, Meta(description="an Arrow schema message, base64")] | None = None
+
+
+class TopicReply(Struct, frozen=True):
+    """Describes a topic: its schema, its partitions' offsets, its retention."""
+
+    topic: str
+    partitions: int
+    schema: str
+    schema_ipc: Annotated[bytes | None, Meta(description="an Arrow schema message, base64; null: nothing written yet")]
+    low_offsets: list[int]
+    high_offsets: list[int]
+    retention_ms: int
+    retention_bytes: int
+
+
+class TopicsReply(Struct, frozen=True):
+    """Lists the topics that something was written to, or that were made."""
+
+    topics: list[str]
+
+
+class RecordsReply(Struct, frozen=True):
+    """Answers a fetch in JSON: rows of one partition from an offset on."""
+
+    records: list[dict[str, Any]]
+    first_offset: int
+    next_offset: int
+    high_offset: int
