@@ -1,9 +1,12 @@
 """What may stand in the tree, with git's history and without."""
 
+import re
 import subprocess
 import sys
 
-from tests.support.tree import ROOT, git, has_history, tracked
+from tests.support.tree import ROOT, git, has_history, name_of, sources, tracked
+
+TESTS = sources("tests")
 
 
 def test_no_file_names_an_index() -> None:
@@ -24,3 +27,9 @@ def test_no_tracked_file_is_one_that_gitignore_names() -> None:
     if has_history():
         assert git("ls-files", "--cached", "--ignored", "--exclude-standard") == []
     assert [path for path in tracked() if path.suffix in {".nbi", ".nbc", ".pyc"}] == []
+
+
+def test_no_test_imports_from_another_test_file() -> None:
+    """Helpers of tests stand in tests/support, and in a folder's own conftest."""
+    imports = {path: re.findall(r"^(?:from|import) (tests\.\S*\btest_\w+)", path.read_text(), re.M) for path in TESTS}
+    assert not {name_of(path): found for path, found in imports.items() if found}

@@ -82,3 +82,8 @@ def connecting(kind: str) -> Iterator[Connect]:
         yield connect
     finally:
         loop.close()
+
+
+def public(kind: type) -> dict[str, inspect.Signature]:
+    found = {name: one for name, one in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
+    return {name: inspect.signature(one) for name, one in found.items()}

@@ -7,6 +7,7 @@ or with a whole block of 4,096 bytes lost, also what was in it before.
 """
 
 import errno
+import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -272,3 +273,10 @@ def materialize(state: State, old_root: Path, new_root: Path) -> None:
         else:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
+
+
+def digest(state: State) -> bytes:
+    hashed = hashlib.sha256()
+    for path, content in sorted(state.items()):
+        hashed.update(str(path).encode() + b"\0" + hashlib.sha256(content or b"").digest())
+    return hashed.digest()

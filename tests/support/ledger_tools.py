@@ -246,3 +246,21 @@ async def removed(ledger: LogLedger, data: Path) -> None:
 
 def everything(data: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in data.rglob("*.*") if path.is_file()}
+
+
+class Trouble:
+    """Makes the n-th call of one name fail, counted from when it is armed."""
+
+    def __init__(self, call: str, number: int, code: int, where: str = "") -> None:
+        self.call, self.number, self.code, self.where = call, number, code, where
+        self.armed = False
+        self.hit: Path | None = None
+
+    def __call__(self, call: str, path: Path) -> int | None:
+        if not self.armed or call != self.call or self.where not in str(path):
+            return None
+        self.number -= 1
+        if self.number != 0:
+            return None
+        self.hit = path
+        return self.code

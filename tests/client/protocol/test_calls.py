@@ -1,7 +1,6 @@
 """What each call sends and how its answer is read, for both clients. Against a scripted gateway."""
 
 import base64
-import inspect
 import json
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,7 +13,7 @@ from oncegate_spark.errors import BadId, BadOption, OffsetTrimmed, Outcome, Refu
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Offsets, Topic
 from oncegate_spark.protocol.names import Name
-from tests.support.clients import Connect
+from tests.support.clients import Connect, public
 from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem
 from tests.support.verdicts import BUSY, DUPLICATE, GRANTED, SAME, packed
 
@@ -27,11 +26,6 @@ def members(asked: Asked) -> dict[str, Any]:
 
 def said(**members: Any) -> Answer:
     return Answer(body=json.dumps(members).encode())
-
-
-def public(kind: type) -> dict[str, inspect.Signature]:
-    found = {name: one for name, one in inspect.getmembers(kind, inspect.isfunction) if not name.startswith("_")}
-    return {name: inspect.signature(one) for name, one in found.items()}
 
 
 @pytest.mark.parametrize(("one", "other"), [(Gateway, AsyncGateway), (Attempt, AsyncAttempt)])

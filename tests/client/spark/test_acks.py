@@ -17,8 +17,8 @@ from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import way_of
-from tests.client.spark.test_sequenced import LANES, lane
 from tests.support.gateway_process import free_port
+from tests.support.lane_rows import LANES, lane
 from tests.support.spark_writes import carried
 
 pytestmark = pytest.mark.server

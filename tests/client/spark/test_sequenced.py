@@ -2,7 +2,7 @@
 
 import pickle
 from contextlib import closing
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,38 +26,13 @@ from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import way_of
 from oncegate_spark.spark.writers.claim_loop import Progress, Write
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
-from tests.client.sync.test_producers import registered
+from tests.support.lane_rows import LANES, TASK, Kept, lane, rows
+from tests.support.producer_answers import registered
 from tests.support.stub_gateway import Answer, StubGateway, problem
 from tests.support.verdicts import BUSY, GRANTED, packed
 
 pytestmark = pytest.mark.server
 NAMES = ("lane", "at")
-LANES = {"write": "claim", "producerCol": "lane", "sequenceCol": "at", "sink": "tests.client.spark.test_sequenced:Kept"}
-TASK = Task(query="q", batch="0", run="r")
-
-
-def rows(*places: tuple[str, int]) -> pa.RecordBatch:
-    lanes, at = [lane for lane, _ in places], [place for _, place in places]
-    return pa.RecordBatch.from_pydict({"lane": pa.array(lanes, pa.string()), "at": pa.array(at, pa.int64())})
-
-
-def lane(name: str, *at: int) -> pa.RecordBatch:
-    return rows(*((name, one) for one in at))
-
-
-class Kept:
-    """A sink that remembers, for all of its objects."""
-
-    rows: ClassVar[list[tuple[str, int]]] = []
-
-    def open(self, context: Any) -> None:
-        pass
-
-    def write(self, batch: pa.RecordBatch) -> None:
-        Kept.rows += zip(batch.column("lane").to_pylist(), batch.column("at").to_pylist(), strict=True)
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture

@@ -14,32 +14,14 @@ from oncegate_spark.errors import BadId, BadOption, NotCompleted, OncegateError,
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Acked, DriverEpoch, Registered
 from oncegate_spark.sync.producers import Driver, Producer
-from tests.client.protocol.test_calls import public
 from tests.support.client_clock import SteppedClock
-from tests.support.clients import Connect
+from tests.support.clients import Connect, public
+from tests.support.producer_answers import registered, said
 from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem
 from tests.support.verdicts import BUSY, DUPLICATE, GRANTED, packed
 
-STANDING: dict[str, Any] = {
-    "producer_id": 3,
-    "epoch": 7,
-    "lease_ms": 30_000,
-    "watermark": None,
-    "claimed_to": 20,
-    "resume_after": 12,
-    "done": [[0, 12], [15, 16]],
-    "truncated": False,
-}
 CLOSED = Answer()
 SETTLED = {"call": 0, "state": "DONE", "settled": 2, "taken_over": 0, "lease_ms": 0}
-
-
-def said(**members: Any) -> Answer:
-    return Answer(body=json.dumps(members).encode())
-
-
-def registered(**changed: Any) -> Answer:
-    return said(**{**STANDING, **changed})
 
 
 def members(asked: Asked) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Fixtures of the ledger's fault tests."""
 
 import os
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import QuietDisk, opened_at, produce, range_of
+from tests.support.real_disks import make_ext4, shell
 
 
 @pytest.fixture
@@ -44,3 +46,16 @@ async def source(data: Path) -> Path:
         await ledger.append([b"staged"], [range_of(50, stream="a")])
     backup(str(data), str(data.with_name("backup")), disk=QuietDisk())
     return data.with_name("backup")
+
+
+@pytest.fixture(params=["tmpfs", "ext4"])
+def small_disk(request, tmp_path) -> Iterator[Path]:
+    """A mounted file system of 16 MiB."""
+    mount = tmp_path / "mounted"
+    mount.mkdir()
+    if request.param == "tmpfs":
+        shell("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(mount))
+    else:
+        make_ext4(tmp_path / "image", mount)
+    yield mount
+    subprocess.run(["umount", str(mount)], check=True)

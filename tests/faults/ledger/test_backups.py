@@ -15,11 +15,11 @@ from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import DropRanges
 from oncegate.testing.ledger_places import snapshot_of
-from tests.faults.ledger.test_failing_disk import Trouble
 from tests.support.ledger_tools import (
     SEED,
     FailingDisk,
     QuietDisk,
+    Trouble,
     everything,
     fill,
     look,

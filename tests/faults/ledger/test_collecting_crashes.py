@@ -15,16 +15,14 @@ from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import DropRanges
 from oncegate.testing.ledger_places import snapshot_of
-from tests.faults.ledger.test_crash_states import digest
-from tests.faults.ledger.test_damage import Verdicts
-from tests.faults.ledger.test_damage import _files as files_of
-from tests.faults.ledger.test_failing_disk import Trouble
-from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, materialize
+from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, digest, materialize
+from tests.support.ledger_damage import Verdicts, files_of
 from tests.support.ledger_tools import (
     SEED,
     Append,
     FailingDisk,
     Seen,
+    Trouble,
     look,
     look_quickly,
     names,

@@ -3,7 +3,6 @@
 Enumerated: each prefix of the recorded operations × pending names × the unsynced writes whole, absent or torn.
 """
 
-import hashlib
 import random
 import shutil
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ import pytest
 
 from oncegate.ledgers.log import open_log
 from oncegate.ports import DropRanges
-from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, materialize
+from tests.support.crash_disk import Crashes, Op, RecordingDisk, digest, materialize
 from tests.support.ledger_tools import (
     SEED,
     Append,
@@ -50,13 +49,6 @@ async def record(root: Path, appends: Sequence[Append]) -> tuple[list[Op], list[
             seen.append(await see(opened.ledger))
     async with open_log(data, disk=disk) as ledgers, ledgers.open("default"):
         return disk.ops, seen
-
-
-def digest(state: State) -> bytes:
-    hashed = hashlib.sha256()
-    for path, content in sorted(state.items()):
-        hashed.update(str(path).encode() + b"\0" + hashlib.sha256(content or b"").digest())
-    return hashed.digest()
 
 
 @pytest.mark.slow

@@ -7,18 +7,17 @@ witness lags: there a flip in the very last frame looks like an append that was 
 
 import itertools
 import random
-import shutil
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from oncegate.core.errors import KeyMismatch, LedgerDamaged, NotFound
+from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges
-from tests.support.ledger_tools import SEED, Append, Seen, fill, judge, look_quickly, produce, publish, range_of
+from tests.support.ledger_damage import Verdicts, copy_of, files_of
+from tests.support.ledger_tools import SEED, Append, Seen, fill, look_quickly, produce, publish, range_of
 
 LATER: list[Append] = [
     ([b"staged"], [range_of(50, stream="a"), range_of(51, stream="b")]),
@@ -36,7 +35,7 @@ async def ledger(fast_folder, monkeypatch) -> tuple[Path, Seen]:
     monkeypatch.setattr(ledger_module, "SEGMENT_BYTES", 5 * BLOCK_BYTES)
     await fill(fast_folder / "data", [produce(number) for number in range(8)])
     whole = await fill(fast_folder / "data", LATER)
-    assert look_quickly(_copy(fast_folder)) == whole
+    assert look_quickly(copy_of(fast_folder)) == whole
     assert len(list((fast_folder / "data/default/0").glob("*.seg"))) > 5
     return fast_folder, whole
 
@@ -49,54 +48,8 @@ async def small_ledger(fast_folder) -> tuple[Path, Seen]:
     )
 
 
-def _copy(root: Path) -> Path:
-    here = root / "here"
-    shutil.rmtree(here, ignore_errors=True)
-    here.mkdir()
-    for name in ("data", "data.witness"):
-        shutil.copytree(root / name, here / name)
-    return here / "data"
-
-
-def _files(root: Path) -> list[Path]:
-    return [path.relative_to(root) for name in ("data", "data.witness") for path in (root / name).rglob("*.*")] + [
-        Path("data/LEDGERS"),
-        Path("data/default/key"),
-        Path("data.witness/LEDGERS"),
-    ]
-
-
 def _last_segment(root: Path) -> Path:
     return sorted((root / "data/default/0").glob("*.seg"))[-1].relative_to(root)
-
-
-class Verdicts:
-    """Damages a copy of the ledger, looks, and counts what came of it."""
-
-    def __init__(self, root: Path, whole: Seen) -> None:
-        self._root = root
-        self._whole = whole
-        self._data = _copy(root)
-        self.counts: Counter[str] = Counter()
-
-    def of(self, file: Path, content: bytes | None) -> str:
-        """Put `content` (None: nothing) in the file's place, look, and put all back if anything was changed."""
-        path = self._data.parent / file
-        before = path.read_bytes()
-        if content is None:
-            path.unlink()
-        else:
-            path.write_bytes(content)
-        found = judge(self._data) or look_quickly(self._data)
-        if isinstance(found, Seen):
-            verdict = "whole" if found == self._whole else f"SHORT by {len(self._whole.entries) - len(found.entries)}"
-            self._data = _copy(self._root)
-        else:
-            assert isinstance(found, LedgerDamaged | KeyMismatch | NotFound), found
-            verdict = "refused"
-            path.write_bytes(before)
-        self.counts[verdict] += 1
-        return verdict
 
 
 def _last_two_frames(data: bytes) -> int:
@@ -147,7 +100,7 @@ async def test_flips_anywhere_are_refused_or_change_nothing(ledger) -> None:
     """Every file, by its first and last bytes and by random ones."""
     root, whole = ledger
     verdicts, rng = Verdicts(root, whole), random.Random(SEED)
-    for file in _files(root):
+    for file in files_of(root):
         data = (root / file).read_bytes()
         places = {0, 1, len(data) - 1, len(data) // 2} | {rng.randrange(len(data)) for _ in range(30)}
         for at in sorted(places):
@@ -160,7 +113,7 @@ async def test_flips_anywhere_are_refused_or_change_nothing(ledger) -> None:
 async def test_zeroed_pages_are_refused_or_change_nothing(ledger) -> None:
     root, whole = ledger
     verdicts = Verdicts(root, whole)
-    for file in _files(root):
+    for file in files_of(root):
         data = (root / file).read_bytes()
         for at in range(0, len(data), BLOCK_BYTES):
             page = data[at : at + BLOCK_BYTES]
@@ -179,7 +132,7 @@ def _cuts(data: bytes, rng: random.Random) -> Iterator[int]:
 async def test_cut_and_missing_files_are_refused_or_change_nothing(ledger) -> None:
     root, whole = ledger
     verdicts, rng = Verdicts(root, whole), random.Random(SEED)
-    for file in _files(root):
+    for file in files_of(root):
         data = (root / file).read_bytes()
         assert verdicts.of(file, None) == "refused", file
         for at in _cuts(data, rng):
@@ -203,7 +156,7 @@ async def test_splices_are_refused(ledger) -> None:
     """Runs of frames cut out, doubled, exchanged, or taken from other segments."""
     root, whole = ledger
     verdicts, rng = Verdicts(root, whole), random.Random(SEED)
-    segments = sorted(file for file in _files(root) if file.suffix == ".seg")
+    segments = sorted(file for file in files_of(root) if file.suffix == ".seg")
     for _ in range(200):
         file = rng.choice(segments)
         data = (root / file).read_bytes()
@@ -230,9 +183,9 @@ async def test_splices_are_refused(ledger) -> None:
 
 async def test_exchanged_segments_are_refused(ledger) -> None:
     root, _ = ledger
-    segments = sorted(file for file in _files(root) if file.suffix == ".seg")
+    segments = sorted(file for file in files_of(root) if file.suffix == ".seg")
     for file, other in itertools.pairwise(segments):
-        data = _copy(root)
+        data = copy_of(root)
         content = (root / file).read_bytes()
         (data.parent / file).write_bytes((root / other).read_bytes())
         (data.parent / other).write_bytes(content)
@@ -242,7 +195,7 @@ async def test_exchanged_segments_are_refused(ledger) -> None:
 async def test_a_refused_ledger_is_not_touched(ledger) -> None:
     """All of it is still there for the person who repairs it."""
     root, _ = ledger
-    data = _copy(root)
+    data = copy_of(root)
     file = data.parent / _last_segment(root)
     file.write_bytes(_flipped(file.read_bytes(), BLOCK_BYTES, random.Random(SEED)))
     before = {path: path.read_bytes() for path in data.parent.rglob("*") if path.is_file() and path.name != "OWNER"}

@@ -17,28 +17,10 @@ from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges, Ledger, TrimRanges
 from tests.support.crash_disk import Crashes, LosingDisk, materialize
-from tests.support.ledger_tools import Append, FailingDisk, Seen, look, produce, publish, range_of, see
+from tests.support.ledger_tools import Append, FailingDisk, Seen, Trouble, look, produce, publish, range_of, see
 
 STAGE: Append = ([b"stage"], [range_of(70, stream="old"), range_of(71, stream="new"), range_of(72, stream="old")])
 AFTER: Append = ([b"after"], [range_of(90), publish(2, 90)])
-
-
-class Trouble:
-    """Makes the n-th call of one name fail, counted from when it is armed."""
-
-    def __init__(self, call: str, number: int, code: int, where: str = "") -> None:
-        self.call, self.number, self.code, self.where = call, number, code, where
-        self.armed = False
-        self.hit: Path | None = None
-
-    def __call__(self, call: str, path: Path) -> int | None:
-        if not self.armed or call != self.call or self.where not in str(path):
-            return None
-        self.number -= 1
-        if self.number != 0:
-            return None
-        self.hit = path
-        return self.code
 
 
 async def provoke(data: Path, trouble: Trouble, append: Append) -> tuple[Seen, OncegateError | None, FailingDisk]:

@@ -7,7 +7,6 @@ import random
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,36 +15,11 @@ from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.log import open_log
 from oncegate.ports import Ledger
 from tests.support.ledger_tools import SEED, Seen, look, produce, see
+from tests.support.real_disks import make_ext4
 
 EXT4_IOC_SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2  # what is not yet in the journal is lost, as when the power fails
 POWER_CUTS = 4
-
-
-def shell(*words: str) -> None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"{words[0]} is not possible here: {done.stderr.strip()}")
-
-
-@pytest.fixture(params=["tmpfs", "ext4"])
-def small_disk(request, tmp_path) -> Iterator[Path]:
-    """A mounted file system of 16 MiB."""
-    mount = tmp_path / "mounted"
-    mount.mkdir()
-    if request.param == "tmpfs":
-        shell("mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(mount))
-    else:
-        make_ext4(tmp_path / "image", mount)
-    yield mount
-    subprocess.run(["umount", str(mount)], check=True)
-
-
-def make_ext4(image: Path, mount: Path) -> None:
-    with open(image, "wb") as file:
-        file.truncate(16 << 20)
-    shell("mkfs.ext4", "-q", str(image))
-    shell("mount", "-o", "loop", str(image), str(mount))
 
 
 async def append_until_full(ledger: Ledger, first: int, size_bytes: int) -> int:

@@ -12,10 +12,8 @@ from oncegate.ledgers.log import accept, backup, restore, verify
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import Runs
 from oncegate.runs import local as runs_module
-from tests.faults.ledger.test_crash_states import digest
-from tests.faults.ledger.test_failing_disk import Trouble
-from tests.support.crash_disk import Crashes, LosingDisk, RecordingDisk, State, materialize
-from tests.support.ledger_tools import SEED, FailingDisk, fill, look, names, produce, with_runs
+from tests.support.crash_disk import Crashes, LosingDisk, RecordingDisk, State, digest, materialize
+from tests.support.ledger_tools import SEED, FailingDisk, Trouble, fill, look, names, produce, with_runs
 
 FIRST = [b"first" * 300, b"", b"and more" * 400]
 SECOND = [b"second" * 700, b"."]

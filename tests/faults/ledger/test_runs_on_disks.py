@@ -11,7 +11,6 @@ from oncegate.index.lsm.bloom import load, make
 from oncegate.index.lsm.run import BLOCK_BYTES, Run, RunDamaged, encode, merge, sorted_records
 from oncegate.ledgers.log import open_log
 from oncegate.runs import LocalRunFolders
-from tests.faults.ledger.test_real_disks import small_disk as small_disk
 from tests.support.ledger_tools import SEED, produce, see, with_runs
 
 ARCHIVE = np.uint64(32)

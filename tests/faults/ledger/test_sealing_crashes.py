@@ -23,8 +23,7 @@ from oncegate.ledgers.log import backup, dump, open_log, restore, verify
 from oncegate.ledgers.log.disk import Disk
 from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
-from tests.faults.ledger.test_crash_states import digest
-from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, materialize
+from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, digest, materialize
 from tests.support.held import Events, id16, said, until
 from tests.support.ledger_tools import SEED, QuietDisk
 

@@ -13,9 +13,9 @@ from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.snapshot import claims_writer
 from oncegate.index.table import reserve as memory
 from oncegate.index.table import table
-from tests.index.claims.test_row_sharing import EAGER, go_round, many
-from tests.index.snapshot.test_snapshot_in_steps import Lasting, go_on
 from tests.support.index.driver import LEASE_MS, NARROW, Answer
+from tests.support.index.row_sharing import EAGER, go_round, many
+from tests.support.index.snapshots import Lasting, go_on
 from tests.support.index.verbs import VerbDriver
 from tests.support.index.walks import Walk, answers
 

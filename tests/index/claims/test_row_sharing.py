@@ -11,18 +11,15 @@ from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.core.verdicts import Flag
 from oncegate.index.claims import expiry, row_sharing
 from oncegate.index.claims.expiry import BUCKET_BITS
-from oncegate.index.claims.index import ClaimIndex, Widths
+from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.table.rows import DONE
 from tests.support.index.driver import fingerprints, name
+from tests.support.index.row_sharing import BUCKET_MS, EAGER, LATER_MS, NEVER, go_round, many
 from tests.support.index.twins import Twins
 from tests.support.index.verbs import VerbDriver, digest_of
 from tests.support.index.walks import IDS, TOKENS, Walk
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
-BUCKET_MS = 1 << BUCKET_BITS
-LATER_MS = BUCKET_MS * (row_sharing.BUCKETS_BETWEEN + 1)
-NEVER = Widths(tag_bits=16, row_bits=16, capacity=8, segments=4)
-EAGER = replace(NEVER, pool_from=2)
 both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 
 
@@ -116,21 +113,6 @@ def most_shared(index: ClaimIndex) -> int:
     rows = index._rows
     shared = rows.column("used") & (rows.column("state") == DONE) & ~rows.column("claim").any(axis=1)
     return int(rows.column("named")[shared].max(initial=0))
-
-
-def many(driver: VerbDriver, claims: int, ids: int = 1) -> None:
-    """Done claims of a few ids each, forgotten by now, their bucket over."""
-    for call in range(claims):
-        driver.complete(driver.claim("a", call, range(call * ids, (call + 1) * ids)).claim)
-    driver.now_ms += LATER_MS
-    driver.complete(driver.claim("later", driver.position, [10**6 + driver.position]).claim)
-
-
-def go_round(driver: VerbDriver) -> None:
-    """Requests until nothing more is pooled; what is past its time is forgotten before."""
-    driver.index.sweep(driver.now_ms)
-    for _ in range(2_000):
-        driver.index.make_room(1, driver.now_ms)
 
 
 @both_kernels

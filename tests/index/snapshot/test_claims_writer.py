@@ -13,19 +13,12 @@ import pytest
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.snapshot import claims_writer
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
+from tests.support.index.snapshots import Pieces, loaded
 from tests.support.index.verbs import VerbDriver
 from tests.support.index.walks import Walk, answers
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
-Pieces = dict[str, bytes]
 all_widths = pytest.mark.parametrize("widths", [Widths(capacity=8, segments=2), NARROW], ids=["wide", "narrow"])
-
-
-def loaded(pieces: Pieces, widths: Widths, now_ms: int = 0, compiled: bool = True) -> ClaimIndex:
-    index = ClaimIndex(widths, compiled)
-    index.load(pieces)
-    index.reset_leases(now_ms)
-    return index
 
 
 @all_widths

@@ -2,17 +2,16 @@
 
 import os
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from oncegate.index.claims.index import ClaimIndex, Undo, Widths
+from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.snapshot import claims_writer
 from oncegate.index.snapshot.claims_writer import SnapshotStopped
-from tests.index.snapshot.test_claims_writer import loaded
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
+from tests.support.index.snapshots import Lasting, go_on, loaded
 from tests.support.index.verbs import VerbDriver
 from tests.support.index.walks import Walk, answers
 
@@ -24,33 +23,10 @@ all_widths = pytest.mark.parametrize(
 both_kernels = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
 
 
-class Lasting(Walk):
-    """Nothing is refused."""
-
-    def undo(self, undo: Undo) -> None:
-        self.index.settle_undo(undo)
-
-
-Steps = Iterator[list[tuple[str, bytes]]]
-
-
 def contents(pieces: dict[str, bytes], widths: Widths, now_ms: int, walk: Walk) -> list[object]:
     """What an index answers that was loaded from these."""
     index = loaded(pieces, widths, now_ms)
     return [*answers(index, walk.calls, walk.claims, now_ms), index.wall_ms]
-
-
-def go_on(steps: Steps, walk: Walk, rng: random.Random) -> dict[str, bytes] | None:
-    """The rest of a save, between whose steps the walk goes on; None when it was stopped."""
-    pieces: dict[str, bytes] = {}
-    try:
-        for ready in steps:
-            pieces |= ready
-            for _ in range(rng.randrange(4)):
-                walk.step()
-    except SnapshotStopped:
-        return None
-    return pieces
 
 
 @all_widths

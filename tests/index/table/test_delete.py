@@ -10,7 +10,7 @@ from oncegate.index.table import delete
 from oncegate.index.table.arrays import NO_DIGESTS, Holders, Slots
 from oncegate.index.table.kernels import COMPILED, PLAIN, Kernels
 from oncegate.index.table.probe import find, segment_of
-from tests.index.table.test_cold_hooks import DONE, MASK, OPEN, RELEASED, TAKEN_ROW, some_holders
+from tests.support.index.holders import DONE, MASK, OPEN, RELEASED, TAKEN_ROW, some_holders
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
 CAPACITY = 32

@@ -7,8 +7,7 @@ import pytest
 
 from oncegate.transports.http.server.protocol import HEAD_BYTES
 from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
-from tests.transports.http.test_bad_input import LIVE, message
-from tests.transports.http.test_fast_path import roundabout
+from tests.support.http_requests import LIVE, message, roundabout
 
 CHUNKED = request("POST", CLAIM, Content_Length="", Content_Type=JSON, Transfer_Encoding="chunked")
 OFFERS = ["h2c", "websocket"]

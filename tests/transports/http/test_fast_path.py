@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 from oncegate.transports.http.server import fast_path
 from oncegate.transports.http.server.protocol import KEEP_ALIVE_S, Protocol
 from tests.support.http_app import CLAIM, PACKED, Reply, open_door, read_reply, request, served, token
-from tests.transports.http.test_bad_input import CASES, RAW, claim_json, message, packed
+from tests.support.http_requests import CASES, RAW, claim_json, message, packed, roundabout
 
 NS = "/v1/namespaces/default"
 HOT = {
@@ -25,11 +25,6 @@ HOT = {
     f"{NS}/topics/t/records:produce": {"namespace": "default", "topic": "t"},
 }
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
-
-
-def roundabout(raw: bytes) -> bytes:
-    """The same request, written so that the framework has to read its path."""
-    return raw.replace(b"/v1/namespaces/default/", b"/v1/namespaces/defaul%74/", 1)
 
 
 def shown(reply: Reply) -> Any:

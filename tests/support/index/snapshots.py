@@ -1,0 +1,40 @@
+"""An index saved in steps while a walk goes on, and loaded again."""
+
+import random
+from collections.abc import Iterator
+
+from oncegate.index.claims.index import ClaimIndex, Undo, Widths
+from oncegate.index.snapshot.claims_writer import SnapshotStopped
+from tests.support.index.walks import Walk
+
+Pieces = dict[str, bytes]
+
+
+def loaded(pieces: Pieces, widths: Widths, now_ms: int = 0, compiled: bool = True) -> ClaimIndex:
+    index = ClaimIndex(widths, compiled)
+    index.load(pieces)
+    index.reset_leases(now_ms)
+    return index
+
+
+class Lasting(Walk):
+    """Nothing is refused."""
+
+    def undo(self, undo: Undo) -> None:
+        self.index.settle_undo(undo)
+
+
+Steps = Iterator[list[tuple[str, bytes]]]
+
+
+def go_on(steps: Steps, walk: Walk, rng: random.Random) -> dict[str, bytes] | None:
+    """The rest of a save, between whose steps the walk goes on; None when it was stopped."""
+    pieces: dict[str, bytes] = {}
+    try:
+        for ready in steps:
+            pieces |= ready
+            for _ in range(rng.randrange(4)):
+                walk.step()
+    except SnapshotStopped:
+        return None
+    return pieces
