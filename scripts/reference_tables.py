@@ -1,46 +1,15 @@
-"""Tables of what a user can set: Spark options from the client, settings and limits from the service."""
+"""Tables of what a user can set: Spark options from the client, settings and counters from the service."""
 
 import re
 from pathlib import Path
 
+from oncegate.engine.counters import COUNTERS
 from oncegate.settings import ProcessSettings, SemanticSettings
-from oncegate_spark.spark.options import READ, WAYS, WRITES
+from oncegate_spark.spark.options import option_rows
 
 LIMITS_SOURCE = Path(__file__).parent.parent / "service/oncegate/engine/limits.py"
 _FIELD = re.compile(r"^    (\w+): ")
 _UNITS = {1 << 30: "GiB", 1 << 20: "MiB", 1 << 10: "KiB"}
-# Each Spark option: its default, and what it does.
-MEANINGS = {
-    "url": ("", "the gateway, `http://127.0.0.1:8080`; required"),
-    "namespace": ("default", "the domain of ids; it must exist"),
-    "topic": ("", "the gateway's topic; `start(…)`, `save(…)` and `load(…)` take it too"),
-    "timeoutMs": ("120000", "how long a call is tried again before the task fails, 1,000 to 86,400,000"),
-    "checkpointLocation": ("", "Spark's own; the sink reads the batch's input from its offset log"),
-    "write": ("staged", "how to write: `staged`, `ids`, `claim` or `plain`"),
-    "idCol": (
-        "",
-        "columns that are a row's id, by commas: strings, binary or whole numbers, never null",
-    ),
-    "producerCol": ("", "by sequence: the column that names a row's lane; goes with `sequenceCol`"),
-    "sequenceCol": ("", "by sequence: the column with a row's number in its lane; goes with `producerCol`"),
-    "scope": ("namespace", "`retry`: ids belong to their micro-batch and are forgotten when it is acked"),
-    "digestCols": ("", "columns whose content is the payload of an id: another payload under a written id is told"),
-    "onConflict": ("fail", "a row whose id was written with another payload: `fail` the task, or `drop` and count it"),
-    "keyCol": ("", "rows of one key lie in one partition, in order; without it requests take turns"),
-    "sink": ("", "`module:factory` of your sink; required"),
-    "sinkPath": ("", "the folder of the file sink, `oncegate_spark.spark.sinks:files`"),
-    "leaseMs": ("30000", "how long a silent task holds its ids, 1,000 to 900,000"),
-    "txnAppId": ("", "a name of the job that outlives its checkpoint"),
-    "txnVersion": ("", "a batch job's run, `2026-11-20`: a re-run under the same name is recognised"),
-    "writeId": ("", "tells two writes to one topic inside one `foreachBatch` apart; the same at every run"),
-    "onReplayMismatch": ("fail", "a replay with other rows where the input is unknown: `fail`, or `first_wins`"),
-    "startingOffsets": ("earliest", "`earliest`, `latest`, or offsets by partition as JSON"),
-    "endingOffsets": ("latest", "of a batch read; a stream ends with `trigger(availableNow=True)`"),
-    "maxRowsPerBatch": ("", "rows of one micro-batch at most"),
-    "failOnDataLoss": ("true", "rows that retention took before they were read stop the query"),
-    "columns": ("", "only these columns, by commas; Spark prunes none by itself"),
-    "includeOffsets": ("false", "two more columns, `_partition` and `_offset`"),
-}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -50,18 +19,18 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def spark_options() -> str:
-    """Every option of the Spark sink and source, and the ways to write that do something with it."""
-    rows = []
-    for name, ways in WAYS.items():
-        default, meaning = MEANINGS[name]
-        rows.append([f"`{name}`", _ways(ways), f"`{default}`" if default else "", meaning])
-    return table(["option", "for", "default", "what it does"], rows)
+    """Every option of the Spark sink and source: what it does, what it takes, and where it does something."""
+    head = ["option", "what it does", "values", "default", "`write=`", "calls"]
+    rows = [
+        [f"`{name}`", meaning, values, default, modes, calls]
+        for name, values, default, modes, calls, meaning in option_rows()
+    ]
+    return table(head, rows)
 
 
-def _ways(ways: tuple[str, ...]) -> str:
-    writes = [way for way in ways if way != READ]
-    named = ["every write"] if len(writes) == len(WRITES) else [f"`{way}`" for way in writes]
-    return ", ".join([*named, *(["reading"] if READ in ways else [])])
+def counters() -> str:
+    """Every counter of a namespace: its unit and what it counts."""
+    return table(["counter", "unit", "what it counts"], [[f"`{row.name}`", row.unit, row.meaning] for row in COUNTERS])
 
 
 def settings() -> str:
