@@ -105,7 +105,7 @@ SURFACE: tuple[Mutant, ...] = (
         f"{CLIENT}/spark/writers/ids.py",
         "gateway.attempt(token, scope_of",
         "gateway.attempt('0' * 32, scope_of",
-        "tests/client/spark/test_ids_way.py",
+        "tests/client/spark/test_ids_writer.py",
     ),
     one(
         "taken ids that are busy",

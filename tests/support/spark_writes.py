@@ -12,7 +12,7 @@ from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers import way_of
+from oncegate_spark.spark.writers import writer_of
 
 READ = Input(4, "0a" * 32, "0b" * 32)
 
@@ -22,11 +22,11 @@ class Write:
 
     def __init__(self, gateway: Gateway, read: Input | None = READ, **more: str) -> None:
         self.options = Options.read({"url": gateway.url, "namespace": gateway.namespace, "topic": "t", **more})
-        self.way: Any = way_of(self.options, read)
+        self.writer: Any = writer_of(self.options, read)
 
     def task(self, *numbers: int, run: str | None = "r" * 8, batch: str | None = "4", **more: Any) -> Any:
         task = Task(query="q" if batch else None, batch=batch, run=run, **more)
-        return carried(carried(self.way).write(batches(*numbers), new_token(), task))
+        return carried(carried(self.writer).write(batches(*numbers), new_token(), task))
 
 
 def carried(thing: Any) -> Any:

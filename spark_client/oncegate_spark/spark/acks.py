@@ -36,7 +36,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
-class Ours:
+class AckPart:
     """What one task has done for its driver. `upto`: the last sequence of each producer it has met."""
 
     driver: str
@@ -83,12 +83,12 @@ def scope_of(options: Options, task: Task) -> tuple[str, int] | None:
     return driver_of(options, task), int(task.batch)
 
 
-def ours(options: Options, task: Task, upto: Mapping[str, int]) -> Ours | None:
+def ack_part(options: Options, task: Task, upto: Mapping[str, int]) -> AckPart | None:
     """For the message of a task; None where nothing is to be acked."""
     if not options.has_driver:
         return None
     checkpoint = options.checkpoint or (task.notes.checkpoint if task.notes else None)
-    return Ours(driver_of(options, task), task.run, batch_number(task), checkpoint, dict(upto), options.is_scoped)
+    return AckPart(driver_of(options, task), task.run, batch_number(task), checkpoint, dict(upto), options.is_scoped)
 
 
 def batch_number(task: Task) -> int | None:
@@ -108,7 +108,7 @@ def check_batch(read: int | None, batch_id: int | None) -> None:
         )
 
 
-def note(options: Options, done: Iterable[Ours | None], batch_id: int | None) -> None:
+def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None) -> None:
     """On the driver, in `commit`: keep what is to be acked later. Says so where it cannot be."""
     parts = [one for one in done if one is not None]
     if not parts:

@@ -21,23 +21,24 @@ from oncegate_spark.spark import acks, logs, task_identity
 from oncegate_spark.spark.checkpoint import local_folder, read_input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, read_schema
-from oncegate_spark.spark.writers import Way, check_schema, way_of
+from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 
 NO_CONTINUOUS = 'Continuous mode does not work with this sink: use .trigger(processingTime="1 second")'
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
-    """What a task hands to `commit`: the way's own message."""
+    """Carries what a task tells `commit`: the message of the writer of its write mode."""
 
     def __init__(self, body: Any) -> None:
         self.body = body
 
 
 class OncegateSource(DataSource):  # type: ignore[misc]
-    """The format itself."""
+    """Makes readers and writers for format("oncegate"), on the driver, from the options that were given."""
 
     @classmethod
     def name(cls) -> str:
+        """The name that format() takes."""
         return "oncegate"
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -45,16 +46,19 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         self.given = dict(options)
 
     def schema(self) -> Any:
-        """Of a read; a write brings its own."""
+        """The columns of a read; a write brings its own. Raises NotFound, BadOption, Unavailable."""
         return read_schema(ReadOptions.read(self.given))
 
     def reader(self, schema: Any) -> BatchReader:
+        """Make the reader of a `spark.read`. Raises BadOption."""
         return BatchReader(ReadOptions.read(self.given), schema)
 
     def streamReader(self, schema: Any) -> StreamReader:
+        """Make the reader of a `spark.readStream`. Raises BadOption."""
         return StreamReader(ReadOptions.read(self.given), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
+        """Make the writer of a `df.write`. Raises BadOption and BadId before a task starts."""
         _append_only(overwrite, "mode", 'df.write.mode("append")')
         options = Options.read(self.given)
         if options.first_wins and not options.write_id:
@@ -63,9 +67,10 @@ class OncegateSource(DataSource):  # type: ignore[misc]
                 'add .option("writeId", "<a name for this very write>")'
             )
         check_schema(options, schema)
-        return BatchWriter(way_of(options, None))
+        return BatchWriter(writer_of(options, None))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
+        """Make the writer of one batch of a `df.writeStream`. Raises BadOption and BadId before a task starts."""
         _append_only(overwrite, "outputMode", 'writeStream.outputMode("append")')
         options = Options.read(self.given)
         if options.version is not None:
@@ -78,45 +83,51 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         if options.has_driver:
             logs.be_heard()
             acks.send(options.checkpoint)
-        return StreamWriter(way_of(options, read))
+        return StreamWriter(writer_of(options, read))
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """df.write"""
+    """Writes one `df.write`: as a DataSourceArrowWriter that hands everything on to the writer of its write mode."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
         token = new_token()
-        return Message(self.way.write(iterator, token, task_identity.of_task()))
+        return Message(self.writer.write(iterator, token, task_identity.of_task()))
 
     def commit(self, messages: list[Message | None]) -> None:
+        """On the driver: every task has succeeded. Raises BrokenMessages where one has not."""
         logs.be_heard()
-        self.way.commit(_bodies(messages), None)
+        self.writer.commit(_bodies(messages), None)
 
     def abort(self, messages: list[Message | None]) -> None:
+        """On the driver: the write failed. Messages of tasks that did not succeed are None."""
         logs.be_heard()
-        self.way.abort([message.body for message in messages if message is not None])
+        self.writer.abort([message.body for message in messages if message is not None])
 
 
 class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
-    """df.writeStream"""
+    """Writes the batches of one `df.writeStream`, as `BatchWriter` does those of `df.write`."""
 
-    def __init__(self, way: Way) -> None:
-        self.way = way
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
+        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
         token = new_token()
-        return Message(self.way.write(iterator, token, task_identity.of_task()))
+        return Message(self.writer.write(iterator, token, task_identity.of_task()))
 
     def commit(self, messages: list[Message | None], batchId: int) -> None:
+        """On the driver: every task of a batch has succeeded. Raises BrokenMessages where one has not."""
         logs.be_heard()
-        self.way.commit(_bodies(messages), batchId)
+        self.writer.commit(_bodies(messages), batchId)
 
     def abort(self, messages: list[Message | None], batchId: int) -> None:
+        """On the driver: the batch failed. Messages of tasks that did not succeed are None."""
         logs.be_heard()
-        self.way.abort([message.body for message in messages if message is not None])
+        self.writer.abort([message.body for message in messages if message is not None])
 
 
 def _append_only(overwrite: bool, what: str, line: str) -> None:

@@ -182,7 +182,7 @@ class Taking:
             for batch in batches:
                 yield batch.append_column(TAKEN, self._told(gateway, batch))
 
-    def ours(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
+    def ack_part(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
         """bool[rows]. A row without an id is found before any of them is asked for."""
         columns = columns_of(batch, self.id_names)
         cuts = pieces(columns, 0, batch.num_rows)
@@ -192,7 +192,7 @@ class Taking:
     def _told(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
         """As `ours`; an error tells where it was."""
         try:
-            return self.ours(gateway, batch)
+            return self.ack_part(gateway, batch)
         except OncegateError as error:
             task = task_identity.of_task()
             text = (

@@ -16,7 +16,7 @@ from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers import way_of
+from oncegate_spark.spark.writers import writer_of
 from tests.support.gateway_process import free_port
 from tests.support.lane_rows import LANES, lane
 from tests.support.spark_writes import carried
@@ -35,13 +35,13 @@ class Query:
     def write(self, batch: int, *batches: pa.RecordBatch) -> Any:
         """A task's message."""
         task = Task(query="q", batch=str(batch), run=self.run)
-        way: Any = carried(way_of(self.options, Input(batch, "aa", None)))
-        return carried(way.write(iter(batches), new_token(), task))
+        writer: Any = carried(writer_of(self.options, Input(batch, "aa", None)))
+        return carried(writer.write(iter(batches), new_token(), task))
 
     def commit(self, batch: int, *messages: Any) -> None:
         """The sink's commit, in another process of Spark's: on a writer of its own."""
-        way: Any = way_of(self.options, None)
-        way.commit(messages, batch)
+        writer: Any = writer_of(self.options, None)
+        writer.commit(messages, batch)
 
     def log(self, batch: int) -> None:
         """Spark's entry in the commit log."""
@@ -182,16 +182,16 @@ def test_ids_without_a_scope_are_forgotten_by_no_ack(gateway: Gateway, tmp_path:
 
 
 def test_a_scope_needs_a_batch(gateway: Gateway, tmp_path: Path) -> None:
-    way: Any = way_of(Query(gateway, tmp_path, **SCOPED).options, None)
+    writer: Any = writer_of(Query(gateway, tmp_path, **SCOPED).options, None)
     with pytest.raises(TaskFailed, match="runs in no batch of a streaming query"):
-        way.write(iter([lane("x", 1)]), new_token(), Task())
+        writer.write(iter([lane("x", 1)]), new_token(), Task())
 
 
 def test_where_the_offset_log_is_written_late_nothing_is_written_or_committed(query: Query) -> None:
     """Real-time mode: when the batch began, the newest entry was another one's."""
-    way: Any = way_of(query.options, Input(3, "aa", None))
+    writer: Any = writer_of(query.options, Input(3, "aa", None))
     with pytest.raises(TaskFailed, match=r"real-time mode.*nothing was written by this task"):
-        way.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="4", run="r"))
+        writer.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="4", run="r"))
     message = query.write(3, lane("a", 1))
     with pytest.raises(BrokenMessages, match="real-time mode"):
         query.commit(4, message)
@@ -202,9 +202,9 @@ def test_without_a_checkpoint_here_it_is_said_that_nothing_will_be_acked(
     query: Query, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {"url": query.gateway.url, "namespace": query.gateway.namespace, "checkpointLocation": "s3://b/c", **LANES}
-    way: Any = way_of(Options.read(given), None)
-    message = way.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="0", run="r"))
-    way.commit([message], 0)
+    writer: Any = writer_of(Options.read(given), None)
+    message = writer.write(iter([lane("a", 1)]), new_token(), Task(query="q", batch="0", run="r"))
+    writer.commit([message], 0)
     assert "batch 0 is not acked" in caplog.text
 
 

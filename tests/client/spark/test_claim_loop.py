@@ -210,7 +210,7 @@ def test_a_holder_that_renews_for_ever_is_waited_for_and_one_that_hangs_is_not(
     with settler(gateway, place) as one, pytest.raises(StillBusy, match="1 rows are held by another attempt"):
         one.settle(rows("a", "b"))
     assert place.ids == ["b"]
-    assert "1 rows were written and completed by x; nothing else" in one.progress.said("x")[1]
+    assert "1 rows were written and completed by x; nothing else" in one.progress.outcome("x")[1]
 
 
 def test_an_error_of_the_sink_leaves_its_rows_unknown_and_releases_nothing(gateway: Gateway) -> None:
@@ -219,7 +219,7 @@ def test_an_error_of_the_sink_leaves_its_rows_unknown_and_releases_nothing(gatew
 
     with settler(gateway, Place(broken)) as one, pytest.raises(OSError, match="no space"):
         one.settle(rows("a", "b"))
-    assert one.progress.said("x")[1].startswith("unknown: 2 rows were handed to the sink")
+    assert one.progress.outcome("x")[1].startswith("unknown: 2 rows were handed to the sink")
     assert gateway.explain("a")["state"] == "CLAIMED_LIVE"
     assert counters(gateway)["released"] == 0
 
@@ -233,7 +233,7 @@ def test_a_bad_id_is_found_before_any_id_of_its_batch_is_asked_for(gateway: Gate
             one.settle(pa.RecordBatch.from_pydict({"key": ["a"]}))
     assert place.ids == []
     assert counters(gateway)["granted"] == 0
-    assert one.progress.said("x")[1] == "nothing was written by x"
+    assert one.progress.outcome("x")[1] == "nothing was written by x"
 
 
 def test_a_batch_over_the_gateways_limits_is_asked_for_in_parts(

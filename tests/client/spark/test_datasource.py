@@ -73,13 +73,13 @@ def test_a_key_column_that_is_not_there_is_refused_on_the_driver(write: str) -> 
 
 
 class Recorder:
-    """A way to write that only remembers what it was given."""
+    """A writer that only remembers what it was given."""
 
     def __init__(self) -> None:
         self.calls: list[Any] = []
 
     def write(self, batches: Any, token: str, task: Any) -> Any:
-        raise NotImplementedError
+        raise AssertionError("only commit and abort are called here")
 
     def commit(self, messages: Any, batch_id: int | None) -> None:
         self.calls.append(("commit", list(messages), batch_id))
@@ -89,15 +89,15 @@ class Recorder:
 
 
 def test_a_message_that_is_missing_stops_the_commit_and_not_the_abort() -> None:
-    way = Recorder()
-    batch, stream = BatchWriter(way), StreamWriter(way)
+    recorder = Recorder()
+    batch, stream = BatchWriter(recorder), StreamWriter(recorder)
     for commit in (batch.commit, lambda messages: stream.commit(messages, 7)):
         with pytest.raises(BrokenMessages, match="1 of 2 tasks"):
             commit([Message("a"), None])
     batch.abort([None, Message("a")])
     stream.abort([None], 7)
     stream.commit([Message("a"), Message("b")], 7)
-    assert way.calls == [("abort", ["a"]), ("abort", []), ("commit", ["a", "b"], 7)]
+    assert recorder.calls == [("abort", ["a"]), ("abort", []), ("commit", ["a", "b"], 7)]
 
 
 def test_lines_are_shown_where_nobody_configured_logging(monkeypatch: pytest.MonkeyPatch) -> None:

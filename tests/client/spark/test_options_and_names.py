@@ -53,7 +53,7 @@ def test_an_id_may_have_several_columns() -> None:
 
 
 @pytest.mark.parametrize("write", ["staged", "ids", "plain"])
-def test_a_key_may_have_several_columns_in_every_way_that_writes_to_a_topic(write: str) -> None:
+def test_a_key_may_have_several_columns_in_every_mode_that_writes_to_a_topic(write: str) -> None:
     by_id = {"idCol": "id"} if write == "ids" else {}
     assert options(write=write, **by_id, keyCol="a, b").key_names == ("a", "b")
 
@@ -101,7 +101,7 @@ def test_with_claim_an_option_that_resembles_none_of_ours_is_the_sinks() -> None
     assert Options.read({**CLAIM, "kafkaServers": "k"}).raw["kafkaservers"] == "k"
 
 
-BY_WAY = {
+BY_MODE = {
     "staged": LEAST,
     "ids": {**LEAST, "write": "ids", "idCol": "id"},
     "claim": CLAIM,
@@ -120,31 +120,31 @@ BELONGS = {
 }
 
 
-@pytest.mark.parametrize("way", BY_WAY)
+@pytest.mark.parametrize("mode", BY_MODE)
 @pytest.mark.parametrize("name", BELONGS)
-def test_an_option_of_another_way_is_refused_with_the_way_it_belongs_to(name: str, way: str) -> None:
-    if way in BELONGS[name]:
+def test_an_option_of_another_write_mode_is_refused_with_the_mode_it_belongs_to(name: str, mode: str) -> None:
+    if mode in BELONGS[name]:
         return
-    read = ReadOptions.read if way == "read" else Options.read
-    with pytest.raises(BadOption, match=rf"^{name} does nothing (on a |with write=){way}; ") as raised:
-        read({**BY_WAY[way], name: "1"})
+    read = ReadOptions.read if mode == "read" else Options.read
+    with pytest.raises(BadOption, match=rf"^{name} does nothing (on a |with write=){mode}; ") as raised:
+        read({**BY_MODE[mode], name: "1"})
     told = str(raised.value)
     assert all(other == "read" or other in told for other in BELONGS[name])
     assert ("reading" in told) == (BELONGS[name] == {"read"})
 
 
-@pytest.mark.parametrize("way", BY_WAY)
-def test_what_every_way_takes_is_taken(way: str) -> None:
-    read = ReadOptions.read if way == "read" else Options.read
+@pytest.mark.parametrize("mode", BY_MODE)
+def test_what_every_write_mode_takes_is_taken(mode: str) -> None:
+    read = ReadOptions.read if mode == "read" else Options.read
     given = {"namespace": "n", "topic": "t", "timeoutMs": "5000", "checkpointLocation": "/c", "queryName": "q"}
-    assert read({**BY_WAY[way], **given}).namespace == "n"
+    assert read({**BY_MODE[mode], **given}).namespace == "n"
 
 
-@pytest.mark.parametrize("way", sorted(BY_WAY.keys() - {"claim"}))
-def test_an_option_that_nobody_takes_is_refused_with_those_there_are(way: str) -> None:
-    read = ReadOptions.read if way == "read" else Options.read
+@pytest.mark.parametrize("mode", sorted(BY_MODE.keys() - {"claim"}))
+def test_an_option_that_nobody_takes_is_refused_with_those_there_are(mode: str) -> None:
+    read = ReadOptions.read if mode == "read" else Options.read
     with pytest.raises(BadOption, match=r"no option kafkaservers (on a|with write=).*there are .*namespace.*url"):
-        read({**BY_WAY[way], "kafkaServers": "k"})
+        read({**BY_MODE[mode], "kafkaServers": "k"})
 
 
 def test_a_streaming_write_is_named_by_query_and_batch() -> None:

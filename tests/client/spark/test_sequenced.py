@@ -23,7 +23,7 @@ from oncegate_spark.errors import (
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers import way_of
+from oncegate_spark.spark.writers import writer_of
 from oncegate_spark.spark.writers.claim_loop import Progress, Write
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
 from tests.support.lane_rows import LANES, TASK, Kept, lane, rows
@@ -158,9 +158,9 @@ def test_a_task_that_is_told_to_wait_or_stop_never_reports_success(
 ) -> None:
     """Spark takes the first success: an empty one would kill the attempt that does the work."""
     with StubGateway(registered(), answer) as stub:
-        way: Any = way_of(Options.read({"url": stub.url, **LANES}), None)
+        writer: Any = writer_of(Options.read({"url": stub.url, **LANES}), None)
         with pytest.raises(TaskFailed) as raised:
-            way.write(iter([lane("a", 1)]), new_token(), TASK)
+            writer.write(iter([lane("a", 1)]), new_token(), TASK)
     assert isinstance(raised.value.__cause__, kind)
     assert raised.value.outcome is Outcome.NOT_WRITTEN
     assert Kept.rows == []
@@ -168,9 +168,9 @@ def test_a_task_that_is_told_to_wait_or_stop_never_reports_success(
 
 def test_a_completion_that_is_fenced_is_unknown_and_no_success(kept: Any) -> None:
     with StubGateway(registered(), granted(1), problem(409, "FENCED", "stop")) as stub:
-        way: Any = way_of(Options.read({"url": stub.url, **LANES}), None)
+        writer: Any = writer_of(Options.read({"url": stub.url, **LANES}), None)
         with pytest.raises(TaskFailed, match="handed to the sink and are not known") as raised:
-            way.write(iter([lane("a", 1)]), new_token(), TASK)
+            writer.write(iter([lane("a", 1)]), new_token(), TASK)
     assert raised.value.outcome is Outcome.UNKNOWN
     assert Kept.rows == [("a", 1)]
 
@@ -197,10 +197,10 @@ def test_a_row_without_a_place_is_refused_before_anything_is_asked(batch: pa.Rec
 
 def test_outside_a_stream_somebody_must_be_named_who_owns_the_retries(gateway: Gateway, kept: Any) -> None:
     given = {"url": gateway.url, "namespace": gateway.namespace, **LANES}
-    way: Any = way_of(Options.read(given), None)
+    writer: Any = writer_of(Options.read(given), None)
     with pytest.raises(TaskFailed, match=r'option\("txnAppId"') as raised:
-        way.write(iter([lane("a", 1)]), new_token(), Task())
+        writer.write(iter([lane("a", 1)]), new_token(), Task())
     assert isinstance(raised.value.__cause__, NoIdentity)
-    named: Any = pickle.loads(pickle.dumps(way_of(Options.read({**given, "txnAppId": "load"}), None)))
+    named: Any = pickle.loads(pickle.dumps(writer_of(Options.read({**given, "txnAppId": "load"}), None)))
     assert named.write(iter([lane("a", 1)]), new_token(), Task()).written == 1
     assert gateway.producer("a", driver="load").explain()["driver"] == "load"

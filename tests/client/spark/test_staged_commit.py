@@ -24,7 +24,7 @@ def test_only_the_attempts_that_spark_names_are_published(gateway: Gateway) -> N
     write = Write(gateway)
     write.task(1, 2)
     winner, other = write.task(1, 2), write.task(3)
-    write.way.commit([winner, other], 4)
+    write.writer.commit([winner, other], 4)
     assert published(gateway) == {1: 1, 2: 1, 3: 1}
 
 
@@ -37,23 +37,23 @@ def test_an_abort_names_tokens_and_leaves_everything_else(gateway: Gateway) -> N
     """A zombie's abort must not delete what its successor has staged under the same name."""
     zombie, successor = Write(gateway), Write(gateway)
     stale, fresh = zombie.task(1), successor.task(1)
-    zombie.way.abort([stale])
-    successor.way.commit([fresh], 4)
-    zombie.way.abort([stale])
-    successor.way.abort([fresh])
+    zombie.writer.abort([stale])
+    successor.writer.commit([fresh], 4)
+    zombie.writer.abort([stale])
+    successor.writer.abort([fresh])
     assert published(gateway) == {1: 1}
 
 
 def test_the_digest_travels_with_the_messages_and_must_be_the_batchs(gateway: Gateway) -> None:
     write = Write(gateway, Input(5, "0c" * 32, None))
     with pytest.raises(BrokenMessages, match=r"batch 4 began while the newest entry .* was 5"):
-        write.way.commit([write.task(1)], 4)
+        write.writer.commit([write.task(1)], 4)
     with pytest.raises(BrokenMessages, match="Spark commits batch 5, and the tasks wrote batch 4"):
-        Write(gateway).way.commit([Write(gateway).task(1)], 5)
+        Write(gateway).writer.commit([Write(gateway).task(1)], 5)
     message = Write(gateway).task(1)
     assert message.read == READ
     # In streaming Spark makes another writer for the commit; what that one has read is nothing to it.
-    Write(gateway, Input(99, "0d" * 32, None)).way.commit([message], 4)
+    Write(gateway, Input(99, "0d" * 32, None)).writer.commit([message], 4)
     assert published(gateway) == {1: 1}
 
 
@@ -69,9 +69,9 @@ def test_a_zombies_commit_brings_the_input_it_began_with(gateway: Gateway, tmp_p
     stale = zombie.task(1, run="zombie")
     successor = begins("v1 {files: b}")
     fresh = successor.task(2, 3, run="successor")
-    zombie.way.commit([stale], 4)
+    zombie.writer.commit([stale], 4)
     with pytest.raises(Conflict, match="other input"):
-        successor.way.commit([fresh], 4)
+        successor.writer.commit([fresh], 4)
     assert published(gateway) == {1: 1}
 
 
@@ -79,23 +79,23 @@ def test_messages_of_different_batches_are_never_committed_together(gateway: Gat
     write = Write(gateway)
     mixed = [write.task(1), replace(write.task(2), run="another")]
     with pytest.raises(BrokenMessages, match="name different batches"):
-        write.way.commit(mixed, 4)
+        write.writer.commit(mixed, 4)
 
 
 def test_no_message_no_effect(gateway: Gateway) -> None:
     write = Write(gateway)
-    write.way.commit([], 4)
-    write.way.abort([])
+    write.writer.commit([], 4)
+    write.writer.abort([])
     assert gateway.describe()["counters"]["committed_rows"] == 0
 
 
 def test_empty_partitions_are_part_of_the_batch(gateway: Gateway) -> None:
     write = Write(gateway)
-    write.way.commit([write.task(), write.task(1), write.task()], 4)
+    write.writer.commit([write.task(), write.task(1), write.task()], 4)
     again = Write(gateway)
-    again.way.commit([again.task(1, run="s")], 4)
+    again.writer.commit([again.task(1, run="s")], 4)
     empty = Write(gateway, Input(5, "0f" * 32, READ.digest))
-    empty.way.commit([empty.task(batch="5")], 5)
+    empty.writer.commit([empty.task(batch="5")], 5)
     assert published(gateway) == {1: 1}
 
 
@@ -107,31 +107,31 @@ def test_what_a_raising_task_has_staged_is_dropped_at_once(gateway: Gateway) -> 
 
     write = Write(gateway)
     with pytest.raises(RuntimeError, match="the source broke"):
-        write.way.write(broken(), new_token(), Task(query="q", batch="4"))
+        write.writer.write(broken(), new_token(), Task(query="q", batch="4"))
     assert gateway.describe()["counters"]["stage_bytes"] == 0
 
 
 def test_a_task_goes_on_sending_when_its_batch_is_committed_so_that_rows_can_be_compared(gateway: Gateway) -> None:
     first = Write(gateway, None)
-    first.way.commit([first.task(1, 2)], 4)
+    first.writer.commit([first.task(1, 2)], 4)
     same, other = Write(gateway, None), Write(gateway, None)
     message = same.task(2, 1, run="s")
     assert (message.rows, message.chunks) == (2, 1)
-    same.way.commit([message], 4)
+    same.writer.commit([message], 4)
     with pytest.raises(Conflict, match=r'committed at .*"txnAppId".*option\("onReplayMismatch", "first_wins"\)'):
-        other.way.commit([other.task(1, 3, run="s2")], 4)
+        other.writer.commit([other.task(1, 3, run="s2")], 4)
     told = Write(gateway, None, onReplayMismatch="first_wins")
-    told.way.commit([told.task(1, 3, run="s3")], 4)
+    told.writer.commit([told.task(1, 3, run="s3")], 4)
     assert published(gateway) == {1: 1, 2: 1}
 
 
 def test_a_second_write_of_one_run_says_what_to_add(gateway: Gateway) -> None:
     write, second = Write(gateway), Write(gateway)
-    write.way.commit([write.task(1)], 4)
+    write.writer.commit([write.task(1)], 4)
     with pytest.raises(SecondWrite, match=r'option\("writeId"'):
-        second.way.commit([second.task(2)], 4)
+        second.writer.commit([second.task(2)], 4)
     named = Write(gateway, writeId="second")
-    named.way.commit([named.task(2)], 4)
+    named.writer.commit([named.task(2)], 4)
     assert published(gateway) == {1: 1, 2: 1}
 
 
@@ -139,7 +139,7 @@ def test_one_line_per_batch_tells_what_became_of_its_rows(gateway: Gateway, capl
     caplog.set_level(logging.INFO, "oncegate_spark")
     for run in ("r", "s"):
         write = Write(gateway)
-        write.way.commit([write.task(1, 2, run=run)], 4)
+        write.writer.commit([write.task(1, 2, run=run)], 4)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 2
     assert "batch 4 of q to topic t: COMMITTED rows=2 suppressed=0 takeovers=0 rows_before=0" in lines[0]
@@ -148,24 +148,24 @@ def test_one_line_per_batch_tells_what_became_of_its_rows(gateway: Gateway, capl
 
 def test_an_unknown_input_is_warned_of(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     write = Write(gateway, None)
-    write.way.commit([write.task(1)], 4)
+    write.writer.commit([write.task(1)], 4)
     assert "digest is unknown" in caplog.text
     assert "foreach_batch(fn, checkpoint=…)" in caplog.text
     caplog.clear()
     named = Write(gateway, None, txnAppId="daily", txnVersion="1")
-    named.way.commit([named.task(1, batch=None, run=None)], None)
+    named.writer.commit([named.task(1, batch=None, run=None)], None)
     assert "digest" not in caplog.text
 
 
 def test_the_newest_mark_is_kept_beside_the_checkpoint_and_brought_back(gateway: Gateway, tmp_path: Path) -> None:
     write = Write(gateway, READ, checkpointLocation=str(tmp_path))
     message: Staged = write.task(1)
-    write.way.commit([message], 4)
+    write.writer.commit([message], 4)
     kept = marks.read(tmp_path, gateway.namespace)
     assert kept is not None
-    assert message.kept.mark is not None
-    assert int(kept.split(":")[1]) > int(message.kept.mark.split(":")[1])
-    assert Write(gateway, READ, checkpointLocation=str(tmp_path)).way.mark == kept
+    assert message.task_mark.mark is not None
+    assert int(kept.split(":")[1]) > int(message.task_mark.mark.split(":")[1])
+    assert Write(gateway, READ, checkpointLocation=str(tmp_path)).writer.mark == kept
     noted = DriverNotes(None, str(tmp_path), None, {gateway.namespace: kept[:-1] + ("0" if kept[-1] != "0" else "1")})
     with pytest.raises(TaskFailed, match=r"LEDGER_BEHIND.*nothing was written by this task"):
         Write(gateway, None).task(2, notes=noted)

@@ -237,7 +237,7 @@ class Kept:
 @pytest.mark.parametrize("way", [{"write": "ids", "idCol": "id", "digestCols": "n"}, SINK], ids=["ids", "claim"])
 def test_a_task_fails_on_a_conflict_and_says_column_count_and_ids(gateway: Gateway, way: dict[str, str]) -> None:
     written = Write(gateway, **way)
-    written.way.commit([written.task(1, 2)], 4)
+    written.writer.commit([written.task(1, 2)], 4)
     other = Write(gateway, **{**way, "digestCols": "id"})
     with pytest.raises(TaskFailed, match=r"id column id, payload id: .*1 of 1 ids came with .* 'id-2'") as caught:
         other.task(2)
@@ -251,10 +251,10 @@ def test_conflicts_that_are_dropped_are_told_when_the_batch_ends(
     gateway: Gateway, way: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     first = Write(gateway, **way)
-    first.way.commit([first.task(1, 2)], 4)
+    first.writer.commit([first.task(1, 2)], 4)
     other = Write(gateway, **{**way, "digestCols": "id", "onConflict": "drop"})
     with caplog.at_level(logging.INFO, "oncegate_spark"):
-        other.way.commit([other.task(1, 2, 3)], 4)
+        other.writer.commit([other.task(1, 2, 3)], 4)
     assert "batch 4: conflicts=2 rows dropped" in caplog.text
     if way["write"] == "ids":
         assert published(gateway) == {1: 1, 2: 1, 3: 1}

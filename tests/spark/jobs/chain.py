@@ -15,18 +15,18 @@ import pyarrow as pa
 from demo.hooks import block_until_killed
 from oncegate_spark.spark.datasource import OncegateSource
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers import Way
+from oncegate_spark.spark.writers import Writer
 from tests.spark.jobs.faults import die, first_time, wait_for
 
 # Each strikes once, in this batch of the job that writes this topic.
 TASK_RAISES, WORKER_DIES, GATEWAY_DIES, DRIVER_DIES = ("a", "1"), ("b", "1"), ("a", "3"), ("b", "2")
 
 
-class StruckWay:
-    """The real way to write, with the faults around it."""
+class StruckWriter:
+    """The real writer, with the faults around it."""
 
-    def __init__(self, way: Way, topic: str, folder: str) -> None:
-        self.way = way
+    def __init__(self, writer: Writer, topic: str, folder: str) -> None:
+        self.writer = writer
         self.topic = topic
         self.folder = folder
 
@@ -34,7 +34,7 @@ class StruckWay:
         here = (self.topic, task.batch)
         if here == GATEWAY_DIES and first_time(self.folder, "gateway-to-kill"):
             wait_for(self.folder, "gateway-is-dead")
-        message = self.way.write(batches, token, task)
+        message = self.writer.write(batches, token, task)
         if here == TASK_RAISES and first_time(self.folder, "task-raised"):
             raise RuntimeError("told to fail when all is staged")
         if here == WORKER_DIES and first_time(self.folder, "worker-died"):
@@ -42,12 +42,12 @@ class StruckWay:
         return message
 
     def commit(self, messages: Any, batch_id: int | None) -> None:
-        self.way.commit(messages, batch_id)
+        self.writer.commit(messages, batch_id)
         if (self.topic, str(batch_id)) == DRIVER_DIES and first_time(self.folder, "driver-to-kill"):
             block_until_killed()
 
     def abort(self, messages: Any) -> None:
-        self.way.abort(messages)
+        self.writer.abort(messages)
 
 
 class StruckSource(OncegateSource):
@@ -60,7 +60,7 @@ class StruckSource(OncegateSource):
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         faults = self.given.pop("faultfolder")
         writer = super().streamWriter(schema, overwrite)
-        writer.way = StruckWay(writer.way, self.given["topic"], faults)  # type: ignore[assignment]
+        writer.writer = StruckWriter(writer.writer, self.given["topic"], faults)  # type: ignore[assignment]
         return writer
 
 

@@ -14,7 +14,7 @@ from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark import sinks
 from oncegate_spark.spark.datasource import OncegateSource
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers import Way
+from oncegate_spark.spark.writers import Writer
 
 WAIT_S = 60
 
@@ -39,11 +39,11 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class FaultyWay:
-    """The real way to write, with the fault that the option `fault` names around it."""
+class FaultyWriter:
+    """The real writer, with the fault that the option `fault` names around it."""
 
-    def __init__(self, way: Way, given: Mapping[str, str]) -> None:
-        self.way = way
+    def __init__(self, writer: Writer, given: Mapping[str, str]) -> None:
+        self.writer = writer
         self.fault = given["fault"]
         self.folder = given["faultfolder"]
 
@@ -52,7 +52,7 @@ class FaultyWay:
             return self._zombie(batches, token, task)
         if self.fault == "twin":
             return self._twin(list(batches), token, task)
-        message = self.way.write(batches, token, task)
+        message = self.writer.write(batches, token, task)
         if self.fault == "kill_after_write" and first_time(self.folder, "killed"):
             die()
         if self.fault == "raise_thrice" and task.partition == 0 and task.attempt < 3:
@@ -66,27 +66,27 @@ class FaultyWay:
             raise RuntimeError("partition 0 was told to fail")
         first_time(self.folder, "zombie-waits")
         wait_for(self.folder, "aborted")
-        message = self.way.write(batches, token, task)
+        message = self.writer.write(batches, token, task)
         first_time(self.folder, "zombie-wrote")
         return message
 
     def _twin(self, batches: list[pa.RecordBatch], token: str, task: Task) -> Any:
         """Two attempts at the same time; one of them is told of."""
         with ThreadPoolExecutor() as pool:
-            twin = pool.submit(self.way.write, iter(batches), new_token(), task)
-            message = self.way.write(iter(batches), token, task)
+            twin = pool.submit(self.writer.write, iter(batches), new_token(), task)
+            message = self.writer.write(iter(batches), token, task)
             twin.result()
         return message
 
     def commit(self, messages: Any, batch_id: int | None) -> None:
         if self.fault == "fail_before_commit" and first_time(self.folder, "failed"):
             raise RuntimeError("the driver was told to fail before its commit")
-        self.way.commit(messages, batch_id)
+        self.writer.commit(messages, batch_id)
         if self.fault == "fail_after_commit" and first_time(self.folder, "failed"):
             raise RuntimeError("the driver was told to fail after its commit")
 
     def abort(self, messages: Any) -> None:
-        self.way.abort(messages)
+        self.writer.abort(messages)
         first_time(self.folder, "aborted")
 
 
@@ -108,7 +108,7 @@ class FaultySource(OncegateSource):
         return self._faulty(super().streamWriter(schema, overwrite))
 
     def _faulty(self, writer: Any) -> Any:
-        writer.way = FaultyWay(writer.way, self.faults)
+        writer.writer = FaultyWriter(writer.writer, self.faults)
         return writer
 
 

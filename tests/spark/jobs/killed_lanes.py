@@ -19,31 +19,31 @@ from oncegate_spark import assign_sequences
 from oncegate_spark.spark import assign_sequences as sequencing
 from oncegate_spark.spark.datasource import OncegateSource
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers import Way
+from oncegate_spark.spark.writers import Writer
 from tests.spark.jobs.stub_kafka import NAME, StubKafka, hold
 
 DEADLY = 1
 
 
-class DeadlyWay:
-    """The real way to write; what commits batch 1 kills the JVM and the driver's Python at its end."""
+class DeadlyWriter:
+    """The real writer; what commits batch 1 kills the JVM and the driver's Python at its end."""
 
-    def __init__(self, way: Way, processes: str) -> None:
-        self.way = way
+    def __init__(self, writer: Writer, processes: str) -> None:
+        self.writer = writer
         self.processes = Path(processes)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
-        return self.way.write(batches, token, task)
+        return self.writer.write(batches, token, task)
 
     def commit(self, messages: Any, batch_id: int | None) -> None:
-        self.way.commit(messages, batch_id)
+        self.writer.commit(messages, batch_id)
         if batch_id == DEADLY:
             for process in self.processes.read_text().split():
                 os.kill(int(process), signal.SIGKILL)
             signal.pause()
 
     def abort(self, messages: Any) -> None:
-        self.way.abort(messages)
+        self.writer.abort(messages)
 
 
 class DeadlySource(OncegateSource):
@@ -56,7 +56,7 @@ class DeadlySource(OncegateSource):
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         processes = self.given.pop("processes")
         writer = super().streamWriter(schema, overwrite)
-        writer.way = DeadlyWay(writer.way, processes)  # type: ignore[assignment]
+        writer.writer = DeadlyWriter(writer.writer, processes)  # type: ignore[assignment]
         return writer
 
 

@@ -29,16 +29,16 @@ def executor() -> int:
     return found
 
 
-class DeadlyWay:
-    """The real way to write; its executor dies, once, when two chunks of a task are staged and more are to come."""
+class DeadlyWriter:
+    """The real writer; its executor dies, once, when two chunks of a task are staged and more are to come."""
 
-    def __init__(self, way: Any, flag: str) -> None:
-        self.way = way
+    def __init__(self, writer: Any, flag: str) -> None:
+        self.writer = writer
         self.flag = Path(flag)
 
     def write(self, batches: Iterator[Any], token: str, task: Any) -> Any:
         codecs.CHUNK_BYTES = 1  # every batch is a chunk, staged before the next one is read
-        return self.way.write(self.dying(batches), token, task)
+        return self.writer.write(self.dying(batches), token, task)
 
     def dying(self, batches: Iterator[Any]) -> Iterator[Any]:
         for number, batch in enumerate(batches):
@@ -49,10 +49,10 @@ class DeadlyWay:
             yield batch
 
     def commit(self, messages: Any, batch_id: int) -> None:
-        self.way.commit(messages, batch_id)
+        self.writer.commit(messages, batch_id)
 
     def abort(self, messages: Any) -> None:
-        self.way.abort(messages)
+        self.writer.abort(messages)
 
 
 class DeadlySource(OncegateSource):
@@ -65,7 +65,7 @@ class DeadlySource(OncegateSource):
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         flag = self.given.pop("flag")
         writer = super().streamWriter(schema, overwrite)
-        writer.way = DeadlyWay(writer.way, flag)
+        writer.writer = DeadlyWriter(writer.writer, flag)
         return writer
 
 

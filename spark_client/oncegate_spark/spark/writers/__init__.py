@@ -1,4 +1,4 @@
-"""The ways to write: each a `Way`, chosen by the option `write`."""
+"""The ways to write: each a `Writer`, chosen by the option `write`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -12,15 +12,15 @@ from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.table import BY_ID
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.claim import ClaimWay
-from oncegate_spark.spark.writers.ids import IdsWay
-from oncegate_spark.spark.writers.plain import PlainWay
-from oncegate_spark.spark.writers.staged import StagedWay
+from oncegate_spark.spark.writers.claim import ClaimWriter
+from oncegate_spark.spark.writers.ids import IdsWriter
+from oncegate_spark.spark.writers.plain import PlainWriter
+from oncegate_spark.spark.writers.staged import StagedWriter
 
 ID_TYPES = {"string", "binary", "byte", "short", "integer", "long", "char", "varchar"}
 
 
-class Way(Protocol):
+class Writer(Protocol):
     """Made on the driver, pickled into every task, and made again for `commit`."""
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
@@ -33,11 +33,11 @@ class Way(Protocol):
         """On the driver, perhaps after a commit that did take effect."""
 
 
-def way_of(options: Options, read: Input | None) -> Way:
+def writer_of(options: Options, read: Input | None) -> Writer:
     """`read`: the input of the batch that begins, as the streaming writer found it."""
-    ways: dict[str, Any] = {"staged": StagedWay, "ids": IdsWay, "claim": ClaimWay, "plain": PlainWay}
-    way: Way = ways[options.write](options, read)
-    return way
+    kinds: dict[str, Any] = {"staged": StagedWriter, "ids": IdsWriter, "claim": ClaimWriter, "plain": PlainWriter}
+    writer: Writer = kinds[options.write](options, read)
+    return writer
 
 
 def check_schema(options: Options, schema: Any) -> None:

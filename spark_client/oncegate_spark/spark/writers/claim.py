@@ -6,26 +6,19 @@ At least once; a duplicate needs an attempt that wrote and did not live to say s
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
 
 from oncegate_spark.errors import OncegateError
 from oncegate_spark.spark import sinks
-from oncegate_spark.spark.acks import Ours, batch_number, check_batch, driver_of, note, ours, scope_of
-from oncegate_spark.spark.checkpoint import Input
-from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.acks import driver_of, scope_of
 from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers.by_id import ByIdWriter, Report, sums
 from oncegate_spark.spark.writers.claim_loop import Progress, Settler, Write
 from oncegate_spark.spark.writers.common import (
-    Kept,
-    keep_mark,
-    kept_by,
-    known_mark,
-    say_conflicts,
+    task_errors,
     task_gateway,
-    telling,
 )
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
 from oncegate_spark.sync.gateway import Gateway
@@ -40,43 +33,33 @@ class SinkFailed(OncegateError):
     code = "SINK"
 
 
-@dataclass(frozen=True)
-class Claimed:
-    """Rows of one task: asked for, written here, dropped because they are written elsewhere, taken over; dropped though
-    they are written with other payloads."""
+class ClaimWriter(ByIdWriter):
+    """Hands the rows that are granted to a sink, and completes them once it has returned."""
 
-    asked: int
-    written: int
-    suppressed: int
-    takeovers: int
-    kept: Kept
-    ours: Ours | None = None
-    read: int | None = None
-    conflicts: int = 0
-
-
-class ClaimWay:
-    def __init__(self, options: Options, read: Input | None) -> None:
-        self.options = options
-        self.mark = known_mark(options)
-        self.read = read.number if read and options.has_driver else None
-
-    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Claimed:
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Report:
+        """In a task: claim, write and complete its rows. Raises TaskFailed, which says what is written."""
         options, done = self.options, Progress()
         context = sinks.SinkContext(token, task.partition, task.attempt, options.namespace, options.topic, options.raw)
         with (
-            telling(options, task, lambda error: done.said("this task")),
+            task_errors(options, task, lambda error: done.outcome("this task")),
             task_gateway(options, self.mark, task) as gateway,
             closing(sinks.load(options.sink)()) as sink,
             self._settling(gateway, token, task, _named(sink.write), done) as settler,
         ):
-            check_batch(self.read, batch_number(task))
+            self.check_batch(task)
             _named(sink.open)(context)
             for batch in batches:
                 settler.settle(batch)
-            counts = (done.asked, done.written, done.suppressed, done.takeovers)
-            kept, mine = kept_by(options, task, gateway), ours(options, task, settler.upto)
-            return Claimed(*counts, kept, mine, self.read, done.conflicts)
+            return self.report(
+                task,
+                gateway,
+                settler.upto,
+                asked=done.asked,
+                written=done.written,
+                suppressed=done.suppressed,
+                takeovers=done.takeovers,
+                conflicts=done.conflicts,
+            )
 
     @contextmanager
     def _settling(
@@ -96,26 +79,21 @@ class ClaimWay:
         ):
             yield by_id
 
-    def commit(self, messages: Sequence[Claimed], batch_id: int | None) -> None:
-        for message in messages:
-            check_batch(message.read, batch_id)
-        kept = [message.kept for message in messages]
-        for one in kept:
-            keep_mark(self.options, kept, one.mark)
-        note(self.options, [message.ours for message in messages], batch_id)
+    def commit(self, messages: Sequence[Report], batch_id: int | None) -> None:
+        """On the driver: record what was done and log it; every row was done when its task was."""
+        total = self.record(messages, batch_id)
         log.info(
             "%s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
             "df.write" if batch_id is None else f"batch {batch_id}",
-            sum(message.asked for message in messages),
-            sum(message.written for message in messages),
-            sum(message.suppressed for message in messages),
-            sum(message.takeovers for message in messages),
+            total.asked,
+            total.written,
+            total.suppressed,
+            total.takeovers,
         )
-        say_conflicts(sum(message.conflicts for message in messages), batch_id)
 
-    def abort(self, messages: Sequence[Claimed]) -> None:
+    def abort(self, messages: Sequence[Report]) -> None:
         """Nothing to take back: what was completed stays written, and what was not is free when its lease is over."""
-        log.warning("the write failed; %d rows of it are written", sum(message.written for message in messages))
+        log.warning("the write failed; %d rows of it are written", sums(messages).written)
 
 
 def _named(call: Callable[[T], None]) -> Callable[[T], None]:

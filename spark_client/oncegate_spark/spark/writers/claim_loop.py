@@ -35,7 +35,7 @@ class Progress:
     takeovers: int = 0
     conflicts: int = 0
 
-    def said(self, who: str) -> tuple[Outcome, str]:
+    def outcome(self, who: str) -> tuple[Outcome, str]:
         """What is written, and in words, for the end of an error's text."""
         before = f"{self.written} rows were written and completed"
         if self.open:

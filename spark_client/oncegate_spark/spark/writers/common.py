@@ -16,7 +16,7 @@ log = logging.getLogger("oncegate_spark")
 
 
 @dataclass(frozen=True)
-class Kept:
+class TaskMark:
     """What a task tells the driver about the ledger: the newest mark, and where marks are kept."""
 
     checkpoint: str | None
@@ -29,7 +29,7 @@ def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
     return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=mark or noted)
 
 
-def driver_gateway(options: Options, kept: Iterable[Kept]) -> Gateway:
+def driver_gateway(options: Options, kept: Iterable[TaskMark]) -> Gateway:
     """For commit and abort. It brings the newest mark that any task has seen."""
     newest = marks.Newest()
     for one in kept:
@@ -37,21 +37,21 @@ def driver_gateway(options: Options, kept: Iterable[Kept]) -> Gateway:
     return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=newest.mark)
 
 
-def known_mark(options: Options) -> str | None:
+def stored_mark(options: Options) -> str | None:
     """The mark kept beside a streaming query's checkpoint."""
     return marks.read(local_folder(options.checkpoint), options.namespace)
 
 
-def kept_by(options: Options, task: Task, gateway: Gateway) -> Kept:
-    return Kept(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
+def task_mark(options: Options, task: Task, gateway: Gateway) -> TaskMark:
+    return TaskMark(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
 
 
-def keep_mark(options: Options, kept: Iterable[Kept], mark: str | None) -> None:
+def store_mark(options: Options, kept: Iterable[TaskMark], mark: str | None) -> None:
     for checkpoint in {one.checkpoint for one in kept}:
         marks.keep(local_folder(checkpoint), options.namespace, mark)
 
 
-def say_conflicts(count: int, batch_id: int | None) -> None:
+def log_conflicts(count: int, batch_id: int | None) -> None:
     """On the driver: how many rows onConflict=drop has dropped; nothing where there were none."""
     if count:
         log.warning(
@@ -65,7 +65,7 @@ Written = Callable[[OncegateError], tuple[Outcome, str]]
 
 
 @contextmanager
-def telling(options: Options, task: Task, written: Written) -> Iterator[None]:
+def task_errors(options: Options, task: Task, written: Written) -> Iterator[None]:
     """An error of ours leaves the task with the place, the cause and what was written, as `written` knows it then."""
     try:
         yield

@@ -7,25 +7,18 @@ when the batch ends: a write that fails leaves those it has written, and the nex
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Written
-from oncegate_spark.spark.acks import Ours, batch_number, check_batch, driver_of, note, ours, scope_of
-from oncegate_spark.spark.checkpoint import Input
-from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.acks import driver_of, scope_of
 from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers.by_id import ByIdWriter, Report, sums
 from oncegate_spark.spark.writers.common import (
-    Kept,
-    keep_mark,
-    kept_by,
-    known_mark,
-    say_conflicts,
+    task_errors,
     task_gateway,
-    telling,
 )
 from oncegate_spark.spark.writers.sequenced import Lanes, produced
 from oncegate_spark.sync.gateway import Gateway
@@ -33,41 +26,30 @@ from oncegate_spark.sync.gateway import Gateway
 log = logging.getLogger("oncegate_spark")
 
 
-@dataclass(frozen=True)
-class Identified:
-    """Rows of one task: asked for; written by it; its own already (an id twice, a lost reply); dropped because they
-    are written elsewhere; written after a claim that had run out, whose holder may have written them too; dropped
-    though they are written with other payloads."""
+class IdsWriter(ByIdWriter):
+    """Appends the rows that are new by their ids, or by their sequences, to a topic of the gateway."""
 
-    asked: int
-    written: int
-    own: int
-    suppressed: int
-    takeovers: int
-    kept: Kept
-    ours: Ours | None = None
-    read: int | None = None
-    conflicts: int = 0
-
-
-class IdsWay:
-    def __init__(self, options: Options, read: Input | None) -> None:
-        self.options = options
-        self.mark = known_mark(options)
-        self.read = read.number if read and options.has_driver else None
-
-    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Identified:
+    def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Report:
+        """In a task: append its rows, each once. Raises TaskFailed, which says what is written."""
         options, done = self.options, Written()
         with (
-            telling(options, task, lambda error: _said(error, done)),
+            task_errors(options, task, lambda error: _outcome(error, done)),
             task_gateway(options, self.mark, task) as gateway,
         ):
-            check_batch(self.read, batch_number(task))
+            self.check_batch(task)
             write = self._by_id if options.lane_names is None else self._by_lane
             asked, upto = write(gateway, batches, token, task, done)
-            counts = (asked, done.rows, done.own, done.suppressed, done.takeovers)
-            kept, mine = kept_by(options, task, gateway), ours(options, task, upto)
-            return Identified(*counts, kept, mine, self.read, done.conflicts)
+            return self.report(
+                task,
+                gateway,
+                upto,
+                asked=asked,
+                written=done.rows,
+                own=done.own,
+                suppressed=done.suppressed,
+                takeovers=done.takeovers,
+                conflicts=done.conflicts,
+            )
 
     def _by_id(
         self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
@@ -100,36 +82,30 @@ class IdsWay:
                         done.add(one)
             return asked, lanes.upto
 
-    def commit(self, messages: Sequence[Identified], batch_id: int | None) -> None:
-        """Nothing is left to do but to say it: every row was done when its task was."""
-        for message in messages:
-            check_batch(message.read, batch_id)
-        kept = [message.kept for message in messages]
-        for one in kept:
-            keep_mark(self.options, kept, one.mark)
-        note(self.options, [message.ours for message in messages], batch_id)
+    def commit(self, messages: Sequence[Report], batch_id: int | None) -> None:
+        """On the driver: record what was done and log it; every row was done when its task was."""
+        total = self.record(messages, batch_id)
         log.info(
             "%s by id to topic %s: rows=%d written=%d suppressed=%d own=%d takeovers=%d",
             "df.write" if batch_id is None else f"batch {batch_id}",
             self.options.topic,
-            sum(message.asked for message in messages),
-            sum(message.written for message in messages),
-            sum(message.suppressed for message in messages),
-            sum(message.own for message in messages),
-            sum(message.takeovers for message in messages),
+            total.asked,
+            total.written,
+            total.suppressed,
+            total.own,
+            total.takeovers,
         )
-        say_conflicts(sum(message.conflicts for message in messages), batch_id)
 
-    def abort(self, messages: Sequence[Identified]) -> None:
+    def abort(self, messages: Sequence[Report]) -> None:
         """Nothing to take back: what is written stays, and is dropped when it comes again."""
         log.warning(
             "write=ids: the write failed; at least %d rows of it are in topic %s, and its next try drops them",
-            sum(message.written for message in messages),
+            sums(messages).written,
             self.options.topic,
         )
 
 
-def _said(error: OncegateError, done: Written) -> tuple[Outcome, str]:
+def _outcome(error: OncegateError, done: Written) -> tuple[Outcome, str]:
     """`error` tells of the rows it was raised for; `done` are those before them."""
     before = f"{done.rows + done.own} rows were written by this task before them; its retry drops what is written"
     if error.outcome is Outcome.UNKNOWN:

@@ -11,7 +11,7 @@ from oncegate_spark.protocol import codecs
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.common import Kept, keep_mark, kept_by, known_mark, task_gateway, telling
+from oncegate_spark.spark.writers.common import TaskMark, store_mark, stored_mark, task_errors, task_gateway, task_mark
 
 log = logging.getLogger("oncegate_spark")
 
@@ -19,13 +19,13 @@ log = logging.getLogger("oncegate_spark")
 @dataclass(frozen=True)
 class Produced:
     rows: int
-    kept: Kept
+    task_mark: TaskMark
 
 
-class PlainWay:
+class PlainWriter:
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
-        self.mark = known_mark(options)
+        self.mark = stored_mark(options)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Produced:
         options, rows = self.options, 0
@@ -37,15 +37,15 @@ class PlainWay:
                 return Outcome.WRITTEN, f"{rows} rows were written by this task; its retry writes them again"
             return Outcome.NOT_WRITTEN, "nothing was written by this task"
 
-        with telling(options, task, written), task_gateway(options, self.mark, task) as gateway:
+        with task_errors(options, task, written), task_gateway(options, self.mark, task) as gateway:
             for call, (body, _) in enumerate(codecs.chunks(batches)):
                 rows += gateway.produce(options.topic, token, call, body, key_col=options.key_names).rows
-            return Produced(rows, kept_by(options, task, gateway))
+            return Produced(rows, task_mark(options, task, gateway))
 
     def commit(self, messages: Sequence[Produced], batch_id: int | None) -> None:
-        kept = [message.kept for message in messages]
-        for one in kept:
-            keep_mark(self.options, kept, one.mark)
+        marks = [message.task_mark for message in messages]
+        for one in marks:
+            store_mark(self.options, marks, one.mark)
         log.warning(
             "write=plain: %d rows are in topic %s AT LEAST once; retries write duplicates. "
             'For once: .option("write", "staged")',

@@ -28,13 +28,13 @@ from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task, input_of, name_of
 from oncegate_spark.spark.writers.common import (
-    Kept,
+    TaskMark,
     driver_gateway,
-    keep_mark,
-    kept_by,
-    known_mark,
+    store_mark,
+    stored_mark,
+    task_errors,
     task_gateway,
-    telling,
+    task_mark,
 )
 from oncegate_spark.sync.gateway import Gateway
 
@@ -64,19 +64,19 @@ class Staged:
     rows: int
     fingerprint: int
     read: Input | None
-    kept: Kept
+    task_mark: TaskMark
 
 
-class StagedWay:
+class StagedWriter:
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
         self.read = read
-        self.mark = known_mark(options)
+        self.mark = stored_mark(options)
         self.owner = uuid.uuid4().hex
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Staged:
         options = self.options
-        with telling(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
+        with task_errors(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
             name = name_of(options, task)
             with task_gateway(options, self.mark, task) as gateway:
                 try:
@@ -86,8 +86,8 @@ class StagedWay:
                         _drop(gateway, name, [token])
                     raise
                 read = input_of(task, name.version, self.read)
-                kept, by_query = kept_by(options, task, gateway), options.app is None
-                return Staged(name, task.batch, by_query, task.run, token, chunks, rows, fingerprint, read, kept)
+                mark, by_query = task_mark(options, task, gateway), options.app is None
+                return Staged(name, task.batch, by_query, task.run, token, chunks, rows, fingerprint, read, mark)
 
     def _owner(self, task: Task) -> str:
         """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
@@ -112,12 +112,12 @@ class StagedWay:
         _check(messages, batch_id)
         if first.read is None and first.batch is not None:
             log.warning(UNKNOWN_INPUT, first.name)
-        with driver_gateway(self.options, [message.kept for message in messages]) as gateway:
+        with driver_gateway(self.options, [message.task_mark for message in messages]) as gateway:
             try:
                 done = gateway.commit(first.name, self._order(messages))
             except OncegateError as error:
                 raise _with_ways_on(error) from error
-            keep_mark(self.options, [first.kept], gateway.mark)
+            store_mark(self.options, [first.task_mark], gateway.mark)
         _tell(first, done)
 
     def _order(self, messages: Sequence[Staged]) -> dict[str, object]:
@@ -145,7 +145,7 @@ class StagedWay:
         """By tokens, never by name: another driver may be staging under it. No effect after a commit."""
         if not messages:
             return
-        with driver_gateway(self.options, [message.kept for message in messages]) as gateway:
+        with driver_gateway(self.options, [message.task_mark for message in messages]) as gateway:
             _drop(gateway, messages[0].name, [message.token for message in messages])
 
 

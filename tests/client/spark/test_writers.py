@@ -1,4 +1,4 @@
-"""The ways to write without Spark around them: what each says it has written."""
+"""The writers without Spark around them: what each says it has written."""
 
 import logging
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def test_no_identity_fails_the_task_before_it_reads_a_row(gateway: Gateway) -> N
 
     write = Write(gateway, None)
     with pytest.raises(TaskFailed, match=r'option\("txnAppId"') as raised:
-        write.way.write(never(), new_token(), Task(partition=3, attempt=2))
+        write.writer.write(never(), new_token(), Task(partition=3, attempt=2))
     assert isinstance(raised.value.__cause__, NoIdentity)
     assert "partition 3, attempt 2" in str(raised.value)
     assert raised.value.outcome is Outcome.NOT_WRITTEN
@@ -55,7 +55,7 @@ def test_a_sinks_error_says_what_is_written_and_what_is_unknown(
     write = Write(gateway, None, write="claim", idCol="id", sink="oncegate_spark.spark.sinks:files")
     told = r"OSError: no space left.*unknown: 1 rows were handed to the sink.*; 1 rows were written and completed"
     with pytest.raises(TaskFailed, match=told) as raised:
-        write.way.write(batches(1, 2, 3), new_token(), Task())
+        write.writer.write(batches(1, 2, 3), new_token(), Task())
     assert raised.value.outcome is Outcome.UNKNOWN
 
 
@@ -72,21 +72,21 @@ def test_claimed_rows_are_counted_over_all_tasks(
     caplog.set_level(logging.INFO, "oncegate_spark")
     files = {"sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(tmp_path)}
     write = Write(gateway, None, write="claim", idCol="id", **files)
-    write.way.commit([write.task(1, 2), write.task(2, 3, 2)], 7)
+    write.writer.commit([write.task(1, 2), write.task(2, 3, 2)], 7)
     assert "batch 7: rows=5 written=3 suppressed=2 takeovers=0" in caplog.text
     table = sinks.read_files(tmp_path)
     assert table is not None
     assert sorted(table.column("n").to_pylist()) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("way", ["staged", "ids", "claim", "plain"])
-def test_without_a_gateway_each_way_says_that_nothing_was_written(gateway: Gateway, way: str, tmp_path: Path) -> None:
-    more = {"idCol": "id"} if way in ("ids", "claim") else {}
-    if way == "claim":
+@pytest.mark.parametrize("mode", ["staged", "ids", "claim", "plain"])
+def test_without_a_gateway_each_writer_says_nothing_was_written(gateway: Gateway, mode: str, tmp_path: Path) -> None:
+    more = {"idCol": "id"} if mode in ("ids", "claim") else {}
+    if mode == "claim":
         more |= {"sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(tmp_path)}
-    write = Write(gateway, None, timeoutMs="1000", write=way, **more)
-    write.way.options = replace(write.options, url=f"http://127.0.0.1:{free_port()}")
-    told = rf"write={way} through .*{write.way.options.url}.*Refused.*nothing was written by this task"
+    write = Write(gateway, None, timeoutMs="1000", write=mode, **more)
+    write.writer.options = replace(write.options, url=f"http://127.0.0.1:{free_port()}")
+    told = rf"write={mode} through .*{write.writer.options.url}.*Refused.*nothing was written by this task"
     with pytest.raises(TaskFailed, match=told) as raised:
         write.task(1)
     assert raised.value.outcome is Outcome.NOT_WRITTEN
@@ -96,19 +96,19 @@ def test_plain_says_what_it_has_written_and_what_is_unknown(gateway: Gateway) ->
     answers = [Answer(body=b'{"rows": 1, "offsets": []}'), problem(413, "TOO_LARGE", "fix")]
     with StubGateway(*answers, otherwise=lambda asked: LOST) as stub:
         write = Write(gateway, None, write="plain", timeoutMs="1000")
-        write.way.options = replace(write.options, url=stub.url)
+        write.writer.options = replace(write.options, url=stub.url)
         for told, outcome in (("1 rows were written by this task", Outcome.WRITTEN), ("unknown: ", Outcome.UNKNOWN)):
             with pytest.raises(TaskFailed, match=told) as raised:
-                write.way.write(large(2), new_token(), Task())
+                write.writer.write(large(2), new_token(), Task())
             assert raised.value.outcome is outcome
 
 
-@pytest.mark.parametrize("way", ["staged", "ids", "plain"])
-def test_a_row_over_the_limit_is_told_with_one_statement_of_what_is_written(gateway: Gateway, way: str) -> None:
-    write = Write(gateway, None, write=way, **({"idCol": "id"} if way == "ids" else {}))
+@pytest.mark.parametrize("mode", ["staged", "ids", "plain"])
+def test_a_row_over_the_limit_is_told_with_one_statement_of_what_is_written(gateway: Gateway, mode: str) -> None:
+    write = Write(gateway, None, write=mode, **({"idCol": "id"} if mode == "ids" else {}))
     rows = [pa.RecordBatch.from_pydict({"id": [f"{n}"], "v": ["x" * size]}) for n, size in enumerate([9, 33 * 2**20])]
     with pytest.raises(TaskFailed, match=r"one row takes .*GET /v1/limits tells.*cut the row into several; ") as raised:
-        write.way.write(iter(rows), new_token(), Task(query="q", batch="4"))
+        write.writer.write(iter(rows), new_token(), Task(query="q", batch="4"))
     assert str(raised.value).count("written by this task") == 1
     assert "nothing was written; " not in str(raised.value)
 
@@ -121,15 +121,15 @@ def large(count: int) -> Iterator[pa.RecordBatch]:
 
 def test_an_unknown_namespace_is_answered_with_the_line_that_creates_it(gateway: Gateway) -> None:
     write = Write(gateway, None)
-    write.way.options = replace(write.options, namespace="nowhere")
+    write.writer.options = replace(write.options, namespace="nowhere")
     with pytest.raises(TaskFailed, match=r"NOT_FOUND.*PUT.*nowhere.*nothing was written by this task"):
         write.task(1)
 
 
 def test_plain_is_loud(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     write = Write(gateway, None, write="plain")
-    write.way.commit([write.task(1), write.task(1)], None)
+    write.writer.commit([write.task(1), write.task(1)], None)
     assert "AT LEAST once" in caplog.text
-    write.way.abort([write.task(2)])
+    write.writer.abort([write.task(2)])
     assert "stay in topic t" in caplog.text
     assert published(gateway) == {1: 2, 2: 1}

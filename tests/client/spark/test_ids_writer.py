@@ -36,9 +36,9 @@ def test_rows_take_effect_once_and_the_log_tells_what_became_of_each(
 ) -> None:
     caplog.set_level(logging.INFO, "oncegate_spark")
     write = by_id(gateway)
-    write.way.commit([write.task(1, 2, 2), write.task(2, 3)], 7)
+    write.writer.commit([write.task(1, 2, 2), write.task(2, 3)], 7)
     again = by_id(gateway)
-    again.way.commit([again.task(3, 1, 4)], None)
+    again.writer.commit([again.task(3, 1, 4)], None)
     assert published(gateway) == {1: 1, 2: 1, 3: 1, 4: 1}
     told = [record.getMessage() for record in caplog.records]
     assert told == [
@@ -53,7 +53,7 @@ def test_rows_are_there_before_the_commit_and_after_an_abort(
     write = by_id(gateway)
     message = write.task(1, 2)
     assert published(gateway) == {1: 1, 2: 1}
-    write.way.abort([message])
+    write.writer.abort([message])
     assert published(gateway) == {1: 1, 2: 1}
     assert "at least 2 rows of it are in topic t, and its next try drops them" in caplog.text
 
@@ -69,7 +69,7 @@ def test_a_lost_reply_is_asked_for_again_and_nothing_is_written_twice(gateway: G
     port = int(gateway.url.rpartition(":")[2])
     with FaultyProxy(port, lambda kind: next(faults, Fault.PASS) if kind == "produce" else Fault.PASS) as proxy:
         write = by_id(gateway)
-        write.way.options = replace(write.options, url=f"http://127.0.0.1:{proxy.port}")
+        write.writer.options = replace(write.options, url=f"http://127.0.0.1:{proxy.port}")
         message = write.task(1, 2)
     assert (message.written, message.own) == (0, 2)
     assert published(gateway) == {1: 1, 2: 1}
@@ -93,7 +93,7 @@ def test_what_was_claimed_and_completed_is_not_written(gateway: Gateway) -> None
 
 
 def test_an_id_of_whole_numbers_is_the_claims_id(gateway: Gateway) -> None:
-    """However the rows are sent, and by whichever way."""
+    """However the rows are sent, and in whichever mode."""
     with gateway.attempt() as other:
         other.complete(other.claim(["2"]))
     write = Write(gateway, None, write="ids", idCol="n")
@@ -119,7 +119,7 @@ def test_a_bad_id_fails_the_task_before_any_row_of_its_batch_is_written(
         yield pa.RecordBatch.from_pydict({"id": pa.array(ids, pa.string()), "n": pa.array([7, 8, 9], pa.int64())})
 
     with pytest.raises(TaskFailed, match=rf"{told}.*; 1 rows were written by this task before them") as raised:
-        by_id(gateway).way.write(rows(), new_token(), Task())
+        by_id(gateway).writer.write(rows(), new_token(), Task())
     assert isinstance(raised.value.__cause__, BadId)
     assert raised.value.outcome is Outcome.WRITTEN
     assert published(gateway) == {1: 1}
@@ -135,7 +135,7 @@ def test_an_error_says_what_was_written_and_what_is_unknown(gateway: Gateway, sm
     for answers, told, outcome in cases:
         with StubGateway(*answers, otherwise=lambda asked: LOST) as stub:
             write = by_id(gateway, timeoutMs="1000")
-            write.way.options = replace(write.options, url=stub.url)
+            write.writer.options = replace(write.options, url=stub.url)
             with pytest.raises(TaskFailed, match=told) as raised:
                 write.task(1, 2)
             assert raised.value.outcome is outcome
@@ -149,7 +149,7 @@ def test_an_empty_partition_asks_nothing(gateway: Gateway) -> None:
 
 def test_the_newest_mark_is_kept_beside_the_checkpoint(gateway: Gateway, tmp_path: Path) -> None:
     write = by_id(gateway, checkpointLocation=str(tmp_path))
-    write.way.commit([write.task(1), write.task(2)], 0)
+    write.writer.commit([write.task(1), write.task(2)], 0)
     assert marks.read(tmp_path, gateway.namespace) == gateway_mark(gateway)
 
 
@@ -158,14 +158,14 @@ def gateway_mark(gateway: Gateway) -> str | None:
     return gateway.mark
 
 
-@pytest.mark.parametrize("way", ["staged", "ids", "plain"])
-def test_rows_of_one_key_go_to_one_partition_in_every_way_that_writes_to_a_topic(gateway: Gateway, way: str) -> None:
+@pytest.mark.parametrize("mode", ["staged", "ids", "plain"])
+def test_rows_of_one_key_go_to_one_partition_in_every_mode_that_writes_to_a_topic(gateway: Gateway, mode: str) -> None:
     gateway.create_topic("t", partitions=3)
     for batch in ("4", "5"):
-        more = {"staged": {"txnAppId": "a", "txnVersion": batch}, "ids": {"idCol": "id"}}.get(way, {})
-        write = Write(gateway, None, write=way, keyCol="n", **more)
+        more = {"staged": {"txnAppId": "a", "txnVersion": batch}, "ids": {"idCol": "id"}}.get(mode, {})
+        write = Write(gateway, None, write=mode, keyCol="n", **more)
         numbers = [n for n in range(12) for _ in range(2)]
-        write.way.commit([write.task(*numbers), write.task(*numbers)], None)
+        write.writer.commit([write.task(*numbers), write.task(*numbers)], None)
     parts = [gateway.fetch("t", partition=partition)[0] for partition in range(3)]
     held = [set(part.column("n").to_pylist()) for part in parts if part is not None]
     assert sum(len(keys) for keys in held) == len(set().union(*held)) == 12

@@ -1,0 +1,85 @@
+"""What `write=ids` and `write=claim` share: the report of a task, and what the driver does with the reports."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oncegate_spark.spark.acks import AckPart, ack_part, batch_number, check_batch, note
+from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers.common import TaskMark, log_conflicts, store_mark, stored_mark, task_mark
+from oncegate_spark.sync.gateway import Gateway
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """Rows of one task, or of all tasks of a batch.
+
+    asked       that the task had
+    written     by it, now
+    own         its own already: the same id twice in it, or a request whose reply was lost
+    suppressed  dropped because they are written elsewhere
+    takeovers   of `written`: granted after a claim had run out, whose holder may have written them too
+    conflicts   dropped although they are written with other payloads
+    """
+
+    asked: int
+    written: int
+    own: int = 0
+    suppressed: int
+    takeovers: int
+    conflicts: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report(Counts):
+    """What one task tells the driver. `read`: the number of the batch's input, None where nothing is acked."""
+
+    task_mark: TaskMark
+    ack: AckPart | None
+    read: int | None
+
+
+class ByIdWriter:
+    """Base of the writers whose rows are known by ids or sequences; each row is done when its task is."""
+
+    def __init__(self, options: Options, read: Input | None) -> None:
+        self.options = options
+        self.mark = stored_mark(options)
+        self.read = read.number if read and options.has_driver else None
+
+    def check_batch(self, task: Task) -> None:
+        """Raises BrokenMessages where the task's batch is not the one that its input was read for."""
+        check_batch(self.read, batch_number(task))
+
+    def report(self, task: Task, gateway: Gateway, upto: dict[str, int], **counts: int) -> Report:
+        """The task's message. `upto`: the last sequence of each producer it has met; `counts`: as in `Counts`."""
+        mark, ack = task_mark(self.options, task, gateway), ack_part(self.options, task, upto)
+        return Report(**counts, task_mark=mark, ack=ack, read=self.read)
+
+    def record(self, reports: Sequence[Report], batch_id: int | None) -> Counts:
+        """On the driver: keep marks and what is to be acked later, warn of conflicts; the sums of all tasks.
+
+        Raises BrokenMessages where the tasks' input is another batch's.
+        """
+        for report in reports:
+            check_batch(report.read, batch_id)
+        marks = [report.task_mark for report in reports]
+        for one in marks:
+            store_mark(self.options, marks, one.mark)
+        note(self.options, [report.ack for report in reports], batch_id)
+        total = sums(reports)
+        log_conflicts(total.conflicts, batch_id)
+        return total
+
+
+def sums(reports: Sequence[Report]) -> Counts:
+    """The counts of all tasks together."""
+    return Counts(
+        asked=sum(one.asked for one in reports),
+        written=sum(one.written for one in reports),
+        own=sum(one.own for one in reports),
+        suppressed=sum(one.suppressed for one in reports),
+        takeovers=sum(one.takeovers for one in reports),
+        conflicts=sum(one.conflicts for one in reports),
+    )
