@@ -7,9 +7,18 @@ PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
 # some hundred processes of Python, and each would compile everything that it imports.
 RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH="$(CURDIR)/.venv/bin:$$PATH"
-# `make test ARGS="tests/transports -k packed"` runs a part.
+# `make test ARGS="tests/transports -k packed"` runs a part. A room of tests takes less than a minute, but for
+#   spark     a JVM and many short jobs; test_ways_to_run and test_chain start Sparks of their own    5 minutes
+#   faults    every state that a crash leaves, and 30 kills of a real gateway                         2 minutes
+#   model     thousands of random walks, and one search for each wrong cell of the tables             2 minutes
+#   demo      one whole run of the demo with all its faults                                           2 minutes
+#   index     random walks of two indexes side by side; with an empty cache kernels are compiled      2 minutes
+#   engine    a year of virtual time                                                                  1 minute
+#   client    gateways that are killed, and leases that run out                                       1 minute
+#   examples  Go compiles and vets its client                                                         1 minute
 ARGS ?=
-WORKERS ?= 2
+# One more than cores: some tests wait for processes and leases.
+WORKERS ?= 3
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
