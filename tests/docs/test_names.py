@@ -53,6 +53,13 @@ def test_every_name_in_backticks_stands_in_the_source(page: Page) -> None:
     assert unknown == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_a_name_stands_in_the_file_that_is_named_beside_it(page: Page) -> None:
+    """As in: `Journal.lease_ms` (`service/…/journal.py`)."""
+    for name, place in re.findall(r"`([\w.]+)`[^`(]{0,20}\(`([\w./]+\.py)`", page.prose):
+        assert set(name.split(".")) <= set(re.findall(r"\w+", (ROOT / place).read_text())), (name, place)
+
+
 # Names of others, and of files.
 KNOWN = {"CONTRIBUTING", "SADD", "SMISMEMBER", "RWF_DSYNC", "O_DIRECT", "MADV_POPULATE_WRITE", "Content", "SET", "md"}
 KNOWN |= {"monotonically_increasing_id", "WAL", "PYTHONDONTWRITEBYTECODE", "Accept", "GET", "cp"}
