@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from oncegate.cli import app
 from oncegate.settings import ProcessSettings, SemanticSettings
@@ -61,6 +62,15 @@ def test_every_script_and_module_that_is_run_exists(page: Page) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_variable_is_a_setting(page: Page) -> None:
     assert set(re.findall(r"\bONCEGATE_[A-Z_]*[A-Z]\b", page.text)) <= SETTINGS | OTHERS
+
+
+def test_the_hooks_before_a_commit_run_what_make_check_runs() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
+    assert [repo["repo"] for repo in hooks] == ["local"], "nothing is fetched"
+    checked = (ROOT / "Makefile").read_text().partition("\ncheck:")[2].partition("\n\n")[0]
+    for hook in hooks[0]["hooks"]:
+        assert hook["language"] == "system"
+        assert hook["entry"].replace(".venv/bin/python", "$(PY)").replace(".venv/bin/", "") in checked, hook["entry"]
 
 
 class Written(Page):
