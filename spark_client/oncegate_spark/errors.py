@@ -42,6 +42,8 @@ from enum import Enum
 
 
 class Outcome(Enum):
+    """Tells what an error means for the rows it is about: written, not written, or unknown."""
+
     NOT_WRITTEN = "nothing was written"
     WRITTEN = "written"
     UNKNOWN = "unknown"
@@ -64,22 +66,26 @@ class OncegateError(Exception):
 
 
 class Unavailable(OncegateError):
-    pass
+    """No answer that decides came in time; the same work may be tried again."""
 
 
 class Unreachable(Unavailable):
-    pass
+    """No try reached the gateway: nothing was written."""
 
 
 class TurnedAway(Unavailable):
-    pass
+    """The gateway answered each time that it cannot now: nothing was written."""
 
 
 class Unanswered(Unavailable):
+    """A request was sent and no answer came: what was written is unknown."""
+
     outcome = Outcome.UNKNOWN
 
 
 class ProducerBusy(Unavailable):
+    """Another attempt holds the producer, and its lease lives: nothing was written."""
+
     code = "PRODUCER_BUSY"
 
     @property
@@ -90,34 +96,36 @@ class ProducerBusy(Unavailable):
 
 
 class Refused(OncegateError):
-    pass
+    """The request, the data or an option is wrong, and trying again cannot help: nothing was written."""
 
 
 class BadOption(Refused):
-    pass
+    """An option is missing, unknown, or contradicts another."""
 
 
 class BadId(Refused):
-    pass
+    """An id column is missing, of another type, or holds a null or empty id."""
 
 
 class NoIdentity(Refused):
-    pass
+    """Nothing names this write, so that a retry could not be recognised."""
 
 
 class NotFound(Refused):
-    pass
+    """There is no such namespace, topic or path."""
 
 
 class OtherDriver(Refused):
-    pass
+    """The producer belongs to another driver."""
 
 
 class NotRegistered(Refused):
-    pass
+    """The gateway knows no such producer or driver, or not in this epoch."""
 
 
 class OffsetTrimmed(Refused):
+    """Rows below `low_offset` are gone: the topic's retention dropped them."""
+
     @property
     def low_offset(self) -> int:
         """The lowest offset that is still kept."""
@@ -126,18 +134,20 @@ class OffsetTrimmed(Refused):
 
 
 class Stopped(OncegateError):
-    pass
+    """This attempt is over; a person, or whoever owns the retries, must look."""
 
 
 class SecondWrite(Stopped):
-    pass
+    """One run writes twice to one topic under one name; a `writeId` tells the writes apart."""
 
 
 class Conflict(Stopped):
-    pass
+    """Other input came under a number that is already committed."""
 
 
 class PayloadConflict(Stopped):
+    """Ids came with another payload than they are written with; `count` says how many."""
+
     code = "PAYLOAD_CONFLICT"
 
     @property
@@ -148,68 +158,86 @@ class PayloadConflict(Stopped):
 
 
 class BatchForgotten(Stopped):
-    pass
+    """The batch was committed so long ago that its rows can no longer be compared."""
 
 
 class MissingStage(Stopped):
-    pass
+    """The staged rows of a winner are gone; Spark's next try writes the batch again."""
 
 
 class LedgerBehind(Stopped):
-    pass
+    """The gateway knows less than it has told us before: it serves an older copy of its ledger."""
 
 
 class LostClaim(Stopped):
+    """The claim is unknown or released: what was written under it is unknown."""
+
     outcome = Outcome.UNKNOWN
 
 
 class Fenced(Stopped):
+    """A newer attempt has the producer, or a newer driver owns the retries."""
+
     code = "FENCED"
 
 
 class Gap(Stopped):
+    """What came before these sequences was never claimed: it is lost, or was skipped."""
+
     code = "GAP"
 
 
 class OutOfOrder(Stopped):
+    """The sequences lie below some that were claimed: the lane is split, shuffled or not deterministic."""
+
     code = "OUT_OF_ORDER"
 
 
 class NotDriver(Stopped):
+    """Only who owns the retries may ack, under its own token."""
+
     code = "NOT_DRIVER"
 
 
 class NotDone(Stopped):
+    """What was to be acked is claimed and not done: nothing was acked."""
+
     code = "NOT_DONE"
 
 
 class BatchOver(Stopped):
+    """The rows are of a batch that was acked: a task outlived it, or a checkpoint was restored."""
+
     code = "BATCH_OVER"
 
 
 class BrokenMessages(Stopped):
-    pass
+    """Spark hands over what no task of ours has written."""
 
 
 class Unreadable(Stopped):
+    """The gateway answered 200 with what we cannot read: what was written is unknown."""
+
     outcome = Outcome.UNKNOWN
     code = "UNREADABLE"
 
 
 class Unsettled(OncegateError):
-    pass
+    """A claim was not brought to its end."""
 
 
 class StillBusy(Unsettled):
-    pass
+    """Another attempt holds ids and neither completes nor lets go."""
 
 
 class NotCompleted(Unsettled):
+    """The block was left without complete or release: what was written is unknown."""
+
     outcome = Outcome.UNKNOWN
 
 
 class TaskFailed(OncegateError):
-    pass
+    """A Spark task gave up; the text says where, why, and what it has written."""
 
 
 BY_CODE: dict[str, type[OncegateError]] = {

@@ -138,6 +138,7 @@ class Reading:
         return behind or self._head is None or self._head.will_close
 
     def reply(self, began_ms: int) -> Reply:
+        """The whole reply, once `feed` or `ended` has said that it is there. `began_ms`: when its try began."""
         assert self._head is not None
         whole = slice(self._body_at, self._body_end)
         body = self._chunked() if self._head.chunked else bytes(memoryview(self._data)[whole])

@@ -83,6 +83,7 @@ class Written:
     conflicts: int = 0
 
     def add(self, produced: Produced) -> None:
+        """Count what one request has written as well."""
         self.rows += produced.rows
         self.offsets += produced.offsets
         if produced.verdicts is not None:
@@ -116,11 +117,12 @@ class Topic:
 
     @property
     def partitions(self) -> int:
+        """How many partitions the topic has."""
         return len(self.high_offsets)
 
 
 @dataclass
-class Asked:
+class Decided:
     """`ids` as they were asked for; the lists below are those of them, in order and of the same kind."""
 
     ids: Any
@@ -153,12 +155,12 @@ class Asked:
 
 
 @dataclass
-class Taken(Asked):
+class Taken(Decided):
     """The answer to `take`. Granted ids are the owner's for good, and are granted to it again when it asks again."""
 
 
 @dataclass
-class Claimed(Asked):
+class Claimed(Decided):
     """The answer to one claim. What is granted may be written, and must then be completed."""
 
     call: int = 0
@@ -209,7 +211,7 @@ class Acked:
 
 
 @dataclass
-class ClaimedSequences(Asked):
+class ClaimedSequences(Decided):
     """The answer to one claim of sequences. What is granted may be written, and must then be completed."""
 
     call: int = 0

@@ -75,6 +75,7 @@ class Verdicts:
 
     @property
     def may_write(self) -> pa.BooleanArray:
+        """Ids that are granted: this attempt's to write."""
         return _mask(self.data.translate(_MAY_WRITE))
 
     @property
@@ -94,18 +95,22 @@ class Verdicts:
 
     @property
     def conflicts(self) -> int:
+        """How many ids come with another payload than they are written with."""
         return self.count("CONFLICT")
 
     def count(self, verdict: str, *, takeover: bool = False, own: bool = False, number: str | None = None) -> int:
+        """How many ids have just this verdict, these flags and this kind of number."""
         (byte,) = _those(verdict, takeover=takeover, own=own, number=number)
         return self.data.count(byte)
 
     @property
     def granted(self) -> int:
+        """How many ids are granted."""
         return self.data.translate(_MAY_WRITE).count(1)
 
     @property
     def takeovers(self) -> int:
+        """How many of the granted were held by a claim that had run out: its holder may have written them."""
         return self.count("GRANTED", takeover=True)
 
     @property
@@ -125,6 +130,7 @@ class Verdicts:
 
     @property
     def unsettled(self) -> int:
+        """How many ids are neither written nor granted: see `open`."""
         return self.data.translate(_OPEN).count(1)
 
     @property
@@ -182,6 +188,7 @@ def _refuse(what: str, count: int, rows: int, name: str, condition: str) -> None
 
 
 def cast_line(name: str) -> str:
+    """The line that makes an id of a column of another type, for the end of an error's text."""
     return f'ids are strings, binary or integers; write df.withColumn("{name}", F.col("{name}").cast("string"))'
 
 

@@ -88,6 +88,7 @@ class Problem:
 
     @classmethod
     def of(cls, reply: Reply) -> "Problem":
+        """Read a refusal from its reply; what the document leaves out follows from the status."""
         document = _document(reply.body)
         status = reply.status
         unread = "retry" if status in {429, 502, 503, 504} else "stop" if status >= 500 else "fix"

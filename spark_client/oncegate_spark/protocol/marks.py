@@ -23,6 +23,7 @@ class Newest:
 
     @property
     def mark(self) -> str | None:
+        """The newest mark seen; None before the first."""
         return self._mark
 
     def note(self, header: str | None) -> None:

@@ -17,4 +17,5 @@ class Name:
         return f"batch {self.version} of {self.app} to topic {self.topic}{which}"
 
     def members(self) -> dict[str, str]:
+        """The name as the members of a request's JSON, or of its query."""
         return {"app": self.app, "version": self.version, "topic": self.topic, "write_id": self.write_id}

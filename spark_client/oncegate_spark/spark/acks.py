@@ -92,6 +92,7 @@ def ack_part(options: Options, task: Task, upto: Mapping[str, int]) -> AckPart |
 
 
 def batch_number(task: Task) -> int | None:
+    """Spark's batch id of the task, as a number; None outside a streaming query."""
     return None if task.batch is None else int(task.batch)
 
 

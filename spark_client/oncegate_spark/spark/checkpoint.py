@@ -30,10 +30,12 @@ class DriverNotes:
     marks: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
+        """The notes as one text, which Spark carries as a local property."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str | None) -> "DriverNotes | None":
+        """The notes of such a text; None for None."""
         if not text:
             return None
         said = json.loads(text)

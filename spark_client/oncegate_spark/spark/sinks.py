@@ -1,7 +1,37 @@
-"""Where `write=claim` lets the executors write: the protocol of a sink, and one that appends to files.
+"""A sink writes the rows that `write=claim` grants, to any place; here is its protocol, and one that writes files.
 
-A sink is an object of the user, made on the executor, once per attempt of a task, by the factory that the option
-`sink` names as "module:factory".
+A sink is an object of yours with three methods. The option `sink` names a function without arguments that makes it,
+as "module:function"; it is called on the executor, once for each attempt of a task, so that every executor needs the
+module. One thread calls `open` once, `write` for each batch of granted rows, and `close`, also after an error:
+
+    import psycopg
+    import pyarrow as pa
+    from oncegate_spark.spark.sinks import SinkContext
+
+
+    class Departures:
+        def open(self, context: SinkContext) -> None:
+            self._database = psycopg.connect(context.options["dsn"])  # your own options, names in lower case
+
+        def write(self, rows: pa.RecordBatch) -> None:
+            with self._database.transaction(), self._database.cursor() as cursor:
+                cursor.executemany("INSERT INTO departures VALUES (%(flight)s, %(gate)s)", rows.to_pylist())
+
+        def close(self) -> None:
+            if hasattr(self, "_database"):
+                self._database.close()
+
+
+    def open_sink() -> Departures:
+        return Departures()
+
+    df.writeStream.format("oncegate").option("write", "claim").option("idCol", "flight")
+        .option("sink", "my_job.sinks:open_sink").option("dsn", "postgresql://db/flights")
+
+Three rules. `write` returns only when its rows are durable: the gateway is told so next, and nobody writes them again.
+An exception means that it is unknown which of its rows were written; the task fails, and its next attempt is granted
+them again when the lease is over, counted as takeovers. A sink never drops or changes which rows it is given: what is
+granted is its own alone, what is not never reaches it.
 """
 
 import importlib
@@ -20,7 +50,13 @@ SUFFIX = ".arrows"
 
 @dataclass(frozen=True)
 class SinkContext:
-    """`token` is this attempt's and no other's; `options` are the write's, names in lower case."""
+    """Says for whom a sink is opened.
+
+    token      32 hexadecimal digits, this attempt's and no other's: good for a file's name
+    partition, attempt  Spark's numbers of the task; another run counts again
+    namespace, topic    as the write has them; the topic may be empty
+    options    the write's, yours among them; names in lower case
+    """
 
     token: str
     partition: int
@@ -33,15 +69,17 @@ class SinkContext:
 class Sink(Protocol):
     """What a task calls, in this order, from one thread; `close` also after an error."""
 
-    def open(self, context: SinkContext) -> None: ...
+    def open(self, context: SinkContext) -> None:
+        """Get ready to write, before the first rows; a task without granted rows is opened and closed too."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Return only when the rows are durable: the gateway is told so next, and then nobody writes them again.
+        """Write rows, and return only when they are durable: the gateway is told so next, and nobody writes them again.
 
         After an exception it is unknown which of them were written.
         """
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of what was opened; called once, also after an error, and where `open` was never reached."""
 
 
 def load(place: str) -> Callable[[], Sink]:
@@ -70,6 +108,7 @@ class FileSink:
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
     def open(self, context: SinkContext) -> None:
+        """Remember the file's name; it is made with the first rows. Raises BadOption without a sinkPath."""
         folder = context.options.get("sinkpath")
         if not folder:
             raise BadOption('the file sink needs a folder; add .option("sinkPath", "/data/out")')
@@ -77,6 +116,7 @@ class FileSink:
         self._path = Path(folder) / f"{context.token}{SUFFIX}"
 
     def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows and sync them to disk before returning."""
         if self._file is None:
             self._create(rows.schema)
         assert self._file is not None
@@ -86,6 +126,7 @@ class FileSink:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
+        """End the stream and close the file."""
         if self._writer is not None:
             self._writer.close()
         if self._file is not None:

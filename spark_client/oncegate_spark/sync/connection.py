@@ -45,6 +45,7 @@ class Connection:
             raise
 
     def close(self) -> None:
+        """Close the socket if one is open; the next exchange opens another."""
         connection, self._open = self._open, None
         if connection is not None:
             with contextlib.suppress(OSError):

@@ -38,12 +38,14 @@ class AttemptCalls:
         self._open: dict[str, Claimed] = {}
 
     def next_call(self) -> int:
+        """The number of the next request; every try of that request repeats it."""
         self._next += 1
         return self._next - 1
 
     def claim(
         self, ids: Ids, lease_ms: int | None = None, payloads: Ids | None = None, on_conflict: str = "fail"
     ) -> Steps[Claimed]:
+        """Claim ids in any form. Raises BadId, BadOption before anything is sent, else what `errors` draws."""
         given = listed(ids)
         columns = id_columns(given)
         return self.claim_columns(columns, lease_ms, given, beside(len(columns[0]), payloads), on_conflict)
@@ -56,6 +58,7 @@ class AttemptCalls:
         payloads: Sequence[pa.Array] = (),
         on_conflict: str = "fail",
     ) -> Steps[Claimed]:
+        """Claim columns of ids of equal length, as `claim`; `ids` are those that the result hands back."""
         return self._claim(columns, lease_ms, ids, payloads, checked(on_conflict) == "drop")
 
     def _claim(
@@ -85,6 +88,7 @@ class AttemptCalls:
         raise error
 
     def complete(self, claimed: Claimed) -> Steps[None]:
+        """Complete a claim. Raises StillBusy where some ids are not this attempt's."""
         taken_over = yield from self.settle(claimed, "complete")
         left = claimed.verdicts.unsettled
         if taken_over or left:
@@ -94,6 +98,7 @@ class AttemptCalls:
             )
 
     def settle(self, claimed: Claimed, verb: str) -> Steps[int]:
+        """Complete or release a claim; how many of its ids another attempt has taken over."""
         if claimed.claim is None:
             return 0
         done = yield from self._calls.settle(claimed.claim, verb)
@@ -124,6 +129,7 @@ class AttemptCalls:
         digest_cols: Columns = (),
         on_conflict: str = "fail",
     ) -> Steps[Written]:
+        """Append rows until each is done. Raises BadId, BadOption before anything is sent, then StillBusy."""
         columns = {"id_col": column_names(id_col), "key_col": column_names(key_col)}
         columns |= {"digest_cols": column_names(digest_cols)} if digest_cols else {}
         _check(rows, columns)

@@ -43,6 +43,7 @@ class Calls:
         scope: Scope | None = None,
         payloads: Sequence[pa.Array] = (),
     ) -> Steps[tuple[Verdicts, int]]:
+        """Ask for ids under a lease; the verdicts, and when the answered try began (ms)."""
         headers = {**_ids_headers(), **_attempt(token, call), **_scope(scope)}
         if payloads:
             headers["Oncegate-Digest-Cols"] = ",".join(codecs.payload_names(payloads))
@@ -50,9 +51,10 @@ class Calls:
             headers["Oncegate-Lease-Ms"] = str(lease_ms)
         body, what = codecs.ids_body(columns, payloads), f"claim {call} of {token[:8]}"
         request = self.post("/ids:claim", what, "whether the ids are claimed", headers, body)
-        return self.asked(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
+        return self.send(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Steps[Settled]:
+        """Renew, complete or release a claim. Raises LostClaim."""
         path, what = f"/claims/{quote(claim, safe='')}:{verb}", f"{verb} of claim {claim}"
         request = self.post(path, what, f"whether the claim is {verb.removesuffix('e')}ed")
 
@@ -60,9 +62,10 @@ class Calls:
             said = json.loads(reply.body)
             return Settled(said["state"], said["settled"], said["taken_over"], said["lease_ms"], reply.began_ms)
 
-        return self.asked(request, read, timeout_ms)
+        return self.send(request, read, timeout_ms)
 
     def take(self, owner: str, ids: Ids, scope: Scope | None = None) -> Steps[Taken]:
+        """Take ids for good under an owner's name. Raises BadOption, BadId before anything is sent."""
         if not isinstance(owner, str) or not owner:
             raise BadOption(
                 f"owner is {owner!r}; it is a text that names the job and its input, the same at every run: "
@@ -73,7 +76,7 @@ class Calls:
         headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
         body, what = codecs.ids_body(columns), f"take by {owner}"
         request = self.post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
-        return self.asked(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
+        return self.send(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
 
     def produce(
         self,
@@ -86,17 +89,19 @@ class Calls:
         scope: Scope | None = None,
         digest_cols: Columns = (),
     ) -> Steps[Produced]:
+        """Append rows, an Arrow stream, to a topic: all of them in one request, or nothing."""
         ids = column_names(id_col)
         query = _query("?", id_col=_joined(id_col), key_col=_joined(key_col), digest_col=_joined(digest_cols))
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
         path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"
         request = self.post(path, what, unknown, {**headers, **_attempt(token, call), **_scope(scope)}, body)
-        return self.asked(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None))
+        return self.send(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None))
 
     def stage(
         self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()
     ) -> Steps[Staged]:
+        """Stage rows, an Arrow stream, for a batch; nobody can read them before its commit."""
         members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": _joined(key_col)}
         headers = {"Content-Type": codecs.ARROW, "Content-Digest": codecs.content_digest(body), "Oncegate-Token": token}
         path, what = f"/batches:stage{_query('?', **members)}", f"stage of chunk {chunk} of {token[:8]} for {name}"
@@ -107,9 +112,10 @@ class Calls:
             fingerprint = int.from_bytes(bytes.fromhex(said["fingerprint"]), "little")
             return Staged(said["outcome"] == "COMMITTED", said["rows"], fingerprint)
 
-        return self.asked(request, read)
+        return self.send(request, read)
 
     def commit(self, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
+        """Publish what was staged under a batch's name, all or nothing."""
         members = ("outcome", "rows", "suppressed_rows", "takeover_rows")
         body, what = _json({"name": name.members(), **order}), f"commit of {name}"
         request = self.post("/batches:commit", what, "whether the batch is published", JSON, body)
@@ -119,14 +125,16 @@ class Calls:
             told = {member: said[member] for member in members}
             return Committed(**told, offsets=_offsets(said), warning=said.get("warning"))
 
-        return self.asked(request, read)
+        return self.send(request, read)
 
     def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[None]:
+        """Drop what these tokens have staged; no effect once the batch is committed."""
         body, what = _json({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
         request = self.post("/batches:abort", what, "whether the stages are dropped", JSON, body)
-        return self.asked(request, _nothing, timeout_ms)
+        return self.send(request, _nothing, timeout_ms)
 
     def create_namespace(self, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> Steps[None]:
+        """Create the namespace; no effect when it exists."""
         return self._put(
             "", f"namespace {self._namespace}", horizon_ms=horizon_ms, auto_create_topics=auto_create_topics
         )
@@ -139,6 +147,7 @@ class Calls:
         retention_bytes: int | None = None,
         schema: pa.Schema | None = None,
     ) -> Steps[None]:
+        """Create a topic, or change the retention of one that exists."""
         return self._put(
             _topic_path(topic),
             f"topic {topic}",
@@ -149,14 +158,16 @@ class Calls:
         )
 
     def topic(self, topic: str) -> Steps[Topic]:
-        return self.looked(_topic_path(topic), f"look at topic {topic}", _topic)
+        """Look up a topic's schema, ends and retention. Raises NotFound."""
+        return self.get(_topic_path(topic), f"look at topic {topic}", _topic)
 
     def fetch(
         self, topic: str, offset: int, max_rows: int, partition: int, columns: Columns | None = None
     ) -> Steps[tuple[pa.Table | None, int]]:
+        """Read rows of one partition from an offset on; with them the offset to go on from. Raises OffsetTrimmed."""
         query = _query("?", offset=str(offset), max_rows=str(max_rows), columns=_joined(columns or ()))
         path = f"{_topic_path(topic)}/partitions/{partition}/records{query}"
-        return self.looked(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
+        return self.get(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
 
     def read(self, topic: str, columns: Columns | None = None) -> Steps[pa.Table | None]:
         """All rows that are there when it is asked, partition by partition."""
@@ -185,28 +196,31 @@ class Calls:
         return parts
 
     def describe(self) -> Steps[dict[str, Any]]:
-        return self.looked("", f"look at namespace {self._namespace}", _members)
+        """Look up the namespace's settings and counters."""
+        return self.get("", f"look at namespace {self._namespace}", _members)
 
     def explain(self, *columns: str) -> Steps[dict[str, Any]]:
+        """Look up what is known of one id, given as its columns' values."""
         query = urlencode([("id", column) for column in columns])
-        return self.looked(f"/ids:explain?{query}", "explain", _members)
+        return self.get(f"/ids:explain?{query}", "explain", _members)
 
     def _put(self, path: str, made: str, **given: object) -> Steps[None]:
         said = {name: value for name, value in given.items() if value is not None}
         unknown = f"whether the {made.split()[0]} exists now, with these settings"
-        return self.asked(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(said)), _nothing)
+        return self.send(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(said)), _nothing)
 
     def post(
         self, path: str, what: str, unknown: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Request:
-        """A call below the namespace; for `asked`."""
+        """A call below the namespace; for `send`."""
         return Request("POST", self._root + path, what, unknown, headers or {}, body)
 
-    def looked(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:
+    def get(self, path: str, what: str, read: Callable[[Reply], T], accept: str = codecs.JSON) -> Steps[T]:
+        """Send a GET below the namespace and read its reply."""
         request = Request("GET", self._root + path, what, "nothing; it only reads", {"Accept": accept})
-        return self.asked(request, read)
+        return self.send(request, read)
 
-    def asked(self, request: Request, read: Callable[[Reply], T], timeout_ms: int | None = None) -> Steps[T]:
+    def send(self, request: Request, read: Callable[[Reply], T], timeout_ms: int | None = None) -> Steps[T]:
         """What `read` makes of the reply that decides; Unreadable where it cannot."""
         reply = yield from self.tries.of(request, timeout_ms)
         try:

@@ -43,11 +43,13 @@ class DriverCalls:
         self._calls = calls
 
     def register(self) -> Steps[DriverEpoch]:
+        """Become the driver of this name, under a new epoch."""
         found = yield from self._post("register", {"token": self.token}, _driver_epoch)
         self.epoch = found.epoch
         return found
 
     def ack(self, upto: Mapping[str, int], batch: int | None) -> Steps[Acked]:
+        """Say that nobody retries these any more. Raises BadOption before registering, NotDone, Fenced."""
         pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
         said = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
         return self._post("ack", {**said, **({} if batch is None else {"batch": batch})}, _acked)
@@ -55,7 +57,7 @@ class DriverCalls:
     def _post(self, verb: str, said: Mapping[str, object], read: Callable[[Reply], T]) -> Steps[T]:
         path, what = f"/drivers/{quote(self.name, safe='')}:{verb}", f"{verb} of driver {self.name}"
         unknown = f"whether the driver {verb}s; asking again is harmless"
-        return self._calls.asked(self._calls.post(path, what, unknown, JSON, json.dumps(said).encode()), read)
+        return self._calls.send(self._calls.post(path, what, unknown, JSON, json.dumps(said).encode()), read)
 
 
 class ProducerCalls:
@@ -98,6 +100,7 @@ class ProducerCalls:
     def claim(
         self, sequences: Sequences, prev_sequence: int | None, lease_ms: int | None = None
     ) -> Steps[ClaimedSequences]:
+        """Claim sequences, strictly increasing. Raises BadId before anything is sent, Gap, OutOfOrder, Fenced."""
         given = sequences if isinstance(sequences, pa.Array | pa.ChunkedArray) else list(sequences)
         column = sequence_array(given)
         call, headers = self._next_call(), {"Content-Type": codecs.PACKED, "Accept": codecs.PACKED}
@@ -109,7 +112,7 @@ class ProducerCalls:
             headers["Oncegate-Lease-Ms"] = str(lease)
         what, unknown = f"claim {call} of producer {self.name}", "whether the sequences are claimed"
         request = self._calls.post(self._path("claim"), what, unknown, headers, packed(column))
-        claimed = yield from self._calls.asked(
+        claimed = yield from self._calls.send(
             request,
             lambda reply: ClaimedSequences(given, Verdicts.read(reply.body, len(column)), call, reply.began_ms),
         )
@@ -118,6 +121,7 @@ class ProducerCalls:
         return claimed
 
     def complete(self, claimed: ClaimedSequences) -> Steps[None]:
+        """Complete a claim. Raises StillBusy where some sequences are not this attempt's."""
         yield from self.settle(claimed, "complete")
         if claimed.verdicts.unsettled:
             raise StillBusy(
@@ -146,7 +150,7 @@ class ProducerCalls:
         def renew(calls: Calls, timeout_ms: int) -> Steps[Settled]:
             body, what = json.dumps(said).encode(), f"renewal of producer {self.name}"
             request = calls.post(self._path("renew"), what, "whether the lease goes on", JSON, body)
-            return calls.asked(request, _settled, timeout_ms)
+            return calls.send(request, _settled, timeout_ms)
 
         return Lease(f"producer {self.name}", claimed.began_ms, claimed.verdicts.lease_ms, renew)
 
@@ -159,6 +163,7 @@ class ProducerCalls:
     def produce(
         self, topic: str, body: bytes, sequence_col: str, prev_sequence: int | None = None, key_col: Columns = ()
     ) -> Steps[Produced]:
+        """Append rows, an Arrow stream, whose sequences are granted, written and done in one request."""
         query = {"producer": self.name, "epoch": str(registered(self.epoch)), "sequence_col": sequence_col}
         query |= {} if prev_sequence is None else {"prev_sequence": str(prev_sequence)}
         query |= {"key_col": ",".join(column_names(key_col))} if key_col else {}
@@ -167,11 +172,12 @@ class ProducerCalls:
         path = f"/topics/{quote(topic, safe='')}/records:produce?{urlencode(query)}"
         what, unknown = f"produce {call} of producer {self.name}", "whether these rows were written"
         request = self._calls.post(path, what, unknown, headers, body)
-        return self._calls.asked(request, lambda reply: produced_of(reply, codecs.rows_in(body)))
+        return self._calls.send(request, lambda reply: produced_of(reply, codecs.rows_in(body)))
 
     def explain(self) -> Steps[dict[str, Any]]:
+        """Look up what is known of the producer."""
         path = f"/producers/{quote(self.name, safe='')}"
-        return self._calls.looked(path, f"look at producer {self.name}", lambda reply: dict(json.loads(reply.body)))
+        return self._calls.get(path, f"look at producer {self.name}", lambda reply: dict(json.loads(reply.body)))
 
     def left(self, error: BaseException | None) -> None:
         """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""
@@ -204,7 +210,7 @@ class ProducerCalls:
     ) -> Steps[T]:
         what = f"{verb} of producer {self.name}"
         request = self._calls.post(self._path(verb), what, unknown, JSON, json.dumps(said).encode())
-        return self._calls.asked(request, read, timeout_ms)
+        return self._calls.send(request, read, timeout_ms)
 
 
 def checked(name: str, what: str) -> str:

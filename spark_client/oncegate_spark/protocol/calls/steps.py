@@ -26,6 +26,8 @@ class Try:
 
 @dataclass(frozen=True)
 class Pause:
+    """Wait so long before the next step."""
+
     duration_ms: int
 
 

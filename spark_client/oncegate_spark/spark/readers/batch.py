@@ -39,4 +39,5 @@ class BatchReader(DataSourceReader):  # type: ignore[misc]
         return common.sliced(start, end, ends, options, schema.asked_for(self.wanted, columns))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """In a task: the rows of one slice. Raises TaskFailed."""
         return common.read_slice(self.options, self.wanted, partition)

@@ -26,6 +26,7 @@ class Ends:
 
     @classmethod
     def of(cls, low: Iterable[int], high: Iterable[int]) -> "Ends":
+        """From two lists in the order of partitions."""
         return cls(dict(enumerate(low)), dict(enumerate(high)))
 
 
@@ -51,6 +52,7 @@ def parse(name: str, text: str) -> str | Offsets:
 
 
 def from_json(given: Mapping[str, int]) -> Offsets:
+    """Offsets by partition, from what JSON gives. Raises ValueError for what is none."""
     offsets = {int(partition): offset for partition, offset in given.items()}
     if not offsets or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
         raise ValueError("offsets are whole numbers from 0")

@@ -37,9 +37,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return offsets.to_json(offsets.resolve("startingOffsets", options.starting, self._ends(), options.topic))
 
     def prepareForTriggerAvailableNow(self) -> None:
+        """Fix the end of the read at what the topic holds now."""
         self._target = self._ends().high
 
     def getDefaultReadLimit(self) -> ReadLimit:
+        """The limit of one micro-batch: maxRowsPerBatch, else all there is."""
         return ReadAllAvailable() if self.options.max_rows is None else ReadMaxRows(self.options.max_rows)
 
     def latestOffset(self, start: Json, limit: ReadLimit) -> Json:
@@ -67,12 +69,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return common.sliced(offsets.from_json(start), upto, ends, self.options, self._columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """In a task: the rows of one slice. Raises TaskFailed."""
         return common.read_slice(self.options, self.wanted, partition)
 
     def commit(self, end: Json) -> None:
         """Nothing: the gateway keeps rows by their retention, not by who has read them."""
 
     def stop(self) -> None:
+        """Close the driver's gateway."""
         if self._gateway is not None:
             self._gateway.close()
 

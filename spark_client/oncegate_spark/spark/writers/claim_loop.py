@@ -77,6 +77,7 @@ class Settler:
         return {}
 
     def close(self) -> None:
+        """Wait for the last renewal; claims nothing and releases nothing."""
         self._holder.close()
 
     def settle(self, batch: pa.RecordBatch) -> None:

@@ -43,10 +43,12 @@ def stored_mark(options: Options) -> str | None:
 
 
 def task_mark(options: Options, task: Task, gateway: Gateway) -> TaskMark:
+    """What a task tells the driver about the ledger."""
     return TaskMark(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
 
 
 def store_mark(options: Options, kept: Iterable[TaskMark], mark: str | None) -> None:
+    """Keep a mark beside each of the tasks' checkpoints; a failure is only logged."""
     for checkpoint in {one.checkpoint for one in kept}:
         marks.keep(local_folder(checkpoint), options.namespace, mark)
 

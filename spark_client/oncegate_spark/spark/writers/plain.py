@@ -18,16 +18,21 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class Produced:
+    """What one task tells the driver: how many rows it has written."""
+
     rows: int
     task_mark: TaskMark
 
 
 class PlainWriter:
+    """Appends every row to a topic of the gateway, again at each retry."""
+
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
         self.mark = stored_mark(options)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Produced:
+        """In a task: append its rows. Raises TaskFailed, which says what is written."""
         options, rows = self.options, 0
 
         def written(error: OncegateError) -> tuple[Outcome, str]:
@@ -43,6 +48,7 @@ class PlainWriter:
             return Produced(rows, task_mark(options, task, gateway))
 
     def commit(self, messages: Sequence[Produced], batch_id: int | None) -> None:
+        """On the driver: keep the mark, and warn that retries write duplicates."""
         marks = [message.task_mark for message in messages]
         for one in marks:
             store_mark(self.options, marks, one.mark)
@@ -54,6 +60,7 @@ class PlainWriter:
         )
 
     def abort(self, messages: Sequence[Produced]) -> None:
+        """Nothing to take back: what is written stays."""
         rows = sum(message.rows for message in messages)
         log.warning(
             "write=plain: the write failed, and at least %d rows of it stay in topic %s", rows, self.options.topic

@@ -127,6 +127,7 @@ class LaneSettler:
         return self._lanes.upto
 
     def close(self) -> None:
+        """Wait for the last renewal, and end every lane's lease."""
         self._holder.close()
         self._lanes.close()
 

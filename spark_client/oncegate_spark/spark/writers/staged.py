@@ -68,6 +68,8 @@ class Staged:
 
 
 class StagedWriter:
+    """Stages rows from the tasks and publishes them from the driver, all or nothing, once per name."""
+
     def __init__(self, options: Options, read: Input | None) -> None:
         self.options = options
         self.read = read
@@ -75,6 +77,7 @@ class StagedWriter:
         self.owner = uuid.uuid4().hex
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Staged:
+        """In a task: stage its rows under this attempt's token. Raises TaskFailed; nothing is visible then."""
         options = self.options
         with task_errors(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
             name = name_of(options, task)
@@ -106,6 +109,11 @@ class StagedWriter:
         return count, rows, fingerprint
 
     def commit(self, messages: Sequence[Staged], batch_id: int | None) -> None:
+        """On the driver: publish what the successful attempts have staged.
+
+        Raises Conflict, SecondWrite, BatchForgotten and MissingStage as `errors` says, BrokenMessages where the tasks'
+        messages are not of one batch.
+        """
         if not messages:
             return  # no task, no rows, no name
         first = messages[0]
