@@ -4,18 +4,20 @@ SemanticSettings   a change changes what a duplicate is, or how long one is know
                    Their fingerprint is shown at /version.
 ProcessSettings    each process may tune them.
 
-Every field of `Limits` is a setting of exactly one half, under its own name and with its own default.
+Every field of `Limits` is a setting of exactly one half, which its declaration names, under its own name and with its
+own default.
 """
 
 import hashlib
 import json
 import os
 import tomllib
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar, cast
 
-from pydantic import ValidationError, model_validator
+from pydantic import ValidationError, create_model, model_validator
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -29,7 +31,6 @@ from oncegate.engine.limits import Limits
 FILE = "oncegate.toml"
 # How the path of the file reaches the sources; no field has this name.
 _FILE_ARGUMENT = "settings_file"
-_DEFAULT = Limits()
 
 
 class SettingsError(ValueError):
@@ -55,31 +56,48 @@ class _Half(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
 
 
-class SemanticSettings(_Half):
-    """What owners of the same data must agree on."""
+S = TypeVar("S", bound=_Half)
 
-    id_bytes: int = _DEFAULT.id_bytes
-    lease_ms: int = _DEFAULT.lease_ms
-    lease_ms_min: int = _DEFAULT.lease_ms_min
-    lease_ms_max: int = _DEFAULT.lease_ms_max
-    horizon_ms_min: int = _DEFAULT.horizon_ms_min
-    stage_ttl_ms: int = _DEFAULT.stage_ttl_ms
-    stage_idle_ms: int = _DEFAULT.stage_idle_ms
+
+def _with_limits(half: str) -> Callable[[type[S]], type[S]]:
+    """Adds the limits of one half to a class of settings, behind its own fields."""
+
+    def extended(own: type[S]) -> type[S]:
+        mine = [limit for limit in fields(Limits) if limit.metadata.get("half", "process") == half]
+        added: dict[str, Any] = {limit.name: (_type_of(limit), limit.default) for limit in mine}
+        return create_model(own.__name__, __base__=own, __module__=own.__module__, __doc__=own.__doc__, **added)
+
+    return extended
+
+
+def _type_of(limit: "Field[Any]") -> Any:
+    choices = limit.metadata.get("choices")
+    return limit.type if choices is None else Literal[choices]
+
+
+@_with_limits("semantic")
+class SemanticSettings(_Half):
+    """What owners of the same data must agree on: limits only."""
 
     @model_validator(mode="after")
     def _leases_in_order(self) -> Self:
-        if not 0 < self.lease_ms_min <= self.lease_ms <= self.lease_ms_max:
+        limits = cast(Limits, self)
+        if not 0 < limits.lease_ms_min <= limits.lease_ms <= limits.lease_ms_max:
             raise ValueError("0 < lease_ms_min <= lease_ms <= lease_ms_max must hold")
         return self
 
     def fingerprint(self) -> str:
-        """16 hex digits; equal settings, equal digits."""
+        """Returns 16 hex digits: equal settings, equal digits."""
         text = json.dumps(self.model_dump(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+@_with_limits("process")
 class ProcessSettings(_Half):
-    """What each process may choose. `ledger` is a URL; a bare path means `log:<path>`."""
+    """What each process may choose: where it listens and keeps its data, and all other limits.
+
+    `ledger` is a URL; a bare path means `log:<path>`.
+    """
 
     ledger: str = "log:./data"
     witness: str | None = None
@@ -89,36 +107,12 @@ class ProcessSettings(_Half):
     log_format: Literal["text", "json"] = "text"
     shutdown_ms: int = 30_000
 
-    ids_per_request: int = _DEFAULT.ids_per_request
-    rows_per_request: int = _DEFAULT.rows_per_request
-    body_bytes: int = _DEFAULT.body_bytes
-    record_bytes: int = _DEFAULT.record_bytes
-    bytes_in_flight: int = _DEFAULT.bytes_in_flight
-    requests_in_flight: int = _DEFAULT.requests_in_flight
-    busy_wait_ms: int = _DEFAULT.busy_wait_ms
-    open_claims: int = _DEFAULT.open_claims
-    stage_bytes: int = _DEFAULT.stage_bytes
-    disk_free_fraction: float = _DEFAULT.disk_free_fraction
-    name_bytes: int = _DEFAULT.name_bytes
-    partitions: int = _DEFAULT.partitions
-    trims_per_step: int = _DEFAULT.trims_per_step
-    collect_bytes: int = _DEFAULT.collect_bytes
-    fetch_rows: int = _DEFAULT.fetch_rows
-    hot_ids: int = _DEFAULT.hot_ids
-    seal_bytes: int = _DEFAULT.seal_bytes
-    cold_fpr: float = _DEFAULT.cold_fpr
-    cold_filter: Literal["blocked", "pybloom"] = "blocked"
-    merge_bytes_per_second: int = _DEFAULT.merge_bytes_per_second
-    run_ids: int = _DEFAULT.run_ids
-    producers: int = _DEFAULT.producers
-    drivers: int = _DEFAULT.drivers
-    intervals: int = _DEFAULT.intervals
-
     @model_validator(mode="after")
     def _filters_can_be_made(self) -> Self:
-        if not 0 < self.cold_fpr < 1:
+        limits = cast(Limits, self)
+        if not 0 < limits.cold_fpr < 1:
             raise ValueError("0 < cold_fpr < 1 must hold")
-        if self.cold_filter == "pybloom":
+        if limits.cold_filter == "pybloom":
             from oncegate.index.lsm.bloom_pybloom import require_installed  # with numpy, which nobody else here needs
 
             require_installed()
@@ -126,7 +120,8 @@ class ProcessSettings(_Half):
 
     @model_validator(mode="after")
     def _eviction_gets_on(self) -> Self:
-        if self.hot_ids < 0 or min(self.seal_bytes, self.merge_bytes_per_second, self.run_ids) < 1:
+        limits = cast(Limits, self)
+        if limits.hot_ids < 0 or min(limits.seal_bytes, limits.merge_bytes_per_second, limits.run_ids) < 1:
             raise ValueError("hot_ids is 0 at least; seal_bytes, merge_bytes_per_second and run_ids are 1")
         return self
 
@@ -140,14 +135,16 @@ class Settings:
 
     @property
     def limits(self) -> Limits:
+        """The limits of both halves."""
         given = self.semantic.model_dump() | self.process.model_dump()
         return Limits(**{field.name: given[field.name] for field in fields(Limits)})
 
 
 def load(file: Path | None = None, **flags: Any) -> Settings:
-    """Settings from flags (None: not given), environment and file; SettingsError names the first that is wrong.
+    """Reads settings from flags (None: not given), environment and file.
 
-    `file` must exist when it is given; `oncegate.toml` in the working folder is read when it is there.
+    `file` must exist when it is given; `oncegate.toml` in the working folder is read when it is there. Raises
+    SettingsError, which names the first that is wrong.
     """
     path = file if file is not None else Path(FILE)
     if file is not None and not file.is_file():
@@ -179,7 +176,7 @@ class Origin:
 
 
 def origins(settings: Settings, file: Path | None = None, **flags: Any) -> list[Origin]:
-    """Where each setting in force comes from, given what `load` was given; semantic ones first."""
+    """Tells where each setting in force comes from, given what `load` was given; semantic ones first."""
     path = file if file is not None else Path(FILE)
     in_file = tomllib.loads(path.read_text()) if path.is_file() else {}
     values = settings.semantic.model_dump() | settings.process.model_dump()

@@ -1,7 +1,7 @@
 """`oncegate config`: what is in force, and where it comes from."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -9,31 +9,22 @@ from rich.console import Console
 from rich.table import Table
 
 from oncegate.cli.refusals import refusing
-from oncegate.cli.serve import Config, Data, Host, Ledger, LogFormat, Port, PortFile, Witness, flags
+from oncegate.cli.serve import serve_flags, taking_serve_flags
 from oncegate.settings import Origin, load, origins
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object: name to value and source.")]
 
 
-def config(
-    data: Data = None,
-    ledger: Ledger = None,
-    witness: Witness = None,
-    host: Host = None,
-    port: Port = None,
-    port_file: PortFile = None,
-    config: Config = None,
-    log_format: LogFormat = None,
-    as_json: AsJson = False,
-) -> None:
+@taking_serve_flags
+def config(as_json: AsJson = False, **flags: Any) -> None:
     """Show every setting that `serve` would use with the same flags, and whether a flag, ONCEGATE_*, the file or the
     default gave it.
 
     Example: ONCEGATE_PORT=9090 oncegate config --data /var/lib/oncegate
     """
     with refusing():
-        given = flags(data, ledger, witness, host, port, port_file, log_format)
-        found = origins(load(config, **given), config, **given)
+        file, given = serve_flags(**flags)
+        found = origins(load(file, **given), file, **given)
         if as_json:
             shown = {one.name: {"value": one.value, "source": one.source} for one in found}
             sys.stdout.write(msgspec.json.encode(shown, enc_hook=str).decode() + "\n")

@@ -1,6 +1,8 @@
-"""`oncegate serve`."""
+"""`oncegate serve`, and its flags, which `oncegate config` takes too: declared once, for both verbs."""
 
 import asyncio
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +22,7 @@ Config = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./o
 LogFormat = Annotated[str | None, typer.Option(help="text or json.  [default: text]")]
 
 
-def serve(
+def serve_flags(
     data: Data = None,
     ledger: Ledger = None,
     witness: Witness = None,
@@ -29,7 +31,39 @@ def serve(
     port_file: PortFile = None,
     config: Config = None,
     log_format: LogFormat = None,
-) -> None:
+) -> tuple[Path | None, dict[str, Any]]:
+    """Returns the settings file, and what else the command line says as settings; None: not given.
+
+    Raises SettingsError: both --data and --ledger were given.
+    """
+    given = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
+    return config, given | {"port_file": port_file, "log_format": log_format}
+
+
+def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:
+    """Makes a verb take the flags of `serve` before its own; it is called with all of them by name.
+
+    Typer reads a verb's flags from its signature and its annotations; the verb passes its `flags` to `serve_flags`.
+    """
+    shared = list(inspect.signature(serve_flags).parameters.values())
+    own = [flag for flag in inspect.signature(verb).parameters.values() if flag.kind is not flag.VAR_KEYWORD]
+    verb.__signature__ = inspect.Signature([*shared, *own])  # type: ignore[attr-defined]
+    verb.__annotations__ = {flag.name: flag.annotation for flag in (*shared, *own)}
+    return verb
+
+
+def ledger_url(data: Path | None, ledger: str | None) -> str | None:
+    """Returns the ledger's URL from `--data` or `--ledger`; None when neither is given.
+
+    Raises SettingsError: both are given.
+    """
+    if data is not None and ledger is not None:
+        raise SettingsError("give --data or --ledger, not both")
+    return ledger if data is None else f"log:{data}"
+
+
+@taking_serve_flags
+def serve(**flags: Any) -> None:
     """Serve the gateway over HTTP until SIGTERM. Flags win over ONCEGATE_*, which wins over the settings file.
 
     Example: oncegate serve --data ./data --port 8080
@@ -40,31 +74,11 @@ def serve(
     from oncegate.app import serve as run
 
     with refusing():
-        settings = load(config, **flags(data, ledger, witness, host, port, port_file, log_format))
+        file, given = serve_flags(**flags)
+        settings = load(file, **given)
         log = open_log(settings.process.log_format)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
                 runner.run(run(settings, log))
             except asyncio.CancelledError:
                 log.info("stopped before it was ready")
-
-
-def flags(
-    data: Path | None,
-    ledger: str | None,
-    witness: str | None,
-    host: str | None,
-    port: int | None,
-    port_file: Path | None,
-    log_format: str | None,
-) -> dict[str, Any]:
-    """What was given on the command line, as settings; None: not given. SettingsError: --data and --ledger."""
-    given = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
-    return given | {"port_file": port_file, "log_format": log_format}
-
-
-def ledger_url(data: Path | None, ledger: str | None) -> str | None:
-    """The ledger's URL from `--data` or `--ledger`; None when neither is given."""
-    if data is not None and ledger is not None:
-        raise SettingsError("give --data or --ledger, not both")
-    return ledger if data is None else f"log:{data}"

@@ -40,7 +40,7 @@ def size(
 ) -> None:
     """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.
 
-    Example: oncegate size --rate 20000 --horizon 30d --fpr 0.01
+    Example: oncegate size --rate 100 --horizon 7d
     """
     with refusing():
         work = Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids)

@@ -1,18 +1,35 @@
-"""Every limit with its reason; shown at /v1/limits."""
+"""Every limit, written once: its name, its default, its reason, and which half of the settings it is of:
+the process's, where nothing is said.
 
-from dataclasses import dataclass
+They are shown at /v1/limits; `settings` makes a setting of each.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
 
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
 
 
+def _semantic(default: int) -> Any:
+    """A limit that changes what a duplicate is, or how long one is known: owners of one ledger must agree on it."""
+    return field(default=default, metadata={"half": "semantic"})
+
+
+def _one_of(default: str, *others: str) -> Any:
+    """A limit that is one of a few words."""
+    return field(default=default, metadata={"choices": (default, *others)})
+
+
 @dataclass(frozen=True)
 class Limits:
+    """The limits in force."""
+
     # Ten of Spark's default Arrow batches; at 15 ns an id one request stays below 10 ms of the loop.
     ids_per_request: int = 100_000
     # Longer than any key that people index; a longer one is better hashed by its owner.
-    id_bytes: int = 1 * KIB
+    id_bytes: int = _semantic(1 * KIB)
     # A full Arrow batch of Spark's is at most 64 MiB before the client cuts it; half of that per request.
     body_bytes: int = 32 * MIB
     # Kafka's default for one message.
@@ -24,12 +41,12 @@ class Limits:
     # More than any pool of executors keeps open at once; above it queueing only adds latency.
     requests_in_flight: int = 1_024
     # A Python worker's longest usual pause (garbage, a slow sink) with room to spare.
-    lease_ms: int = 30_000
-    lease_ms_min: int = 1_000
+    lease_ms: int = _semantic(30_000)
+    lease_ms_min: int = _semantic(1_000)
     # A dead writer's ids wait this long at most.
-    lease_ms_max: int = 15 * 60_000
+    lease_ms_max: int = _semantic(15 * 60_000)
     # Four of the longest leases: whoever could still repeat a request is known by then.
-    horizon_ms_min: int = 3_600_000
+    horizon_ms_min: int = _semantic(3_600_000)
     # How long one client waits for a busy id before it looks at its deadline again.
     busy_wait_ms: int = 60_000
     # Each costs some 100 bytes until it is settled.
@@ -39,22 +56,22 @@ class Limits:
     # Below this the ledger itself is in danger, so stages are refused first.
     disk_free_fraction: float = 0.10
     # A job that comes back after a day stages again.
-    stage_ttl_ms: int = 24 * 3_600_000
+    stage_ttl_ms: int = _semantic(24 * 3_600_000)
     # A successor's first call proves the older owner dead or a zombie; a minute lets its last calls drain.
-    stage_idle_ms: int = 60_000
+    stage_idle_ms: int = _semantic(60_000)
     # Text in names and tokens of owners: enough for a path or a UUID list, small in the ledger.
     name_bytes: int = 512
-    # A lane of a source each, a kilobyte for ever: Kafka's largest clusters have fewer partitions.
+    # One partition of a source each, a kilobyte for ever: Kafka's largest clusters have fewer partitions.
     producers: int = 100_000
     # A job each, not a run of it; its name and epoch are kept for ever.
     drivers: int = 10_000
-    # Of one producer, until acked: 24 bytes each. A lane without holes has three; each hole is one more.
+    # Of one producer, until acked: 24 bytes each. A producer without holes has three; each hole is one more.
     intervals: int = 100_000
     # Each is a file stream and a line in every commit; more parallel readers than most clusters have cores.
     partitions: int = 128
-    # One append and as many files unlinked at each step of the upkeep: some milliseconds of the disk.
+    # One append and as many files unlinked at each step of background maintenance: some milliseconds of the disk.
     trims_per_step: int = 64
-    # Below this a ledger is read in a second at most; it is not worth writing its index down.
+    # Below this a ledger is read in a second at most; a snapshot of it is not worth writing.
     collect_bytes: int = 64 * MIB
     # A GiB of memory at 32 bytes an id; more leave it for the disk, the oldest first, and are looked up there.
     hot_ids: int = 32 * MIB
@@ -63,7 +80,7 @@ class Limits:
     # One new id in a hundred is looked for on the disk in vain, over all runs; half as many cost a tenth more memory.
     cold_fpr: float = 0.01
     # Ours, in one word of memory an id; or pybloom-live's, for whoever trusts a known library more.
-    cold_filter: str = "blocked"
+    cold_filter: str = _one_of("blocked", "pybloom")
     # Half of what a middling disk writes; each id is written anew some eight times until its run is the largest.
     merge_bytes_per_second: int = 256 * MIB
     # Sorted in memory at once where runs are made again: some 800 MiB for a while.
