@@ -20,10 +20,10 @@ def walk_for(knobs: Knobs, seconds: float, seed: str) -> bool:
         world, broken = walk(knobs, walked)
         stops[str(world.stop)] += 1
         if broken is not None:
-            broke[broken.promise] += 1
-            known = shortest.get(broken.promise)
+            broke[broken.property] += 1
+            known = shortest.get(broken.property)
             if known is None or len(world.trace) < len(known[0].trace):
-                shortest[broken.promise] = (world, walked, str(broken))
+                shortest[broken.property] = (world, walked, str(broken))
     verdict = ", ".join(f"{promise} {times}" for promise, times in broke.items()) or "holds"
     print(f"{knobs.name}: {count} walks, stops {dict(stops)}: {verdict}", flush=True)
     bad = [shortest[promise] for promise in broke if promise not in knobs.accepted]

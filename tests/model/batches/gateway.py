@@ -23,18 +23,11 @@ from oncegate.index.topics import TopicIndex
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.batches.rows import Item, unpack
-from tests.model.held import Call, HeldGroupCommit
+from tests.model.kit.held import Call, HeldGroupCommit
+from tests.model.kit.replies import Broken
 
 LIMITS = Limits()
 PARTITIONS = 2
-
-
-class Broken(Exception):
-    """A promise of the model did not hold; `promise` names it."""
-
-    def __init__(self, promise: str, why: str) -> None:
-        super().__init__(f"{promise}: {why}")
-        self.promise = promise
 
 
 class BatchShard:

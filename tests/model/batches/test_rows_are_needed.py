@@ -38,7 +38,7 @@ def breaks(name: str, promises: set[str]) -> None:
         _, broken = walk(knobs, f"{SEED}/{number}")
         if broken is not None:
             print(f"walk {SEED}/{number}: {broken}")
-            assert broken.promise in promises
+            assert broken.property in promises
             return
     pytest.fail(f"{WALKS_MAX} walks of {name!r} saw nothing")
 

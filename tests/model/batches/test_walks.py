@@ -30,8 +30,8 @@ def test_without_a_digest_only_a_checkpoint_put_back_under_a_living_driver_doubl
     for number in range(2 * WALKS):
         world, broken = walk(knobs, f"{SEED}/{number}")
         if broken is not None:
-            broke[broken.promise] += 1
-            assert broken.promise in knobs.accepted, f"walk {SEED}/{number}: {broken}\n{world.story()}"
+            broke[broken.property] += 1
+            assert broken.property in knobs.accepted, f"walk {SEED}/{number}: {broken}\n{world.story()}"
     print(f"seed {SEED}, {knobs.name}: {dict(broke)} in {2 * WALKS} walks")
 
 
@@ -41,4 +41,4 @@ def test_the_walks_see_what_the_rules_are_for(knobs: Knobs) -> None:
     broken = next((broken for broken in found if broken is not None), None)
     print(f"seed {SEED}, {knobs.name}: {broken}")
     assert broken is not None
-    assert broken.promise in {"TWICE", "DROP"}
+    assert broken.property in {"TWICE", "DROP"}

@@ -12,9 +12,11 @@ from oncegate.core.entries.kinds import Name
 from oncegate.engine.requests import AbortRequest
 from oncegate.testing import FakeClock
 from tests.model.batches.driver import Died, Driver, Life, Offsets, Request
-from tests.model.batches.gateway import LIMITS, Broken, Call, Gateway
+from tests.model.batches.gateway import LIMITS, Gateway
 from tests.model.batches.knobs import Knobs
 from tests.model.batches.rows import Item
+from tests.model.kit.held import Call
+from tests.model.kit.replies import Broken
 
 STEPS = 60
 BATCHES = 3

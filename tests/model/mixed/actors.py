@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from oncegate.core.errors import OncegateError
 from oncegate.core.verdicts import Verdict
-from tests.model.attempt import Attempt, Request
-from tests.model.gateway import ClaimReply, SettleReply
+from tests.model.kit.attempt import Attempt, Request
+from tests.model.kit.replies import ClaimReply, SettleReply
 
 Reply = ClaimReply | SettleReply | OncegateError
 

@@ -26,11 +26,11 @@ from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
-from tests.model.attempt import Request
-from tests.model.gateway import Broken
-from tests.model.held import Call
+from tests.model.kit.attempt import Request
+from tests.model.kit.held import Call
+from tests.model.kit.process import KEY_CHECK, Process
+from tests.model.kit.replies import Broken
 from tests.model.mixed.rows import keys_of, read, rows_of
-from tests.model.process import KEY_CHECK, Process
 
 TOPIC, PARTITIONS = "topic", 2
 LIMITS = Limits()

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from oncegate.core.claims import Verb
 from oncegate.engine.maintenance.scheduler import bucket_ms
-from tests.model.attempt import Request
-from tests.model.gateway import ClaimReply
+from tests.model.kit.attempt import Request
+from tests.model.kit.replies import ClaimReply
 from tests.model.mixed.walks import SETUPS
 from tests.model.mixed.world import HORIZON_MS, World
 

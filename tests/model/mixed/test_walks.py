@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.model.claims import SEED, WALKS, walk_all
+from tests.model.kit.outcome import SEED, WALKS, walk_all
 from tests.model.mixed.walks import SETUPS
 from tests.model.mixed.world import World
 

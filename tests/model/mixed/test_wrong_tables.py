@@ -8,8 +8,8 @@ import pytest
 
 from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, IdState
 from oncegate.index.claims.index import Widths
-from tests.model.claims import Outcome, walk
-from tests.model.gateway import Broken
+from tests.model.kit.outcome import Outcome, walk
+from tests.model.kit.replies import Broken
 from tests.model.mixed.stories import STORIES
 from tests.model.mixed.walks import SETUPS
 from tests.support.index.cells import check_cell

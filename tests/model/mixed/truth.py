@@ -16,9 +16,9 @@ from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.requests import ProduceResult, SettleResult
-from tests.model.attempt import Request
-from tests.model.gateway import Broken, ClaimReply
-from tests.model.held import Call
+from tests.model.kit.attempt import Request
+from tests.model.kit.held import Call
+from tests.model.kit.replies import Broken, ClaimReply
 
 
 @dataclass

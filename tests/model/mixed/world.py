@@ -22,13 +22,13 @@ from oncegate.engine.maintenance.scheduler import bucket_ms
 from oncegate.engine.requests import ClaimResult, ProduceResult, SettleResult
 from oncegate.index.claims.index import Widths
 from oncegate.testing import FakeClock
-from tests.model.attempt import Attempt, Request
-from tests.model.gateway import Broken, ClaimReply, SettleReply
+from tests.model.kit.attempt import Attempt, Request
+from tests.model.kit.chance import IDS, LEASES_MS, Steady, fingerprints
+from tests.model.kit.network import Network
+from tests.model.kit.replies import Broken, ClaimReply, SettleReply
 from tests.model.mixed.actors import Actor, Job, Producer, Reply
 from tests.model.mixed.gateway import Gateway
 from tests.model.mixed.truth import Said, Truth
-from tests.model.network import Network
-from tests.model.world import IDS, LEASES_MS, _fingerprints, _Steady
 
 AnyAttempt = TypeVar("AnyAttempt", bound=Attempt)
 PASSES_MS = (200, 1_000, 2_500, 8_000)
@@ -70,9 +70,9 @@ class World(Network):
         self.setup, self.clock = setup, FakeClock()
         # Apart, so that everything else goes as it would without payloads.
         self._payload_rng = random.Random(seed)
-        fingerprints = _fingerprints(self.rng)
+        ids = fingerprints(self.rng)
         shape = setup.widths, setup.compiled, setup.horizon_ms
-        self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes, fingerprints, *shape)
+        self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes, ids, *shape)
         everybody = self._all()
         self.actors = {actor.name: actor for actor in self.rng.sample(everybody, min(setup.actors, len(everybody)))}
         self.truth = Truth(setup.horizon_ms, self.copies, lambda i: self.gateway.published[i])
@@ -281,7 +281,7 @@ class World(Network):
         for _ in range(60):
             if not actor.trying:
                 break
-            request = actor.next(_Steady(), self._write)
+            request = actor.next(Steady(), self._write)
             if request is None:
                 if actor.finish():
                     self._check_green(actor)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.errors import Fenced, OncegateError
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, DriverResult
-from tests.model.gateway import Broken
+from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import DRIVER, Attempt, Request, Task
 
 

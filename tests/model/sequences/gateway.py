@@ -19,8 +19,8 @@ from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.index.snapshot.producers import save
 from oncegate.testing import FakeClock
-from tests.model.held import Call
-from tests.model.process import KEY_CHECK, Process
+from tests.model.kit.held import Call
+from tests.model.kit.process import KEY_CHECK, Process
 
 LIMITS = Limits()
 # Few slots, so that each can be looked at after every append.

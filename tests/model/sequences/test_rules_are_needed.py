@@ -25,7 +25,7 @@ from oncegate.core.producers import (
 )
 from oncegate.index.producers.intervals import Intervals
 from oncegate.index.shard import ShardIndex
-from tests.model.claims import Outcome, walk
+from tests.model.kit.outcome import Outcome, walk
 from tests.model.sequences.walks import SETUPS
 from tests.model.sequences.world import Setup
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.model.claims import SEED, WALKS, walk_all
+from tests.model.kit.outcome import SEED, WALKS, walk_all
 from tests.model.sequences.walks import SETUPS
 from tests.model.sequences.world import World
 

@@ -19,14 +19,14 @@ from oncegate.engine.producer_requests import AckRequest
 from oncegate.engine.requests import ClaimResult
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
-from tests.model.gateway import Broken
-from tests.model.held import Call
-from tests.model.network import Network
+from tests.model.kit.chance import Steady, fingerprints
+from tests.model.kit.held import Call
+from tests.model.kit.network import Network
+from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import DRIVER, Attempt, OfIds, OfSequences, Request, Task
 from tests.model.sequences.drivers import Driver
 from tests.model.sequences.gateway import LEASE_MS, Gateway
 from tests.model.sequences.truth import Said, Truth
-from tests.model.world import _fingerprints
 
 LANES = ("l0", "l1")
 BATCHES = 3
@@ -57,7 +57,7 @@ class World(Network):
     def __init__(self, setup: Setup, seed: int) -> None:
         super().__init__(random.Random(seed), setup.late, setup.doubled)
         self.setup, self.clock = setup, FakeClock()
-        self.prints = _fingerprints(self.rng)
+        self.prints = fingerprints(self.rng)
         self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes, setup.forgetful)
         self.written: Counter[tuple[str, int]] = Counter()
         self.truth = Truth(LEASE_MS, lambda lane, row: self.written[lane, row])
@@ -278,7 +278,7 @@ class World(Network):
         elif not driver.ended:
             self._run(driver)
         for attempt in driver.of_batch():
-            request = attempt.next(_Steady(), self._write) if attempt.trying else None
+            request = attempt.next(Unhurried(), self._write) if attempt.trying else None
             if request is not None:
                 self._answer(attempt, request)
             elif attempt.trying and attempt.finish():
@@ -300,11 +300,8 @@ class World(Network):
         self.finish()
 
 
-class _Steady(random.Random):
+class Unhurried(Steady):
     """For one that acts alone: its sink takes everything, and it never dawdles."""
-
-    def random(self) -> float:
-        return 0.5
 
     def randrange(self, *_: object, **__: object) -> int:
         return 2

@@ -6,7 +6,6 @@ decoded and applied. The ledger may refuse (`refuse`), and the process may die a
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,40 +14,10 @@ from oncegate.core.claims import Effect, Verb
 from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
-from oncegate.core.verdicts import BY_BYTE, VerdictRow
+from oncegate.core.verdicts import BY_BYTE
 from oncegate.index.claims.index import SAME_INDEX, ClaimIndex, Widths
 from oncegate.index.claims.replay import rebuild
-
-
-class Broken(Exception):
-    """`property`: P1..P6, LOSS or another name of the model's checks."""
-
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name}: {why}")
-        self.property = name
-
-
-@dataclass(frozen=True)
-class ClaimReply:
-    """`verdicts`: one an id of the request, in order; those standing earlier in it left out."""
-
-    claim: bytes | None
-    verdicts: dict[int, VerdictRow]
-
-    def __str__(self) -> str:
-        return ", ".join(
-            f"{i}:{row.verdict.name}{''.join('+' + flag.name for flag in row.flags if flag.name)}"
-            for i, row in self.verdicts.items()
-        )
-
-
-@dataclass(frozen=True)
-class SettleReply:
-    settled: int
-    taken_over: int
-
-    def __str__(self) -> str:
-        return f"{self.settled} settled, {self.taken_over} taken over"
+from tests.model.kit.replies import Broken, ClaimReply, SettleReply
 
 
 class Gateway:

@@ -15,16 +15,14 @@ The world knows what was written and what was acknowledged, never what the gatew
 import random
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError, Overloaded, ReleasedClaim, Retryable, UnknownClaim
 from oncegate.index.claims.index import Widths
-from tests.model.attempt import Attempt, Request
-from tests.model.gateway import Broken, ClaimReply, Gateway, SettleReply
+from tests.model.claims.gateway import Gateway
+from tests.model.kit.attempt import Attempt, Request
+from tests.model.kit.chance import IDS, LEASES_MS, Steady, fingerprints
+from tests.model.kit.replies import Broken, ClaimReply, SettleReply
 
-LEASES_MS = (1_000, 1_500, 2_500)
-IDS = (0, 1)
 WANTED = {"A": (0, 1), "B": (1, 0, 1), "C": (0,)}
 
 
@@ -66,7 +64,7 @@ class World:
     def __init__(self, setup: Setup, seed: int) -> None:
         self.rng = random.Random(seed)
         self.setup = setup
-        self.gateway = Gateway(setup.widths, setup.compiled, _fingerprints(self.rng), self.rng)
+        self.gateway = Gateway(setup.widths, setup.compiled, fingerprints(self.rng), self.rng)
         self.attempts = {name: self._attempt(name, wanted) for name, wanted in WANTED.items()}
         self.written = dict.fromkeys(IDS, 0)
         self.acknowledged: set[int] = set()
@@ -258,7 +256,7 @@ class World:
         for _ in range(60):
             if not attempt.trying:
                 break
-            request = attempt.next(_Steady(), self._write)
+            request = attempt.next(Steady(), self._write)
             if request is None:
                 if attempt.finish():
                     self._check_green(attempt)
@@ -281,23 +279,5 @@ class World:
         self.finish()
 
 
-class _Steady(random.Random):
-    """Chance for an attempt that only goes forward: nothing fails, no call is given up."""
-
-    def random(self) -> float:
-        return 0.5
-
-
 def _told(reply: object) -> str:
     return type(reply).__name__ if isinstance(reply, OncegateError) else str(reply)
-
-
-def _fingerprints(rng: random.Random) -> np.ndarray:
-    """Ids that collide in the table in every way that does not make them the same: one place, or one tag; the lowest
-    bits of all tags are alike, so that they share a segment."""
-    tag, place = rng.getrandbits(64), rng.getrandbits(32)
-    others = [rng.getrandbits(64) & ~0xFF | tag & 0xFF for _ in range(2)]
-    near = [(tag, place), (others[0], place), (tag, place + (1 << 12)), (others[1], place + 1)]
-    rng.shuffle(near)
-    far = [(rng.getrandbits(64), rng.getrandbits(64)) for _ in range(60)]
-    return np.array(near + far, np.uint64)

@@ -18,8 +18,8 @@ from oncegate.engine.shard import refuses_when_durable
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
-from tests.model.gateway import Broken
-from tests.model.held import Call, HeldGroupCommit
+from tests.model.kit.held import Call, HeldGroupCommit
+from tests.model.kit.replies import Broken
 
 KEY_CHECK = bytes(16)
 

@@ -6,11 +6,12 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.index.claims.by_name import ClaimRecord, ClaimRegistry
-from tests.model.attempt import Request
-from tests.model.claims import SEED, SETUPS, WALKS, walk_all
-from tests.model.gateway import ClaimReply
-from tests.model.stories import late_copy_meets_a_released_id
-from tests.model.world import Setup, World
+from tests.model.claims.stories import late_copy_meets_a_released_id
+from tests.model.claims.walks import SETUPS
+from tests.model.claims.world import Setup, World
+from tests.model.kit.attempt import Request
+from tests.model.kit.outcome import SEED, WALKS, walk_all
+from tests.model.kit.replies import ClaimReply
 
 
 @pytest.mark.slow

@@ -11,9 +11,10 @@ import pytest
 from oncegate.core import claims as decisions
 from oncegate.core.claims import CLAIM, SETTLE, Action, Asker, Cell, ClaimState, Effect, IdState, SettleCell, Verb
 from oncegate.index.claims.index import Widths
-from tests.model.claims import SETUPS, Outcome, walk
-from tests.model.gateway import Broken
-from tests.model.stories import late_copy_meets_a_released_id
+from tests.model.claims.stories import late_copy_meets_a_released_id
+from tests.model.claims.walks import SETUPS
+from tests.model.kit.outcome import Outcome, walk
+from tests.model.kit.replies import Broken
 from tests.support.index.cells import check_cell
 from tests.support.index.settle_cells import check_settle_cell
 

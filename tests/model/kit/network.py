@@ -7,7 +7,7 @@ import random
 from abc import ABC, abstractmethod
 from typing import Any
 
-from tests.model.process import Process
+from tests.model.kit.process import Process
 
 # How often an answer gets to its client; how often an append ends at once, and how often it is refused.
 HEARD, ENDED_AT_ONCE, REFUSED = 0.9, 0.7, 0.06

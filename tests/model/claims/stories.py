@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from oncegate.core.claims import Verb
-from tests.model.attempt import Request
-from tests.model.claims import SETUPS
-from tests.model.gateway import ClaimReply
-from tests.model.world import World
+from tests.model.claims.walks import SETUPS
+from tests.model.claims.world import World
+from tests.model.kit.attempt import Request
+from tests.model.kit.replies import ClaimReply
 
 
 class Story:

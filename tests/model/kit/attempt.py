@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError
 from oncegate.core.verdicts import Verdict
-from tests.model.gateway import ClaimReply, SettleReply
+from tests.model.kit.replies import ClaimReply, SettleReply
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,12 @@
-"""Random walks over all that can happen to messages about ids: `python -m tests.model.claims SECONDS [SEED]`.
-
-First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement; then, in
-tests.model.sequences, drivers and lanes of a source.
-"""
+"""Walks by their seeds, so many or so long, and what they broke."""
 
 import os
-import sys
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from oncegate.index.claims.index import Widths
-from tests.model.gateway import Broken
-from tests.model.mixed import walks as mixed
-from tests.model.sequences import walks as sequences
-from tests.model.world import Setup
+from tests.model.kit.replies import Broken
 
 
 class World(Protocol):
@@ -36,14 +27,6 @@ class Walked(Protocol):
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "1"))
 WALKS = int(os.environ.get("ONCEGATE_WALKS", "200"))
-SETUPS = {
-    "default": Setup(),
-    "narrow": Setup(Widths(tag_bits=16, row_bits=8, capacity=8, segments=4), chaff=True),
-    # Most of what broke earlier rules came late, or after a release.
-    "late": Setup(late=0.15, doubled=0.25, refusing=0.4),
-    # Seven rows in all: they run out, and claims are forgotten before their time.
-    "starved": Setup(Widths(tag_bits=16, row_bits=3, capacity=2, segments=2), chaff=True),
-}
 
 
 @dataclass
@@ -97,19 +80,3 @@ def walk_for(setup: Walked, seconds: float, first_seed: int) -> Outcome:
         walk(setup, seed, outcome)
         seed += 1
     return outcome
-
-
-def main() -> int:
-    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    failed = False
-    setups: dict[str, Walked] = {**SETUPS, **mixed.SETUPS, **sequences.SETUPS}
-    for name, setup in setups.items():
-        outcome = walk_for(setup, seconds / len(setups), seed)
-        print(f"{name}, from seed {seed}: {outcome}", flush=True)
-        print(outcome.explain(), end="", flush=True)
-        failed = failed or bool(outcome.broken)
-    return int(failed)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,28 @@
+"""Random walks over all that can happen to messages about ids: `python -m tests.model SECONDS [SEED]`.
+
+First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement; then, in
+tests.model.sequences, drivers and lanes of a source.
+"""
+
+import sys
+
+from tests.model.claims import walks as claims
+from tests.model.kit.outcome import Walked, walk_for
+from tests.model.mixed import walks as mixed
+from tests.model.sequences import walks as sequences
+
+
+def main() -> int:
+    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    failed = False
+    setups: dict[str, Walked] = {**claims.SETUPS, **mixed.SETUPS, **sequences.SETUPS}
+    for name, setup in setups.items():
+        outcome = walk_for(setup, seconds / len(setups), seed)
+        print(f"{name}, from seed {seed}: {outcome}", flush=True)
+        print(outcome.explain(), end="", flush=True)
+        failed = failed or bool(outcome.broken)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
