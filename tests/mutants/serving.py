@@ -86,7 +86,7 @@ SERVING: tuple[Mutant, ...] = (
         "        written.add_done_callback(partial(self._written, bool(entries)))\n"
         "        await asyncio.shield(written)\n",
         "        await asyncio.shield(written)\n        self._written(bool(entries), written)\n",
-        "tests/faults/ledger/test_cancelling.py",
+        "tests/faults/ledger/test_cancellation.py",
     ),
     one(
         "a save without a rest",

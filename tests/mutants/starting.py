@@ -4,7 +4,7 @@ from tests.mutants.planted import INDEX, LOG, Mutant, one
 
 _GATHERED = "tests/index/table/test_bulk_insert.py"
 _LOADING = "tests/index/snapshot/test_claims_reader.py"
-_READING = "tests/faults/ledger/test_reading.py"
+_READING = "tests/faults/ledger/test_verified_ranges.py"
 
 STARTING: tuple[Mutant, ...] = (
     one(
@@ -65,15 +65,15 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "a saved index out of order",
-        f"{LOG}/files/reading.py",
-        "            if len(waiting) > THREADS:\n                yield waiting.popleft().result()\n",
-        "            if len(waiting) > THREADS:\n                yield waiting.pop().result()\n",
+        f"{LOG}/files/outputs.py",
+        "            if len(waiting) > VERIFYING_THREADS:\n                yield waiting.popleft().result()\n",
+        "            if len(waiting) > VERIFYING_THREADS:\n                yield waiting.pop().result()\n",
         _READING,
     ),
     one(
         "all of a saved index read at once",
-        f"{LOG}/files/reading.py",
-        "            if len(waiting) > THREADS:\n",
+        f"{LOG}/files/outputs.py",
+        "            if len(waiting) > VERIFYING_THREADS:\n",
         "            if False:\n",
         _READING,
     ),

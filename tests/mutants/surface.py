@@ -2,8 +2,8 @@
 
 from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG, Mutant, one
 
-_COLLECTING = "tests/faults/ledger/test_collecting.py"
-_CRASHES = "tests/faults/ledger/test_collecting_crashes.py"
+_COLLECTING = "tests/faults/ledger/test_compaction.py"
+_CRASHES = "tests/faults/ledger/test_compaction_crashes.py"
 _BACKUPS = "tests/faults/ledger/test_backups.py"
 _READERS = "tests/spark/test_source_readers.py"
 

@@ -8,8 +8,9 @@ in a file beyond the ranges that frames name was never acknowledged. A file goes
 import hashlib
 import itertools
 import re
-from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from oncegate.ports import WriteRange
 
 FILE_BYTES = 64 << 20  # then a stream goes on in a new file, so that a trim or drop gives room back
 STREAMS_OPEN_MAX = 64  # descriptors held; a stream that comes back later starts a new file
+# Verify ranges at a start: nothing else is to do then, and hashing lets the other threads run.
+VERIFYING_THREADS = 2
 
 _NAME = re.compile(r"(\d{8,})-(\d{8,})\.out")
 
@@ -171,6 +174,23 @@ def require_range(disk: Disk, folder: Path, place: Location) -> bytes:
         return read_range(disk, folder, place)
     except FileNotFoundError as error:
         raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
+
+
+def read_ranges(disk: Disk, folder: Path, places: Iterable[Location]) -> Iterator[bytes]:
+    """Yields the bytes of each range in this order, verified by several threads.
+
+    One more than there are threads is held besides the one that is given.
+
+    LedgerDamaged for the first that is damaged, after those before it. All threads have ended when this has.
+    """
+    with ThreadPoolExecutor(VERIFYING_THREADS, "verifying") as threads:
+        waiting: deque[Future[bytes]] = deque()
+        for place in places:
+            waiting.append(threads.submit(require_range, disk, folder, place))
+            if len(waiting) > VERIFYING_THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def require_reach(disk: Disk, folder: Path, places: Iterable[Location]) -> None:

@@ -12,8 +12,7 @@ import msgspec
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, padded
 from oncegate.ledgers.log.files.frame_body import Location
-from oncegate.ledgers.log.files.outputs import located, output_path
-from oncegate.ledgers.log.files.reading import verified
+from oncegate.ledgers.log.files.outputs import located, output_path, read_ranges
 from oncegate.ledgers.log.files.segments import NoRoom
 
 # Written and synced, read and verified at once; an entry larger than this has a range to itself.
@@ -102,7 +101,7 @@ async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]
 
 def read_state(disk: Disk, folder: Path, places: Sequence[Location]) -> Iterator[bytes]:
     """The entries, verified. LedgerDamaged."""
-    for place, data in zip(places, verified(disk, folder, places), strict=True):
+    for place, data in zip(places, read_ranges(disk, folder, places), strict=True):
         try:
             yield from _decoder.decode(data)
         except ValueError as error:

@@ -9,8 +9,7 @@ import pytest
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log.disk import Disk, padded
 from oncegate.ledgers.log.files.frame_body import Location
-from oncegate.ledgers.log.files.outputs import located, output_path
-from oncegate.ledgers.log.files.reading import THREADS, verified
+from oncegate.ledgers.log.files.outputs import VERIFYING_THREADS, located, output_path, read_ranges
 
 FILE = (1, 1)
 
@@ -29,7 +28,7 @@ def ranges(folder: Path, count: int) -> list[Location]:
 @pytest.mark.parametrize("count", [0, 1, 2, 20])
 def test_ranges_come_in_their_order(tmp_path: Path, count: int) -> None:
     places = ranges(tmp_path, count)
-    assert [(data[0], len(data)) for data in verified(Disk(), tmp_path, places)] == [
+    assert [(data[0], len(data)) for data in read_ranges(Disk(), tmp_path, places)] == [
         (number, place.length) for number, place in enumerate(places)
     ]
 
@@ -43,12 +42,12 @@ def test_what_stands_before_the_first_that_is_damaged_comes_and_then_which_it_is
     path.write_bytes(data)
     before = []
     with pytest.raises(LedgerDamaged, match=f"at {places[7].offset} are not"):
-        before.extend(verified(Disk(), tmp_path, places))
+        before.extend(read_ranges(Disk(), tmp_path, places))
     assert [data[0] for data in before] == list(range(7))
 
 
 def test_whoever_reads_no_further_leaves_no_thread(tmp_path: Path) -> None:
-    reading = verified(Disk(), tmp_path, ranges(tmp_path, 20))
+    reading = read_ranges(Disk(), tmp_path, ranges(tmp_path, 20))
     next(reading)
     reading.close()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("verifying")]
@@ -62,7 +61,7 @@ def test_no_more_is_read_ahead_than_there_are_threads(tmp_path: Path) -> None:
             asked.append(place)
             yield place
 
-    reading = verified(Disk(), tmp_path, asking())
+    reading = read_ranges(Disk(), tmp_path, asking())
     next(reading)
-    assert len(asked) == THREADS + 1
+    assert len(asked) == VERIFYING_THREADS + 1
     reading.close()
