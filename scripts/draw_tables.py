@@ -53,10 +53,12 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def words(member: IntEnum) -> str:
+    """Gives a member's name as words: GRANT_AGAIN is "grant again"."""
     return words_of(member.name)
 
 
 def verdicts() -> str:
+    """Draws the verdicts, with what a caller does about each."""
     rows = [
         [f"`{row.verdict.name}`", " ".join(f.name or "" for f in row.flags).lower(), row.number or "", row.meaning]
         for row in VERDICTS
@@ -65,32 +67,33 @@ def verdicts() -> str:
 
 
 def free_ids(decisions: FreeIds) -> str:
+    """Draws what is decided about free ids, by state and asker, with each rule's reason."""
     head = ["state of the id", *(words(asker) for asker in Asker)]
     rows = [[words(s), *(words(decisions[s, a].action) for a in Asker)] for s in IdState]
-    reasons = dict.fromkeys((cell.rule, cell.reason) for cell in decisions.values())
-    return table(head, rows) + "\n\n" + "\n".join(f"- **{rule}**: {reason}" for rule, reason in reasons)
+    return table(head, rows) + because(*decisions.values())
 
 
 def settle() -> str:
+    """Draws what settling a claim does, by its state."""
     head = ["names a claim that is", *(words(verb) for verb in Verb)]
     rows = [[words(s), *(words(SETTLE[v, s].effect) for v in Verb)] for s in ClaimState]
-    reasons = dict.fromkeys((cell.rule, cell.reason) for cell in SETTLE.values())
-    return table(head, rows) + "\n\n" + "\n".join(f"- **{rule}**: {reason}" for rule, reason in reasons)
+    return table(head, rows) + because(*SETTLE.values())
 
 
 def commit() -> str:
+    """Draws the rows of a commit, in the order in which they are tried."""
     rows = [[str(i + 1), row.name, f"`{row.outcome.name}`", row.reason] for i, row in enumerate(COMMIT)]
     return table(["", "when", "outcome", "why"], rows)
 
 
 def because(*cells: Any) -> str:
-    """Each rule once, with its reason."""
+    """Lists each rule once, with its reason."""
     reasons = dict.fromkeys((cell.rule, cell.reason) for cell in cells)
     return "\n\n" + "\n".join(f"- **{rule}**: {reason}" for rule, reason in reasons)
 
 
 def two(head: list[str], first: dict[Any, Any], second: dict[Any, Any], members: Iterable[IntEnum]) -> str:
-    """Two tables about the same, side by side."""
+    """Draws two tables about the same, side by side."""
     found = [[first.get(member), second.get(member)] for member in members]
     rows = [
         [words(member), *(words(cell.effect) if cell else "" for cell in cells)]
@@ -100,6 +103,7 @@ def two(head: list[str], first: dict[Any, Any], second: dict[Any, Any], members:
 
 
 def sequence() -> str:
+    """Draws what is decided about a sequence; a cell that cannot be is empty."""
     head = ["state of the sequence", *(words(asker) for asker in SequenceAsker)]
     rows = [
         [words(s), *(words(SEQUENCE[s, a].action) if a in ASKERS[s] else "" for a in SequenceAsker)]
@@ -109,13 +113,14 @@ def sequence() -> str:
 
 
 def ack() -> str:
+    """Draws what an ack does, by the state of a sequence."""
     return table(["state", "effect"], [[words(s), words(cell.effect)] for s, cell in ACK.items()]) + because(
         *ACK.values()
     )
 
 
 def life() -> str:
-    """An id's life as the tables have it, a row a change of state; what is done or taken retires behind the horizon."""
+    """Draws an id's life, a row a change of state; what is done or taken retires behind the horizon."""
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
     edges: dict[tuple[str, str], list[str]] = {}
     for verb, (decisions, granted) in VERBS.items():
@@ -136,6 +141,7 @@ def life() -> str:
 
 
 def words_of(state: str) -> str:
+    """Gives a name in capitals as words."""
     return state.lower().replace("_", " ")
 
 
@@ -164,7 +170,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
 
 
 def draw(page: str, drawings: dict[str, Callable[[], str]]) -> str:
-    """`page` with every drawing made anew; KeyError when a marker is missing."""
+    """Gives `page` with every drawing made anew; KeyError when a marker is missing."""
     for name, drawing in drawings.items():
         pattern = re.compile(rf"(<!-- drawn: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if not pattern.search(page):
@@ -174,12 +180,13 @@ def draw(page: str, drawings: dict[str, Callable[[], str]]) -> str:
 
 
 def stale() -> dict[str, str]:
-    """The pages that are not what the code says, with what they should be."""
+    """Finds the pages that are not what the code says, with what they should be."""
     drawn = {name: draw((DOCS / name).read_text(), drawings) for name, drawings in PAGES.items()}
     return {name: text for name, text in drawn.items() if text != (DOCS / name).read_text()}
 
 
 def main() -> int:
+    """Rewrites stale pages, or names them; the exit status."""
     pages = stale()
     for name, text in pages.items():
         if "--check" in sys.argv:

@@ -1,4 +1,4 @@
-"""Quote the last `make bench` and `make scale` in PERFORMANCE.md, between their markers; their pictures go to docs/.
+"""Quotes the last `make bench` and `make scale` in PERFORMANCE.md, between their markers; their pictures go to docs/.
 
 python scripts/quote_figures.py     rewrite the page from out/bench, out/scale, out/scale-300M, where they have results
 """
@@ -14,7 +14,7 @@ RESULTS = ("bench", "scale", "scale-300M")
 
 
 def quoted(page: str, name: str, text: str) -> str:
-    """The page with `text` between the markers of `name`; ValueError when they are not there just once."""
+    """Gives the page with `text` between the markers of `name`; ValueError when they are not there just once."""
     pattern = re.compile(rf"(<!-- measured: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     page, times = pattern.subn(lambda found: f"{found[1]}{text}{found[2]}", page)
     if times != 1:
@@ -23,6 +23,7 @@ def quoted(page: str, name: str, text: str) -> str:
 
 
 def main() -> int:
+    """Rewrites the page from what `make bench` and `make scale` left; the exit status."""
     page = PAGE.read_text()
     for name in RESULTS:
         table, picture = (ROOT / "out" / name / f"result.{kind}" for kind in ("md", "png"))

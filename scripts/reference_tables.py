@@ -13,13 +13,13 @@ _UNITS = {1 << 30: "GiB", 1 << 20: "MiB", 1 << 10: "KiB"}
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A table in Markdown."""
+    """Writes a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def spark_options() -> str:
-    """Every option of the Spark sink and source: what it does, what it takes, and where it does something."""
+    """Draws every option of the Spark sink and source: what it does, what it takes, and where it does something."""
     head = ["option", "what it does", "values", "default", "`write=`", "calls"]
     rows = [
         [f"`{name}`", meaning, values, default, modes, calls]
@@ -29,12 +29,12 @@ def spark_options() -> str:
 
 
 def counters() -> str:
-    """Every counter of a namespace: its unit and what it counts."""
+    """Draws every counter of a namespace: its unit and what it counts."""
     return table(["counter", "unit", "what it counts"], [[f"`{row.name}`", row.unit, row.meaning] for row in COUNTERS])
 
 
 def settings() -> str:
-    """Every setting, its default, and the reason of the limits among them."""
+    """Draws every setting, its default, and the reason of the limits among them."""
     reasons = limit_reasons()
     halves = {"all owners of the data": SemanticSettings, "this process": ProcessSettings}
     rows = [
@@ -58,7 +58,7 @@ OTHERS = {
 
 
 def shown(name: str, value: object) -> str:
-    """A default as a person writes it: bytes in binary units, other numbers with separators."""
+    """Gives a default as a person writes it: bytes in binary units, other numbers with separators."""
     if value is None:
         return ""
     if isinstance(value, int) and name.endswith(("_bytes", "bytes_in_flight", "bytes_per_second")):
@@ -69,7 +69,7 @@ def shown(name: str, value: object) -> str:
 
 
 def limit_reasons() -> dict[str, str]:
-    """The comment above each field of `Limits`; fields without one share that of the field above."""
+    """Reads the comment above each field of `Limits`; fields without one share that of the field above."""
     reasons: dict[str, str] = {}
     comment: list[str] = []
     for line in LIMITS_SOURCE.read_text().splitlines():

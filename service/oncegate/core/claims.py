@@ -3,7 +3,7 @@
 Rule 1: everything that decides about a free id stands in this file.
 Rule 2: this file reads no clock and does no I/O; whether a lease is over is an argument.
 
-The index compiles `actions()` into its kernels; ARCHITECTURE.md's tables and diagrams are drawn from these.
+The index compiles `actions()` into its kernels; the tables of docs/decisions.md are drawn from these.
 P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
 """
 
