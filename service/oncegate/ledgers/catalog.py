@@ -25,12 +25,16 @@ L = TypeVar("L")
 
 
 class Wrote(msgspec.Struct, Generic[L], frozen=True, array_like=True, tag=1):
+    """Makes a range wait under its id; `place`: where its bytes are."""
+
     range_id: bytes
     rows: int
     place: L
 
 
 class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """Makes waiting ranges the next rows of a topic."""
+
     topic: str
     partition: int
     first_offset: int
@@ -38,10 +42,14 @@ class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class Dropped(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Gives waiting ranges up."""
+
     range_ids: tuple[bytes, ...]
 
 
 class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """Forgets published ranges that lie wholly below `before_offset`."""
+
     topic: str
     partition: int
     before_offset: int
@@ -73,6 +81,8 @@ class TopicHeld(msgspec.Struct, Generic[L], frozen=True, array_like=True):
 
 
 class Snapshot(msgspec.Struct, Generic[L], frozen=True, array_like=True):
+    """Says as much as all changes so far: the ranges that wait, and the topics."""
+
     waiting: tuple[Wrote[L], ...]
     topics: tuple[TopicHeld[L], ...]
 
@@ -113,6 +123,7 @@ class Catalog(Generic[L]):
                 topic.add(rows, place)
 
     def snapshot(self) -> Snapshot[L]:
+        """Returns all that the changes so far have made."""
         topics = [
             TopicHeld(name, partition, topic.low, tuple((held.rows, held.place) for held in topic.held))
             for (name, partition), topic in self._topics.items()
@@ -192,6 +203,7 @@ class Catalog(Generic[L]):
         return max(0, bisect_right(topic.firsts, before_offset) - 1)
 
     def would_trim(self, topic: str, partition: int, before_offset: int) -> bool:
+        """Tells whether trimming below `before_offset` would forget any range."""
         found = self._topics.get((topic, partition))
         return found is not None and self._below(found, before_offset) > 0
 

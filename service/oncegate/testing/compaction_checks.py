@@ -47,6 +47,7 @@ async def _replaced(ledger: Ledger, mark: Mark, snapshot: Sequence[bytes], later
 
 
 async def compacted_entries_are_replaced(place: Place) -> None:
+    """Checks that the snapshot is read in place of the entries, now and when it is opened again."""
     snapshot = [b"state", b"", b"of several" * 1_000]
     async with opened_at(place) as opened:
         ledger = opened.ledger
@@ -65,6 +66,7 @@ async def compacted_entries_are_replaced(place: Place) -> None:
 
 
 async def everything_can_be_compacted_again(place: Place) -> None:
+    """Checks that a snapshot, also an empty one, is replaced by the next."""
     async with opened_at(place) as opened:
         for life in range(3):
             mark = await _append(opened.ledger, 10 * life, 10 * life + 1)
@@ -85,6 +87,7 @@ async def everything_can_be_compacted_again(place: Place) -> None:
 
 
 async def a_compaction_is_durable(place: Place) -> None:
+    """Checks that an acknowledged compaction outlives a crash."""
     async with opened_at(place) as opened:
         mark = await _append(opened.ledger, 1, 2)
         await _append(opened.ledger, 3)
@@ -101,6 +104,7 @@ async def a_compaction_is_durable(place: Place) -> None:
 
 
 async def outputs_outlive_a_compaction(place: Place) -> None:
+    """Checks that rows, topics and waiting ranges are what they were."""
     ranges = [range_of(number, 10, f"s{number % 2}") for number in range(1, 6)]
     async with opened_at(place) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
@@ -130,6 +134,7 @@ async def _publishes(ledger: Ledger, first_offset: int, number: int) -> bool:
 
 
 async def only_the_end_of_an_append_is_compacted(place: Place) -> None:
+    """Checks that other positions are refused, with no effect."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
         await ledger.append([b"a", b"b"], [])
@@ -151,6 +156,7 @@ async def _refuses(ledger: Ledger, *positions: int) -> None:
 
 
 async def appends_go_on_while_it_compacts(place: Place) -> None:
+    """Checks that appends beside a compaction are kept."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
         mark = await _append(ledger, *range(5))
@@ -168,6 +174,7 @@ async def appends_go_on_while_it_compacts(place: Place) -> None:
 
 
 async def a_snapshot_may_be_made_while_appends_go_on(place: Place) -> None:
+    """Checks that a snapshot is taken as it comes, with appends between its entries."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
         mark = await _append(ledger, *range(3))
@@ -186,6 +193,7 @@ async def a_snapshot_may_be_made_while_appends_go_on(place: Place) -> None:
 
 
 async def a_snapshot_that_fails_changes_nothing(place: Place) -> None:
+    """Checks that a snapshot's own error is passed on, and nothing was changed."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
         await _append(ledger, 0, 1)
@@ -208,6 +216,7 @@ async def a_snapshot_that_fails_changes_nothing(place: Place) -> None:
 
 
 async def an_older_owner_compacts_nothing(place: Place) -> None:
+    """Checks that a fenced owner's compaction is refused."""
     async with AsyncExitStack() as stack:
         ledgers = await stack.enter_async_context(place.ledgers())
         older_owner = await stack.enter_async_context(AsyncExitStack())

@@ -37,6 +37,7 @@ from oncegate.testing.runs_checks import RUNS_CHECKS
 
 
 async def entries_come_back_in_order(place: Place) -> None:
+    """Checks positions, marks and replay of a few appends."""
     async with opened_at(place) as opened:
         ledger = opened.ledger
         require(ledger.mark.position == 0 and await read(ledger) == [], "be empty when it is new")
@@ -52,6 +53,7 @@ async def entries_come_back_in_order(place: Place) -> None:
 
 
 async def marks_tell_histories_apart(place: Place) -> None:
+    """Checks that each append has a hash chain of its own."""
     async with opened_at(place) as opened:
         marks = [opened.ledger.mark] + [await opened.ledger.append([b"same"], []) for _ in range(5)]
         require(len({mark.chain for mark in marks}) == len(marks), "give every mark a chain of its own")
@@ -60,6 +62,7 @@ async def marks_tell_histories_apart(place: Place) -> None:
 
 
 async def opening_again_gives_the_same(place: Place) -> None:
+    """Checks that everything is there when it is opened again, under a higher epoch."""
     written = [range_of(1, 3), range_of(2, 4)]
     async with opened_at(place) as opened:
         for number in range(20):
@@ -79,6 +82,7 @@ async def opening_again_gives_the_same(place: Place) -> None:
 
 
 async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
+    """Checks that all that was acknowledged outlives crashes, and nothing else does."""
     wanted: list[tuple[int, bytes]] = []
     for life in range(4):
         async with AsyncExitStack() as crashed:
@@ -99,6 +103,7 @@ async def nothing_is_answered_before_it_is_durable(place: Place) -> None:
 
 
 async def an_older_owner_is_fenced(place: Place) -> None:
+    """Checks that an owner that was followed by another writes nothing."""
     async with AsyncExitStack() as stack:
         ledgers = await stack.enter_async_context(place.ledgers())
         older_owner = await stack.enter_async_context(AsyncExitStack())
@@ -123,6 +128,7 @@ async def an_older_owner_is_fenced(place: Place) -> None:
 
 
 async def empty_appends_change_nothing(place: Place) -> None:
+    """Checks appends without entries, and entries without bytes."""
     async with opened_at(place) as opened:
         new = opened.ledger.mark
         require(await opened.ledger.append([], []) == new, "answer an empty append with the mark there is")
@@ -137,6 +143,7 @@ async def empty_appends_change_nothing(place: Place) -> None:
 
 
 async def sizes_do_not_matter(place: Place) -> None:
+    """Checks entries and outputs from nothing to megabytes."""
     sizes = [0, 1, 4_000, 4_096, 4_097, 70_000, 3_000_000, 5]
     bodies = [bytes([number]) * size for number, size in enumerate(sizes, 1)]
     big = WriteRange(bytes(16), "big", 1, b"\0\xff" * 2_000_000)
@@ -177,6 +184,7 @@ def _require_whole_pairs(seen: list[Replayed], mark: Mark) -> None:
 
 
 async def readers_never_meet_the_writer(place: Place) -> None:
+    """Checks that rows are read right while others are written."""
     async with opened_at(place) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
 
@@ -199,6 +207,7 @@ async def readers_never_meet_the_writer(place: Place) -> None:
 
 
 async def namespaces_are_apart(place: Place) -> None:
+    """Checks that two namespaces share neither key nor id, entries or rows."""
     async with place.ledgers() as ledgers:
         await ledgers.create("other")
         await ledgers.create("other")
@@ -213,6 +222,7 @@ async def namespaces_are_apart(place: Place) -> None:
 
 
 async def a_replay_may_be_left_early(place: Place) -> None:
+    """Checks that a replay that is closed before its end leaves the ledger as it was."""
     async with opened_at(place) as opened:
         await opened.ledger.append([b"a"], [])
         async with aclosing(opened.ledger.replay(1)) as batches:
@@ -224,6 +234,7 @@ async def a_replay_may_be_left_early(place: Place) -> None:
 
 
 async def its_owner_is_known_at_any_time(place: Place) -> None:
+    """Checks `require_owner`, from the loop and from a thread."""
     async with opened_at(place) as opened:
         opened.require_owner()
         await asyncio.to_thread(opened.require_owner)
@@ -235,6 +246,7 @@ async def its_owner_is_known_at_any_time(place: Place) -> None:
 
 
 async def the_room_that_is_left_is_known(place: Place) -> None:
+    """Checks the names and the free bytes."""
     async with place.ledgers() as ledgers:
         require(NAMESPACE in ledgers.names(), "list its namespaces")
         free, total = ledgers.free_bytes()

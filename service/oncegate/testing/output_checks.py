@@ -19,6 +19,7 @@ from oncegate.testing.ledger_places import (
 
 
 async def outputs_are_read_by_offset(place: Place) -> None:
+    """Checks that published ranges are found by any offset in them."""
     sizes = [3, 1, 5, 2]
     ranges = [range_of(number, rows, f"s{number % 2}") for number, rows in enumerate(sizes, 1)]
     async with opened_at(place) as opened:
@@ -40,6 +41,7 @@ async def outputs_are_read_by_offset(place: Place) -> None:
 
 
 async def one_append_writes_and_publishes(place: Place) -> None:
+    """Checks that a range may be written and published at once."""
     written = range_of(1, 7)
     async with opened_at(place) as opened:
         await opened.ledger.append([b"produced"], [written, publish(0, 1)])
@@ -78,6 +80,7 @@ async def contradictions_are_refused_whole(place: Place) -> None:
 
 
 async def dropped_ranges_are_gone(place: Place) -> None:
+    """Checks that a dropped range is never published."""
     async with opened_at(place) as opened:
         await opened.ledger.append([b"a"], [range_of(1, 1), range_of(2, 1), range_of(3, 1, "other")])
         await opened.ledger.append([b"b"], [DropRanges((range_of(1, 1).range_id, range_of(3, 1).range_id))])
@@ -103,6 +106,7 @@ async def _low(outputs: Outputs) -> int:
 
 
 async def trimmed_offsets_are_refused(place: Place) -> None:
+    """Checks trims by whole ranges, and that they last."""
     ranges = [range_of(number, 10) for number in range(1, 4)]
     async with opened_at(place) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
@@ -131,6 +135,7 @@ async def trimmed_offsets_are_refused(place: Place) -> None:
 
 
 async def a_trim_is_part_of_its_append(place: Place) -> None:
+    """Checks that a trim happens with its append, or not at all."""
     ranges = [range_of(number, 10) for number in range(1, 5)]
     async with opened_at(place) as opened:
         ledger, outputs = opened.ledger, outputs_of(opened)
@@ -152,6 +157,7 @@ async def a_trim_is_part_of_its_append(place: Place) -> None:
 
 
 async def fetches_are_bounded_in_bytes(place: Place) -> None:
+    """Checks that a fetch stops after the range that reaches its bound."""
     ranges = [range_of(number, 2) for number in range(1, 5)]
     size_bytes = len(ranges[0].data)
     async with opened_at(place) as opened:

@@ -13,6 +13,7 @@ WHOLE = b"".join(PIECES)
 
 
 async def runs_are_written_whole(place: Place) -> None:
+    """Checks names and bytes of runs."""
     async with runs_at(place) as runs:
         require(runs.names() == [], "begin without runs")
         runs.write("b", PIECES)
@@ -26,6 +27,7 @@ async def runs_are_written_whole(place: Place) -> None:
 
 
 async def runs_are_replaced_and_removed(place: Place) -> None:
+    """Checks that what is open stays as it is."""
     async with runs_at(place) as runs:
         runs.write("a", PIECES)
         before = runs.open("a")
@@ -44,6 +46,7 @@ async def runs_are_replaced_and_removed(place: Place) -> None:
 
 
 async def runs_are_durable(place: Place) -> None:
+    """Checks that runs outlive a crash."""
     async with runs_at(place) as runs:
         runs.write("kept", PIECES)
         runs.write("gone", PIECES)
@@ -69,6 +72,7 @@ def _cut_short() -> Iterator[bytes]:
 
 
 async def a_run_that_was_cut_short_is_not_there(place: Place) -> None:
+    """Checks that an error while a run is written leaves what was there."""
     async with runs_at(place) as runs:
         runs.write("a", [b"older"])
         for name in ("a", "b"):
@@ -85,6 +89,7 @@ async def a_run_that_was_cut_short_is_not_there(place: Place) -> None:
 
 
 async def bad_names_of_runs_are_refused(place: Place) -> None:
+    """Checks that a name that cannot be one is refused."""
     async with runs_at(place) as runs:
         for name in ("", ".", "..", "../a", "a/b", "A", "-a", ".a", "a.tmp", "a" * 65, "a\n", "a\0", "ä"):
             try:
@@ -107,6 +112,7 @@ def _is_missing(runs: Runs, name: str) -> bool:
 
 
 async def runs_end_with_their_owner(place: Place) -> None:
+    """Checks that runs are closed to an owner that has left."""
     async with runs_at(place) as older:
         older.write("a", PIECES)
         held = older.open("a")
@@ -150,6 +156,7 @@ async def an_owner_that_leaves_ends_its_writes(place: Place) -> None:
 
 
 async def several_runs_are_written_at_once(place: Place) -> None:
+    """Checks that threads may write runs beside one another."""
     async with runs_at(place) as runs:
         writes = (asyncio.to_thread(runs.write, f"run{n}", [b"%d " % n * 9_000] * 5) for n in range(8))
         await asyncio.wait_for(asyncio.gather(*writes), timeout=60)
@@ -158,6 +165,7 @@ async def several_runs_are_written_at_once(place: Place) -> None:
 
 
 async def runs_of_namespaces_are_apart(place: Place) -> None:
+    """Checks that each namespace has runs of its own."""
     async with place.ledgers() as ledgers:
         await ledgers.create("other")
         folders = place.runs()
@@ -172,6 +180,7 @@ async def runs_of_namespaces_are_apart(place: Place) -> None:
 
 
 async def writing_runs_leaves_the_entries_alone(place: Place) -> None:
+    """Checks that the ledger does not see its runs."""
     async with opened_at(place) as opened, place.runs().open(NAMESPACE, opened) as runs:
         runs.write("a", PIECES)
         require(await read(opened.ledger) == [], "leave its entries alone when it writes runs")

@@ -53,6 +53,7 @@ class Owner:
 
     @property
     def state(self) -> str:
+        """Tells SERVING, RECOVERING or DOWN."""
         if self.failed is not None:
             return "DOWN"
         return "RECOVERING" if self.shard is None else "SERVING"

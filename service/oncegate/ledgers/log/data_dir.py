@@ -117,6 +117,7 @@ class DataDir:
         self.create(DEFAULT)
 
     def release(self) -> None:
+        """Lets go of both locks; no effect when none is held."""
         while self.locks:
             self.locks.pop().close()
 
@@ -204,6 +205,7 @@ class LogLedgers:
         self._creating = asyncio.Lock()
 
     def names(self) -> list[str]:
+        """As the port says."""
         return sorted(self._folder.ledgers)
 
     async def create(self, namespace: str) -> None:
@@ -247,11 +249,13 @@ class LogLedgers:
                 raise
 
     def free_bytes(self) -> tuple[int, int]:
+        """As the port says, of the disk below the data folder; LedgerDown."""
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)
         return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
 
     def close(self) -> None:
+        """Lets go of the data folder."""
         self._folder.release()
 
 

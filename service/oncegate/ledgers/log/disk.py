@@ -31,6 +31,7 @@ class Disk:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def close(self, fd: int) -> None:
+        """Closes a file."""
         os.close(fd)
 
     def write(self, fd: int, parts: Sequence[bytes | memoryview], offset: int) -> None:
@@ -43,6 +44,7 @@ class Disk:
                 done += os.pwrite(fd, rest[done:], offset + done)
 
     def truncate(self, fd: int, size_bytes: int) -> None:
+        """Cuts a file to so many bytes."""
         os.ftruncate(fd, size_bytes)
 
     def sync(self, fd: int) -> None:
@@ -62,12 +64,15 @@ class Disk:
             os.close(fd)
 
     def rename(self, old: Path, new: Path) -> None:
+        """Gives a file another name, in place of what had it; durable once the folder is synced."""
         os.rename(old, new)
 
     def unlink(self, path: Path) -> None:
+        """Removes a file's name; durable once the folder is synced."""
         os.unlink(path)
 
     def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
+        """Makes one folder; FileExistsError when there is one."""
         os.mkdir(path, mode)
 
     def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:

@@ -59,10 +59,12 @@ class LogLedger:
 
     @property
     def mark(self) -> Mark:
+        """As the port says."""
         return self._mark
 
     @property
     def epoch(self) -> int:
+        """The number of this opening."""
         return self._segment.header.epoch
 
     @property

@@ -60,6 +60,7 @@ class FolderLock:
             )
 
     def close(self) -> None:
+        """Lets go of the folder."""
         os.close(self._fd)
 
 

@@ -24,6 +24,7 @@ class ForgetsTheLastAppend(Broken):
     _kept: tuple[Sequence[bytes], Sequence[OutputChange]] = ((), ())
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         await self.good.append(*self._kept)
         self._kept = (entries, outputs)
         mark = self.good.mark
@@ -40,27 +41,34 @@ class AnswersBeforeDurable(Broken):
         self._late = []
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         self._late.append((entries, outputs))
         return Mark(self.good.mark.ledger, self.mark.position, bytes(8))
 
     @property
     def mark(self) -> Mark:
+        """As if the promise were kept."""
         mark = self.good.mark
         return replace(mark, position=mark.position + sum(len(entries) for entries, _ in self._late))
 
     async def entries(self, from_position: int) -> list[Replayed]:
+        """As the good one, but for the promise that is broken."""
         late = [body for entries, _ in self._late for body in entries]
         first = self.good.mark.position + 1
         seen = [*await super().entries(1), *(Replayed(first + i, body, self.mark) for i, body in enumerate(late))]
         return seen[from_position - 1 :]
 
     async def close(self) -> None:
+        """Does late what was to be done at once."""
         for entries, outputs in self._late:
             await self.good.append(entries, outputs)
 
 
 class ReturnsEntriesOutOfOrder(Broken):
+    """Replays the last two entries in the wrong order."""
+
     async def entries(self, from_position: int) -> list[Replayed]:
+        """As the good one, but for the promise that is broken."""
         seen = await super().entries(from_position)
         return [*seen[:-2], *reversed(seen[-2:])]
 
@@ -73,6 +81,7 @@ class OpensShorterThanItWas(Broken):
         self._gone = good.mark
 
     async def entries(self, from_position: int) -> list[Replayed]:
+        """As the good one, but for the promise that is broken."""
         return [replayed for replayed in await super().entries(from_position) if replayed.mark != self._gone]
 
 
@@ -84,6 +93,7 @@ class ServesUnpublishedRows(Broken):
         self._written: list[Chunk] = []
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         mark = await self.good.append(entries, outputs)
         for output in outputs:
             if isinstance(output, WriteRange):
@@ -91,6 +101,7 @@ class ServesUnpublishedRows(Broken):
         return mark
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        """As the good one, but for the promise that is broken."""
         return await super().fetch(topic, partition, offset, max_rows, max_bytes) or self._written
 
 
@@ -98,6 +109,7 @@ class ForgetsWhatWasPublished(Broken):
     """Keeps entries, loses the outputs of an append without entries: half a commit."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         return await self.good.append(entries, [o for o in outputs if not isinstance(o, PublishRanges)])
 
 
@@ -111,6 +123,7 @@ class AcceptsAnOldEpoch(Broken):
         type(self).newest = good
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         try:
             return await self.good.append(entries, outputs)
         except LedgerFenced:
@@ -119,7 +132,10 @@ class AcceptsAnOldEpoch(Broken):
 
 
 class ForgetsTrims(Broken):
+    """Passes appends on without their trims."""
+
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         return await self.good.append(entries, [o for o in outputs if not isinstance(o, TrimRanges)])
 
 
@@ -127,10 +143,14 @@ class TrimsApart(Broken):
     """Trims first, in an append of its own, and then does the rest: two changes instead of one."""
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         await self.good.append([], [o for o in outputs if isinstance(o, TrimRanges)])
         return await self.good.append(entries, [o for o in outputs if not isinstance(o, TrimRanges)])
 
 
 class FetchesWithoutBound(Broken):
+    """Gives more bytes than were asked for."""
+
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        """As the good one, but for the promise that is broken."""
         return await super().fetch(topic, partition, offset, max_rows, 1 << 60)

@@ -10,14 +10,17 @@ from oncegate.testing.ledger_places import snapshot_of
 
 
 class CompactsNothing(Broken):
+    """Passes no compaction on."""
+
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        pass
+        """As the good one, but for the promise that is broken."""
 
 
 class CompactsTheRestToo(Broken):
     """What was appended after the compacted position is gone as well."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         await self.good.compact(self.good.mark.position, snapshot)
 
 
@@ -27,6 +30,7 @@ class CompactsOnce(Broken):
     _compacted = False
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         if not self._compacted:
             await self.good.compact(position, snapshot)
         self._compacted = True
@@ -38,9 +42,11 @@ class CompactsBeforeDurable(Broken):
     _late: tuple[int, Sequence[bytes]] | None = None
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         self._late = (position, [entry async for entry in snapshot])
 
     async def entries(self, from_position: int) -> list[Replayed]:
+        """As the good one, but for the promise that is broken."""
         seen = await super().entries(from_position)
         if self._late is None or from_position > self._late[0]:
             return seen
@@ -49,6 +55,7 @@ class CompactsBeforeDurable(Broken):
         return [Replayed(position, body, mark) for body in snapshot] + [one for one in seen if one.position > position]
 
     async def close(self) -> None:
+        """Does late what was to be done at once."""
         if self._late is not None:
             await self.good.compact(self._late[0], snapshot_of(*self._late[1]))
 
@@ -61,6 +68,7 @@ class CompactsOutputsToo(Broken):
         self._waiting: set[bytes] = set()
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         mark = await self.good.append(entries, outputs)
         for output in outputs:
             match output:
@@ -71,6 +79,7 @@ class CompactsOutputsToo(Broken):
         return mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         await self.good.compact(position, snapshot)
         await self.good.append([], [DropRanges(tuple(self._waiting))])
         self._waiting.clear()
@@ -80,6 +89,7 @@ class CompactsAnywhere(Broken):
     """Takes any position for one where an append ended, and does not say that nothing was compacted."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         with suppress(ValueError):
             await self.good.compact(position, snapshot)
 
@@ -90,12 +100,14 @@ class LosesAppendsWhileItCompacts(Broken):
     _meanwhile: asyncio.Event | None = None
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """As the good one, but for the promise that is broken."""
         if self._meanwhile is None:
             return await self.good.append(entries, outputs)
         self._meanwhile.set()
         return self.good.mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         self._meanwhile = asyncio.Event()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._meanwhile.wait(), 0.05)
@@ -107,6 +119,7 @@ class CompactsUpToTheEnd(Broken):
     """What was appended while the snapshot was made is gone as well."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         before = self.good.mark.position
         made = [entry async for entry in snapshot]
         after = self.good.mark.position
@@ -117,6 +130,7 @@ class CompactsWhatCame(Broken):
     """A snapshot that failed is taken for whole."""
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """As the good one, but for the promise that is broken."""
         came = list[bytes]()
         try:
             async for entry in snapshot:

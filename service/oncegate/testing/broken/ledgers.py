@@ -19,32 +19,47 @@ from oncegate.testing.ledger_places import Check, MakePlace, Place
 
 
 class WritesRunsInPlace(Broken):
+    """Leaves what was cut short of a run."""
+
     @staticmethod
     def beside(runs: Runs) -> Runs:
+        """Returns runs that break the promise."""
         return broken_runs.WritesInPlace(runs)
 
 
 class WritesRunsOnce(Broken):
+    """Writes a run of a name once."""
+
     @staticmethod
     def beside(runs: Runs) -> Runs:
+        """Returns runs that break the promise."""
         return broken_runs.WritesOnce(runs)
 
 
 class LosesRuns(Broken):
+    """Loses runs with their owner."""
+
     @staticmethod
     def beside(runs: Runs) -> Runs:
+        """Returns runs that break the promise."""
         return broken_runs.WritesToItself(runs)
 
 
 class RemovesRunsUnderReaders(Broken):
+    """Empties a removed run for those who read it."""
+
     @staticmethod
     def beside(runs: Runs) -> Runs:
+        """Returns runs that break the promise."""
         return broken_runs.RemovesUnderReaders(runs)
 
 
 class TakesAnyNameOfARun(Broken):
+    """Takes any name for a run."""
+
     @staticmethod
     def beside(runs: Runs) -> Runs:
+        """Returns runs that break the promise."""
         return broken_runs.TakesAnyName(runs)
 
 

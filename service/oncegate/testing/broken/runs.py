@@ -12,15 +12,19 @@ class PassingRuns:
         self.good = good
 
     def names(self) -> list[str]:
+        """Passes the call on."""
         return self.good.names()
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """Passes the call on."""
         self.good.write(name, pieces)
 
     def open(self, name: str) -> memoryview:
+        """Passes the call on."""
         return self.good.open(name)
 
     def remove(self, name: str) -> None:
+        """Passes the call on."""
         self.good.remove(name)
 
 
@@ -28,6 +32,7 @@ class WritesInPlace(PassingRuns):
     """What is cut short stays."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """As the good ones, but for the promise that is broken."""
         written = b""
         try:
             for piece in pieces:
@@ -40,6 +45,7 @@ class WritesOnce(PassingRuns):
     """A name that is there is not written again."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """As the good ones, but for the promise that is broken."""
         if name not in self.good.names():
             self.good.write(name, pieces)
 
@@ -52,16 +58,20 @@ class WritesToItself(PassingRuns):
         self._own: dict[str, bytes] = {}
 
     def names(self) -> list[str]:
+        """As the good ones, but for the promise that is broken."""
         return sorted(self._own)
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """As the good ones, but for the promise that is broken."""
         self.good.write(name, [])
         self._own[name] = b"".join(pieces)
 
     def open(self, name: str) -> memoryview:
+        """As the good ones, but for the promise that is broken."""
         return memoryview(self._own[name])
 
     def remove(self, name: str) -> None:
+        """As the good ones, but for the promise that is broken."""
         self.good.remove(name)
         self._own.pop(name, None)
 
@@ -74,10 +84,12 @@ class RemovesUnderReaders(PassingRuns):
         self._given: dict[str, bytearray] = {}
 
     def open(self, name: str) -> memoryview:
+        """As the good ones, but for the promise that is broken."""
         given = self._given[name] = bytearray(self.good.open(name))
         return memoryview(given).toreadonly()
 
     def remove(self, name: str) -> None:
+        """As the good ones, but for the promise that is broken."""
         self.good.remove(name)
         given = self._given.get(name, bytearray())
         given[:] = bytes(len(given))
@@ -87,4 +99,5 @@ class TakesAnyName(PassingRuns):
     """Changes what cannot be a name until it can."""
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
+        """As the good ones, but for the promise that is broken."""
         self.good.write("x" + name.lower().removesuffix(".tmp").replace("/", "-")[:60], pieces)

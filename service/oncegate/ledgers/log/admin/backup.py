@@ -139,6 +139,7 @@ def _write(disk: Disk, path: Path, parts: Iterable[tuple[int, bytes | memoryview
 
 
 def write_copies(disk: Disk, folder: Path, copied: Iterable[Copied]) -> None:
+    """Writes a backup's list, durably: with it the backup is finished."""
     head = _FIRST + "".join(map(_line, copied))
     replace_file(disk, folder / LIST_NAME, [f"{head}check {_check(head)}".encode()])
 

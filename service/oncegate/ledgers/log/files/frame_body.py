@@ -24,10 +24,12 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def file(self) -> tuple[int, int]:
+        """The file's name: the epoch that made it, and a counter."""
         return (self.epoch, self.counter)
 
     @property
     def end(self) -> int:
+        """The first byte behind the range."""
         return self.offset + self.length
 
 
@@ -50,10 +52,12 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
     @property
     def mark(self) -> Mark:
+        """The mark that stood at `position`."""
         return Mark(self.ledger, self.position, self.chain)
 
     @property
     def files(self) -> set[tuple[int, int]]:
+        """The output files that hold the snapshot."""
         return {place.file for place in self.state}
 
 
@@ -62,6 +66,8 @@ AnyChange = Change | Compacted
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):
+    """Carries what one append writes: its entries, and the changes of its outputs."""
+
     entries: Sequence[bytes]
     changes: Sequence[AnyChange]
 

@@ -42,6 +42,7 @@ class SegmentHeader:
     previous_chain: bytes
 
     def encode(self) -> bytes:
+        """Returns the header's bytes, with their check."""
         fields = (self.segment, self.epoch, self.first_position, self.ledger, self.predecessor)
         raw = _SEGMENT.pack(_SEGMENT_MAGIC, *fields, self.key_check, self.previous_chain, bytes(16))[:-16]
         return (raw + hashlib.sha256(raw).digest()[:16]).ljust(BLOCK_BYTES, b"\0")
@@ -58,7 +59,7 @@ class SegmentHeader:
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """`end` is the block boundary behind the frame."""
+    """Describes one frame at `offset` of its segment: the body's length, its entries, the hash chain before and after."""
 
     offset: int
     length: int
@@ -69,14 +70,17 @@ class FrameHeader:
 
     @property
     def body_at(self) -> int:
+        """The byte of the segment where the body begins."""
         return self.offset + _FRAME.size
 
     @property
     def end(self) -> int:
+        """The block boundary behind the frame."""
         return self.offset + padded(_FRAME.size + self.length)
 
     @property
     def last_position(self) -> int:
+        """The position of the last entry; of a frame without entries, the one before `first_position`."""
         return self.first_position + self.count - 1
 
 
@@ -92,6 +96,7 @@ def _header_check(ledger: bytes, segment: int, offset: int, raw: bytes) -> bytes
 
 
 def encode_header(ledger: bytes, segment: int, header: FrameHeader) -> bytes:
+    """Returns a frame header's bytes, with their check."""
     numbers = (header.length, header.first_position, header.count)
     raw = _FRAME.pack(_FRAME_MAGIC, *numbers, header.previous_chain, header.chain, bytes(8))[:-8]
     return raw + _header_check(ledger, segment, header.offset, raw)

@@ -59,6 +59,7 @@ class Garbage:
 
     @property
     def waiting(self) -> bool:
+        """Tells whether anything is still to be removed."""
         return bool(self._paths or self._needed)
 
     @contextmanager

@@ -30,6 +30,7 @@ def read_list(disk: Disk, folder: Path) -> dict[str, bytes] | None:
 
 
 def write_list(disk: Disk, folder: Path, ledgers: dict[str, bytes]) -> None:
+    """Replaces a folder's list of ledgers, namespace to ledger id, durably. OSError."""
     head = _FIRST + "".join(f"{name} {ledger.hex()}\n" for name, ledger in sorted(ledgers.items()))
     replace_file(disk, folder / LIST_NAME, [f"{head}check {_check(head)}".encode()])
 

@@ -29,10 +29,12 @@ _NAME = re.compile(r"(\d{8,})-(\d{8,})\.out")
 
 
 def output_path(folder: Path, file: tuple[int, int]) -> Path:
+    """Returns where an output file lies."""
     return folder / f"{file[0]:08}-{file[1]:08}.out"
 
 
 def outputs_in(folder: Path) -> dict[tuple[int, int], Path]:
+    """Returns the output files of a folder, by epoch and counter."""
     found = {path: _NAME.fullmatch(path.name) for path in folder.iterdir()}
     return {(int(match[1]), int(match[2])): path for path, match in found.items() if match}
 
@@ -125,6 +127,7 @@ class OutputWriter:
         self._disk.close(self._streams.pop(name).fd)
 
     def close(self) -> None:
+        """Closes every file."""
         for name in list(self._streams):
             self._close(name)
 
@@ -139,6 +142,7 @@ class Living:
         return file in self._ranges
 
     def add(self, place: Location) -> None:
+        """Counts a range in."""
         self._ranges[place.file] += 1
 
     def release(self, places: Iterable[Location]) -> list[tuple[int, int]]:
@@ -153,6 +157,7 @@ class Living:
 
 
 def located(file: tuple[int, int], offset: int, data: bytes) -> Location:
+    """Makes the location of a range that is written at `offset`, with the SHA-256 of its bytes."""
     return Location(*file, offset, len(data), hashlib.sha256(data).digest())
 
 

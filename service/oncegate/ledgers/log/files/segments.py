@@ -30,10 +30,12 @@ class NoRoom(Exception):
 
 
 def segment_path(folder: Path, segment: int) -> Path:
+    """Returns where a segment lies."""
     return folder / f"{segment:08}.seg"
 
 
 def segments_in(folder: Path) -> list[int]:
+    """Returns the numbers of a folder's segments, ascending."""
     return sorted(int(match[1]) for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)))
 
 
@@ -231,4 +233,5 @@ class SegmentWriter:
         )
 
     def close(self) -> None:
+        """Closes the file."""
         self._disk.close(self._fd)

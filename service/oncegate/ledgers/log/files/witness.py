@@ -39,6 +39,7 @@ class Seen:
     end: End
 
     def encode(self) -> bytes:
+        """Returns the slot's bytes, with their check."""
         end = self.end
         place = (end.segment, end.offset, end.position, end.chain)
         raw = _SLOT.pack(_MAGIC, self.serial, self.ledger, self.epoch, *place, bytes(16))[:-16]
@@ -46,6 +47,7 @@ class Seen:
 
     @classmethod
     def decode(cls, raw: bytes) -> "Seen | None":
+        """Reads a slot; None when its bytes are not whole."""
         if len(raw) < _SLOT.size or hashlib.sha256(raw[: _SLOT.size - 16]).digest()[:16] != raw[_SLOT.size - 16 :]:
             return None
         magic, serial, ledger, epoch, *place, _ = _SLOT.unpack(raw)
@@ -53,6 +55,7 @@ class Seen:
 
 
 def witness_path(folder: Path, namespace: str) -> Path:
+    """Returns where a namespace's witness lies."""
     return folder / (namespace + WITNESS_SUFFIX)
 
 
@@ -129,4 +132,5 @@ class WitnessWriter:
             raise self._failed from error
 
     def close(self) -> None:
+        """Closes the file."""
         self._disk.close(self._fd)

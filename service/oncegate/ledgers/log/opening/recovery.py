@@ -43,14 +43,17 @@ class LedgerPlace:
 
     @property
     def shard(self) -> Path:
+        """The folder of segments."""
         return self.folder / SHARD_NAME
 
     @property
     def outputs(self) -> Path:
+        """The folder of output files."""
         return self.shard / OUTPUTS_NAME
 
     @property
     def runs(self) -> Path:
+        """The folder of the shard's sorted runs."""
         return self.shard / RUNS_NAME
 
 

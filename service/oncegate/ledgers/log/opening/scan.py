@@ -30,10 +30,12 @@ def frame_body(frame: Frame) -> Body:
 
 
 def frame_mark(frame: Frame) -> Mark:
+    """Makes the mark of a frame's last entry."""
     return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
 
 
 def new_catalog(compacted: Compacted | None = None) -> Catalog[Location]:
+    """Makes an empty catalog, or the one that a compaction left."""
     return Catalog(_length, compacted.outputs if compacted else None)
 
 
