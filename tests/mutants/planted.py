@@ -119,8 +119,8 @@ PLANTED: tuple[Mutant, ...] = (
             ),
             (
                 f"{ENGINE}/usecases/claims.py",
-                "        return ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)\n",
-                "        cache[request.token, request.call] = ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)\n"
+                "        return DecidedClaim(result, decision.actions, rests_on)\n",
+                "        cache[request.token, request.call] = DecidedClaim(result, decision.actions, rests_on)\n"
                 "        return cache[request.token, request.call]\n",
             ),
         ),
@@ -167,9 +167,9 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     one(
         "verdict before durable",
-        f"{ENGINE}/usecases/claims.py",
-        "        await self._journal.group_commit.durable(rests_on)\n        self._journal.counts.add_ids(",
-        "        self._journal.counts.add_ids(",
+        f"{ENGINE}/usecases/claim_batching.py",
+        "            self._journal.group_commit.wait(one.decided.rests_on, one.waiter)\n",
+        "            one.waiter.set_result(None)\n",
         "tests/engine/commit/test_durable_before_said.py",
     ),
     Mutant(

@@ -140,8 +140,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "granted claim_batch, said at once",
         f"{ENGINE}/usecases/claim_batching.py",
-        "            if rests_on > group_commit.mark.position:",
-        "            if rests_on > group_commit.mark.position + 100:",
+        "            group_commit.wait(rests_on, one.waiter)\n",
+        "            one.waiter.set_result(None)\n",
         f"{_GATHERING}::test_nothing_is_said_before_it_is_durable",
     ),
     one(

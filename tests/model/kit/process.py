@@ -13,8 +13,11 @@ from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.deadline import Deadline
 from oncegate.engine.recovery.replay import rebuild
+from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.shard import refuses_when_durable
+from oncegate.engine.usecases.claims import Claims
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed
 from oncegate.testing import FakeClock
@@ -22,6 +25,17 @@ from tests.model.kit.held import Call, HeldGroupCommit
 from tests.model.kit.replies import Broken
 
 KEY_CHECK = bytes(16)
+
+
+def alone(claims: Claims) -> Callable[[ClaimRequest, Deadline], Coroutine[Any, Any, ClaimResult]]:
+    """A claim as the batcher has it decided that is in no batch, which needs no event loop."""
+
+    async def claim(request: ClaimRequest, deadline: Deadline) -> ClaimResult:
+        lease_ms = claims.check(request)
+        deadline.check()
+        return await claims.claim(request, lease_ms)
+
+    return claim
 
 
 class Process(ABC):

@@ -28,7 +28,7 @@ from oncegate.ports import OutputChange, PublishRanges, WriteRange
 from oncegate.testing import FakeClock
 from tests.model.kit.attempt import Request
 from tests.model.kit.held import Call
-from tests.model.kit.process import KEY_CHECK, Process
+from tests.model.kit.process import KEY_CHECK, Process, alone
 from tests.model.kit.replies import Broken
 from tests.model.mixed.rows import keys_of, read, rows_of
 
@@ -87,7 +87,7 @@ class Gateway(Process):
         self._upkeep = Scheduler(journal, nothing, unsealed, nothing)
         self._verbs = {
             name: self.careful(use)
-            for name, use in (("claim", claims.claim), ("take", claims.take), ("produce", producing.produce))
+            for name, use in (("claim", alone(claims)), ("take", claims.take), ("produce", producing.produce))
         }
         self._settle = self.careful(claims.settle)
 

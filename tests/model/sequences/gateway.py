@@ -20,7 +20,7 @@ from oncegate.index.shard import ShardIndex
 from oncegate.index.snapshot.producers import save
 from oncegate.testing import FakeClock
 from tests.model.kit.held import Call
-from tests.model.kit.process import KEY_CHECK, Process
+from tests.model.kit.process import KEY_CHECK, Process, alone
 
 LIMITS = Limits()
 # Few slots, so that each can be looked at after every append.
@@ -56,7 +56,7 @@ class Gateway(Process):
             "register": producers.register,
             "claim": producers.claim,
             "settle": producers.settle,
-            "claim_ids": claims.claim,
+            "claim_ids": alone(claims),
             "settle_ids": claims.settle,
         }
         self._verbs = {name: self.careful(use) for name, use in uses.items()}

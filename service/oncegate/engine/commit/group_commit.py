@@ -121,8 +121,13 @@ class GroupCommit:
         await waiter
 
     def wait(self, position: int, waiter: "asyncio.Future[None]") -> None:
-        """Let `waiter` end as `durable` of this position would, which has been submitted and not appended yet."""
-        self._waiters.append((position, waiter))
+        """Let `waiter` end as `durable` of this position does."""
+        if self.dead is not None:
+            waiter.set_exception(_again(self.dead))
+        elif position <= self.mark.position:
+            waiter.set_result(None)
+        else:
+            self._waiters.append((position, waiter))
 
     async def all_durable(self) -> None:
         """Wait for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
@@ -243,7 +248,7 @@ class GroupCommit:
         waiting, self._waiters = self._waiters, []
         for _, waiter in waiting:
             if not waiter.done():
-                waiter.set_exception(type(error)(error.detail, **error.extra))
+                waiter.set_exception(_again(error))
 
     def close(self) -> None:
         """Take nothing more; `run` returns when all that was submitted is written."""
@@ -262,6 +267,11 @@ class _NoWork:
 
     async def stop(self) -> None:
         return None
+
+
+def _again(error: OncegateError) -> OncegateError:
+    """The same error for one more waiter: each has a traceback of its own."""
+    return type(error)(error.detail, **error.extra)
 
 
 def _nothing() -> None:

@@ -1,10 +1,12 @@
 """Free ids: claim, renew, complete, release, explain."""
 
 import hashlib
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.arraytypes import U8
 from oncegate.core.claims import SETTLE, Action, ClaimState, Effect, Verb
 from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
 from oncegate.core.errors import Overloaded, ReleasedClaim, TooLarge, UnknownClaim
@@ -33,23 +35,50 @@ def digest_of(request: ClaimRequest) -> bytes:
     return hashlib.blake2b(digest + request.digests.tobytes(), digest_size=16).digest()
 
 
+class DecidedClaim(NamedTuple):
+    """Holds an answer that has yet to become durable: the result, what was done about each id, and what it rests on.
+
+    actions: uint8[n], `core.claims.Action` or SAME_INDEX. rests_on: a position of the ledger, 0 for none.
+    """
+
+    result: ClaimResult
+    actions: U8
+    rests_on: int
+
+
 class Claims:
-    """The use cases of free ids over one journal. Answers wait until what they rest on is durable."""
+    """Claims, takes, settles and explains free ids. Answers wait until what they rest on is durable."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._index = journal.index.claims
 
-    async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
-        """Which of these ids may be written: a verdict each, in order. All STALE where the batch was acked.
+    def check(self, request: ClaimRequest) -> int:
+        """Check what can be refused whatever is known of the ids; the lease, in ms, that the claim gets.
 
-        Raises TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull, DeadlinePassed: nothing was written;
-        LedgerDown: unknown, repeat the same token and call.
+        Raises TooLarge, BadRequest: nothing was written.
         """
-        lease_ms = self._check(request)
-        deadline.check()
+        self._check_count(request.ids)
+        return self._journal.lease_ms(request.lease_ms)
+
+    async def claim(self, request: ClaimRequest, lease_ms: int) -> ClaimResult:
+        """Decide on one claim that is not batched, after `check`; all its ids are STALE where its batch was acked.
+
+        Raises what `decide` does, BadRequest and TooLarge for its batch scope; LedgerDown: unknown whether it was
+        written, repeat the same token and call.
+        """
         if request.scope is not None and await is_over(self._journal, request.scope):
             return ClaimResult(None, lease_ms, *stale(self._journal, len(request.ids)))
+        decided = self.decide(request, lease_ms)
+        await self._journal.group_commit.durable(decided.rests_on)
+        self._journal.counts.add_ids(decided.actions, decided.result.verdicts)
+        return decided.result
+
+    def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
+        """Decide which of these ids may be written, and record what is granted; the answer waits for `rests_on`.
+
+        Raises TokenReused, Overloaded, Recovering, LedgerFull, LedgerDown: nothing was written.
+        """
         now_ms = self._journal.clock.monotonic_ms()
         digests = NO_DIGESTS if request.digests is None else request.digests
         digest = digest_of(request)
@@ -65,13 +94,8 @@ class Claims:
         elif decision.claim is not None and bool((decision.actions == Action.BUSY).any()):
             # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
             rests_on = self._journal.group_commit.next_position - 1
-        await self._journal.group_commit.durable(rests_on)
-        self._journal.counts.add_ids(decision.actions, decision.verdicts)
-        return ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)
-
-    def _check(self, request: ClaimRequest) -> int:
-        self._check_count(request.ids)
-        return self._journal.lease_ms(request.lease_ms)
+        result = ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)
+        return DecidedClaim(result, decision.actions, rests_on)
 
     def _check_count(self, ids: NDArray[np.uint64]) -> None:
         if len(ids) > self._journal.limits.ids_per_request:
