@@ -13,12 +13,12 @@ ROOT = Path(__file__).parents[1]
 
 
 def openapi_text() -> str:
-    """The OpenAPI document of the HTTP door."""
+    """Makes the text of openapi.json."""
     return document.text(create_app(LogObserver(open_log("text")), About("log:./data", "")))
 
 
 def verdicts_text() -> str:
-    """The client's copy of the verdicts' table; it imports nothing of the service."""
+    """Makes the text of the client's copy of the verdicts' table; it imports nothing of the service."""
     lines = [
         '"""The verdicts as bytes. Generated from oncegate/core/verdicts.py by `make generate`; do not edit."""',
         "",
@@ -42,7 +42,7 @@ GENERATED = {
 
 
 def stale() -> list[str]:
-    """The committed files that differ from what the code makes now."""
+    """Lists the committed files that differ from what the code makes now."""
     found = []
     for name, make in GENERATED.items():
         path = ROOT / name
@@ -52,6 +52,7 @@ def stale() -> list[str]:
 
 
 def main() -> int:
+    """Writes what is stale, or with `--check` names it; returns the exit status."""
     names = stale()
     if "--check" in sys.argv[1:]:
         sys.stdout.writelines(f"{name} is stale: make generate\n" for name in names)

@@ -39,7 +39,7 @@ SAVED_IDS_PER_S, ENTRY_IDS_PER_S, ENTRY_S, FILTER_BYTES_PER_S = 15e6, 9e6, 15e-6
 
 @dataclass(frozen=True)
 class Work:
-    """What is expected. `rate`: new ids a second, all day; `fpr`: the summed false-positive rate of the filters.
+    """The load to plan for. `rate`: new ids a second, all day; `fpr`: the summed false-positive rate of the filters.
 
     `clients` work side by side, each with one request of `batch` ids under way. `filter_bytes`: of one id in a filter.
     payload_digests: every id comes with a payload that is to be known again, so none leaves memory.
@@ -57,7 +57,7 @@ class Work:
 
     @property
     def digest_bytes(self) -> int:
-        """Of one id's payload."""
+        """Memory of the digest of one id's payload, in bytes; 0 where ids come alone."""
         return DIGEST_BYTES if self.payload_digests else 0
 
 
@@ -74,19 +74,22 @@ class Sizes:
 
     @property
     def memory_bytes(self) -> int:
+        """Memory in all, in bytes."""
         return sum(self.memory.values())
 
     @property
     def disk_bytes(self) -> int:
+        """Disk in all, in bytes."""
         return sum(self.disk.values())
 
     @property
     def total_start_s(self) -> float:
+        """How long a start takes in all, in seconds."""
         return sum(self.start_s.values())
 
 
 def sizes(work: Work) -> Sizes:
-    """What `work` needs at most. ValueError: a number that is not above zero."""
+    """Computes what `work` needs at most. Raises ValueError: a number that is not above zero."""
     if min(work.rate, work.horizon_s, work.batch, work.clients, work.hot_ids_max) <= 0:
         raise ValueError("rate, horizon, batch, clients and the ids in memory are above zero")
     ids = math.ceil(work.rate * work.horizon_s * (1 + LATE))
@@ -122,22 +125,24 @@ def sizes(work: Work) -> Sizes:
 
 
 def table_bytes(ids: int) -> int:
-    """Memory of so many ids in the table."""
+    """Computes the memory of so many ids in the table, in bytes."""
     return math.ceil(ids * SLOT_BYTES / TABLE_LOAD)
 
 
 def named_claims(work: Work) -> float:
-    """Claims that can be named at once: those under way, and those settled less than two leases ago."""
+    """Counts the claims that can be named at once: those under way, and those settled less than two leases ago."""
     return work.clients + work.rate / work.batch * held_s(work)
 
 
 def held_s(work: Work) -> float:
-    """How long a claim's ids stay in memory at least: as long as it can be named."""
+    """Computes how long a claim's ids stay in memory at least, in seconds: as long as it can be named."""
     return min(NAMED_LEASES * work.lease_s, work.horizon_s)
 
 
 def entry_bytes(batch: int, clients: int, digest_bytes: int = 0) -> float:
-    """Disk of an id's claim and completion: entries that come together share a frame, and frames are whole blocks.
+    """Computes the disk of an id's claim and completion, in bytes.
+
+    Entries that come together share a frame, and frames are whole blocks.
 
     With several clients an append holds what all of them sent meanwhile: a claim and its completion are in two.
     """
@@ -147,5 +152,5 @@ def entry_bytes(batch: int, clients: int, digest_bytes: int = 0) -> float:
 
 
 def saved_bytes(ids: int, claims: float, digest_bytes: int = 0) -> int:
-    """Disk of a saved index."""
+    """Computes the disk of a snapshot of the index, in bytes."""
     return math.ceil(ids * (SLOT_BYTES + digest_bytes) + claims * ROW_BYTES)

@@ -25,7 +25,7 @@ class _CountingDisk(Disk):
 
 @contextmanager
 def counted(shown: str, *folders: Path, times: int) -> Iterator[Disk]:
-    """A disk whose reads move a bar; all that lies in the folders is read about so many times."""
+    """Opens a disk whose reads move a bar; all that lies in the folders is read about so many times."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -12,7 +12,7 @@ from oncegate.settings import SettingsError
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """Expected errors become one line; everything else is a bug and keeps its traceback."""
+    """Turns expected errors into one line on stderr and status 1; a bug keeps its traceback."""
     try:
         yield
     except OncegateError as error:

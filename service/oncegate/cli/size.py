@@ -59,7 +59,7 @@ def _sizes(work: Work) -> Sizes:
 
 
 def seconds(text: str) -> float:
-    """A horizon as seconds; SettingsError when it is none."""
+    """Reads a horizon as seconds. Raises SettingsError when it is none."""
     match = _HORIZON.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise SettingsError(f"horizon {text!r}: a number and s, m, h, d or y are wanted, as in 30d")
@@ -80,7 +80,7 @@ def _filter_bytes(fpr: float) -> float:
 
 
 def members(found: Sizes) -> dict[str, Any]:
-    """The JSON object: every part and every total."""
+    """Makes the JSON object: every part and every total."""
     return {
         "ids": found.ids,
         "hot_ids": found.hot_ids,

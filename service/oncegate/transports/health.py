@@ -1,4 +1,4 @@
-"""Alive, started, ready: one answer for every transport."""
+"""Tells whether the gateway is started and ready: one answer for every transport."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from oncegate.engine.gateway import Gateway
 
 @dataclass(frozen=True)
 class Answer:
-    """`namespaces`: the state of each, SERVING | RECOVERING | DOWN."""
+    """The answer to a probe. `namespaces`: the state of each, SERVING | RECOVERING | DOWN."""
 
     ok: bool
     detail: str
@@ -15,14 +15,14 @@ class Answer:
 
 
 def started(gateway: Gateway | None) -> Answer:
-    """Whether kernels are compiled and every ledger has been opened and rebuilt once."""
+    """Tells whether kernels are compiled and every ledger has been opened and rebuilt once."""
     if gateway is None:
         return Answer(False, "the gateway is starting: its ledgers are being opened", {})
     return Answer(True, "started", gateway.readiness())
 
 
 def ready(gateway: Gateway | None) -> Answer:
-    """Whether every namespace is served from an index that was rebuilt to the ledger's end."""
+    """Tells whether every namespace is served from an index that was rebuilt to the ledger's end."""
     begun = started(gateway)
     waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state != "SERVING"]
     if not begun.ok or not waiting:

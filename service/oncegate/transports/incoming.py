@@ -24,8 +24,10 @@ T = TypeVar("T")
 
 
 class Incoming(Protocol):
-    """What a transport tells of a request before its body is read. Each method raises BadRequest for what is no such
-    thing, and LengthRequired for a body of unknown length."""
+    """What a transport tells of a request before its body is read.
+
+    Each method raises BadRequest for what it cannot read; `size_bytes` LengthRequired where the length is unknown.
+    """
 
     def timeout_ms(self) -> int | None:
         """Returns how long the caller waits; None: for ever."""

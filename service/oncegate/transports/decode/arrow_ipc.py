@@ -1,4 +1,4 @@
-"""Arrow IPC streams from strangers: read whole, checked to the last offset, refused when they could grow.
+"""Reads Arrow IPC streams from strangers: whole, checked to the last offset, refused when they could grow.
 
 What is refused beside malformed bytes, each because a few bytes of body could become gigabytes of memory or a
 row could not be known from another: dictionaries, run ends, views, unions, null and zero-width types, buffers that
@@ -24,7 +24,7 @@ _BUFFER = struct.Struct("<qq")
 
 
 def read_stream(data: bytes, bytes_max: int) -> tuple[Schema, list[Batch]]:
-    """Schema and record batches of one whole IPC stream; BadRequest when it is anything else.
+    """Reads the schema and the record batches of one whole IPC stream. Raises BadRequest when it is anything else.
 
     TooLarge: its buffers are compressed and announce more than `bytes_max` in all.
     """
@@ -144,7 +144,7 @@ def _fixed(kind: Any) -> bool:
 
 
 def read_schema(data: bytes) -> Schema:
-    """A schema in IPC form; BadRequest when it is none, or has types that are not read here."""
+    """Reads a schema in IPC form. Raises BadRequest when it is none, or has types that are not read here."""
     try:
         schema = pa.ipc.read_schema(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
@@ -156,7 +156,7 @@ def read_schema(data: bytes) -> Schema:
 
 
 def read_rows(data: bytes, limits: Limits) -> Rows:
-    """Records to be written. Raises BadRequest, and TooLarge with the first record over the limit."""
+    """Reads records that are to be written. Raises BadRequest, and TooLarge with the first record over the limit."""
     schema, batches = read_stream(data, limits.body_bytes)
     if not schema.names:
         raise BadRequest("the Arrow stream has no columns")
@@ -174,7 +174,7 @@ def read_rows(data: bytes, limits: Limits) -> Rows:
 
 
 def record_bytes(batch: Batch) -> NDArray[np.int64]:
-    """The bytes of each record's values, int64[rows]."""
+    """Counts the bytes of each record's values: int64[rows]."""
     sizes = np.zeros(batch.num_rows, np.int64)
     for column in batch.columns:
         sizes += _value_bytes(column)

@@ -1,4 +1,4 @@
-"""Rows of a JSON body as Arrow, by the topic's schema or, where there is none yet, by what they look like.
+"""Makes Arrow rows of JSON records, by the topic's schema or, where there is none yet, by what they look like.
 
 Binary is base64; times, dates and decimals are their text; a column that a record does not name is null there. What
 would end the process inside pyarrow, or take it minutes, is refused before it is seen there: maps, deep nesting.
@@ -23,7 +23,9 @@ DEPTH_MAX = 32
 
 
 def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) -> Rows:
-    """The records as rows, checked as those of an Arrow body are; BadRequest with the column that does not fit."""
+    """Makes rows of records, and checks them as those of an Arrow body.
+
+    Raises BadRequest with the column that does not fit; TooLarge."""
     _check_depth(records)
     try:
         table = _guessed(records) if schema is None else _typed(records, schema)

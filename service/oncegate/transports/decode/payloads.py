@@ -29,13 +29,17 @@ Payload = str | list[str | None] | None
 
 
 def column_names(header: str | None) -> list[str]:
-    """The columns named by the header, comma separated, each percent-encoded; BadRequest when one is there twice."""
+    """Reads the columns that the header names, comma separated, each percent-encoded.
+
+    Raises BadRequest when one is there twice."""
     found = [unquote(name.strip()) for name in (header or "").split(",") if name.strip()]
     return columns.check_key(found, COLUMNS_HEADER)
 
 
 def split_packed(body: bytes) -> tuple[bytes, NDArray[np.uint8]]:
-    """Ids of 16 bytes and their payloads of 16 bytes, of 32 bytes for each id; BadRequest: not a whole number."""
+    """Splits a body of 32 bytes an id into ids of 16 bytes each and their payloads of 16 bytes each.
+
+    Raises BadRequest: its length is no whole number of them."""
     if len(body) % (2 * PACKED_BYTES):
         raise BadRequest(f"with {PACKED_HEADER} a packed body has 32 bytes an id; {len(body)} are not a whole number")
     pairs = np.frombuffer(body, np.uint8).reshape(-1, 2, PACKED_BYTES)
@@ -43,7 +47,7 @@ def split_packed(body: bytes) -> tuple[bytes, NDArray[np.uint8]]:
 
 
 def wants_packed(header: str | None) -> bool:
-    """Whether payloads stand in a packed body; BadRequest when the header says neither."""
+    """Tells whether payloads stand in a packed body. Raises BadRequest when the header says neither."""
     if header not in (None, "0", "1"):
         raise BadRequest(f"{PACKED_HEADER} is {header[:40]!r}; it is 1 where each id is followed by its payload")
     return header == "1"
@@ -52,7 +56,9 @@ def wants_packed(header: str | None) -> bool:
 def of_arrow(
     body: bytes, names: Sequence[str], fingerprinter: Fingerprinter, digester: PayloadDigester, limits: Limits
 ) -> tuple[ids.Fingerprints, Digests]:
-    """One IPC stream: the named columns are the payloads, the others, in their order, the ids."""
+    """Reads one IPC stream: the named columns are the payloads, the others, in their order, the ids.
+
+    Raises BadRequest, TooLarge, NullId."""
     schema, batches = read_stream(body, limits.body_bytes)
     table = pa.Table.from_batches(batches, schema)
     found = _columns(table, names, limits)

@@ -14,7 +14,7 @@ from oncegate.engine.usecases.partitioning import stream
 
 @dataclass(frozen=True)
 class Window:
-    """`batches`, all of `schema`, hold the rows from `first_offset` up to `next_offset`."""
+    """Rows of one partition. `batches`, all of `schema`, hold those from `first_offset` up to `next_offset`."""
 
     schema: Schema
     batches: list[Batch]

@@ -1,7 +1,7 @@
 """Answers as bytes. The verdicts' three forms, JSON, packed and Arrow, all come from core's table.
 
 Packed: claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | for each verdict that carries a
-number, in order: place u32, number u32. Little-endian throughout.
+number, in order: its position u32, number u32. Little-endian throughout.
 """
 
 import struct
@@ -46,13 +46,13 @@ def _numbered(byte: int, number: int) -> Any:
 
 
 def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32]) -> Any:
-    """The verdicts for a JSON message. Where one carries a number each is an object, else they are JSON already."""
+    """Makes the verdicts of a JSON message: objects where one carries a number, else JSON that is written already."""
     raw = verdicts.tobytes()
     if len(raw) > _FEW and not raw.translate(None, _WITHOUT_NUMBER):
         return _as_json(raw)
     found = list(map(_FIXED.get, raw))
-    for place in np.flatnonzero(_WITH_NUMBER[verdicts]).tolist():
-        found[place] = _numbered(raw[place], int(numbers[place]))
+    for position in np.flatnonzero(_WITH_NUMBER[verdicts]).tolist():
+        found[position] = _numbered(raw[position], int(numbers[position]))
     return found
 
 
@@ -65,33 +65,39 @@ def _as_json(verdicts: bytes) -> msgspec.Raw:
 
 
 def claim_json(answer: ClaimResult) -> bytes:
+    """Writes a claim's answer as JSON."""
     claim = None if answer.claim is None else claim_text(answer.claim)
     verdicts = verdict_messages(answer.verdicts, answer.numbers)
     return _ENCODER.encode(messages.ClaimReply(claim, answer.lease_ms, verdicts))
 
 
 def claim_packed(answer: ClaimResult) -> bytes:
+    """Writes a claim's answer in the packed encoding, as the module says."""
     head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
     verdicts = answer.verdicts.astype(np.uint8, copy=False).tobytes()
     if not verdicts.translate(None, _WITHOUT_NUMBER):
         return head + verdicts
-    places = np.flatnonzero(_WITH_NUMBER[answer.verdicts])
-    pairs = np.empty((len(places), 2), "<u4")
-    pairs[:, 0] = places
-    pairs[:, 1] = answer.numbers[places]
+    positions = np.flatnonzero(_WITH_NUMBER[answer.verdicts])
+    pairs = np.empty((len(positions), 2), "<u4")
+    pairs[:, 0] = positions
+    pairs[:, 1] = answer.numbers[positions]
     return b"".join((head, verdicts, pairs.tobytes()))
 
 
 def claim_arrow(answer: ClaimResult) -> bytes:
-    """A column for each word and number a verdict can have; the claim's name and lease stand in the metadata."""
+    """Writes a claim's answer as Arrow: a column for each flag and number that a verdict can have.
+
+    The claim's name and lease stand in the schema's metadata."""
     rows = [BY_BYTE.get(byte) for byte in range(256)]
-    places = answer.verdicts.astype(np.int64)
-    columns: dict[str, Any] = {"verdict": pa.array(np.array([row.verdict.name if row else "" for row in rows])[places])}
+    of_verdict = answer.verdicts.astype(np.int64)
+    columns: dict[str, Any] = {
+        "verdict": pa.array(np.array([row.verdict.name if row else "" for row in rows])[of_verdict])
+    }
     for flag in (Flag.TAKEOVER, Flag.OWN):
         has = np.array([row is not None and flag in row.flags for row in rows])
-        columns[str(flag.name).lower()] = pa.array(has[places])
+        columns[str(flag.name).lower()] = pa.array(has[of_verdict])
     for number in ("of_index", "of_call", "lease_left_ms"):
-        absent = np.array([row is None or row.number != number for row in rows])[places]
+        absent = np.array([row is None or row.number != number for row in rows])[of_verdict]
         columns[number] = pa.array(answer.numbers, pa.uint32(), mask=absent)
     metadata = {"lease_ms": str(answer.lease_ms)} | ({"claim": claim_text(answer.claim)} if answer.claim else {})
     table = pa.table(columns).replace_schema_metadata(metadata)
@@ -99,6 +105,7 @@ def claim_arrow(answer: ClaimResult) -> bytes:
 
 
 def settle_json(answer: SettleResult) -> bytes:
+    """Writes the answer to renew, complete or release as JSON."""
     state: Any = answer.state.name
     return encode(
         messages.SettleReply(claim_text(answer.claim), state, answer.settled, answer.taken_over, answer.lease_ms)

@@ -1,4 +1,4 @@
-"""Which representation comes in and which goes out. What callers say of it is read once and remembered."""
+"""Content negotiation: which encoding comes in and which goes out. Headers are read once and remembered."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,7 +16,8 @@ _REMEMBERED = 64
 
 
 def negotiated(request: Request, reads: Sequence[str], writes: Sequence[str]) -> tuple[str, str]:
-    """The body's media type and that of the answer; `reads` empty: no body, "". In this order: 415, 406.
+    """Finds the body's media type and that of the answer; `reads` empty: no body, "". Raises, in this order,
+    UnsupportedMedia, NotAcceptable.
 
     A caller without a wish is answered in what it sent, if that is among `writes`, else in the first of them.
     """
@@ -25,7 +26,7 @@ def negotiated(request: Request, reads: Sequence[str], writes: Sequence[str]) ->
 
 
 def content_type(request: Request, reads: Sequence[str]) -> str:
-    """The body's media type, if it is one of `reads`; compressed bodies are not read."""
+    """Finds the body's media type, one of `reads`. Raises UnsupportedMedia, also for compressed bodies."""
     given = request.headers.get("Content-Type", "")
     media = _media(given)
     if media not in reads:
@@ -50,7 +51,7 @@ def _preferring(media: str, writes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def accepted(request: Request, writes: Sequence[str]) -> str:
-    """Which of `writes` the caller likes best, the first where it has no wish; NotAcceptable for none."""
+    """Finds which of `writes` the caller likes best, the first where it has no wish. Raises NotAcceptable for none."""
     header = request.headers.get("Accept")
     if header is None:
         return writes[0]

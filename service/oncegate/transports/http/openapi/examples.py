@@ -32,6 +32,7 @@ CLAIM_REPLY = {
 
 
 def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
+    """Makes the answer to renew, complete or release of a claim."""
     return {"claim": CLAIM, "state": state, "settled": 2, "taken_over": 0, "lease_ms": lease_ms}
 
 
@@ -128,7 +129,7 @@ ERROR_REPLY = {
 
 
 def schema_of(message: Any) -> dict[str, Any]:
-    """The message's own schema, not a reference to it."""
+    """Returns the message's own schema, not a reference to it."""
     _, components = msgspec.json.schema_components([message])
     schema: dict[str, Any] = components[message.__name__]
     return schema

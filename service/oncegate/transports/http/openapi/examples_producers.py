@@ -43,4 +43,5 @@ EXPLAINED = {
 
 
 def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
+    """Makes the answer to renew, complete or release of sequences."""
     return {"producer": PRODUCER, "call": 0, "state": state, "settled": 2, "lease_ms": lease_ms}

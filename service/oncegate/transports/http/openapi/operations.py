@@ -213,6 +213,7 @@ ERROR = operation(
 )
 
 
-def health(word: str) -> parts.Json:
-    reply = message(messages.HealthReply, {**examples.HEALTH_REPLY, "status": word})
-    return operation(f"{word}Probe", {200: answer(word, marked=False, json=reply)}, (*parts.EVERY, e.Recovering))
+def health(probe: str) -> parts.Json:
+    """Makes the part of one probe, live, startup or ready."""
+    reply = message(messages.HealthReply, {**examples.HEALTH_REPLY, "status": probe})
+    return operation(f"{probe}Probe", {200: answer(probe, marked=False, json=reply)}, (*parts.EVERY, e.Recovering))

@@ -1,4 +1,4 @@
-"""What OpenAPI says of each operation beyond its path: parameters, bodies, answers, examples, errors.
+"""Parts of which the OpenAPI document's operations are made: parameters, bodies, answers, examples, errors.
 
 The routes read their own requests, so that no validation layer stands before the batch path; their
 descriptions are here, the schemas are those of `messages`.
@@ -27,6 +27,7 @@ COMMITS: Errors = (e.MissingStage, e.SecondWrite, e.Conflict, e.BatchForgotten, 
 
 
 def ref(message: Any) -> Json:
+    """Refers to a message's schema."""
     return {"$ref": f"#/components/schemas/{message.__name__}"}
 
 
@@ -68,7 +69,7 @@ OWNER_RAW = _parameter(
 
 
 def raw(name: str, description: str, example: object) -> Json:
-    """A header that stands for a member of the JSON body."""
+    """Makes a header that stands for a member of the JSON body."""
     return _parameter(name, "header", f"for packed and Arrow bodies: {description}", example, schema=_U64)
 
 
@@ -132,6 +133,7 @@ _PATH = {
 
 
 def path(*names: str) -> list[Json]:
+    """Makes parameters of the path, by their names."""
     found = []
     for name in names:
         description, example, pattern = _PATH[name]
@@ -141,7 +143,7 @@ def path(*names: str) -> list[Json]:
 
 
 def query(message: Any, **shown: object) -> list[Json]:
-    """Query parameters from a message's fields."""
+    """Makes query parameters from a message's fields."""
     schema = examples.schema_of(message)
     required = set(schema.get("required", ()))
     return [
@@ -152,6 +154,7 @@ def query(message: Any, **shown: object) -> list[Json]:
 
 
 def body(**media: Json) -> Json:
+    """Makes a request's body, by encoding: json, packed, arrow."""
     return {"required": True, "content": {_MEDIA[name]: content for name, content in media.items()}}
 
 
@@ -181,10 +184,12 @@ ARROW_VERDICTS: Json = {
 
 
 def message(kind: Any, example: object) -> Json:
+    """Makes the content of a JSON message, with its example."""
     return {"schema": ref(kind), "example": example}
 
 
 def answer(description: str, marked: bool = True, **media: Json) -> Json:
+    """Makes a success, by encoding; `marked`: it brings a mark of the ledger."""
     found: Json = {"description": description, "content": {_MEDIA[name]: content for name, content in media.items()}}
     return {**found, "headers": MARK_OUT} if marked else found
 
@@ -196,7 +201,7 @@ def operation(
     parameters: Sequence[Json] = (),
     reads: Json | None = None,
 ) -> Json:
-    """One operation's part of the document, as FastAPI's `openapi_extra`."""
+    """Makes one operation's part of the document, as FastAPI's `openapi_extra`."""
     responses = {str(status): content for status, content in answers.items()} | _refusals(errors)
     extra: Json = {"operationId": operation_id, "parameters": list(parameters), "responses": responses}
     return extra if reads is None else {**extra, "requestBody": reads}
@@ -223,7 +228,7 @@ def _refusal(kinds: Errors) -> Json:
 
 
 def refusal_examples() -> Json:
-    """One problem document for each error, by its code."""
+    """Makes one problem document for each error, by its code."""
     return {
         kind.code: {"summary": kind.title, "value": problems.document(kind(kind.title), examples.TRACE)}
         for kind in public_errors()
@@ -231,9 +236,10 @@ def refusal_examples() -> Json:
 
 
 def writes(*names: str) -> list[Json]:
-    """The parameters of every call that writes, after those of its path."""
+    """Makes the parameters of every call that writes, after those of its path."""
     return [*path(*names), TIMEOUT, MARKS]
 
 
 def reading(*names: str) -> list[Json]:
+    """Makes the parameters of every call that reads, after those of its path."""
     return [*path(*names), MARKS]

@@ -26,7 +26,7 @@ _TAKE = msgspec.json.Decoder(messages.TakeRequest)
 
 @router.post("/ids:claim", openapi_extra=operations.CLAIM)
 async def claim(request: Request) -> Response:
-    """May I write these? One verdict per id, in order; a duplicate is a success."""
+    """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         engine_request = _request_of_json(inbound) if inbound.media == JSON else _request_of_raw(inbound)
         result = await inbound.shard.claim(engine_request, inbound.deadline)
@@ -70,7 +70,7 @@ def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
 
 @router.post("/ids:take", openapi_extra=operations.TAKE)
 async def take(request: Request) -> Response:
-    """Which of these are this owner's? An id belongs to the first owner that asks; repeating is harmless."""
+    """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         if inbound.media == JSON:
             message = decoded(inbound.body, _TAKE)
@@ -89,19 +89,19 @@ async def take(request: Request) -> Response:
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
 async def renew(request: Request) -> Response:
-    """I am still at it: a full lease from now."""
+    """Extend a claim: a full lease from now."""
     return await _settle(request, Verb.RENEW)
 
 
 @router.post("/claims/{claim}:complete", openapi_extra=operations.COMPLETE)
 async def complete(request: Request) -> Response:
-    """They are written: DUPLICATE for everyone from now on."""
+    """Settle a claim whose ids are written: DUPLICATE for everyone from now on."""
     return await _settle(request, Verb.COMPLETE)
 
 
 @router.post("/claims/{claim}:release", openapi_extra=operations.RELEASE)
 async def release(request: Request) -> Response:
-    """I have not written them and will not: free for everyone at once."""
+    """Give a claim back whose ids were not written and will not be: free for everyone at once."""
     return await _settle(request, Verb.RELEASE)
 
 
@@ -117,7 +117,7 @@ async def explain(
     request: Request,
     columns: Annotated[list[str], Query(alias="id", min_length=1, description="once per column of the id")],
 ) -> Response:
-    """What is known about one id: its state, who holds it, since when, how long the lease still runs."""
+    """Tell what is known about one id: its state, who holds it, since when, how long the lease still runs."""
     accepted(request, [JSON])
     shard = shard_of(request)
     fingerprint = ids.of_json(

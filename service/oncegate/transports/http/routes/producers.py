@@ -28,7 +28,7 @@ _EPOCH_MAX = 2**63 - 1
 
 @router.post("/drivers/{driver:path}:register", openapi_extra=operations_producers.REGISTER_DRIVER)
 async def register_driver(request: Request) -> Response:
-    """I own the retries from now on: an older driver's acks are FENCED."""
+    """Register a driver, who owns the retries from now on: an older one's acks are FENCED."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, driver = decoded(inbound.body, _DRIVER), inbound.request.path_params["driver"]
         engine_request = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
@@ -39,7 +39,7 @@ async def register_driver(request: Request) -> Response:
 
 @router.post("/drivers/{driver:path}:ack", openapi_extra=operations_producers.ACK)
 async def ack(request: Request) -> Response:
-    """Nobody retries these any more: STALE for ever. All of it takes effect, or nothing."""
+    """Take note that nobody retries these any more: STALE for ever. All of it takes effect, or nothing."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, driver = decoded(inbound.body, _ACK), inbound.request.path_params["driver"]
         upto = [(one.producer, one.sequence) for one in message.upto]
@@ -53,7 +53,7 @@ async def ack(request: Request) -> Response:
 
 @router.post("/producers/{producer:path}:register", openapi_extra=operations_producers.REGISTER)
 async def register(request: Request) -> Response:
-    """The producer is this attempt's, under a new epoch, once no other's lease lives; where it stands."""
+    """Make a producer this attempt's, under a new epoch, once no other's lease lives; tell where it stands."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = decoded(inbound.body, _PRODUCER), inbound.request.path_params["producer"]
         token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
@@ -75,7 +75,7 @@ async def register(request: Request) -> Response:
 
 @router.post("/producers/{producer:path}:claim", openapi_extra=operations_producers.CLAIM)
 async def claim(request: Request) -> Response:
-    """May I write these? One verdict per sequence, in order; a duplicate is a success."""
+    """Decide which sequences may be written: one verdict per sequence, in order; a duplicate is a success."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         engine_request = _request_of_json(inbound) if inbound.media == JSON else _request_of_raw(inbound)
         result = await inbound.shard.claim_sequences(engine_request, inbound.deadline)
@@ -114,19 +114,19 @@ def _request_of_raw(inbound: Inbound) -> SequenceRequest:
 
 @router.post("/producers/{producer:path}:renew", openapi_extra=operations_producers.RENEW)
 async def renew(request: Request) -> Response:
-    """I am still at it: a full lease from now."""
+    """Extend the producer's lease: a full one from now."""
     return await _settle(request, Verb.RENEW)
 
 
 @router.post("/producers/{producer:path}:complete", openapi_extra=operations_producers.COMPLETE)
 async def complete(request: Request) -> Response:
-    """They are written: DUPLICATE for everyone from now on."""
+    """Settle a call whose sequences are written: DUPLICATE for everyone from now on."""
     return await _settle(request, Verb.COMPLETE)
 
 
 @router.post("/producers/{producer:path}:release", openapi_extra=operations_producers.RELEASE)
 async def release(request: Request) -> Response:
-    """I have not written them and will not: they may be claimed again at once."""
+    """Give sequences back that were not written and will not be: they may be claimed again at once."""
     return await _settle(request, Verb.RELEASE)
 
 
@@ -143,7 +143,7 @@ async def _settle(request: Request, verb: Verb) -> Response:
 
 @router.post("/producers/{producer:path}:close", openapi_extra=operations_producers.CLOSE)
 async def close(request: Request) -> Response:
-    """My lease ends now: whoever registers next need not wait. What is open may be taken over."""
+    """End the lease: whoever registers next need not wait. What is open may be taken over."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = decoded(inbound.body, _CLOSE), inbound.request.path_params["producer"]
         token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
@@ -153,7 +153,7 @@ async def close(request: Request) -> Response:
 
 @router.get("/producers/{producer:path}", openapi_extra=operations_producers.EXPLAIN)
 async def explain(request: Request) -> Response:
-    """What is known about a producer: who holds it, its watermark, what is claimed and what is done."""
+    """Tell what is known about a producer: who holds it, its watermark, what is claimed and what is done."""
     accepted(request, [JSON])
     shard = shard_of(request)
     known = await shard.explain_producer(request.path_params["producer"])

@@ -37,7 +37,7 @@ async def create_namespace(request: Request) -> Response:
 
 @router.get("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.NAMESPACE)
 async def namespace(request: Request) -> Response:
-    """A namespace's ledger and counters."""
+    """Describe a namespace: its ledger, settings and counters."""
     accepted(request, [JSON])
     return _namespace(request, 200)
 
@@ -52,21 +52,21 @@ def _namespace(request: Request, status: int) -> Response:
 
 @router.get("/v1/namespaces", tags=["namespaces"], openapi_extra=operations.NAMESPACES)
 async def namespaces(request: Request) -> Response:
-    """The namespaces there are."""
+    """List the namespaces."""
     accepted(request, [JSON])
     return json_reply(messages.NamespacesReply(gateway_of(request).namespaces()))
 
 
 @router.get("/v1/limits", tags=["service"], openapi_extra=operations.LIMITS)
 async def limits(request: Request) -> Response:
-    """Every limit in force."""
+    """List every limit in force."""
     accepted(request, [JSON])
     return json_reply(gateway_of(request).limits)
 
 
 @router.get("/v1/capabilities", tags=["service"], openapi_extra=operations.CAPABILITIES)
 async def capabilities(request: Request) -> Response:
-    """What each write mode promises, and which encodings are read."""
+    """Tell what each write mode promises, and which encodings are read."""
     accepted(request, [JSON])
     modes = {mode.name: messages.WayMessage(mode.promise, mode.meaning) for mode in promises.WRITE_MODES}
     reply = messages.CapabilitiesReply(
@@ -77,38 +77,38 @@ async def capabilities(request: Request) -> Response:
 
 @router.get("/version", tags=["service"], openapi_extra=operations.VERSION)
 async def version(request: Request) -> Response:
-    """The program's version, and a fingerprint of the settings that change what a duplicate is."""
+    """Tell the program's version, and a fingerprint of the settings that change what a duplicate is."""
     accepted(request, [JSON])
     return json_reply(messages.VersionReply(oncegate.__version__, "v1", request.app.state.about.semantics))
 
 
 @router.get("/healthz/live", tags=["health"], openapi_extra=operations.health("live"))
 async def live(request: Request) -> Response:
-    """The loop answers."""
+    """Tell that the event loop answers."""
     return json_reply(messages.HealthReply("live", {}))
 
 
 @router.get("/healthz/startup", tags=["health"], openapi_extra=operations.health("startup"))
 async def startup(request: Request) -> Response:
-    """Kernels are compiled and every ledger was opened once; 503 until then."""
+    """Tell whether kernels are compiled and every ledger was opened once; 503 until then."""
     return _health("started", health.started(request.app.state.gateway))
 
 
 @router.get("/healthz/ready", tags=["health"], openapi_extra=operations.health("ready"))
 async def ready(request: Request) -> Response:
-    """Every namespace serves; 503 while one is being rebuilt or is down."""
+    """Tell whether every namespace serves; 503 while one is being rebuilt or is down."""
     return _health("ready", health.ready(request.app.state.gateway))
 
 
-def _health(word: str, answer: health.Answer) -> Response:
+def _health(status: str, answer: health.Answer) -> Response:
     if not answer.ok:
         raise Recovering(answer.detail, namespaces=answer.namespaces)
-    return json_reply(messages.HealthReply(word, answer.namespaces))
+    return json_reply(messages.HealthReply(status, answer.namespaces))
 
 
 @router.get("/errors/{code}", tags=["service"], openapi_extra=operations.ERROR)
 async def error(request: Request) -> Response:
-    """What a problem's `type` leads to: the error, its status, what to do and what is known of its effect."""
+    """Explain a problem's `type`: the error, its status, what to do and what is known of its effect."""
     wanted = problems.type_of(request.path_params["code"])
     for kind in public_errors():
         if problems.type_of(kind.code) == wanted:

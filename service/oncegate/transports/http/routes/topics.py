@@ -112,7 +112,7 @@ async def fetch(
     max_rows: Annotated[int, Query(ge=1, le=2**31 - 1, description="fewer may come")] = MAX_ROWS_DEFAULT,
     columns: Annotated[str, Query(description="only these, comma separated; none: all")] = "",
 ) -> Response:
-    """Rows by offset, as Arrow or JSON; only what is durable is ever seen."""
+    """Read rows by offset, as Arrow or JSON; only what is durable is ever seen."""
     media = accepted(request, [ARROW, JSON])
     partition = identifiers.whole_number(request.path_params["partition"], "partition")
     shard, limits = shard_of(request), gateway_of(request).limits
@@ -144,7 +144,7 @@ async def create_topic(request: Request) -> Response:
 
 @router.get("/{topic}", openapi_extra=operations.TOPIC)
 async def topic(request: Request) -> Response:
-    """A topic's schema and ends."""
+    """Describe a topic: its schema and ends."""
     accepted(request, [JSON])
     shard = shard_of(request)
     return json_reply(_shown(await shard.topic(request.path_params["topic"])), shard=shard)
@@ -152,7 +152,7 @@ async def topic(request: Request) -> Response:
 
 @router.get("", openapi_extra=operations.TOPICS)
 async def topics(request: Request) -> Response:
-    """The topics that something was written to."""
+    """List the topics that something was written to."""
     accepted(request, [JSON])
     shard = shard_of(request)
     return json_reply(messages.TopicsReply(shard.topics()), shard=shard)

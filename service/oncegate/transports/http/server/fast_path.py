@@ -1,4 +1,4 @@
-"""Hot routes without a framework in between: from the parsed head to the route, and its answer in one write.
+"""Runs hot routes without a framework in between: from the parsed head to the route, and its answer in one write.
 
 Only the dispatch is shorter. The routes are those that FastAPI serves, with their order of checks, and what they refuse
 is the same problem; a path that is not plainly one of theirs is left to the framework.
@@ -60,6 +60,7 @@ class Fields(Headers):
         self._first = dict(reversed(fields))
 
     def get(self, name: str, default: Any = None, /) -> Any:
+        """Returns the first field of this name as text; `default` where there is none."""
         value = self._first.get(_field(name))
         return default if value is None else value.decode("latin-1")
 

@@ -25,7 +25,7 @@ _FRAMING = {b"content-length", b"transfer-encoding"}
 
 
 class Protocol(HttpToolsProtocol):
-    """Hot routes go straight to their function. What is no HTTP at all is answered by a problem too.
+    """uvicorn's protocol; hot routes go straight to their function, and what is no HTTP is answered by a problem.
 
     A connection on which no request is being answered is closed after a while, whether none was begun or its head
     comes a byte at a time; and one whose head does not end, at `HEAD_BYTES`.
@@ -39,12 +39,13 @@ class Protocol(HttpToolsProtocol):
     _goes_on = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begins a connection: it is idle until its first request."""
         super().connection_made(transport)
         self._is_ours = isinstance(self.app, FastAPI)
         self._rest()
 
     def data_received(self, data: bytes) -> None:
-        """As uvicorn's, but no protocol is switched to: that another is offered is passed over (RFC 9110, 7.8)."""
+        """Reads what came, and never switches the protocol: that another is offered is passed over (RFC 9110, 7.8)."""
         try:
             self._feed(data)
         except httptools.HttpParserError:
@@ -73,7 +74,7 @@ class Protocol(HttpToolsProtocol):
             self._refuse(TooLarge(f"a head of more than {HEAD_BYTES} bytes; nothing was written"))
 
     def on_headers_complete(self) -> None:
-        """Begin the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
+        """Begins the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
         self._headed = self.scope
         if self._goes_on:
             self._goes_on = False
@@ -103,7 +104,7 @@ class Protocol(HttpToolsProtocol):
         return fast_path.Exchange(self, route)
 
     def on_response_complete(self) -> None:
-        """As uvicorn's; but the timer of an idle connection is set once and moved on, not set anew each time."""
+        """Goes on with the next request. The timer of an idle connection is set once and moved on, not set anew."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -133,13 +134,14 @@ class Protocol(HttpToolsProtocol):
                 self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Ends a connection, and its timer with it."""
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read."""
+        """Refuses what cannot be read as HTTP."""
         self._refuse(BadRequest("this is not an HTTP request that can be read; nothing was written"))
 
     def _refuse(self, error: OncegateError) -> None:
@@ -186,14 +188,16 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
+        """Leaves signals to the program."""
         yield
 
     def begin(self, sock: socket.socket) -> "asyncio.Task[None]":
+        """Begins to serve a bound socket; the task ends when the server is drained."""
         self._task = asyncio.create_task(self.serve([sock]), name="http server")
         return self._task
 
     async def drain(self) -> None:
-        """Accept nothing more, answer what is in flight, return when all connections are closed. Idempotent."""
+        """Accepts nothing more, answers what is in flight, returns when all connections are closed. Idempotent."""
         self.should_exit = True
         if self._task is not None:
             await self._task
@@ -201,7 +205,7 @@ class Server(uvicorn.Server):
 
 @asynccontextmanager
 async def listening(app: FastAPI, sock: socket.socket, shutdown_ms: int) -> AsyncIterator[Server]:
-    """The application served on a bound socket, drained at the end."""
+    """Serves the application on a bound socket, and drains it at the end."""
     server = Server(app, shutdown_ms)
     server.begin(sock)
     try:
