@@ -1,4 +1,4 @@
-"""`make bench`: every claim about speed beside what a user would pick instead, in one run.
+"""Runs `make bench`: every claim about speed beside what a user would pick instead, in one run.
 
 Starts gateways and a Redis of its own on 127.0.0.1, each on one core, the load on another. The long form takes twenty
 minutes, `--short` (or `--quick`) two. Writes out/bench/result.json, .md and .png.
@@ -125,6 +125,7 @@ def _tell(bar: Progress, task: object, what: str) -> None:
 
 
 def main() -> int:
+    """Measures the sections that the command line names and writes the report; status 1 when a figure failed."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("--short", "--quick", action="store_true", help="two minutes: fewer points, shorter runs")
     parser.add_argument("--only", nargs="+", default=[], choices=list(sections(LONG)), help="these sections alone")

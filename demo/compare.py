@@ -145,7 +145,7 @@ def _whole_batches(file: Path) -> Iterator[pa.RecordBatch]:
 
 
 def batch_of_part(checkpoint: Path) -> dict[int, int]:
-    """Which micro-batch read which part, from Spark's own log of its file source."""
+    """Tells which micro-batch read which part, from Spark's own log of its file source."""
     found: dict[int, int] = {}
     for log in (checkpoint / "sources" / "0").glob("[0-9]*"):
         for line in log.read_text().splitlines()[1:]:

@@ -23,6 +23,7 @@ def environment(folder: Path, start: int) -> dict[str, str]:
 
 
 def events() -> Events:
+    """Opens the file of events of the run that this process belongs to."""
     return Events(Path(os.environ[FOLDER]) / "events.jsonl")
 
 
@@ -40,6 +41,7 @@ class Here:
         self.events = events()
 
     def say(self, kind: str, **fields: Any) -> None:
+        """Writes an event of this task's attempt."""
         where = {"batch": self.batch, "partition": self.partition, "attempt": self.attempt}
         self.events.say(kind, **where, start=int(os.environ[START]), **fields)
 
@@ -49,6 +51,7 @@ class Here:
         return meant and self.events.first_time(fault)
 
     def injected(self, fault: str, **fields: Any) -> None:
+        """Writes that this task's attempt injects a fault."""
         self.say("injected", fault=fault, **fields)
 
 

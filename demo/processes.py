@@ -85,6 +85,7 @@ class GatewayProcess:
 
     @property
     def alive(self) -> bool:
+        """Tells whether a process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
@@ -104,7 +105,7 @@ class GatewayProcess:
         self.port = int(port_file.read_text())
 
     def kill(self) -> int:
-        """SIGKILL; the exit status, -9 when it was alive."""
+        """Kills the process with SIGKILL; the exit status, -9 when it was alive."""
         assert self._process is not None, "started before"
         self._process.kill()
         return self._process.wait()

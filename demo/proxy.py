@@ -22,7 +22,7 @@ _VERB = re.compile(r":(claim|renew|complete|release|produce|stage|commit|abort)$
 
 
 def kind_of(target: str) -> str | None:
-    """Which of the gateway's writing calls a request target names: `…/ids:claim` → `claim`."""
+    """Tells which of the gateway's writing calls a request target names: `…/ids:claim` → `claim`."""
     found = _VERB.search(PurePosixPath(target.split("?", 1)[0]).name)
     return found[1] if found else None
 

@@ -131,6 +131,7 @@ def _elsewhere(one: Judged) -> int:
 
 
 def write_result(path: Path, results: Mapping[str, Any]) -> None:
+    """Writes the results of all runs, by name, as JSON."""
     path.write_text(json.dumps({"runs": results}, indent=2) + "\n")
 
 

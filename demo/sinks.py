@@ -21,10 +21,12 @@ class StruckFiles:
         self._batches = 0
 
     def open(self, context: SinkContext) -> None:
+        """Opens the files' sink for one attempt."""
         self._file = context.token + SUFFIX
         self._inner.open(context)
 
     def write(self, rows: pa.RecordBatch) -> None:
+        """Writes rows, and dies after the second batch where the fault is due."""
         self._inner.write(rows)
         self._batches += 1
         self._here.say("sunk", file=self._file, rows=rows.num_rows)
@@ -33,4 +35,5 @@ class StruckFiles:
             kill_this_process()
 
     def close(self) -> None:
+        """Closes the files' sink."""
         self._inner.close()

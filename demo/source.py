@@ -20,9 +20,11 @@ class DemoSource(OncegateSource):
 
     @classmethod
     def name(cls) -> str:
+        """Returns the name that Spark's `format` takes."""
         return "oncegate_demo"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StruckWriter":
+        """Wraps the client's writer in the one that is struck."""
         return StruckWriter(super().streamWriter(schema, overwrite), self.given.get("write", "staged"))
 
 
@@ -34,6 +36,7 @@ class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         self.way = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Any:
+        """Writes one task's rows, tells of it, and dies or raises where a fault is due."""
         here = Here()
         here.say("attempt")
         counted = Counted(iterator)
@@ -50,6 +53,7 @@ class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         return message
 
     def commit(self, messages: list[Any], batchId: int) -> None:
+        """Commits a batch, and blocks until it is killed where the driver's fault is due."""
         told = events()
         struck = batchId == BY_NAME["driver_kill"].batch and told.first_time("driver_kill")
         if struck and self.way != "staged":  # these have no call of their own here: Spark's knowledge is what is lost
@@ -61,6 +65,7 @@ class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
             block_until_killed()
 
     def abort(self, messages: list[Any], batchId: int) -> None:
+        """Aborts a batch as the client's writer does."""
         self.inner.abort(messages, batchId)
 
 

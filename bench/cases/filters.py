@@ -37,26 +37,31 @@ Figure = dict[str, object]
 
 
 def texts_of(keys: Keys) -> list[str]:
+    """Writes keys as text, 32 hexadecimal digits each, as pybloom takes them."""
     digits = keys.tobytes().hex()
     return [digits[at : at + 32] for at in range(0, len(digits), 32)]
 
 
 def bytes_of(keys: Keys) -> list[bytes]:
+    """Cuts keys into 16 bytes each, as rbloom takes them."""
     data = keys.tobytes()
     return [data[at : at + 16] for at in range(0, len(data), 16)]
 
 
 def check_and_add(ours: Filter, keys: Keys) -> None:
+    """Asks our filter about a batch of keys, then adds them."""
     ours.might_hold(keys)
     ours.add(keys)
 
 
 def check_and_add_texts(bloom: BloomFilter, texts: list[str]) -> None:
+    """Adds texts to pybloom's filter, whose `add` tells whether each was there."""
     for text in texts:
         bloom.add(text)  # tells whether it was there
 
 
 def check_and_add_bytes(bloom: Bloom, keys: list[bytes]) -> None:
+    """Asks rbloom's filter about each key, then adds them all."""
     [key in bloom for key in keys]
     bloom.update(keys)
 
@@ -81,6 +86,7 @@ def timed(call: Callable[..., None], *arguments: object) -> float:
 
 
 def check_and_add_figures(fpr: float, ids: int) -> list[Figure]:
+    """Measures ids a second and bytes an id of a filter that grows from empty to `ids`, ours beside two others."""
     ours, pybloom, rbloom = make("blocked", ids, fpr), BloomFilter(ids, fpr), Bloom(ids, fpr)
     check_and_add(make("blocked", BATCH, fpr), batches(np.random.default_rng(SEED), BATCH)[0])  # compiled now
     cost: dict[str, list[float]] = {OURS: [], PYBLOOM: [], RBLOOM: []}
@@ -138,13 +144,14 @@ def large_figure(ids: int) -> Figure:
 
 
 def compared(name: str, value: float, unit: str, peer: str, peer_value: float) -> Figure:
+    """Makes one figure of a value and a peer's, with their ratio."""
     ratio = value / peer_value
     values = (round(float(value), 3), round(float(peer_value), 3), round(float(ratio), 3))
     return {"name": name, "value": values[0], "unit": unit, "peer": peer, "peer_value": values[1], "ratio": values[2]}
 
 
 def figures(quick: bool, each: Callable[[], Any] = lambda: None) -> list[Figure]:
-    """All figures; `each` is called after each of five parts. Quick: half a minute."""
+    """Measures all filters, and calls `each` after each of five parts. Quick: half a minute."""
     found: list[Figure] = []
     ids = CAPACITY // 2 if quick else CAPACITY
     parts: list[Callable[[], list[Figure]]] = [
@@ -161,6 +168,7 @@ def figures(quick: bool, each: Callable[[], Any] = lambda: None) -> list[Figure]
 
 
 def main() -> int:
+    """Prints the figures of Bloom filters and writes out/bench/filters.json."""
     parser = argparse.ArgumentParser(prog="bench.cases.filters")
     parser.add_argument("--quick", action="store_true", help="smaller filters, fewer questions")
     options = parser.parse_args()

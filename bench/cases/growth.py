@@ -69,6 +69,7 @@ def add(index: ClaimIndex, call: int, claim: bytes, ids: bytes, count: int) -> N
 def figures(
     index: ClaimIndex, total: int, batch: int, pauses_ms: NDArray[np.float64], rss: int
 ) -> list[dict[str, object]]:
+    """Makes pauses in ms, memory in bytes an id and the rate of what `grow` measured; `rss` is in bytes."""
     name = f"growth to {total:,} ids, {batch:,} a request"
     wall_ms, cpu_ms = pauses_ms[:, 0], pauses_ms[:, 1]
     found: list[tuple[str, float, str]] = [
@@ -85,6 +86,7 @@ def figures(
 
 
 def main() -> int:
+    """Prints the figures of growth and writes out/bench/growth.json."""
     parser = argparse.ArgumentParser(prog="bench.cases.growth")
     parser.add_argument("--ids", type=int, default=IDS)
     parser.add_argument("--batch", type=int, default=BATCH, help="ids a request")

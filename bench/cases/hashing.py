@@ -18,6 +18,7 @@ KEY = bytes(range(32))
 
 
 def measure(name: str, items: int, call: Callable[[], object]) -> None:
+    """Prints the lowest decile and the median of what one item costs, in ns, and millions of items a second."""
     times = []
     call()
     for _ in range(CALLS):
@@ -52,6 +53,7 @@ def flights(rows: int, rng: random.Random) -> pa.RecordBatch:
 
 
 def main() -> None:
+    """Prints what the hashes of ids, of joined columns and of rows cost."""
     rng = random.Random(1)
     ids, rows = Fingerprinter(KEY), RowFingerprinter(KEY)
     for count in (1, 100, 1_000, 10_000, 100_000):

@@ -189,6 +189,7 @@ def figures(quick: bool) -> list[dict[str, Any]]:
 
 
 def main() -> int:
+    """Prints the figures of starts and writes out/bench/start.json."""
     parser = argparse.ArgumentParser(prog="bench.cases.start", description=__doc__)
     parser.add_argument("--ids", type=int, default=IDS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)

@@ -50,7 +50,7 @@ def mixed(stream: int, count: int, live: int) -> U64:
 
 
 def is_known(first: int, count: int) -> NDArray[np.bool_]:
-    """Which of the ids number `first` and on of a run are live ones."""
+    """Tells which of the ids number `first` and on of a run are live ones."""
     return (np.arange(first, first + count) % KNOWN_EVERY) == 0
 
 

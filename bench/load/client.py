@@ -70,6 +70,7 @@ WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]
 
 
 def main() -> None:
+    """Does jobs, a line of JSON each, and prints what each found or why it failed."""
     for line in sys.stdin:
         job = json.loads(line)
         try:

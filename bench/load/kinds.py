@@ -64,6 +64,7 @@ def _claim(headers: str, body: bytes, path: str = "/v1/namespaces/default/ids:cl
 
 
 def packed(job: Job) -> Prepared:
+    """Prepares requests for packed ids, and the reading of their answers."""
     return Prepared(_packed(job), new=_packed_new)
 
 

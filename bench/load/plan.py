@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Plan:
-    """`points`: (ids a request, clients) of the packed door; `live`: ids known before anything is measured.
+    """Says what a run of the bench measures, and for how long.
+
+    `points`: (ids a request, clients) of the packed door; `live`: ids known before anything is measured.
 
     Each figure is the median of `rounds` runs of `seconds`, interleaved with its peers' runs.
     """

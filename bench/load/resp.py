@@ -41,7 +41,7 @@ SCRIPTS = {"lua": LUA_BULK, "lua_each": LUA_EACH}
 
 
 def command(*words: bytes) -> bytes:
-    """One command."""
+    """Encodes one command of Redis's protocol (RESP)."""
     return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
 
 
@@ -66,7 +66,7 @@ SET_ANSWER_BYTES = 5
 
 
 def set_new(answer: bytes) -> NDArray[np.bool_]:
-    """Which keys were new, from the answers to pipelined `SET NX`."""
+    """Tells which keys were new, from the answers to pipelined `SET NX`."""
     if len(answer) % SET_ANSWER_BYTES:
         raise RuntimeError(f"Redis answered {answer[:200]!r}")
     return np.frombuffer(answer, np.uint8).reshape(-1, SET_ANSWER_BYTES)[:, 0] == ord("+")
@@ -78,7 +78,7 @@ def script_answer_bytes(ids: int) -> int:
 
 
 def script_new(answer: bytes) -> NDArray[np.bool_]:
-    """Which ids were new, from a script's answer."""
+    """Tells which ids were new, from a script's answer."""
     head = answer.find(b"\r\n")
     if answer[:1] != b"$":
         raise RuntimeError(f"Redis answered {answer[:200]!r}")

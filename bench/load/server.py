@@ -45,7 +45,7 @@ def gateway(folder: Path, core: int | None = SERVER, settings: Mapping[str, str]
 
 @contextmanager
 def front(folder: Path, redis_port: int | None = None) -> Iterator[Served]:
-    """`bench.load.front`: the gateway's HTTP server over a Redis, or over nothing at all."""
+    """Starts `bench.load.front`: the gateway's HTTP server over a Redis, or over nothing at all."""
     command = [sys.executable, "-m", "bench.load.front", *([] if redis_port is None else ["--redis", str(redis_port)])]
     with _running(command, folder, "front", SERVER, {}, port_file=True) as served:
         yield served

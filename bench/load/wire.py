@@ -35,11 +35,12 @@ class Run:
 
     @property
     def sample_every(self) -> int:
+        """Counts the requests from one kept answer to the next, at least 1."""
         return max(1, len(self.requests) // _SAMPLES)
 
 
 class Client(asyncio.Protocol):
-    """One connection."""
+    """Drives one connection: sends a request, collects its answer."""
 
     def __init__(self, run: Run, answered: "Callable[[Client], None]", gone: Callable[[str], None]) -> None:
         self._run = run
@@ -52,11 +53,13 @@ class Client(asyncio.Protocol):
         self._since_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keeps the transport, and lets it buffer whatever is sent."""
         # uvloop's transports are writable and not asyncio's.
         self._transport = cast(asyncio.WriteTransport, transport)
         self._transport.set_write_buffer_limits(high=1 << 30)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the run with the reason."""
         self._gone(f"the connection was closed: {exc}")
 
     def send(self, number: int, since_s: float) -> None:
@@ -68,6 +71,7 @@ class Client(asyncio.Protocol):
         self._transport.write(run.requests[number])
 
     def data_received(self, data: bytes) -> None:
+        """Collects an answer's bytes and tells the run when it is whole."""
         if not self._left:
             data = self._begun(b"".join((*self._parts, data)))
             if not data:
@@ -102,6 +106,7 @@ class Client(asyncio.Protocol):
         self._answered(self)
 
     def close(self) -> None:
+        """Closes the connection without ending the run."""
         self._gone = _nobody
         self._transport.close()
 
@@ -158,10 +163,12 @@ class Closed(_Load):
     """As many requests in flight as there are clients."""
 
     def begin(self, clients: Sequence[Client]) -> None:
+        """Sends each client's first request."""
         for client in clients[: len(self.run.requests)]:
             self._launch(client, time.perf_counter())
 
     def answered(self, client: Client) -> None:
+        """Sends the client's next request, and ends the run once the last is answered."""
         self.flying -= 1
         now_s, run = time.perf_counter(), self.run
         if run.next < len(run.requests) and now_s - run.begin_s < run.seconds:
@@ -174,6 +181,7 @@ class Open(_Load):
     """Requests at intended times, one every 1 / rate seconds."""
 
     def begin(self, clients: Sequence[Client]) -> None:
+        """Starts the clock that says when each request is due."""
         self._idle = deque(clients)
         self._late: deque[float] = deque()
         assert self.run.rate is not None
@@ -197,6 +205,7 @@ class Open(_Load):
             self._launch(self._idle.popleft(), self._late.popleft())
 
     def answered(self, client: Client) -> None:
+        """Frees the client for a request that is due, and ends the run once the last is answered."""
         self.flying -= 1
         self._idle.append(client)
         self._send()

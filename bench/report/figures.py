@@ -38,6 +38,7 @@ class Figure:
 
     @property
     def less_is_better(self) -> bool:
+        """Tells whether a lower value is a better one, from the unit."""
         return self.unit in _LESS
 
     def against(self, peer: str, peer_value: float) -> "Figure":
@@ -62,6 +63,7 @@ class Reach:
     reach: float
 
     def fits(self, figure: Figure) -> bool:
+        """Tells whether a figure is one of those that this names, by the patterns of its name and its peer's."""
         if (self.peer is None) != (figure.peer is None):
             return False
         return fnmatchcase(figure.name, self.name) and fnmatchcase(figure.peer or "", self.peer or "")

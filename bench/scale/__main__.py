@@ -1,9 +1,9 @@
-"""`make scale`: the engine with its log ledger, in one process, from nothing to 100 million ids and more.
+"""Runs `make scale`: the engine with its log ledger, in one process, from nothing to 100 million ids and more.
 
-Requests of 10,000 ids, 90 % new, 8 % recent, 2 % old, each claimed and completed, durable; some requests under way at a
-time, as a gateway has them. Every verdict is checked. Then a gateway is started on what was left, and its first answer
-awaited. The figure for a billion is extrapolated from what was measured: `--ids 300_000_000`. Writes out/scale/, and
-with other numbers of ids out/scale-300M/ and the like.
+Requests of 10,000 ids, 90 % new, 8 % recent, 2 % old, each claimed and completed, durable; some requests under way at
+a time, as a gateway has them. Every verdict is checked. Then a gateway is started on what was left, and its first
+answer awaited. The figure for a billion is extrapolated from what was measured: `--ids 300_000_000`. Writes
+out/scale/, and with other numbers of ids out/scale-300M/ and the like.
 """
 
 import argparse
@@ -49,6 +49,7 @@ class Quiet:
         self._seen: Counter[str] = Counter()
 
     def event(self, name: str, /, **fields: object) -> None:
+        """Counts an event by its name."""
         self._seen[name] += 1
 
     def rounds(self) -> int:
@@ -108,6 +109,7 @@ def out_of(ids: int) -> Path:
 
 
 def main() -> int:
+    """Measures one life of the engine in a temporary folder, which it removes, and writes the report."""
     parser = argparse.ArgumentParser(prog="bench.scale", description=__doc__)
     parser.add_argument("--ids", type=int, default=IDS, help="how many are asked for in all  [default: 100_000_000]")
     parser.add_argument("--batch", type=int, default=BATCH, help="ids a request")

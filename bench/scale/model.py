@@ -28,10 +28,12 @@ class Measured(Protocol):
     """What is needed of a window: its ids, what they took, and what was written meanwhile."""
 
     @property
-    def window_ids(self) -> int: ...
+    def window_ids(self) -> int:
+        """Counts the ids asked for within the window."""
 
     @property
-    def written_bytes(self) -> int: ...
+    def written_bytes(self) -> int:
+        """Counts the bytes written to disk within the window."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Prices:
     residual: float
 
     def seconds(self, ids: float, size_bytes: float) -> float:
+        """Returns what so many ids and written bytes cost."""
         return self.each_s * ids + self.byte_s * size_bytes
 
 

@@ -51,6 +51,7 @@ class Window:
     rounds: int = 0
 
     def plain(self) -> dict[str, Any]:
+        """Returns the fields as JSON has them."""
         return asdict(self)
 
 

@@ -1,4 +1,4 @@
-"""`oncegate backup`."""
+"""Defines the verb `oncegate backup`."""
 
 import sys
 from pathlib import Path

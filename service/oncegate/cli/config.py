@@ -1,4 +1,4 @@
-"""`oncegate config`: what is in force, and where it comes from."""
+"""Defines the verb `oncegate config`: what is in force, and where it comes from."""
 
 import sys
 from typing import Annotated, Any

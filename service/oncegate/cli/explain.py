@@ -1,4 +1,4 @@
-"""`oncegate explain`: what a running gateway knows about one id, in words."""
+"""Defines the verb `oncegate explain`: what a running gateway knows about one id, in words."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""`oncegate restore`."""
+"""Defines the verb `oncegate restore`."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`oncegate size`."""
+"""Defines the verb `oncegate size`."""
 
 import re
 import sys

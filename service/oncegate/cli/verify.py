@@ -1,4 +1,4 @@
-"""`oncegate verify`."""
+"""Defines the verb `oncegate verify`."""
 
 import asyncio
 import sys

@@ -12,6 +12,8 @@ from enum import Enum
 
 
 class Outcome(Enum):
+    """Names what becomes of a commit."""
+
     COMMITTED = "COMMITTED"
     COMMITTED_AGAIN = "COMMITTED_AGAIN"
     DUPLICATE = "DUPLICATE"
@@ -22,12 +24,15 @@ class Outcome(Enum):
 
 
 class Digests(Enum):
+    """Says how the digests of two inputs compare; unknown where one is missing."""
+
     EQUAL = "equal"
     DIFFERENT = "different"
     UNKNOWN = "unknown"
 
     @classmethod
     def compare(cls, first: bytes | None, second: bytes | None) -> "Digests":
+        """Compares two digests of inputs; None is one that nobody knows."""
         if first is None or second is None:
             return cls.UNKNOWN
         return cls.EQUAL if first == second else cls.DIFFERENT
@@ -54,6 +59,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Row:
+    """Holds one row of the commit's table: a condition, its outcome and why."""
+
     name: str
     when: Callable[[Facts], bool]
     outcome: Outcome

@@ -40,6 +40,8 @@ class Asker(IntEnum):
 
 
 class Action(IntEnum):
+    """Names what is done with one id of a request."""
+
     GRANT = 0
     GRANT_AGAIN = 1
     TAKE_OVER = 2
@@ -51,6 +53,8 @@ class Action(IntEnum):
 
 @dataclass(frozen=True)
 class Cell:
+    """Holds one cell of a table over ids: the action, its rule and the reason for it."""
+
     action: Action
     rule: str
     reason: str
@@ -184,6 +188,8 @@ def actions(table: dict[tuple[IdState, Asker], Cell]) -> bytes:
 
 
 class Verb(IntEnum):
+    """Names the ways to settle a claim."""
+
     RENEW = 0
     COMPLETE = 1
     RELEASE = 2
@@ -211,6 +217,8 @@ class Effect(IntEnum):
 
 @dataclass(frozen=True)
 class SettleCell:
+    """Holds one cell of the table of settlings: the effect, its rule and the reason for it."""
+
     effect: Effect
     rule: str
     reason: str

@@ -63,43 +63,63 @@ class OncegateError(Exception):
 
 
 class Retryable(OncegateError):
+    """Refuses for now: the same request may succeed later, after `retry_after_ms` where that is given."""
+
     action = "retry"
     retry_after_ms: ClassVar[int | None] = 1_000
 
 
 class Rejected(OncegateError):
+    """Refuses a request that is wrong as it stands: whoever wrote the caller has to fix it."""
+
     action = "fix"
 
 
 class Stop(OncegateError):
+    """Refuses for good: the caller must not go on as it does."""
+
     action = "stop"
 
 
 class Overloaded(Retryable):
+    """Says that too many requests or bytes are in flight; nothing was written."""
+
     code, title, retry_after_ms = "OVERLOADED", "Too much in flight; nothing was written", 200
 
 
 class Recovering(Retryable):
+    """Says that the index is being rebuilt from the ledger; nothing was written."""
+
     code, title = "RECOVERING", "The index is being rebuilt from the ledger; nothing was written"
 
 
 class QuotaExceeded(Retryable):
+    """Says that there is no room for further stages; nothing was written."""
+
     code, title, retry_after_ms = "QUOTA", "No room for further stages; nothing was written", 5_000
 
 
 class LedgerFull(Retryable):
+    """Says that the ledger has no room; nothing was written, and it goes on."""
+
     code, title, retry_after_ms = "LEDGER_FULL", "The ledger has no room; nothing was written", 5_000
 
 
 class LedgerDown(Retryable):
+    """Says that the ledger failed: whether this was written is unknown until it is opened anew."""
+
     code, title = "LEDGER_DOWN", "The ledger failed; whether this was written is unknown"
 
 
 class DeadlinePassed(Retryable):
+    """Says that the deadline passed before the decision; nothing was written."""
+
     code, title = "DEADLINE", "The deadline passed before the decision; nothing was written"
 
 
 class MissingStage(Retryable):
+    """Says that a winner's stage is not there: the batch is to be written again."""
+
     code, title, retry_after_ms = (
         "MISSING_STAGE",
         "A winner's stage is not there: write the batch again",
@@ -108,124 +128,186 @@ class MissingStage(Retryable):
 
 
 class ProducerBusy(Retryable):
+    """Says that another attempt holds this producer; nothing was changed."""
+
     code, title, retry_after_ms = "PRODUCER_BUSY", "Another attempt holds this producer; nothing was changed", None
 
 
 class BadRequest(Rejected):
+    """Says that the request cannot be read; nothing was written."""
+
     code, title = "BAD_REQUEST", "The request cannot be read"
 
 
 class NullId(Rejected):
+    """Says that an id is null or empty; nothing was written."""
+
     code, title = "NULL_ID", "An id is null or empty"
 
 
 class TooLarge(Rejected):
+    """Says that something is over a limit; nothing was written."""
+
     code, title = "TOO_LARGE", "Over a limit (GET /v1/limits)"
 
 
 class LengthRequired(Rejected):
+    """Says that a body came without its length; it was not read."""
+
     code, title = "LENGTH_REQUIRED", "A body needs a Content-Length"
 
 
 class NotAcceptable(Rejected):
+    """Says that the caller accepts no representation that there is."""
+
     code, title = "NOT_ACCEPTABLE", "No such representation"
 
 
 class UnsupportedMedia(Rejected):
+    """Says that this content type is not read here."""
+
     code, title = "UNSUPPORTED_MEDIA", "This content type is not read here"
 
 
 class NotFound(Rejected):
+    """Says that there is no such thing."""
+
     code, title = "NOT_FOUND", "There is no such thing"
 
 
 class MethodNotAllowed(Rejected):
+    """Says that this path is not for this method."""
+
     code, title = "METHOD_NOT_ALLOWED", "Not with this method"
 
 
 class SchemaMismatch(Rejected):
+    """Says that the rows are not of the topic's schema; nothing was written."""
+
     code, title = "SCHEMA", "The rows are not of the topic's schema"
 
 
 class TokenReused(Rejected):
+    """Says that this token and call were used with other ids; nothing was written."""
+
     code, title = "TOKEN_REUSED", "This token and call were used with other ids"
 
 
 class ChunkAltered(Rejected):
+    """Says that this token and chunk were staged with other rows; nothing was written."""
+
     code, title = "CHUNK_ALTERED", "This token and chunk were staged with other rows"
 
 
 class OffsetTrimmed(Rejected):
+    """Says that the offset lies below the lowest that is kept."""
+
     code, title = "OFFSET_TRIMMED", "The offset lies below the lowest kept"
 
 
 class UnknownProducer(Rejected):
+    """Says that this producer and epoch are not known here: it has to register first."""
+
     code, title = "UNKNOWN_PRODUCER", "This producer and epoch are not known here: register first"
 
 
 class UnknownDriver(Rejected):
+    """Says that this driver and epoch are not known here: it has to register first."""
+
     code, title = "UNKNOWN_DRIVER", "This driver and epoch are not known here: register first"
 
 
 class OtherDriver(Rejected):
+    """Says that the producer belongs to another driver; nothing was changed."""
+
     code, title = "OTHER_DRIVER", "The producer belongs to another driver"
 
 
 class UnknownClaim(Stop):
+    """Says that nothing is known of this claim: it never was, or it is forgotten."""
+
     code, title = "UNKNOWN_CLAIM", "Nothing is known of this claim"
 
 
 class ReleasedClaim(Stop):
+    """Says that this claim was released: its ids may be another's."""
+
     code, title = "RELEASED_CLAIM", "This claim was released"
 
 
 class Fenced(Stop):
+    """Says that a later registration has taken this one's place."""
+
     code, title = "FENCED", "A later registration has taken this one's place"
 
 
 class Gap(Stop):
+    """Says that sequences before these were never claimed; nothing was written."""
+
     code, title = "GAP", "Sequences before these were never claimed"
 
 
 class OutOfOrder(Stop):
+    """Says that later sequences were claimed already; nothing was written."""
+
     code, title = "OUT_OF_ORDER", "Later sequences were claimed already"
 
 
 class NotDriver(Stop):
+    """Says that only the driver acks; nothing was acked."""
+
     code, title = "NOT_DRIVER", "Only the driver acks"
 
 
 class NotDone(Stop):
+    """Says that not all of this is done; nothing was acked."""
+
     code, title = "NOT_DONE", "Not all of this is done: nothing was acked"
 
 
 class SecondWrite(Stop):
+    """Says that one run writes twice to one topic under one name; nothing was written."""
+
     code, title = "SECOND_WRITE", "One run writes twice to one topic under one name"
 
 
 class Conflict(Stop):
+    """Says that other input came under a number that is already committed; nothing was written."""
+
     code, title = "CONFLICT", "Other input under a number that is already committed"
 
 
 class BatchForgotten(Stop):
+    """Says that this batch was committed too long ago to be compared."""
+
     code, title = "BATCH_FORGOTTEN", "This batch was committed too long ago to be compared"
 
 
 class LedgerBehind(Stop):
+    """Says that the caller saw a later ledger than this one."""
+
     code, title = "LEDGER_BEHIND", "The caller saw a later ledger than this one"
 
 
 class LedgerDamaged(Stop):
+    """Says that what is on disk is not what was acknowledged."""
+
     code, title = "LEDGER_DAMAGED", "What is on disk is not what was acknowledged"
 
 
 class LedgerBusy(Stop):
+    """Says that another process owns the data folder."""
+
     code, title = "LEDGER_BUSY", "Another process owns the data folder"
 
 
 class LedgerFenced(Stop):
+    """Says that a newer owner has opened this ledger; this one writes nothing more."""
+
     code, title = "LEDGER_FENCED", "A newer owner has opened this ledger"
 
 
 class KeyMismatch(Stop):
+    """Says that the ledger was written with another key."""
+
     code, title = "KEY_MISMATCH", "The ledger was written with another key"

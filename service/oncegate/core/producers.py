@@ -23,6 +23,8 @@ class Standing(IntEnum):
 
 
 class Entrance(IntEnum):
+    """Names whether a producer's request is let in, and why not."""
+
     GO_ON = 0
     REFUSE_UNKNOWN = 1
     REFUSE_FENCED = 2
@@ -31,6 +33,8 @@ class Entrance(IntEnum):
 
 @dataclass(frozen=True)
 class EntranceCell:
+    """Holds one cell of the table of entrance: the effect, its rule and the reason for it."""
+
     effect: Entrance
     rule: str
     reason: str
@@ -86,6 +90,8 @@ class Registrant(IntEnum):
 
 
 class Registration(IntEnum):
+    """Names what a registration leads to."""
+
     NEXT_EPOCH = 0
     SAME_EPOCH = 1
     REFUSE_BUSY = 2
@@ -94,6 +100,8 @@ class Registration(IntEnum):
 
 @dataclass(frozen=True)
 class RegisterCell:
+    """Holds one cell of the table of registrations: the effect, its rule and the reason for it."""
+
     effect: Registration
     rule: str
     reason: str
@@ -162,6 +170,8 @@ class Asker(IntEnum):
 
 
 class Action(IntEnum):
+    """Names what is done with one sequence of a request."""
+
     STALE = 0
     GRANT = 1
     GRANT_AGAIN = 2
@@ -174,6 +184,8 @@ class Action(IntEnum):
 
 @dataclass(frozen=True)
 class Cell:
+    """Holds one cell of the table of sequences: the action, its rule and the reason for it."""
+
     action: Action
     rule: str
     reason: str
@@ -261,6 +273,8 @@ class AckEffect(IntEnum):
 
 @dataclass(frozen=True)
 class AckCell:
+    """Holds one cell of the table of acks: the effect, its rule and the reason for it."""
+
     effect: AckEffect
     rule: str
     reason: str

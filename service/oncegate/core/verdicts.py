@@ -10,6 +10,8 @@ from enum import IntEnum, IntFlag
 
 
 class Verdict(IntEnum):
+    """Names what a caller is told of one id or sequence; the low four bits of its byte."""
+
     GRANTED = 1
     DUPLICATE = 2
     SAME = 3
@@ -19,6 +21,8 @@ class Verdict(IntEnum):
 
 
 class Flag(IntFlag):
+    """Marks what else a verdict's byte tells; the high four bits."""
+
     TAKEOVER = 0x10
     OWN = 0x20
     OF_CALL = 0x40

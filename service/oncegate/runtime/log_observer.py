@@ -24,6 +24,7 @@ class LogObserver:
         self._log = log
 
     def event(self, name: str, /, **fields: object) -> None:
+        """Logs an event with its fields, at the level that its name has; never raises."""
         with contextlib.suppress(Exception):
             shown = {key: _shown(value) for key, value in fields.items()}
             error = next((value for value in fields.values() if isinstance(value, BaseException)), None)

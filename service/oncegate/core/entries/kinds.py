@@ -98,6 +98,8 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
+    """Records that a claim was completed: the ids that it still held are done."""
+
     KIND: ClassVar[int] = 3
     claim: B16
     wall_ms: U64
@@ -105,6 +107,8 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Released:
+    """Records that a claim was released: the ids that it still held are free."""
+
     KIND: ClassVar[int] = 4
     claim: B16
     wall_ms: U64

@@ -48,6 +48,8 @@ class SequencesClaimed:
 
 @dataclass(frozen=True, slots=True)
 class SequencesCompleted:
+    """Records that a producer's call was completed: the sequences that it was granted are done."""
+
     KIND: ClassVar[int] = 23
     producer_id: U64
     epoch: U64
@@ -57,6 +59,8 @@ class SequencesCompleted:
 
 @dataclass(frozen=True, slots=True)
 class SequencesReleased:
+    """Records that a producer's call was released: the sequences that it was granted are free."""
+
     KIND: ClassVar[int] = 24
     producer_id: U64
     epoch: U64
