@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.progress import Progress
 
 from oncegate.core.entries.kinds import Claimed, Completed
-from oncegate.index.claims.index import ClaimIndex, warm_up
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.shard import warm_up
 
 IDS = 50_000_000
 BATCH = 10_000
@@ -62,8 +63,8 @@ def add(index: ClaimIndex, call: int, claim: bytes, ids: bytes, count: int) -> N
     completed = index.apply(2 * call + 2, Completed(claim, now_ms), now_ms)
     assert claimed is not None
     assert completed is not None
-    index.settle_undo(claimed)
-    index.settle_undo(completed)
+    index.settle(claimed)
+    index.settle(completed)
 
 
 def figures(

@@ -11,7 +11,8 @@ from bench.load.prefill import BATCH
 from bench.load.server import Served, gateway, redis
 from bench.report.figures import Figure
 from oncegate.core.entries.kinds import Retired
-from oncegate.index.claims.index import ClaimIndex, warm_up
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.shard import warm_up
 
 KEYS, SETS = "Redis, a key an id", "Redis, a set of ids"
 BUCKET_IDS = 1_000_000
@@ -82,7 +83,7 @@ def retire(batch: int) -> tuple[float, float]:
     start, start_cpu = time.perf_counter(), time.thread_time()
     undo = index.apply(2 * calls + 1, Retired(5 * (BUCKET_IDS // batch), now_ms), now_ms)
     if undo is not None:
-        index.settle_undo(undo)
+        index.settle(undo)
     return (time.perf_counter() - start) * 1_000, (time.thread_time() - start_cpu) * 1_000
 
 

@@ -29,7 +29,10 @@ from oncegate.core.entries.kinds import Claimed, Completed, Entry
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.index.claims.index import ClaimIndex
-from oncegate.index.claims.replay import rebuild, warm_up
+from oncegate.index.claims.replay import replay
+from oncegate.index.shard import warm_up
+from oncegate.index.snapshot.claims_reader import restore
+from oncegate.index.snapshot.claims_writer import snapshot
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
@@ -123,13 +126,13 @@ def index_s(ids: int) -> tuple[float, float, float]:
     """Seconds of processor time: entries folded, the index saved and loaded; without a ledger."""
     raw, index = [encode(entry) for entry in entries(ids)], ClaimIndex()
     begin = time.process_time()
-    rebuild(((position, decode(body)) for position, body in enumerate(raw, 1)), index, 0)
+    replay(((position, decode(body)) for position, body in enumerate(raw, 1)), index.store, 0)
     folded = time.process_time()
-    pieces = dict(index.save())
+    pieces = dict(snapshot(index.store))
     saved = time.process_time()
     del raw, index
     again = time.process_time()
-    ClaimIndex().load(pieces)
+    restore(ClaimIndex().store, pieces)
     return folded - begin, saved - folded, time.process_time() - again
 
 

@@ -28,8 +28,8 @@ from bench.scale.report import Window, draw, figures, reached
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import SALT_BYTES
-from oncegate.index.claims.index import warm_up
 from oncegate.index.lsm.bloom import load
+from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock

@@ -20,7 +20,7 @@ from pathlib import Path
 import structlog
 
 from oncegate.engine.gateway import Gateway, open_gateway
-from oncegate.index.claims.replay import warm_up
+from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock

@@ -18,9 +18,10 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
-from oncegate.index.claims.index import ClaimIndex, warm_up
+from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.lsm.run import encode
-from oncegate.index.snapshot.claims_writer import save
+from oncegate.index.shard import warm_up
+from oncegate.index.snapshot.claims_writer import snapshot
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
@@ -43,8 +44,8 @@ def grow(index: ClaimIndex, ids: int, batch: int, first: int = 0, payloads: bool
         claim, raw = rng.bytes(16), rng.bytes(16 * batch)
         digests = rng.bytes(4 * batch) if payloads else b""
         claimed = Claimed(claim, claim, call, claim, 30_000, call, raw, b"", digests)
-        index.settle_undo(index.apply(2 * call + 1, claimed, call))
-        index.settle_undo(index.apply(2 * call + 2, Completed(claim, call), call))
+        index.settle(index.apply(2 * call + 1, claimed, call))
+        index.settle(index.apply(2 * call + 2, Completed(claim, call), call))
     return index
 
 
@@ -63,8 +64,8 @@ def test_payloads_digests_take_what_is_said() -> None:
     for claims in range(5, 70, 5):
         grow(index, 5 * batch, batch, first=claims - 5, payloads=True)
         found = sizing.sizes(replace(work, rate=claims * batch / (1 + sizing.LATE)))
-        assert found.memory["payload digests"] == pytest.approx(4 * index._table.capacity, rel=WITHIN), claims
-    saved = sum(len(data) for _, data in save(index))
+        assert found.memory["payload digests"] == pytest.approx(4 * index.store.table.capacity, rel=WITHIN), claims
+    saved = sum(len(data) for _, data in snapshot(index.store))
     assert saved == pytest.approx(sizing.saved_bytes(65 * batch, 65, work.digest_bytes), rel=WITHIN)
     entry = encode_entry(Claimed(bytes(16), bytes(16), 1, bytes(16), 1, 1, bytes(16 * batch), b"", bytes(4 * batch)))
     assert sizing.entry_bytes(batch, 1, work.digest_bytes) == pytest.approx(len(entry) / batch, rel=WITHIN)
@@ -85,7 +86,7 @@ def test_a_claim_that_can_be_named_takes_what_is_said() -> None:
     index = grow(ClaimIndex(), claims, 1)
     held = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
-    rows = index.size_bytes - index._table.size_bytes
+    rows = index.size_bytes - index.store.table.size_bytes
     assert rows / claims == pytest.approx(sizing.ROW_BYTES, rel=WITHIN)
     assert held / claims == pytest.approx(sizing.NAMED_BYTES, rel=WITHIN)
 
@@ -93,7 +94,7 @@ def test_a_claim_that_can_be_named_takes_what_is_said() -> None:
 @pytest.mark.parametrize("batch", [100, 10_000])
 def test_a_saved_index_is_as_large_as_said(batch: int) -> None:
     ids = 200_000
-    size_bytes = sum(len(data) for _, data in save(grow(ClaimIndex(), ids, batch)))
+    size_bytes = sum(len(data) for _, data in snapshot(grow(ClaimIndex(), ids, batch).store))
     assert size_bytes == pytest.approx(sizing.saved_bytes(ids, ids / batch), rel=WITHIN)
 
 

@@ -125,4 +125,4 @@ async def test_a_caller_that_goes_away_before_a_refusal_harms_nobody(served: Ser
     served.disk.faults = ["full"]
     await served.disk.let_go()
     assert served.shard.counters()["ids"] == 0
-    assert served.shard.journal.index.claims.snapshot() == {}
+    assert served.shard.journal.index.claims.contents() == {}

@@ -102,10 +102,10 @@ async def test_everything_is_as_it_was_after_a_restart() -> None:
         await served.claim("a", "b")
         await served.produce(rows_of(1, 2))
         before, index = served.shard.counters(), served.shard.journal.index
-        snapshot, stages, topics = index.claims.snapshot(), index.batches.stages, index.topics._topics
+        snapshot, stages, topics = index.claims.contents(), index.batches.stages, index.topics._topics
     async with serving(ledgers) as served:
         again = served.shard.journal.index
-        assert (again.claims.snapshot(), again.batches.stages, again.topics._topics) == (snapshot, stages, topics)
+        assert (again.claims.contents(), again.batches.stages, again.topics._topics) == (snapshot, stages, topics)
         assert {name: served.shard.counters()[name] for name in ("ids", "open_claims", "takeovers")} == {
             name: before[name] for name in ("ids", "open_claims", "takeovers")
         }

@@ -113,8 +113,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "a merge drops a live archive",
         f"{INDEX}/lsm/archives.py",
-        "kept[list(self.archives)] = 1",
-        "kept[list(self.archives)[1:]] = 1",
+        "kept[list(self.by_number)] = 1",
+        "kept[list(self.by_number)[1:]] = 1",
         f"{_ENGINE}::test_there_are_four_runs_at_most_and_no_other_files",
     ),
     one(
@@ -141,8 +141,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "an undo brings back how many left",
         f"{INDEX}/claims/apply.py",
-        "self.ids = known - self.evicted_ids",
-        "self.ids = known",
+        "store.ids = ids_ever - store.evicted_ids",
+        "store.ids = ids_ever",
         f"{_WALKS}::test_no_answer_tells_whether_old_ids_were_sealed",
     ),
     one(

@@ -73,7 +73,7 @@ PAYLOADS: tuple[Mutant, ...] = (
     ),
     one(
         "digests of what is taken over in the order of asking",
-        f"{INDEX}/claims/index.py",
+        f"{INDEX}/claims/decide.py",
         "digests[answers.actions == Action.TAKE_OVER][::-1]",
         "digests[answers.actions == Action.TAKE_OVER]",
         _ENGINE,

@@ -42,7 +42,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "a save forgets what is overwritten",
         f"{INDEX}/table/table.py",
-        "            self.saving.overwritten(ids, previous, kept)\n",
+        "            self.snapshot.overwritten(ids, previous, kept)\n",
         "            pass\n",
         _IN_STEPS,
     ),
@@ -70,7 +70,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "a sweep under a save",
         f"{INDEX}/table/table.py",
-        "        return self.dead > 0 and self.saving is None\n",
+        "        return self.dead > 0 and self.snapshot is None\n",
         "        return self.dead > 0\n",
         _IN_STEPS,
     ),
@@ -91,8 +91,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "partial settle",
         f"{INDEX}/claims/apply.py",
-        "        for row in known.rows:\n            before = ",
-        "        for row in known.rows[:1]:\n            before = ",
+        "    for row in record.rows:\n        before = ",
+        "    for row in record.rows[:1]:\n        before = ",
         "tests/index/claims/test_index.py",
         _CELLS,
         "tests/index/claims/test_replay.py",
@@ -322,8 +322,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "retired before durable",
         f"{INDEX}/claims/apply.py",
-        "            holders.state[due], holders.position[due] = states, positions\n",
-        "            holders.position[due] = positions\n",
+        "        holders.state[due], holders.position[due] = states, positions\n",
+        "        holders.position[due] = positions\n",
         f"{_UPKEEP}::test_a_retirement_that_the_ledger_refuses_is_taken_back",
         f"{_WALKS}[retiring]",
     ),
@@ -337,8 +337,8 @@ PLANTED: tuple[Mutant, ...] = (
             ),
             (
                 f"{INDEX}/claims/apply.py",
-                "            if grant.state != OPEN:\n                self._settled.add(row)\n",
-                "            self._settled.add(row)\n",
+                "        if grant.state != OPEN:\n            store.expiry.add(row)\n",
+                "        store.expiry.add(row)\n",
             ),
         ),
         ("tests/index/claims/test_expiry.py", f"{_WALKS}[retiring]"),

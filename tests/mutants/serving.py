@@ -133,8 +133,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "one call granted twice",
         f"{ENGINE}/usecases/claim_batching.py",
-        "            if call not in calls and not is_repeat(index, *call, now_ms)",
-        "            if not is_repeat(index, *call, now_ms)",
+        "            if call not in calls and not is_repeat(index.store, *call, now_ms)",
+        "            if not is_repeat(index.store, *call, now_ms)",
         f"{_GATHERING}::test_a_call_that_is_there_twice_is_granted_once",
     ),
     one(

@@ -17,7 +17,7 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "ids that wait while others take them over",
         f"{INDEX}/claims/replay.py",
-        "        if not isinstance(entry, Completed):\n            self.settle()\n",
+        "        if not isinstance(entry, Completed):\n            self.insert_waiting()\n",
         "",
         _GATHERED,
     ),
@@ -31,7 +31,7 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "an id taken out of a dead row is not counted",
         f"{INDEX}/claims/replay.py",
-        "        claims.ids += revived\n",
+        "        store.ids += revived\n",
         "",
         _GATHERED,
     ),
@@ -44,9 +44,9 @@ STARTING: tuple[Mutant, ...] = (
     ),
     one(
         "the other thread's half is left out",
-        f"{INDEX}/table/gathered.py",
-        "other.submit(self._spread, segments // 2, segments)",
-        "other.submit(self._spread, segments, segments)",
+        f"{INDEX}/table/bulk_insert.py",
+        "other.submit(self._insert, segments // 2, segments)",
+        "other.submit(self._insert, segments, segments)",
         f"{_GATHERED}::test_two_threads_fold_what_one_would",
     ),
     one(

@@ -83,8 +83,8 @@ TIERS: tuple[Mutant, ...] = (
     one(
         "soundness lost in saving",
         f"{INDEX}/lsm/bloom_pybloom.py",
-        '        made.ids, made.sound = head["ids"], head["sound"]\n',
-        '        made.ids = head["ids"]\n',
+        '        self.ids, self.sound = head["ids"], head["sound"]\n',
+        '        self.ids = head["ids"]\n',
         f"{_FILTERS}::test_a_filter_that_took_in_more_than_it_can_says_maybe_to_everything",
     ),
     one(

@@ -102,7 +102,7 @@ COUNTERS: tuple[CounterRow, ...] = (
         "cold_ids",
         "ids",
         "of these, those that left memory, since the ledger was made",
-        read=lambda index: index.claims.sealed.ids,
+        read=lambda index: index.claims.archives.ids,
     ),
     CounterRow(
         "cold_asked",

@@ -97,17 +97,17 @@ class BatchIndex:
         self.suppressed_rows = 0
         self._recent: dict[tuple[str, str, str], list[Name]] = {}
 
-    def save(self) -> BatchesSnapshot:
-        """All of it, for `load`; to be encoded at once."""
+    def snapshot(self) -> BatchesSnapshot:
+        """Returns all of it, for `restore`; to be encoded at once, for it changes with the index."""
         stages = [(name, list(found.values())) for name, found in self.stages.items()]
         return BatchesSnapshot(list(self.committed.items()), stages, list(self._recent.items()), self.suppressed_rows)
 
-    def load(self, saved: BatchesSnapshot) -> None:
-        """Take over what `save` gave, in place of everything."""
-        self.committed = dict(saved.committed)
-        self.stages = {name: {stage.token: stage for stage in found} for name, found in saved.stages}
-        self._recent = dict(saved.recent)
-        self.suppressed_rows = saved.suppressed_rows
+    def restore(self, snapshot: BatchesSnapshot) -> None:
+        """Takes over what `snapshot` gave, in place of everything."""
+        self.committed = dict(snapshot.committed)
+        self.stages = {name: {stage.token: stage for stage in found} for name, found in snapshot.stages}
+        self._recent = dict(snapshot.recent)
+        self.suppressed_rows = snapshot.suppressed_rows
         chunks = [chunk for _, stage in self.all_stages() for chunk in stage.chunks.values()]
         self.stage_bytes = sum(chunk.size_bytes for chunk in chunks)
 

@@ -3,11 +3,22 @@
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import numpy as np
+
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, NamespaceSet, Released, Retired, SnapshotPiece, Taken
 from oncegate.index.batches import BatchIndex
+from oncegate.index.claims.apply import Undo as ClaimUndo
+from oncegate.index.claims.evict import drop
 from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.replay import replay
+from oncegate.index.claims.store import ClaimStore
+from oncegate.index.lsm import tier
 from oncegate.index.producers.index import ProducerIndex
-from oncegate.index.snapshot.pieces import SnapshotReader, saving
+from oncegate.index.snapshot.claims_reader import restore
+from oncegate.index.snapshot.claims_writer import snapshot
+from oncegate.index.snapshot.pieces import SnapshotReader, snapshot_steps
+from oncegate.index.table.arrays import NO_COLD
+from oncegate.index.table.grants import NO_CLAIM
 from oncegate.index.topics import TopicIndex
 
 Undo = Callable[[], None]
@@ -46,13 +57,13 @@ class ShardIndex:
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
         self.buckets: tuple[int, ...] = ()
-        self._loading = SnapshotReader(self.claims, self.batches, self.topics, self.producers)
+        self._reader = SnapshotReader(self.claims, self.batches, self.topics, self.producers)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Take one entry in; what takes it back, and what settles it once it is durable."""
         claims = self.claims.apply(position, entry, now_ms)
         if claims is not None and isinstance(entry, _OF_CLAIMS):
-            return partial(self.claims.undo, claims), partial(self.claims.settle_undo, claims)
+            return partial(self.claims.undo, claims), partial(self.claims.settle, claims)
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
         undos.append(self.producers.apply(position, entry, now_ms))
 
@@ -65,17 +76,20 @@ class ShardIndex:
 
         def settle() -> None:
             if claims is not None:
-                self.claims.settle_undo(claims)
+                self.claims.settle(claims)
 
         return undo, settle
 
-    def save(self) -> Iterator[SnapshotPiece]:
-        """Everything, as entries that replace all those so far."""
-        return (entry for entries in self.saving() for entry in entries)
+    def snapshot(self) -> Iterator[SnapshotPiece]:
+        """Makes entries of everything, which replace all those so far; nothing may change before the last is made."""
+        return (entry for entries in self.snapshot_steps() for entry in entries)
 
-    def saving(self) -> Iterator[list[SnapshotPiece]]:
-        """The same, as it is now, in steps between which the index may change. Raises SnapshotStopped, as claims do."""
-        return saving(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
+    def snapshot_steps(self) -> Iterator[list[SnapshotPiece]]:
+        """Makes the same, as it is at the call, in steps between which the index may change.
+
+        A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun anew.
+        """
+        return snapshot_steps(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Take in, for good, what is no claim's alone; the claims have seen it already."""
@@ -84,7 +98,7 @@ class ShardIndex:
         self.producers.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, SnapshotPiece):
-            self.settings, self.buckets = self._loading.take(entry) or (self.settings, self.buckets)
+            self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)
 
     def _set(self, position: int, entry: Entry) -> Undo | None:
         """The namespace's own settings; buckets of another length add up to nothing."""
@@ -101,3 +115,29 @@ class ShardIndex:
             self.settings, self.settings_position, self.buckets = before
 
         return undo
+
+
+def warm_up() -> None:
+    """Compiles every kernel of claims, or loads it from numba's cache, so that neither a start nor a request waits."""
+    index, ids, id16 = ClaimIndex(), np.ones((1, 2), np.uint64), bytes(16)
+    store = index.store
+    index.decide(id16, 1, id16, ids, 0)
+    change = index.apply(1, Claimed(id16, id16, 1, id16, 1, 0, ids.tobytes(), b""), 0)
+    assert change is not None
+    index.undo(change)
+    row = np.array([store.rows.made - 1])
+    store.table.claim_each(store.rules["claim"], 0, ids, NO_COLD, row, np.ones(1, np.int64), 1)
+    index.settle(ClaimUndo(store.counters(), NO_CLAIM, pinned=np.empty(0, np.uint32)))
+    table, holders = store.table.slots, store.rows.holders
+    store.kernels.staying(table, 0, holders)
+    index.apply(2, Retired(0, 0), 0)
+    index.make_room(10_000, 0)
+    index.sweep(0)
+    store.sharing.warm_up()
+    table, holders, wanted = store.table.slots, store.rows.holders, np.zeros(store.rows.made + 1, np.uint8)
+    store.kernels.gather_of(table, 0, holders, wanted, ids)
+    drop(store, ids)
+    tier.warm_up()
+    restore(ClaimStore(), dict(snapshot(store)))
+    one = bytes(15) + b"1"
+    replay([(1, Claimed(one, one, 1, one, 1, 0, one, b""))], ClaimStore(), 0)

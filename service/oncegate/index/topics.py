@@ -63,13 +63,13 @@ class TopicIndex:
         topic = self._topics.get(name)
         return 0 if topic is None else topic.partitions[partition].high_offset
 
-    def save(self) -> TopicsSnapshot:
-        """All of it, for `load`; to be encoded at once."""
+    def snapshot(self) -> TopicsSnapshot:
+        """Returns all of it, for `restore`; to be encoded at once, for it changes with the index."""
         return list(self._topics.items())
 
-    def load(self, saved: TopicsSnapshot) -> None:
-        """Take over what `save` gave, in place of everything."""
-        self._topics = dict(saved)
+    def restore(self, snapshot: TopicsSnapshot) -> None:
+        """Takes over what `snapshot` gave, in place of everything."""
+        self._topics = dict(snapshot)
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
         """Take one entry in; what undoes it, or None when it says nothing about topics."""

@@ -34,7 +34,7 @@ async def test_everything_that_waited_is_undone_and_told(served: Served) -> None
     for task in (first, second, duplicate_of_nothing):
         assert isinstance(task.exception(), LedgerFull)
     assert (served.shard.counters()["ids"], served.shard.counters()["open_claims"]) == (0, 0)
-    assert served.shard.journal.index.claims.snapshot() == {}, "also of what was only queued"
+    assert served.shard.journal.index.claims.contents() == {}, "also of what was only queued"
 
 
 async def test_what_was_done_before_is_still_a_duplicate_while_full(served: Served) -> None:

@@ -244,7 +244,7 @@ async def test_archives_retire_with_their_time_and_leave_ledger_and_runs() -> No
         served.shard.eviction.step()
         await settled(served)
         assert (runs_of(served), files(ledgers)) == ([], {})
-        assert served.shard.journal.index.claims.sealed.archives == {}
+        assert served.shard.journal.index.claims.archives.by_number == {}
         with pytest.raises(OffsetTrimmed):
             await served.shard.eviction.outputs.fetch(TOPIC, 0, 0, 1, 1)
     async with eviction(ledgers) as served:
@@ -260,7 +260,7 @@ async def test_sealing_forgets_nothing_early_and_keeps_nothing_longer() -> None:
             await done(served, f"hour {hour}", token=50 + hour)
             await pass_hours(served, 1)
         await seal(served)
-        cold = served.shard.journal.index.claims.sealed.archives.values()
+        cold = served.shard.journal.index.claims.archives.by_number.values()
         assert (len(cold), {archive.ids for archive in cold}) == (6, {1})
         known = []
         for _ in range(36):

@@ -42,7 +42,7 @@ async def look(served: Served) -> list[object]:
     shard = served.shard
     view = await shard.topic("topic")
     return [
-        shard.journal.index.claims.snapshot(),
+        shard.journal.index.claims.contents(),
         shard.journal.index.batches.committed,
         {name: set(stages) for name, stages in shard.journal.index.batches.stages.items()},
         (shard.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),

@@ -139,13 +139,13 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
 async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: World) -> None:
     await world.pass_days(40)
     assert "compaction" in world.events.names()
-    before = world.shard.journal.index.claims.snapshot()
+    before = world.shard.journal.index.claims.contents()
     counters = world.shard.counters()
     await world.gateway.close()
     runs = LocalRunFolders(world.folder, QuietDisk())
     async with open_gateway(world.ledgers, runs, world.clock, world.events) as gateway:
         shard = gateway.shard("default")
-        assert shard.journal.index.claims.snapshot() == before, "of what is in memory"
+        assert shard.journal.index.claims.contents() == before, "of what is in memory"
         assert shard.counters()["cold_ids"] == counters["cold_ids"]
         assert (shard.counters()["ids"], shard.counters()["takeovers"]) == (counters["ids"], counters["takeovers"])
         world.gateway = gateway

@@ -223,7 +223,7 @@ async def outcomes(
             found.append([outcome for outcome, _ in in_place])
             claims += [claim for _, claim in in_place]
             served.clock.advance(7_000)
-        held = served.shard.journal.index.claims.snapshot()
+        held = served.shard.journal.index.claims.contents()
         return found, sorted((state, *rest) for state, _, *rest in held.values())
 
 

@@ -100,4 +100,4 @@ async def test_nothing_stays_pinned_once_it_is_durable_or_refused(served: Served
     served.clock.advance(LEASE_MS)
     await served.claim("b", token=2)
     await served.settle(Verb.COMPLETE, held.claim)
-    assert not served.shard.journal.index.claims._rows.holders.pins.any()
+    assert not served.shard.journal.index.claims.store.rows.holders.pins.any()

@@ -99,7 +99,7 @@ async def test_a_refused_append_takes_the_payload_back_too(served: Served) -> No
     served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
         await claim(served, "a", "x")
-    assert not served.shard.journal.index.claims.snapshot()
+    assert not served.shard.journal.index.claims.contents()
 
 
 async def test_each_id_that_is_taken_over_has_the_payload_it_was_taken_over_with(served: Served) -> None:
@@ -131,7 +131,7 @@ async def test_payloads_are_known_after_a_restart_from_a_collected_ledger() -> N
         await done(served, "ab", "xy")
         index = served.shard.journal.index
         copy = type(index)()
-        for position, piece in enumerate(index.save(), 1):
+        for position, piece in enumerate(index.snapshot(), 1):
             copy.replayed(position, piece)
-        assert copy.claims.snapshot() == index.claims.snapshot()
-        assert any(digest for *_, digest in copy.claims.snapshot().values())
+        assert copy.claims.contents() == index.claims.contents()
+        assert any(digest for *_, digest in copy.claims.contents().values())

@@ -377,7 +377,7 @@ async def test_what_a_ledger_was_collected_to_is_the_same_producers(lane: Lanes)
     await lane.ack([("p", 1)], batch=2)
     index = lane.shard.journal.index
     loaded = type(index)()
-    for position, saved in enumerate(index.save(), 1):
+    for position, saved in enumerate(index.snapshot(), 1):
         loaded.replayed(position, saved)
     producer = loaded.producers.producers["p"]
     assert (producer.epoch, producer.watermark, producer.claimed_to) == (1, 1, 3)

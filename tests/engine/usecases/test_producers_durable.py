@@ -71,11 +71,11 @@ async def test_a_verb_and_its_repeat_wait_for_one_entry(lane: Lanes, verb: str) 
 async def test_what_the_ledger_refused_never_was_and_may_be_asked_again(lane: Lanes, verb: str) -> None:
     await prepared(lane)
     ask, kinds = WRITES[verb]
-    before = lane.shard.journal.index.claims.snapshot()
+    before = lane.shard.journal.index.claims.contents()
     lane.served.disk.faults = ["full"]
     with pytest.raises(LedgerFull):
         await ask(lane)
-    assert lane.shard.journal.index.claims.snapshot() == before
+    assert lane.shard.journal.index.claims.contents() == before
     with pytest.raises(LedgerFull):
         await ask(lane)
     await turns()

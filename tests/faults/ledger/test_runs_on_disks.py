@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oncegate.core.errors import LedgerFull
-from oncegate.index.lsm.bloom import load, make
+from oncegate.index.lsm.bloom import decode, make
 from oncegate.index.lsm.run import BLOCK_BYTES, Run, RunDamaged, encode, merge, sorted_records
 from oncegate.ledgers.log import open_log
 from oncegate.runs import LocalRunFolders
@@ -33,13 +33,13 @@ async def test_ids_are_found_in_what_lies_on_the_disk_merged_and_filtered(tmp_pa
         files.write("all", encode(merge(runs, np.ones(3, np.uint8)), {"archives": [0, 1, 2]}))
         sieve = make("blocked", 90_000, 0.01)
         sieve.add(np.concatenate(parts))
-        files.write("all.filter", sieve.save())
+        files.write("all.filter", sieve.encode())
         for name in ("part0", "part1", "part2"):
             files.remove(name)
         assert runs[1].find(parts[1]).tolist() == [1] * len(parts[1])
     async with with_runs(data) as (_, files):
         assert files.names() == ["all", "all.filter"]
-        run, loaded = Run(files.open("all")), load(files.open("all.filter"))
+        run, loaded = Run(files.open("all")), decode(files.open("all.filter"))
         assert loaded is not None
         for number, part in enumerate(parts):
             assert loaded.might_hold(part).all()

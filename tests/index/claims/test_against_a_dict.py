@@ -187,7 +187,7 @@ class IndexAndReference(RuleBasedStateMachine):
     @rule()
     def all_durable(self) -> None:
         for undo, _ in self.pending:
-            self.index.settle_undo(undo)
+            self.index.settle(undo)
         self.pending.clear()
 
     @rule()

@@ -42,7 +42,7 @@ class OneByOne:
 
     def settle(self) -> None:
         for undo in self.undos:
-            self.index.settle_undo(undo)
+            self.index.settle(undo)
 
     def undo(self) -> None:
         for undo in reversed(self.undos):
@@ -51,7 +51,7 @@ class OneByOne:
 
 def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, at_once: bool) -> ClaimBatch | OneByOne:
     if at_once:
-        return claim_many(index, position, claims, now_ms)
+        return claim_many(index.store, position, claims, now_ms)
     index.make_room(len(ids_of(claims)), now_ms, entries=len(claims))
     undos = [index.apply(position + n, claim, now_ms) for n, claim in enumerate(claims)]
     return OneByOne(index, [undo for undo in undos if undo is not None])
@@ -59,9 +59,22 @@ def fold(index: ClaimIndex, claims: list[Claimed], position: int, now_ms: int, a
 
 def known(index: ClaimIndex) -> object:
     """Everything that a row says, by its number; every id; every counter; every name."""
-    columns = {name: index._rows.column(name).tolist() for name in COLUMNS}
-    counters = index.ids, index.open_claims, index.takeovers, index.wall_ms, index._table.used, index._table.dead
-    return columns, index.snapshot(), counters, dict(index._known._by_claim), dict(index._known._by_call)
+    columns = {name: index.store.rows.column(name).tolist() for name in COLUMNS}
+    counters = (
+        index.ids,
+        index.open_claims,
+        index.takeovers,
+        index.wall_ms,
+        index.store.table.used,
+        index.store.table.dead,
+    )
+    return (
+        columns,
+        index.contents(),
+        counters,
+        dict(index.store.registry._by_claim),
+        dict(index.store.registry._by_call),
+    )
 
 
 @pytest.mark.parametrize("widths", [Widths(), NARROW], ids=["wide", "narrow"])
@@ -82,7 +95,7 @@ def test_claims_folded_in_at_once_leave_the_index_that_one_after_the_other_leave
                 for n, claim in enumerate(claims[::2]):
                     undone = index.apply(position + n, end(claim.claim, step), 50 * step)
                     assert undone is not None
-                    index.settle_undo(undone)
+                    index.settle(undone)
                 position += len(claims)
         states.append(known(index))
     assert states[0] == states[1]
@@ -96,8 +109,8 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     for n, claim in enumerate(claims):
         released = index.apply(6 + n, Released(claim.claim, 2), 0)
         assert released is not None
-        index.settle_undo(released)
-    before = index.snapshot()
+        index.settle(released)
+    before = index.contents()
     again = [
         Claimed(rng.randbytes(16), rng.randbytes(16), 0, claim.digest, 1_000, 3, claim.fresh, b"") for claim in claims
     ]
@@ -106,24 +119,24 @@ def test_ids_whose_claim_was_released_are_new_and_can_be_taken_back_to_it() -> N
     index.sweep(1_000_000)
     assert isinstance(first, ClaimBatch)
     named = first.rows
-    assert index._rows.used[named].all(), "forgotten, but for what may be taken back"
+    assert index.store.rows.used[named].all(), "forgotten, but for what may be taken back"
     folded.undo()
-    assert index.snapshot() == before
+    assert index.contents() == before
     assert index.ids == index.open_claims == 0
     fold(index, again, 11, 10, at_once=True).settle()
     index.sweep(1_000_000)
-    assert not index._rows.used[named].any(), "nothing names them, and nothing is taken back any more"
+    assert not index.store.rows.used[named].any(), "nothing names them, and nothing is taken back any more"
 
 
 def test_what_is_held_is_told_and_what_would_be_taken_over_is_left_alone_with_no_effect() -> None:
     rng, index = random.Random(SEED), ClaimIndex()
     first, second, third, fourth = claims_of(rng, 4, 1)
     fold(index, [first], 1, 0, at_once=True).settle()
-    assert is_repeat(index, first.token, first.call, 0)
-    assert not is_repeat(index, first.token, first.call + 1, 0)
+    assert is_repeat(index.store, first.token, first.call, 0)
+    assert not is_repeat(index.store, first.token, first.call + 1, 0)
     mixed = replace(second, fresh=first.fresh + second.fresh + second.fresh)
     late = first.lease_ms
-    told = claim_many(index, 2, [mixed, replace(third, fresh=second.fresh), fourth], late - 1)
+    told = claim_many(index.store, 2, [mixed, replace(third, fresh=second.fresh), fourth], late - 1)
     held, fresh = len(first.fresh) // 16, len(second.fresh) // 16
     said = [Verdict(int(byte) & 15).name for byte in told.answers.verdicts]
     assert said[: held + 3 * fresh] == ["BUSY"] * held + ["GRANTED"] * fresh + ["SAME"] * fresh + ["BUSY"] * fresh
@@ -131,7 +144,7 @@ def test_what_is_held_is_told_and_what_would_be_taken_over_is_left_alone_with_no
     assert index.open_claims == 3
     told.undo()
     before = known(index)
-    told = claim_many(index, 2, [mixed, fourth], late)
+    told = claim_many(index.store, 2, [mixed, fourth], late)
     assert told.rests_on[0] == LEFT
     assert [entry.claim for entry in told.entries] == [fourth.claim]
     told.undo()

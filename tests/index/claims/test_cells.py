@@ -49,8 +49,8 @@ def test_a_test_of_a_cell_reaches_just_that_cell(
     for mine, others in ((Action.DUPLICATE, Action.BUSY), (Action.BUSY, Action.DUPLICATE)):
         only = bytes(mine if (state, asker) == cell else others for state in IdState for asker in Asker)
         driver, ask = reach(verb, cell, Widths(), compiled)
-        rules = driver.index._rules[verb]._replace(actions=np.array(list(only), np.uint8))
-        monkeypatch.setitem(driver.index._rules, verb, rules)
+        rules = driver.index.store.rules[verb]._replace(actions=np.array(list(only), np.uint8))
+        monkeypatch.setitem(driver.index.store.rules, verb, rules)
         assert ask().actions.tolist() == [mine]
 
 

@@ -11,6 +11,8 @@ import pytest
 from oncegate.core.errors import Overloaded
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.snapshot import claims_writer
+from oncegate.index.snapshot.claims_reader import restore
+from oncegate.index.snapshot.claims_writer import snapshot, snapshot_steps
 from oncegate.index.table import reserve as memory
 from oncegate.index.table import table
 from tests.support.index.driver import LEASE_MS, NARROW, Answer
@@ -96,13 +98,13 @@ def test_an_entry_that_is_taken_back_leaves_the_payload_that_was_there(compiled:
     driver = VerbDriver(compiled=compiled)
     first = driver.claim("w", 1, [1, 2], digests=of(A, A)).claim
     driver.now_ms += LEASE_MS
-    before = driver.index.snapshot()
+    before = driver.index.contents()
     for digests in (of(B, B), np.empty(0, np.uint32)):
         undo = driver.claim("v", 9, [1, 2], settled=False, digests=digests).undo
         driver.index.make_room(500, driver.now_ms)
         assert undo is not None
         driver.undo(undo)
-        assert driver.index.snapshot() == before
+        assert driver.index.contents() == before
     driver.complete(first)
     assert told(driver, [1, 2], A, B) == ["DUPLICATE", "CONFLICT"]
 
@@ -125,7 +127,7 @@ def test_a_payload_stays_with_its_id_wherever_its_segment_moves(compiled: bool) 
     for first in range(0, count, 20):
         ids = list(range(first, first + 20))
         done(driver, ids, *(A if i % 2 else B for i in ids))
-    assert driver.index._table.moves > 2
+    assert driver.index.store.table.moves > 2
     for first in range(0, count, 20):
         ids = list(range(first, first + 20))
         assert told(driver, ids, *[A] * 20) == ["DUPLICATE" if i % 2 else "CONFLICT" for i in ids]
@@ -161,17 +163,17 @@ def test_rows_of_ids_with_payloads_are_marked_for_they_cannot_leave_memory() -> 
     driver = VerbDriver()
     driver.does("produce", "w", 1, [1])
     driver.does("produce", "w", 2, [2], digests=of(A))
-    assert driver.index._rows.column("digests").tolist() == [0, 1]
+    assert driver.index.store.rows.column("digests").tolist() == [0, 1]
 
 
 def test_without_payloads_nothing_is_kept_of_them() -> None:
     driver = VerbDriver()
     done(driver, [1, 2])
     before = driver.index.size_bytes
-    assert len(driver.index._table.slots.digests) == 0
-    assert not [name for name in dict(driver.index.save()) if name.startswith("digests")]
+    assert len(driver.index.store.table.slots.digests) == 0
+    assert not [name for name in dict(snapshot(driver.index.store)) if name.startswith("digests")]
     done(driver, [3], A)
-    assert driver.index.size_bytes - before >= 4 * driver.index._table.capacity
+    assert driver.index.size_bytes - before >= 4 * driver.index.store.table.capacity
 
 
 def test_where_there_is_no_address_space_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,13 +195,13 @@ def test_what_was_saved_knows_the_same_payloads(widths: Widths, compiled: bool) 
         for _ in range(60):
             walk.step()
         copy = ClaimIndex(widths, compiled)
-        copy.load(dict(walk.index.save()))
+        restore(copy.store, dict(snapshot(walk.index.store)))
         for index in (copy, walk.index):
             index.reset_leases(walk.now_ms)
         asked = (walk.calls, walk.claims, walk.now_ms)
         assert answers(copy, *asked) == answers(walk.index, *asked), f"seed {seed}"
-        marked = [index._rows.column("digests").sum() > 0 for index in (copy, walk.index)]
-        held = any(digest for *_, digest in walk.index.snapshot().values())
+        marked = [index.store.rows.column("digests").sum() > 0 for index in (copy, walk.index)]
+        held = any(digest for *_, digest in walk.index.contents().values())
         assert marked[0] == held
         assert marked[1] or not held
 
@@ -217,28 +219,28 @@ def test_a_save_while_payloads_change_knows_those_that_were_there_when_it_began(
         walk = Lasting(widths, rng, compiled, payloads=True)
         for _ in range(40):
             walk.step()
-        before = walk.index.snapshot()
-        pieces = go_on(walk.index.saving(), walk, rng)
+        before = walk.index.contents()
+        pieces = go_on(snapshot_steps(walk.index.store), walk, rng)
         if pieces is not None:
             copy = ClaimIndex(widths, compiled)
-            copy.load(pieces)
-            assert copy.snapshot() == before, f"seed {seed}"
-            overwritten += walk.index.snapshot() != before
+            restore(copy.store, pieces)
+            assert copy.contents() == before, f"seed {seed}"
+            overwritten += walk.index.contents() != before
     assert overwritten > 3, "or nothing is shown"
 
 
 def test_the_first_payload_may_come_while_the_index_is_saved() -> None:
     driver = VerbDriver()
     done(driver, [1, 2])
-    before, steps = driver.index.snapshot(), driver.index.saving()
+    before, steps = driver.index.contents(), snapshot_steps(driver.index.store)
     pieces = dict(next(steps))
     driver.now_ms += LEASE_MS
     driver.claim("v", 1, [3, 4], digests=of(A, B))
     for ready in steps:
         pieces |= dict(ready)
     copy = ClaimIndex()
-    copy.load(pieces)
-    assert copy.snapshot() == before
+    restore(copy.store, pieces)
+    assert copy.contents() == before
 
 
 def test_small_claims_with_payloads_keep_their_rows() -> None:
@@ -248,7 +250,7 @@ def test_small_claims_with_payloads_keep_their_rows() -> None:
         driver.complete(driver.claim("w", i, [i], digests=of(A) if i % 2 else np.empty(0, np.uint32)).claim)
     many(driver, 0)
     go_round(driver)
-    rows = [driver.index._table.row_of(one) for one in driver.fingerprints(range(30))]
+    rows = [driver.index.store.table.row_of(one) for one in driver.fingerprints(range(30))]
     assert len(set(rows[::2])) < 5, "those without share one"
     assert len(set(rows[1::2])) == 15
     assert told(driver, [1, 2], B, B) == ["CONFLICT", "DUPLICATE"]
@@ -264,8 +266,8 @@ def test_replay_knows_the_same_payloads(widths: Widths) -> None:
         walk.all_durable()
         replayed = ClaimIndex(widths)
         for position, entry in walk.entries:
-            replayed.settle_undo(replayed.apply(position, entry, walk.now_ms))
-        assert replayed.snapshot() == walk.index.snapshot(), f"seed {seed}"
+            replayed.settle(replayed.apply(position, entry, walk.now_ms))
+        assert replayed.contents() == walk.index.contents(), f"seed {seed}"
 
 
 @all_widths
@@ -276,25 +278,25 @@ def test_whatever_is_taken_back_leaves_all_payloads_as_they_were(widths: Widths)
         for _ in range(40):
             walk.step()
         walk.all_durable()
-        before = walk.index.snapshot()
+        before = walk.index.contents()
         for _ in range(6):
             undo = walk._grants()
             if walk.rng.random() < 0.3:
                 walk.index.sweep(walk.now_ms)
             if undo is not None:
                 walk.undo(undo)
-            assert walk.index.snapshot() == before, f"seed {seed}"
+            assert walk.index.contents() == before, f"seed {seed}"
 
 
 @pytest.mark.parametrize("wrong", [b"", b"\0" * 4, b"\0" * 7])
 def test_pieces_of_digests_that_do_not_belong_to_their_slots_are_refused(wrong: bytes) -> None:
     driver = VerbDriver()
     done(driver, [1, 2, 3], A, B, A)
-    pieces = dict(driver.index.save())
+    pieces = dict(snapshot(driver.index.store))
     pieces["digests/0"] = wrong
     if not wrong:
         pieces["digests/1"] = pieces.pop("digests/0")
     del pieces["sums"]
     pieces["sums"] = json.dumps({name: zlib.crc32(data) for name, data in pieces.items()}).encode()
     with pytest.raises(ValueError, match="do not add up"):
-        ClaimIndex().load(pieces)
+        restore(ClaimIndex().store, pieces)

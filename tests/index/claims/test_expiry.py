@@ -52,12 +52,12 @@ def test_what_is_done_or_taken_goes_and_what_is_open_or_later_stays(widths: Widt
 @pytest.mark.parametrize("sweeping", [False, True])
 def test_a_refused_retirement_leaves_everything_known(widths: Widths, compiled: bool, sweeping: bool) -> None:
     driver = full(widths, compiled)
-    before = driver.index.snapshot()
+    before = driver.index.contents()
     undo = driver.retire(RETIRED_MS, settled=False)
     if sweeping:
         driver.index.sweep(driver.now_ms)
     driver.undo(undo)
-    assert (driver.index.snapshot(), driver.index.ids, states(driver)) == (before, 6, KNOWN)
+    assert (driver.index.contents(), driver.index.ids, states(driver)) == (before, 6, KNOWN)
     driver.retire(RETIRED_MS)
     assert (states(driver), driver.index.ids) == (LEFT, 3)
 
@@ -65,14 +65,14 @@ def test_a_refused_retirement_leaves_everything_known(widths: Widths, compiled: 
 @both_kernels
 def test_a_grant_of_a_retired_id_and_the_retirement_are_taken_back_together(compiled: bool) -> None:
     driver = full(Widths(), compiled)
-    before = driver.index.snapshot()
+    before = driver.index.contents()
     retired = driver.retire(RETIRED_MS, settled=False)
     granted = driver.does("produce", "z", 1, [TAKEN, DONE], settled=False)
     assert granted.words == ["GRANTED", "GRANTED"]
     assert granted.undo is not None
     driver.undo(granted.undo)
     driver.undo(retired)
-    assert (driver.index.snapshot(), driver.index.ids) == (before, 6)
+    assert (driver.index.contents(), driver.index.ids) == (before, 6)
 
 
 @both_kernels

@@ -236,7 +236,7 @@ def test_a_remembered_claim_of_many_ids_is_one_row_and_its_takeover_another(driv
     view = driver.index.view(claim, driver.now_ms)
     assert (view.granted, view.named, view.lease_left_ms) == (40, 40, LEASE_MS)
     driver.complete(claim)
-    takeovers = [takeover for _, _, takeover, _ in driver.index.snapshot().values()]
+    takeovers = [takeover for _, _, takeover, _ in driver.index.contents().values()]
     assert (takeovers.count(True), takeovers.count(False)) == (20, 20)
 
 

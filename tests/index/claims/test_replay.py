@@ -9,7 +9,7 @@ from oncegate.core.claims import ClaimState
 from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Released
 from oncegate.index.claims.index import ClaimIndex, Widths
-from oncegate.index.claims.replay import rebuild
+from oncegate.index.claims.replay import replay
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, name
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
@@ -34,7 +34,7 @@ def lived(widths: Widths, rng: random.Random, claims: int) -> Driver:
 
 def replayed(driver: Driver, widths: Widths, now_ms: int = 0) -> ClaimIndex:
     index = ClaimIndex(widths)
-    rebuild([(position, decode(encode(entry))) for position, entry in driver.entries], index, now_ms)
+    replay([(position, decode(encode(entry))) for position, entry in driver.entries], index.store, now_ms)
     return index
 
 
@@ -44,7 +44,7 @@ def test_a_rebuilt_index_is_the_index_that_lived(widths: Widths) -> None:
     for seed in range(SEED, SEED + 3):
         driver = lived(widths, random.Random(seed), claims=200)
         index = replayed(driver, widths)
-        assert index.snapshot() == driver.index.snapshot(), f"seed {seed}"
+        assert index.contents() == driver.index.contents(), f"seed {seed}"
         for counter in ("takeovers", "open_claims", "ids"):
             assert getattr(index, counter) == getattr(driver.index, counter), f"seed {seed}"
 
@@ -62,7 +62,7 @@ def test_a_replay_needs_no_more_rows_than_life_did() -> None:
         driver.release(taker)
         driver.now_ms += 2 * LEASE_MS
     index = replayed(driver, widths)
-    assert index.snapshot() == driver.index.snapshot()
+    assert index.contents() == driver.index.contents()
     assert index.takeovers == driver.index.takeovers == 99
 
 
@@ -89,14 +89,14 @@ def test_after_a_rebuild_a_settled_claim_is_remembered_for_two_leases_more() -> 
 def test_a_fold_hands_what_is_no_claims_to_the_others_in_order() -> None:
     seen: list[tuple[int, Entry]] = []
     entries: list[tuple[int, Entry]] = [(1, Probe(5)), (2, Completed(name("x"), 1)), (3, Probe(6))]
-    position = rebuild(entries, ClaimIndex(), 0, lambda *pair: seen.append(pair))
+    position = replay(entries, ClaimIndex().store, 0, lambda *pair: seen.append(pair))
     assert (position, seen) == (3, [(1, Probe(5)), (3, Probe(6))])
 
 
 def test_a_fold_of_nothing_is_an_empty_index() -> None:
     index = ClaimIndex()
-    assert rebuild([], index, 0) == 0
-    assert index.snapshot() == {}
+    assert replay([], index.store, 0) == 0
+    assert index.contents() == {}
 
 
 def test_an_entry_is_folded_as_it_stands_whatever_the_clock_says() -> None:
@@ -109,5 +109,5 @@ def test_an_entry_is_folded_as_it_stands_whatever_the_clock_says() -> None:
     index = replayed(driver, Widths())
     assert (index.takeovers, index.open_claims) == (1, 1)
     assert first is not None
-    index.settle_undo(index.apply(3, Released(first, 0), 0))
-    assert index.snapshot() == driver.index.snapshot()
+    index.settle(index.apply(3, Released(first, 0), 0))
+    assert index.contents() == driver.index.contents()

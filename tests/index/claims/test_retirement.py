@@ -42,7 +42,7 @@ def test_of_all_that_is_done_or_taken_what_is_older_retires(widths: Widths) -> N
                 retired += goes
             walk.undo(undo)
             assert answers(walk.index, walk.calls, walk.claims, walk.now_ms) == everything
-            walk.index.settle_undo(walk.retire(cut, settled=False))
+            walk.index.settle(walk.retire(cut, settled=False))
     assert retired > 50
 
 
@@ -50,7 +50,7 @@ def test_a_bucket_of_many_rows_retires_in_one_pass_and_is_swept_as_room_is_neede
     driver = VerbDriver(Widths(capacity=16_384, segments=4))
     for call in range(3_000):
         driver.does("take", "a", call, [call])
-    table, rows = driver.index._table, driver.index._rows
+    table, rows = driver.index.store.table, driver.index.store.rows
     moves = table.moves
     driver.now_ms += 100
     driver.does("take", "b", 1, [5_000])

@@ -12,6 +12,8 @@ from oncegate.core.verdicts import Flag
 from oncegate.index.claims import expiry, row_sharing
 from oncegate.index.claims.expiry import BUCKET_BITS
 from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.snapshot.claims_reader import restore
+from oncegate.index.snapshot.claims_writer import snapshot
 from oncegate.index.table.rows import DONE
 from tests.support.index.driver import fingerprints, name
 from tests.support.index.row_sharing import BUCKET_MS, EAGER, LATER_MS, NEVER, go_round, many
@@ -67,8 +69,8 @@ class SharedRows(Walk):
         for print_ in fingerprints(IDS):
             self.index.explain(print_.tobytes(), self.now_ms)
         pooled, plain = self.index.eviction, self.index.plain
-        assert {id_: held[0] for id_, held in pooled.snapshot().items()} == {
-            id_: held[0] for id_, held in plain.snapshot().items()
+        assert {id_: held[0] for id_, held in pooled.contents().items()} == {
+            id_: held[0] for id_, held in plain.contents().items()
         }
         for counter in ("ids", "open_claims", "takeovers"):
             assert getattr(pooled, counter) == getattr(plain, counter)
@@ -90,14 +92,14 @@ def test_nobody_can_tell_an_index_that_pools_from_one_that_does_not(
             walk.step()
             if step % 4 == 0:
                 walk.check()
-        rounds += walk.index.eviction._pooling.rounds
+        rounds += walk.index.eviction.store.sharing.rounds
         most = max(most, most_shared(walk.index.eviction))
         walk.all_durable()
         # What is past its time, but not yet dropped, would be remembered anew: both drop it.
         walk.index.sweep(walk.now_ms)
         copies = [ClaimIndex(EAGER, compiled), ClaimIndex(NEVER, compiled)]
         for copy, index in zip(copies, (walk.index.eviction, walk.index.plain), strict=True):
-            copy.load(dict(index.save()))
+            restore(copy.store, dict(snapshot(index.store)))
             copy.reset_leases(walk.now_ms)
         walk.index = Pair(*copies)
         for _ in range(20):
@@ -110,7 +112,7 @@ def test_nobody_can_tell_an_index_that_pools_from_one_that_does_not(
 
 def most_shared(index: ClaimIndex) -> int:
     """The most ids of one shared row."""
-    rows = index._rows
+    rows = index.store.rows
     shared = rows.column("used") & (rows.column("state") == DONE) & ~rows.column("claim").any(axis=1)
     return int(rows.column("named")[shared].max(initial=0))
 
@@ -119,9 +121,9 @@ def most_shared(index: ClaimIndex) -> int:
 def test_single_ids_that_were_done_long_ago_take_no_row_each(compiled: bool) -> None:
     driver = VerbDriver(replace(EAGER, capacity=1024), compiled)
     many(driver, 300)
-    assert driver.index._rows.in_use > 300
+    assert driver.index.store.rows.in_use > 300
     go_round(driver)
-    assert driver.index._rows.in_use <= 4
+    assert driver.index.store.rows.in_use <= 4
     assert driver.index.ids == 301
     assert set(driver.claim("c", 1, range(300)).words) == {"DUPLICATE"}
 
@@ -130,17 +132,17 @@ def test_a_list_of_what_was_done_when_shrinks_with_the_rows() -> None:
     driver = VerbDriver(EAGER)
     many(driver, 100)
     go_round(driver)
-    assert sum(len(listed) for listed in driver.index._settled.listed()) <= 4
+    assert sum(len(listed) for listed in driver.index.store.expiry.listed()) <= 4
 
 
 def test_large_claims_keep_their_rows_and_are_not_looked_at_again_and_again() -> None:
     driver = VerbDriver(replace(EAGER, capacity=1024))
     many(driver, 5, ids=row_sharing.IDS_MOST + 1)
     go_round(driver)
-    assert driver.index._rows.in_use == 6
+    assert driver.index.store.rows.in_use == 6
     many(driver, 0)
     go_round(driver)
-    assert not driver.index._settled.unclean(driver.index.wall_ms >> BUCKET_BITS)
+    assert not driver.index.store.expiry.unclean(driver.index.wall_ms >> BUCKET_BITS)
 
 
 def test_what_a_shared_row_could_not_tell_keeps_its_own() -> None:

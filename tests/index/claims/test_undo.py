@@ -50,7 +50,7 @@ class Twins:
         if entry is not None:
             self.position += 1
             for index in (self.tried, self.spared):
-                index.settle_undo(index.apply(self.position, entry, self.now_ms))
+                index.settle(index.apply(self.position, entry, self.now_ms))
 
     def try_and_take_back(self) -> None:
         """A group of entries, with sweeps and growth between them and before they are undone."""
@@ -75,7 +75,7 @@ class Twins:
             self.tried.make_room(self.rng.choice((20, 60)), self.now_ms)
 
     def answers(self, index: ClaimIndex) -> list[object]:
-        found: list[object] = [index.snapshot(), index.ids, index.open_claims, index.takeovers]
+        found: list[object] = [index.contents(), index.ids, index.open_claims, index.takeovers]
         found.extend(index.view(claim, self.now_ms) for claim in self.claims)
         stranger = (name("z"), 1, bytes(16), tuple(IDS))
         for token, call, digest, ids in [*self.calls, stranger]:
@@ -138,7 +138,7 @@ def test_a_settling_that_was_refused_leaves_the_claim_open_swept_or_not(settle: 
 def test_pending_changes_upon_each_other_are_taken_back_newest_first() -> None:
     driver = Driver(NARROW)
     claim = driver.claim("a", 1, [1, 2]).claim
-    before = driver.index.snapshot()
+    before = driver.index.contents()
     pending = [driver.release(claim, settled=False)]
     for token in "bcd":
         answer = driver.claim(token, 1, [1, 2], settled=False)
@@ -148,7 +148,7 @@ def test_pending_changes_upon_each_other_are_taken_back_newest_first() -> None:
         driver.index.sweep(driver.now_ms)
     for undo in reversed(pending):
         driver.undo(undo)
-    assert driver.index.snapshot() == before
+    assert driver.index.contents() == before
 
 
 def test_a_settled_change_cannot_be_settled_twice() -> None:
@@ -156,4 +156,4 @@ def test_a_settled_change_cannot_be_settled_twice() -> None:
     undo = driver.claim("a", 1, [1]).undo
     assert undo is not None
     with pytest.raises(AssertionError):
-        driver.index.settle_undo(undo)
+        driver.index.settle(undo)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oncegate.index.lsm import bloom_blocked, bloom_pybloom
-from oncegate.index.lsm.bloom import KINDS, Filter, load, make
+from oncegate.index.lsm.bloom import KINDS, Filter, decode, make
 from oncegate.index.lsm.bloom_blocked import COMPILED, PLAIN, BlockedFilter, design, rate
 from oncegate.index.lsm.bloom_format import PIECE_BYTES
 
@@ -43,7 +43,7 @@ def test_no_id_that_was_taken_in_is_ever_denied(kind, batches, fpr, room) -> Non
     made = make(kind, sum(map(len, batches)) + room, fpr)
     for batch in batches:
         made.add(np.array(batch, np.uint64).reshape(-1, 2))
-        loaded = load(b"".join(made.save()))
+        loaded = decode(b"".join(made.encode()))
         assert loaded is not None
         made = loaded
     every = np.array([key for batch in batches for key in batch], np.uint64).reshape(-1, 2)
@@ -88,7 +88,7 @@ def test_a_filter_that_took_in_more_than_it_can_says_maybe_to_everything(kind) -
     assert not made.might_hold(more).all()
     made.add(more[:2])
     assert not made.sound
-    for later in (made, load(b"".join(made.save()))):
+    for later in (made, decode(b"".join(made.encode()))):
         assert later is not None
         assert not later.sound
         assert later.might_hold(more).all()
@@ -111,7 +111,7 @@ def test_a_filter_for_nothing_denies_everything_until_it_is_full(kind) -> None:
 def test_a_saved_filter_answers_as_before(kind) -> None:
     made, keys = filled(kind, 5_000)
     asked = np.concatenate([keys, random_keys(np.random.default_rng([SEED, 3]), 20_000)])
-    loaded = load(memoryview(b"".join(made.save())))
+    loaded = decode(memoryview(b"".join(made.encode())))
     assert type(loaded) is type(made)
     assert np.array_equal(loaded.might_hold(asked), made.might_hold(asked))
     assert (loaded.ids, loaded.capacity, loaded.fpr, loaded.size_bytes) == (5_000, 5_000, 0.01, made.size_bytes)
@@ -119,15 +119,15 @@ def test_a_saved_filter_answers_as_before(kind) -> None:
 
 @EVERY
 def test_a_saved_filter_that_was_damaged_is_not_loaded(kind) -> None:
-    rng, saved = np.random.default_rng(SEED), b"".join(filled(kind, 200)[0].save())
-    assert load(saved) is not None
+    rng, saved = np.random.default_rng(SEED), b"".join(filled(kind, 200)[0].encode())
+    assert decode(saved) is not None
     for place in [*range(120), *rng.integers(0, len(saved), 400).tolist(), *range(len(saved) - 8, len(saved))]:
         flipped = bytearray(saved)
         flipped[place] ^= 1 << int(rng.integers(8))
-        assert load(bytes(flipped)) is None, f"seed {SEED}, byte {place}"
+        assert decode(bytes(flipped)) is None, f"seed {SEED}, byte {place}"
     for cut in (0, 1, 15, 16, 100, len(saved) - 1):
-        assert load(saved[:cut]) is None
-    assert load(saved + b"\0") is None
+        assert decode(saved[:cut]) is None
+    assert decode(saved + b"\0") is None
 
 
 def rewritten(saved: bytes, version: int | None = None, magic: bytes | None = None, **head: object) -> bytes:
@@ -140,33 +140,33 @@ def rewritten(saved: bytes, version: int | None = None, magic: bytes | None = No
 
 @EVERY
 def test_a_filter_of_another_format_function_or_library_is_not_loaded(kind) -> None:
-    saved = b"".join(filled(kind, 200)[0].save())
-    assert load(rewritten(saved)) is not None
-    assert load(rewritten(saved, version=2)) is None
-    assert load(rewritten(saved, magic=b"ONCERUN\0")) is None
-    assert load(rewritten(saved, kind="cuckoo")) is None
-    assert load(rewritten(saved, function="md5")) is None
+    saved = b"".join(filled(kind, 200)[0].encode())
+    assert decode(rewritten(saved)) is not None
+    assert decode(rewritten(saved, version=2)) is None
+    assert decode(rewritten(saved, magic=b"ONCERUN\0")) is None
+    assert decode(rewritten(saved, kind="cuckoo")) is None
+    assert decode(rewritten(saved, function="md5")) is None
 
 
 def test_a_blocked_filter_of_another_size_is_not_loaded() -> None:
     """Of a version that designed it otherwise."""
-    saved = b"".join(filled("blocked", 200)[0].save())
+    saved = b"".join(filled("blocked", 200)[0].encode())
     words = make("blocked", 200, 0.01).size_bytes // 8
     for other in ({"hashes": 6}, {"words": words + 1}, {"capacity": 400}, {"fpr": 0.001}):
-        assert load(rewritten(saved, **other)) is None, other
+        assert decode(rewritten(saved, **other)) is None, other
 
 
 @pytest.mark.parametrize("library", bloom_pybloom.LIBRARIES)
 def test_a_filter_of_another_version_of_pybloom_live_or_what_it_hashes_with_is_not_loaded(monkeypatch, library) -> None:
     """3.1.0 and 4.0.0 hash small filters differently: nearly every id would be denied."""
-    saved = b"".join(filled("pybloom", 200)[0].save())
+    saved = b"".join(filled("pybloom", 200)[0].encode())
     version = bloom_pybloom.version
     monkeypatch.setattr(bloom_pybloom, "version", lambda name: "3.1.0" if name == library else version(name))
-    assert load(saved) is None
+    assert decode(saved) is None
 
 
 def test_without_pybloom_live_its_filter_is_refused_with_what_to_do(monkeypatch) -> None:
-    saved = b"".join(filled("pybloom", 200)[0].save())
+    saved = b"".join(filled("pybloom", 200)[0].encode())
 
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
@@ -174,8 +174,8 @@ def test_without_pybloom_live_its_filter_is_refused_with_what_to_do(monkeypatch)
     monkeypatch.setattr(bloom_pybloom, "version", missing)
     with pytest.raises(ValueError, match=r"pip install 'oncegate\[pybloom\]', or use blocked"):
         make("pybloom", 10, 0.01)
-    assert load(saved) is None
-    assert load(b"".join(filled("blocked", 200)[0].save())) is not None
+    assert decode(saved) is None
+    assert decode(b"".join(filled("blocked", 200)[0].encode())) is not None
 
 
 @pytest.mark.parametrize("fpr", [0.0, 1.0, -0.1, 2.0, float("nan")])
@@ -233,6 +233,6 @@ def test_the_rate_is_that_of_words_that_are_not_filled_evenly() -> None:
 def test_a_large_filter_is_saved_in_small_pieces(kind: str) -> None:
     """One piece would be one copy, for which all other threads wait."""
     made = make(kind, 2_000_000, 0.01)
-    pieces = list(made.save())
+    pieces = list(made.encode())
     assert max(map(len, pieces)) <= PIECE_BYTES
     assert sum(map(len, pieces)) > made.size_bytes > PIECE_BYTES

@@ -10,7 +10,7 @@ from oncegate.core.entries.kinds import Entry, Evicted, Produced, Taken
 from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.core.errors import Recovering
 from oncegate.core.verdicts import Flag, Verdict
-from oncegate.index.claims.evict import gather, let_be, numbered, parts_of, pick
+from oncegate.index.claims.evict import gather, numbered, parts_of, pick, unpin
 from oncegate.index.lsm.bloom import make
 from oncegate.index.lsm.run import BLOCK_BYTES, Run, encode
 from oncegate.index.lsm.tier import RUNS_MAX, fpr_of
@@ -52,18 +52,18 @@ def seal_all(driver: VerbDriver) -> int:
     index, store = driver.index, Store()
     driver.now_ms += 100 * LEASE_MS
     index.sweep(driver.now_ms)
-    picked = pick(index, 1_000, [])
+    picked = pick(index.store, 1_000, [])
     if picked is None:
         return 0
-    gathered = [gather(index, picked, segment) for segment in range(len(index._table.slots.base))]
-    first = index.sealed.next_number
+    gathered = [gather(index.store, picked, segment) for segment in range(len(index.store.table.slots.base))]
+    first = index.archives.next_number
     parts = parts_of(picked, gathered)
     for number, (_, records) in enumerate(parts, first):
         store.records[number] = numbered(records, number)
-    driver.apply(Evicted(index.sealed.high_offset, tuple(archived for archived, _ in parts), 1))
-    index.cold.replace([], [store.run_of(range(first, index.sealed.next_number))])
+    driver.apply(Evicted(index.archives.high_offset, tuple(archived for archived, _ in parts), 1))
+    index.cold.replace([], [store.run_of(range(first, index.archives.next_number))])
     dropped = sum(index.drop_evicted(number, records) for number, records in store.records.items())
-    let_be(index, picked)
+    unpin(index.store, picked)
     return dropped
 
 
@@ -92,13 +92,13 @@ def test_what_is_still_asked_for_more_than_that_it_is_done_stays_in_the_table() 
     driver.apply(Acked("driver", 1, 8, b"", 9_000))
     assert driver.asks("claim", "x", 1, [4, 5]).verdicts.tolist() == [Verdict.GRANTED, Verdict.DUPLICATE]
     driver.complete(driver.claim("named", 1, [6]).claim)
-    assert pick(driver.index, 1, []) is None
+    assert pick(driver.index.store, 1, []) is None
     assert driver.asks("claim", "named", 2, [6]).verdicts.tolist() == [Verdict.DUPLICATE | Flag.OWN]
 
 
 def test_an_owner_is_granted_again_what_it_took_with_the_takeover_that_it_was() -> None:
     driver = sealed_driver(Taken(name("o"), 6_000, prints(1), prints(2)))
-    assert (driver.index.ids, driver.index.sealed.ids) == (0, 2)
+    assert (driver.index.ids, driver.index.archives.ids) == (0, 2)
     asked = driver.asks("take", "o", 0, [1, 2, 3])
     assert asked.verdicts.tolist() == [Verdict.GRANTED, Verdict.GRANTED | Flag.TAKEOVER, Verdict.GRANTED]
     assert driver.asks("take", "x", 0, [1, 2]).verdicts.tolist() == [Verdict.DUPLICATE] * 2
@@ -116,12 +116,12 @@ def test_a_refused_retirement_of_an_archive_is_taken_back() -> None:
     assert driver.asks("claim", "x", 1, [1]).verdicts.tolist() == [Verdict.DUPLICATE]
     driver.retire(5_001)
     assert driver.asks("claim", "x", 1, [1]).verdicts.tolist() == [Verdict.GRANTED]
-    assert not driver.index.sealed.archives
+    assert not driver.index.archives.by_number
 
 
 def test_an_archive_goes_with_the_newest_of_its_ids() -> None:
     driver = sealed_driver(produced(1), produced(2, wall_ms=7_000))
-    assert len(driver.index.sealed.archives) == 1
+    assert len(driver.index.archives.by_number) == 1
     driver.retire(6_000)
     assert driver.asks("claim", "x", 1, [1, 2]).verdicts.tolist() == [Verdict.DUPLICATE] * 2
     driver.retire(7_001)

@@ -11,13 +11,15 @@ import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed
 from oncegate.index.claims.index import ClaimIndex
-from oncegate.index.claims.replay import rebuild
+from oncegate.index.claims.replay import replay
 from oncegate.index.snapshot import claims_reader, claims_writer
-from oncegate.index.table import gathered
+from oncegate.index.snapshot.claims_reader import ClaimsReader, restore
+from oncegate.index.snapshot.claims_writer import snapshot
+from oncegate.index.table import bulk_insert
 from tests.support.index.driver import LEASE_MS, name
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20240611"))
-IDS, BATCH = 2 * gathered.ALONE, 1 << 12
+IDS, BATCH = 2 * bulk_insert.ALONE, 1 << 12
 Pieces = dict[str, bytes]
 
 
@@ -36,34 +38,34 @@ def entries() -> Iterator[tuple[int, Claimed | Completed]]:
 def index() -> ClaimIndex:
     print(f"ONCEGATE_SEED={SEED}")
     index = ClaimIndex()
-    rebuild(entries(), index, 0)
+    replay(entries(), index.store, 0)
     return index
 
 
 @pytest.fixture
 def pieces(index: ClaimIndex, monkeypatch: pytest.MonkeyPatch) -> Pieces:
     monkeypatch.setattr(claims_writer, "_SLOTS_PER_PIECE", 10_000)
-    found = dict(index.save())
+    found = dict(snapshot(index.store))
     assert sum(piece.startswith("slots/") for piece in found) > 8
     return found
 
 
 def load(pieces: Pieces) -> ClaimIndex:
     found = ClaimIndex()
-    found.load(pieces)
+    restore(found.store, pieces)
     found.reset_leases(0)
     return found
 
 
 def test_two_threads_load_what_was_saved(index: ClaimIndex, pieces: Pieces) -> None:
     found = load(pieces)
-    assert found.snapshot() == index.snapshot()
+    assert found.contents() == index.contents()
     assert (found.ids, found.open_claims) == (index.ids, index.open_claims)
     for of in ("named", "slots", "state"):
-        counts = [np.bincount(each._rows.column(of)).tolist() for each in (found, index)]
+        counts = [np.bincount(each.store.rows.column(of)).tolist() for each in (found, index)]
         assert counts[0] == counts[1], of
-    assert found._table.used == IDS
-    assert dict(found.save()).keys() == pieces.keys()
+    assert found.store.table.used == IDS
+    assert dict(snapshot(found.store)).keys() == pieces.keys()
 
 
 def summed(pieces: Pieces) -> Pieces:
@@ -81,7 +83,7 @@ def changed(pieces: Pieces, piece: str, at: int, word: int) -> Pieces:
 def test_a_last_piece_without_slots_changes_nothing(index: ClaimIndex, pieces: Pieces) -> None:
     whole = {piece: data for piece, data in pieces.items() if data}
     count = sum(piece.startswith("slots/") for piece in whole)
-    assert load(summed({**whole, f"slots/{count}": b""})).snapshot() == index.snapshot()
+    assert load(summed({**whole, f"slots/{count}": b""})).contents() == index.contents()
 
 
 @pytest.mark.parametrize("place", [0.01, 0.3, 0.49, 0.51, 0.99])
@@ -106,7 +108,7 @@ def test_of_two_slots_that_cannot_be_the_first_is_named(pieces: Pieces, monkeypa
 def load_piecewise(pieces: Pieces) -> ClaimIndex:
     """As a start does, which never holds them all."""
     found = ClaimIndex()
-    loader = found.loading()
+    loader = ClaimsReader(found.store)
     for piece, data in pieces.items():
         loader.take(piece, data)
     loader.finish()
@@ -116,7 +118,7 @@ def load_piecewise(pieces: Pieces) -> ClaimIndex:
 
 def test_pieces_are_loaded_as_they_come(index: ClaimIndex, pieces: Pieces, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claims_reader, "BATCH_IDS", IDS // 2)
-    assert load_piecewise(pieces).snapshot() == index.snapshot()
+    assert load_piecewise(pieces).contents() == index.contents()
 
 
 @pytest.mark.parametrize("piece", ["head", "topics", "rows/0", "slots/0", "slots/5", "digests/2", "sums"])
@@ -136,10 +138,10 @@ def test_a_piece_that_does_not_come_is_missed(pieces: Pieces, piece: str) -> Non
 
 def test_a_piece_before_its_turn_is_refused(pieces: Pieces) -> None:
     first, second = pieces["slots/0"], pieces["slots/1"]
-    loader = ClaimIndex().loading()
+    loader = ClaimsReader(ClaimIndex().store)
     for piece in ("head", "topics", "rows/0"):
         loader.take(piece, pieces[piece])
     with pytest.raises(ValueError, match="nothing refers to: slots/1"):
         loader.take("slots/1", second)
     with pytest.raises(ValueError, match="no head"):
-        ClaimIndex().loading().take("slots/0", first)
+        ClaimsReader(ClaimIndex().store).take("slots/0", first)

@@ -12,6 +12,7 @@ import pytest
 
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.snapshot import claims_writer
+from oncegate.index.snapshot.claims_writer import snapshot
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
 from tests.support.index.snapshots import Pieces, loaded
 from tests.support.index.verbs import VerbDriver
@@ -29,7 +30,7 @@ def test_what_was_saved_answers_as_what_lives_on(widths: Widths) -> None:
         walk = Walk(widths, random.Random(seed))
         for _ in range(60):
             walk.step()
-        copy = loaded(dict(walk.index.save()), widths, walk.now_ms)
+        copy = loaded(dict(snapshot(walk.index.store)), widths, walk.now_ms)
         walk.index.reset_leases(walk.now_ms)
         asked = (walk.calls, walk.claims, walk.now_ms)
         assert answers(copy, *asked) == answers(walk.index, *asked), f"seed {seed}"
@@ -43,14 +44,14 @@ def test_both_go_on_alike(widths: Widths) -> None:
         walk = Walk(widths, random.Random(seed))
         for _ in range(40):
             walk.step()
-        copy, was = loaded(dict(walk.index.save()), widths, walk.now_ms), len(walk.entries)
+        copy, was = loaded(dict(snapshot(walk.index.store)), widths, walk.now_ms), len(walk.entries)
         walk.all_durable()
         walk.index.reset_leases(walk.now_ms)
         for _ in range(30):
             walk.step()
             walk.all_durable()
             for position, entry in walk.entries[was:]:
-                copy.settle_undo(copy.apply(position, entry, walk.now_ms))
+                copy.settle(copy.apply(position, entry, walk.now_ms))
             was = len(walk.entries)
         copy.sweep(walk.now_ms)
         asked = (walk.calls, walk.claims, walk.now_ms)
@@ -66,7 +67,7 @@ def test_what_is_taken_back_after_the_saving_is_taken_back_where_it_was() -> Non
         walk.all_durable()
         before = answers(walk.index, walk.calls, walk.claims, walk.now_ms)
         answer = walk.does("claim", "z", 1, range(100, 104), settled=False)
-        dict(walk.index.save())
+        dict(snapshot(walk.index.store))
         assert answer.undo is not None
         walk.undo(answer.undo)
         assert answers(walk.index, walk.calls, walk.claims, walk.now_ms) == before
@@ -79,7 +80,7 @@ def test_pieces_know_nothing_of_segments_and_are_many(monkeypatch: pytest.Monkey
     walk = Walk(Widths(tag_bits=16, row_bits=8, capacity=8, segments=8), random.Random(SEED), compiled)
     for _ in range(80):
         walk.step()
-    pieces = dict(walk.index.save())
+    pieces = dict(snapshot(walk.index.store))
     assert sum(name.startswith("rows/") for name in pieces) > 2
     assert sum(name.startswith("slots/") for name in pieces) > 2
     walk.index.reset_leases(walk.now_ms)
@@ -87,11 +88,11 @@ def test_pieces_know_nothing_of_segments_and_are_many(monkeypatch: pytest.Monkey
     for segments in (1, 2, 16):
         copy = loaded(pieces, Widths(16, 8, 4, segments), walk.now_ms, compiled)
         assert answers(copy, *asked) == answers(walk.index, *asked)
-        pieces = dict(copy.save())
+        pieces = dict(snapshot(copy.store))
 
 
 def test_an_empty_index_is_saved_and_loaded() -> None:
-    assert loaded(dict(ClaimIndex().save()), Widths()).snapshot() == {}
+    assert loaded(dict(snapshot(ClaimIndex().store)), Widths()).contents() == {}
 
 
 def test_what_holds_nothing_and_cannot_be_named_is_left_out() -> None:
@@ -102,7 +103,7 @@ def test_what_holds_nothing_and_cannot_be_named_is_left_out() -> None:
     driver.now_ms += 3 * LEASE_MS
     driver.index.make_room(1, driver.now_ms)
     driver.index.make_room(1, driver.now_ms)
-    assert sum(len(data) for data in dict(driver.index.save()).values()) < 1_000
+    assert sum(len(data) for data in dict(snapshot(driver.index.store)).values()) < 1_000
 
 
 def small() -> VerbDriver:
@@ -118,7 +119,7 @@ def small() -> VerbDriver:
 
 @pytest.mark.parametrize("name", ["head", "topics", "rows/0", "slots/0", "sums"])
 def test_a_piece_that_is_damaged_cut_or_missing_is_refused(name: str) -> None:
-    whole = dict(small().index.save())
+    whole = dict(snapshot(small().index.store))
     for at in range(0, len(whole[name]), 7):
         flipped = bytearray(whole[name])
         flipped[at] ^= 0x10
@@ -170,14 +171,14 @@ INCONSISTENT: dict[str, tuple[str, Callable[[bytearray], bytearray | None], str]
 @pytest.mark.parametrize("case", INCONSISTENT)
 def test_pieces_that_do_not_add_up_are_refused(case: str) -> None:
     name, change, why = INCONSISTENT[case]
-    pieces = dict(small().index.save())
+    pieces = dict(snapshot(small().index.store))
     loaded(changed(pieces, name, lambda data: None), NARROW)
     with pytest.raises(ValueError, match=why):
         loaded(changed(pieces, name, change), NARROW)
 
 
 def test_a_slot_given_to_another_row_is_refused() -> None:
-    pieces = dict(small().index.save())
+    pieces = dict(snapshot(small().index.store))
     rows = np.frombuffer(pieces["slots/0"], np.uint32)[2::4]
     other = 1 + next(int(row) for row in rows % ROWS if row != rows[0])
     with pytest.raises(ValueError, match=r"more or fewer|names no row"):
@@ -189,7 +190,7 @@ def test_a_claim_whose_rows_stand_apart_is_refused() -> None:
     driver.claim("a", 1, [1])
     driver.now_ms += LEASE_MS
     driver.claim("b", 1, [1, 2])
-    pieces = dict(driver.index.save())
+    pieces = dict(snapshot(driver.index.store))
     data, row = np.frombuffer(pieces["rows/0"], np.uint8), len(pieces["rows/0"]) // 3
     claims = 3 * sum((16, 4, 1, 1, 8, 4, 1))
     assert row > 50
@@ -201,7 +202,7 @@ def test_a_claim_whose_rows_stand_apart_is_refused() -> None:
 
 
 def test_a_piece_that_nothing_refers_to_is_refused() -> None:
-    pieces = dict(small().index.save())
+    pieces = dict(snapshot(small().index.store))
     pieces["slots/2"] = b""
     with pytest.raises(ValueError, match="nothing refers"):
         loaded(changed(pieces, "head", lambda data: None), NARROW)
@@ -212,7 +213,7 @@ def test_a_repeat_is_taken_for_the_newest_claim_of_its_call() -> None:
     driver.release(driver.claim("a", 1, [1]).claim, settled=False)
     driver.now_ms += 2 * LEASE_MS
     newest = driver.claim("a", 1, [1]).claim
-    copy = loaded(dict(driver.index.save()), Widths(), driver.now_ms)
-    assert len(copy._known) == 2
+    copy = loaded(dict(snapshot(driver.index.store)), Widths(), driver.now_ms)
+    assert len(copy.store.registry) == 2
     driver.index = copy
     assert driver.claim("a", 1, [1]).claim == newest

@@ -3,13 +3,14 @@
 import os
 import random
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.snapshot import claims_writer
-from oncegate.index.snapshot.claims_writer import SnapshotStopped
+from oncegate.index.snapshot.claims_writer import SnapshotStopped, snapshot, snapshot_steps
 from tests.support.index.driver import LEASE_MS, NARROW, Driver
 from tests.support.index.snapshots import Lasting, go_on, loaded
 from tests.support.index.verbs import VerbDriver
@@ -45,10 +46,10 @@ def test_what_is_saved_is_what_was_there_when_it_began(
         for _ in range(40):
             walk.step()
         now_ms = walk.now_ms
-        at_once = contents(dict(walk.index.save()), widths, now_ms, walk)
+        at_once = contents(dict(snapshot(walk.index.store)), widths, now_ms, walk)
         calls, claims = list(walk.calls), list(walk.claims)
-        pieces = go_on(walk.index.saving(), walk, rng)
-        assert walk.index.snapshot_now is None
+        pieces = go_on(snapshot_steps(walk.index.store), walk, rng)
+        assert walk.index.store.snapshot is None
         if pieces is None:
             continue
         whole += 1
@@ -70,8 +71,8 @@ def full(widths: Widths = WIDE) -> VerbDriver:
 
 def test_a_slot_that_is_taken_over_before_its_turn_is_saved_as_it_was() -> None:
     driver = full()
-    expected = loaded(dict(driver.index.save()), WIDE).snapshot()
-    steps = driver.index.saving()
+    expected = loaded(dict(snapshot(driver.index.store)), WIDE).contents()
+    steps = snapshot_steps(driver.index.store)
     pieces = dict(next(steps))
     driver.now_ms += 2 * LEASE_MS
     assert driver.claim("d", 1, range(40, 100)).words == ["DUPLICATE"] * 10 + ["GRANTED+TAKEOVER"] * 50
@@ -79,13 +80,13 @@ def test_a_slot_that_is_taken_over_before_its_turn_is_saved_as_it_was() -> None:
     driver.claim("e", 1, range(60, 130))
     for ready in steps:
         pieces |= ready
-    assert loaded(pieces, WIDE).snapshot() == expected
+    assert loaded(pieces, WIDE).contents() == expected
 
 
 def test_what_is_claimed_retired_or_released_meanwhile_is_not_in_it() -> None:
     driver = full()
-    before = loaded(dict(driver.index.save()), WIDE)
-    steps = driver.index.saving()
+    before = loaded(dict(snapshot(driver.index.store)), WIDE)
+    steps = snapshot_steps(driver.index.store)
     pieces = dict(next(steps))
     claim = driver.claim("new", 1, range(1_000, 1_500)).claim
     driver.complete(claim)
@@ -95,7 +96,7 @@ def test_what_is_claimed_retired_or_released_meanwhile_is_not_in_it() -> None:
     for ready in steps:
         pieces |= ready
     after = loaded(pieces, WIDE)
-    assert after.snapshot() == before.snapshot()
+    assert after.contents() == before.contents()
     assert (after.ids, after.open_claims, after.wall_ms) == (before.ids, before.open_claims, before.wall_ms)
 
 
@@ -103,27 +104,27 @@ def test_rows_that_become_free_meanwhile_are_given_anew_only_afterwards() -> Non
     driver = Driver(WIDE)
     driver.release(driver.claim("a", 1, [1]).claim)
     driver.now_ms += 3 * LEASE_MS
-    steps = driver.index.saving()
-    driver.index._known.forget_old(driver.now_ms)
-    made = driver.index._rows.made
+    steps = snapshot_steps(driver.index.store)
+    driver.index.store.registry.forget_old(driver.now_ms)
+    made = driver.index.store.rows.made
     driver.claim("b", 1, [2])
-    assert driver.index._rows.made == made + 1
+    assert driver.index.store.rows.made == made + 1
     list(steps)
     driver.index.sweep(driver.now_ms)
     driver.claim("c", 1, [3])
-    assert driver.index._rows.made == made + 1
+    assert driver.index.store.rows.made == made + 1
 
 
 def test_a_save_is_stopped_where_a_change_is_taken_back() -> None:
     driver = full()
-    steps = driver.index.saving()
+    steps = snapshot_steps(driver.index.store)
     next(steps)
     answer = driver.claim("d", 1, [500], settled=False)
     assert answer.undo is not None
     driver.undo(answer.undo)
     with pytest.raises(SnapshotStopped):
         list(steps)
-    assert dict(driver.index.save())
+    assert dict(snapshot(driver.index.store))
 
 
 def test_a_save_is_stopped_where_rows_run_out() -> None:
@@ -132,7 +133,7 @@ def test_a_save_is_stopped_where_rows_run_out() -> None:
     for call in range(6):
         driver.release(driver.claim("a", call, [call]).claim)
     driver.now_ms += 3 * LEASE_MS
-    steps = driver.index.saving()
+    steps = snapshot_steps(driver.index.store)
     for call in range(20):
         driver.release(driver.claim("b", call, [100 + call]).claim)
         driver.now_ms += 3 * LEASE_MS
@@ -142,25 +143,25 @@ def test_a_save_is_stopped_where_rows_run_out() -> None:
 
 def test_a_save_that_is_closed_leaves_the_index_as_it_was() -> None:
     driver = full()
-    for closed in (driver.index.saving(), driver.index.saving):
+    for closed in (snapshot_steps(driver.index.store), partial(snapshot_steps, driver.index.store)):
         steps = closed() if callable(closed) else closed
         steps.close()
-        assert driver.index.snapshot_now is None
+        assert driver.index.store.snapshot is None
     driver.index.sweep(driver.now_ms)
 
 
 def test_only_one_is_under_way() -> None:
     index = ClaimIndex(WIDE)
-    steps = index.saving()
+    steps = snapshot_steps(index.store)
     with pytest.raises(AssertionError):
-        index.saving()
+        snapshot_steps(index.store)
     list(steps)
 
 
 def test_no_step_goes_over_more_than_one_segment() -> None:
     """What a request may have to wait for: rows were copied at the first, then it is a segment at a time."""
     driver = full()
-    steps = list(driver.index.saving())
+    steps = list(snapshot_steps(driver.index.store))
     assert len(steps) >= 8 + 3
     assert sum(any(name.startswith("slots/") for name, _ in ready) for ready in steps) == 1
 
@@ -170,10 +171,10 @@ def test_the_payloads_of_what_is_overwritten_meanwhile_are_saved_as_they_were(co
     driver, ids = Driver(WIDE, compiled), list(range(40))
     driver.claim("first", 1, ids, digests=np.arange(1, 41, dtype=np.uint32))
     driver.now_ms += 2 * LEASE_MS
-    before, steps, pieces = driver.index.snapshot(), driver.index.saving(), dict[str, bytes]()
+    before, steps, pieces = driver.index.contents(), snapshot_steps(driver.index.store), dict[str, bytes]()
     for number, ready in enumerate(steps):
         pieces |= ready
         if number == 4:
             driver.claim("second", 1, ids, digests=np.arange(101, 141, dtype=np.uint32))
-    assert driver.index.snapshot() != before
-    assert loaded(pieces, WIDE).snapshot() == before
+    assert driver.index.contents() != before
+    assert loaded(pieces, WIDE).contents() == before

@@ -9,8 +9,8 @@ import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Produced, Released
 from oncegate.index.claims.index import ClaimIndex, Widths
-from oncegate.index.claims.replay import rebuild
-from oncegate.index.table import gathered
+from oncegate.index.claims.replay import replay
+from oncegate.index.table import bulk_insert
 from oncegate.index.table.rows import Rows
 from tests.support.index.driver import LEASE_MS, NARROW, Driver, fingerprints, name
 from tests.support.index.walks import Walk, answers
@@ -25,7 +25,7 @@ def one_by_one(entries: Entries, widths: Widths, now_ms: int, compiled: bool = T
     for position, entry in entries:
         undo = index.apply(position, entry, now_ms)
         if undo is not None:
-            index.settle_undo(undo)
+            index.settle(undo)
     index.reset_leases(now_ms)
     return index
 
@@ -40,17 +40,17 @@ def held(rows: Rows) -> list[tuple[bytes, int, int, int, int, int]]:
 
 def assert_alike(index: ClaimIndex, plain: ClaimIndex) -> None:
     """To the last counter; but for dead slots, of which a table that moves at other times keeps others."""
-    assert index.snapshot() == plain.snapshot()
+    assert index.contents() == plain.contents()
     for counter in ("ids", "open_claims", "takeovers", "wall_ms", "oldest_wall_ms"):
         assert getattr(index, counter) == getattr(plain, counter), counter
     index.sweep(0)
     plain.sweep(0)
-    assert held(index._rows) == held(plain._rows)
-    assert (index._table.used, index._table.dead) == (plain._table.used, plain._table.dead)
+    assert held(index.store.rows) == held(plain.store.rows)
+    assert (index.store.table.used, index.store.table.dead) == (plain.store.table.used, plain.store.table.dead)
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
-@pytest.mark.parametrize("room", [1, 3, gathered.GATHERED])
+@pytest.mark.parametrize("room", [1, 3, bulk_insert.IDS_PER_SEGMENT])
 def test_a_life_is_folded_as_it_would_be_one_by_one(room: int, compiled: bool) -> None:
     print(f"ONCEGATE_SEED={SEED}")
     for seed in range(SEED, SEED + 10):
@@ -59,7 +59,7 @@ def test_a_life_is_folded_as_it_would_be_one_by_one(room: int, compiled: bool) -
             walk.step()
         walk.all_durable()
         index, plain = ClaimIndex(NARROW, compiled), one_by_one(walk.entries, NARROW, walk.now_ms, compiled)
-        rebuild(walk.entries, index, walk.now_ms, room=room)
+        replay(walk.entries, index.store, walk.now_ms, room=room)
         found, expected = (answers(of, walk.calls, walk.claims, walk.now_ms) for of in (index, plain))
         assert found == expected, f"seed {seed}"
         assert_alike(index, plain)
@@ -81,11 +81,11 @@ def test_two_threads_fold_what_one_would() -> None:
     print(f"ONCEGATE_SEED={SEED}")
     rng = np.random.default_rng(SEED)
     ids = rng.integers(0, 1 << 64, (200_000, 2), np.uint64)
-    assert len(ids) > 2 * gathered.ALONE
-    ids[100_000 : 105_000 + gathered.GATHERED, 0] &= np.uint64(0xFFFF_FFFF_FFFF_FF00)
+    assert len(ids) > 2 * bulk_insert.ALONE
+    ids[100_000 : 105_000 + bulk_insert.IDS_PER_SEGMENT, 0] &= np.uint64(0xFFFF_FFFF_FFFF_FF00)
     entries = claims_of(np.concatenate([ids, ids[9_000:10_000]]), 1_000)
     index = ClaimIndex()
-    rebuild(entries, index, 0)
+    replay(entries, index.store, 0)
     assert index.ids == len(ids) - 1_000
     assert_alike(index, one_by_one(entries, Widths(), 0))
 
@@ -96,7 +96,7 @@ def test_an_id_that_two_claims_were_granted_is_the_later_ones() -> None:
     grants = [Claimed(name(claim), name("a"), call, name("?"), 1, 1, both, b"") for call, claim in enumerate("bc")]
     entries: list[tuple[int, Entry]] = list(enumerate([*grants, Probe(1), Completed(name("c"), 2)], 1))
     index = ClaimIndex()
-    rebuild(entries, index, 0)
+    replay(entries, index.store, 0)
     assert_alike(index, one_by_one(entries, Widths(), 0))
     assert (index.ids, index.open_claims) == (3, 0)
 
@@ -108,6 +108,6 @@ def test_what_is_written_of_a_topic_waits_as_claims_do() -> None:
         entry = Produced("t", 0, number, 1, 10, name(f"p{number}"), name("a"), number, name("?"), number, one, b"")
         driver.entries.append((number + 1, entry))
     index = ClaimIndex()
-    rebuild(driver.entries, index, 0)
-    assert index._topics == ["t"]
+    replay(driver.entries, index.store, 0)
+    assert index.store.topics == ["t"]
     assert_alike(index, one_by_one(driver.entries, Widths(), 0))

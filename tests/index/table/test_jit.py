@@ -26,7 +26,8 @@ print(counts.tolist(), sum(COMPILED.demand.stats.cache_hits.values()))
 SERVES = """
 import numpy as np
 from oncegate.core.entries.kinds import Claimed, Completed
-from oncegate.index.claims.index import ClaimIndex, warm_up
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.shard import warm_up
 from oncegate.hashing.ids import Fingerprinter
 from oncegate.index.table.kernels import COMPILED
 from oncegate.index.claims.bulk_claim import claim_many
@@ -41,12 +42,12 @@ for count in (1, 1_000):
     ids = prints.of_packed(bytes(range(16)) * count if count == 1 else np.arange(2 * count, dtype=np.uint64).tobytes())
     asked = index.decide(bytes(16), 1, bytes(16), ids, 0)
     index.make_room(count, 0)
-    index.settle_undo(index.apply(1, claim(asked.fresh), 0))
-    told = claim_many(index, 2, [claim(ids), claim(prints.of_packed(bytes(range(count % 7, 16 + count % 7))))], 0)
+    index.settle(index.apply(1, claim(asked.fresh), 0))
+    told = claim_many(index.store, 2, [claim(ids), claim(prints.of_packed(bytes(range(count % 7, 16 + count % 7))))], 0)
     told.settle()
     for entry in told.entries:
-        index.settle_undo(index.apply(5, Completed(entry.claim, 1), 0))
-    claim_many(index, 6, [claim(prints.of_packed(bytes(range(40, 56))))], 0).undo()
+        index.settle(index.apply(5, Completed(entry.claim, 1), 0))
+    claim_many(index.store, 6, [claim(prints.of_packed(bytes(range(40, 56))))], 0).undo()
 index.sweep(1)
 print([kernel.__name__ for kernel, some in zip(COMPILED, before) if len(kernel.signatures) > some])
 """

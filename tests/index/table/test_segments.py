@@ -22,9 +22,9 @@ SEGMENTS = Widths().segments
 def claim_at_random(driver: Driver, rng: np.random.Generator, calls: range, ids: int) -> Iterator[int]:
     """Claims of random ids; how many segments moved for each."""
     for call in calls:
-        before = driver.index._table.moves
+        before = driver.index.store.table.moves
         driver.claim("a", call, rng.integers(0, 1 << 62, ids).tolist())
-        yield driver.index._table.moves - before
+        yield driver.index.store.table.moves - before
 
 
 def test_a_growing_table_moves_few_segments_at_any_request() -> None:
@@ -41,27 +41,27 @@ def test_at_any_size_an_id_costs_less_than_30_bytes_of_slots() -> None:
     driver, rng = Driver(), np.random.default_rng(SEED)
     for _ in claim_at_random(driver, rng, range(200), 1_000):
         if driver.index.ids > 20_000:
-            assert 16 * driver.index._table.capacity < 30 * driver.index.ids
+            assert 16 * driver.index.store.table.capacity < 30 * driver.index.ids
 
 
 def test_a_big_batch_moves_each_segment_once_to_its_size() -> None:
     index = ClaimIndex(Widths(capacity=2))
     index.make_room(100_000, 0)
-    assert index._table.moves == SEGMENTS
-    assert 100_000 / table.LOAD_AFTER_MOVE < index._table.capacity < 1.6 * 100_000 / table.LOAD_AFTER_MOVE
+    assert index.store.table.moves == SEGMENTS
+    assert 100_000 / table.LOAD_AFTER_MOVE < index.store.table.capacity < 1.6 * 100_000 / table.LOAD_AFTER_MOVE
 
 
 def test_dead_slots_are_swept_where_room_is_needed_and_nowhere_else() -> None:
     driver = Driver(Widths(capacity=4_096, segments=4))
     driver.release(driver.claim("a", 1, range(0, 8_000, 4)).claim)
     driver.now_ms += 3 * LEASE_MS
-    slots = driver.index._table.slots
+    slots = driver.index.store.table.slots
     (crowded,) = np.flatnonzero(slots.used)
     capacity = slots.capacity[crowded]
     driver.claim("b", 1, range(2, 2_002, 4))
-    assert (driver.index._table.dead, slots.used[crowded]) == (2_000, 2_000), "another segment had to grow"
+    assert (driver.index.store.table.dead, slots.used[crowded]) == (2_000, 2_000), "another segment had to grow"
     driver.claim("b", 2, range(10_000, 18_000, 4))
-    assert (driver.index._table.dead, slots.used[crowded]) == (0, 2_000)
+    assert (driver.index.store.table.dead, slots.used[crowded]) == (0, 2_000)
     assert slots.capacity[crowded] == capacity, "there was room enough in the dead"
 
 
@@ -78,10 +78,10 @@ def test_a_segment_that_is_as_large_as_they_get_refuses_and_changes_nothing(
     monkeypatch.setattr(table, "SLOTS_MAX", 512)
     driver = Driver(Widths(capacity=8, segments=4), compiled)
     driver.claim("a", 1, range(200))
-    before = driver.index.snapshot()
+    before = driver.index.contents()
     with pytest.raises(Overloaded):
         driver.claim("b", 1, range(1_000, 1_400))
-    assert driver.index.snapshot() == before
+    assert driver.index.contents() == before
     assert driver.claim("b", 2, [300]).words == ["GRANTED"]
 
 
@@ -90,8 +90,8 @@ def test_rows_are_free_again_without_a_sweep_once_nothing_holds_them() -> None:
     for call in range(300):
         driver.release(driver.claim("a", call, [1, 2]).claim)
         driver.now_ms += 3 * LEASE_MS
-    assert driver.index._rows.made <= 4
-    assert driver.index._table.moves == 0
+    assert driver.index.store.rows.made <= 4
+    assert driver.index.store.table.moves == 0
 
 
 def test_reserved_arrays_are_zero_and_stand_apart() -> None:
@@ -124,7 +124,7 @@ def test_where_address_space_is_short_the_index_is_smaller(monkeypatch: pytest.M
     driver = Driver()
     assert all(1 << 26 < length <= 1 << 28 for length in given)
     assert driver.claim("a", 1, range(100)).words == ["GRANTED"] * 100
-    assert 1 << 19 < driver.index._rows.limit < 1 << 22
+    assert 1 << 19 < driver.index.store.rows.limit < 1 << 22
 
 
 def test_without_any_address_space_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ class ChainDriver(Driver):
 
 
 def used_slots(driver: Driver) -> int:
-    return driver.index._table.used
+    return driver.index.store.table.used
 
 
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "plain"])
@@ -57,8 +57,8 @@ def test_released_ids_do_not_fill_the_table() -> None:
         ids = range(500 * cycle, 500 * (cycle + 1))
         driver.release(driver.claim("a", cycle, ids).claim)
         driver.now_ms += 3 * LEASE_MS
-    assert driver.index._table.capacity <= 2_048
-    assert driver.index._rows.made <= 256
+    assert driver.index.store.table.capacity <= 2_048
+    assert driver.index.store.rows.made <= 256
 
 
 def test_a_row_is_reused_only_when_no_slot_names_it() -> None:
@@ -79,7 +79,7 @@ def answers(driver: Driver, calls: list[tuple[str, int, list[int]]], numbers: ra
         found.append((asked.verdicts.tolist(), asked.numbers.tolist(), asked.claim, asked.again))
     claims = {entry.claim for _, entry in driver.entries}
     found.append([index.view(claim, now_ms) for claim in sorted(claims)])
-    found.append((index.snapshot(), index.ids, index.open_claims, index.takeovers))
+    found.append((index.contents(), index.ids, index.open_claims, index.takeovers))
     return found
 
 
@@ -114,10 +114,10 @@ def full_of_open_claims() -> Driver:
 
 def test_when_every_row_is_needed_a_claim_is_refused_and_nothing_changes() -> None:
     driver = full_of_open_claims()
-    before = driver.index.snapshot()
+    before = driver.index.contents()
     with pytest.raises(Overloaded):
         driver.claim("b", 1, [1_000])
-    assert driver.index.snapshot() == before
+    assert driver.index.contents() == before
     driver.release(driver.entries[0][1].claim)
     assert driver.claim("b", 1, [1_000]).words == ["GRANTED"]
 

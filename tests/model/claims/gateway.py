@@ -16,7 +16,7 @@ from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released
 from oncegate.core.errors import LedgerFull, ReleasedClaim, UnknownClaim
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.index.claims.index import SAME_INDEX, ClaimIndex, Widths
-from oncegate.index.claims.replay import rebuild
+from oncegate.index.claims.replay import replay
 from tests.model.kit.replies import Broken, ClaimReply, SettleReply
 
 
@@ -74,12 +74,12 @@ class Gateway:
             self.index.undo(undo)
             raise LedgerFull("")
         self.ledger.append(raw)
-        self.index.settle_undo(undo)
+        self.index.settle(undo)
 
     def rebuilt(self) -> ClaimIndex:
         index = ClaimIndex(self._widths, self._compiled)
         entries = ((position, decode(raw)) for position, raw in enumerate(self.ledger, 1))
-        rebuild(entries, index, self.now_ms)
+        replay(entries, index.store, self.now_ms)
         return index
 
     def check_replay(self) -> ClaimIndex:
@@ -89,8 +89,8 @@ class Gateway:
             live, replayed = getattr(self.index, name), getattr(index, name)
             if live != replayed:
                 raise Broken("P3", f"{name}: index {live}, replay {replayed}")
-        if self.index.snapshot() != index.snapshot():
-            raise Broken("P3", f"index {self.index.snapshot()}, replay {index.snapshot()}")
+        if self.index.contents() != index.contents():
+            raise Broken("P3", f"index {self.index.contents()}, replay {index.contents()}")
         return index
 
     def crash(self) -> None:
@@ -105,7 +105,7 @@ class Gateway:
 
     def _everything(self, claims: Sequence[bytes]) -> object:
         views = [self.index.view(claim, self.now_ms) for claim in claims]
-        return views, self.index.snapshot(), self.index.ids, self.index.open_claims
+        return views, self.index.contents(), self.index.ids, self.index.open_claims
 
     def is_done(self, i: int) -> bool:
         explained = self.index.explain(self.fingerprints[i].tobytes(), self.now_ms)

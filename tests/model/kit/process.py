@@ -114,7 +114,7 @@ class Process(ABC):
     def compact(self) -> None:
         """The index as it is, nothing pending, replaces the entries that made it; a start tells whether it does."""
         assert not self.group_commit.pending, "collected between two appends"
-        self._entries = [self._replayed(encode(saved)) for saved in self.index.save()]
+        self._entries = [self._replayed(encode(saved)) for saved in self.index.snapshot()]
 
     def refuse(self) -> None:
         """The ledger wrote nothing and said so: the callers are told."""

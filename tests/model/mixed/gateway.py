@@ -156,7 +156,7 @@ class Gateway(Process):
     def told(self, index: ShardIndex) -> object:
         claims = index.claims
         topics = [(name, topic.partitions, topic.turns) for name, topic in index.topics]
-        return [getattr(claims, name) for name in COUNTS], claims.snapshot(), topics, index.settings, index.buckets
+        return [getattr(claims, name) for name in COUNTS], claims.contents(), topics, index.settings, index.buckets
 
     def state(self, i: int) -> IdState:
         """Of one id, as durable entries have it; it is said to lie where its key goes."""

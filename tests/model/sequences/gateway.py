@@ -17,7 +17,7 @@ from oncegate.engine.usecases.producers import Producers
 from oncegate.hashing.ids import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.shard import ShardIndex
-from oncegate.index.snapshot.producers import save
+from oncegate.index.snapshot.producers import snapshot
 from oncegate.testing import FakeClock
 from tests.model.kit.held import Call
 from tests.model.kit.process import KEY_CHECK, Process, alone
@@ -68,14 +68,14 @@ class Gateway(Process):
         return self.began(Call(steps))
 
     def told(self, index: ShardIndex) -> object:
-        saved = save(index.producers)
+        saved = snapshot(index.producers)
         producers = {
             str(one.values["name"]): (_lasting(one.values), one.past, one.token, one.held) for one in saved.producers
         }
         calls = [sorted((number, str(call)) for number, call in one.calls) for one in saved.producers]
         drivers = {one.name: one for one in saved.drivers}
         batches = {name: index.claims.scopes.open_ids(name, 1 << 62) for name in drivers}
-        return producers, calls, drivers, saved.takeovers, index.claims.snapshot(), batches
+        return producers, calls, drivers, saved.takeovers, index.claims.contents(), batches
 
     @property
     def takeovers(self) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from oncegate.core.claims import Asker, IdState
+from oncegate.index.claims.decide import decide_verb
 from oncegate.index.claims.index import ClaimDecision, Widths
 from tests.support.index.driver import LEASE_MS, Answer, name
 from tests.support.index.verbs import VerbDriver
@@ -92,7 +93,7 @@ def _take(driver: VerbDriver, cell: tuple[IdState, Asker], holder_call: int) -> 
     token, call = ("holder", holder_call) if holds else ("repeat", 1)
     claim, payload = name("claim") if known else None, OTHER if state is IdState.DONE_OTHER else WITH
     ids = driver.fingerprints([ID])
-    return driver.index._decide("take", name(token), call, claim, ids, driver.now_ms, payload)
+    return decide_verb(driver.index.store, "take", name(token), call, claim, ids, driver.now_ms, payload)
 
 
 def _bring(driver: VerbDriver, verb: str, state: IdState) -> int:
@@ -124,7 +125,7 @@ def check_cell(verb: str, cell: tuple[IdState, Asker], widths: Widths, compiled:
     assert Answer(asked, None, None).verdicts == [expected]
     assert asked.again == again
     assert (len(asked.fresh), len(asked.taken)) == (int(expected == GRANTED and not again), int(expected == TAKEOVER))
-    before = driver.index.snapshot()
+    before = driver.index.contents()
     driver.index.sweep(driver.now_ms)
     assert Answer(ask(), None, None).verdicts == [expected], "a sweep changed the answer"
-    assert driver.index.snapshot() == before
+    assert driver.index.contents() == before

@@ -105,7 +105,7 @@ class Driver:
         undo = self.index.apply(self.position, entry, self.now_ms)
         self.entries.append((self.position, entry))
         if settled:
-            self.index.settle_undo(undo)
+            self.index.settle(undo)
         return undo
 
     def undo(self, undo: Undo) -> None:

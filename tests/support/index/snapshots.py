@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 
 from oncegate.index.claims.index import ClaimIndex, Undo, Widths
+from oncegate.index.snapshot.claims_reader import restore
 from oncegate.index.snapshot.claims_writer import SnapshotStopped
 from tests.support.index.walks import Walk
 
@@ -12,7 +13,7 @@ Pieces = dict[str, bytes]
 
 def loaded(pieces: Pieces, widths: Widths, now_ms: int = 0, compiled: bool = True) -> ClaimIndex:
     index = ClaimIndex(widths, compiled)
-    index.load(pieces)
+    restore(index.store, pieces)
     index.reset_leases(now_ms)
     return index
 
@@ -21,7 +22,7 @@ class Lasting(Walk):
     """Nothing is refused."""
 
     def undo(self, undo: Undo) -> None:
-        self.index.settle_undo(undo)
+        self.index.settle(undo)
 
 
 Steps = Iterator[list[tuple[str, bytes]]]

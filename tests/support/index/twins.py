@@ -10,13 +10,15 @@ import numpy as np
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.entries.kinds import Archived, Entry, Evicted
 from oncegate.core.verdicts import Flag
-from oncegate.index.claims.evict import gather, let_be, numbered, parts_of, pick
+from oncegate.index.claims.evict import gather, numbered, parts_of, pick, unpin
 from oncegate.index.claims.expiry import BUCKET_BITS
 from oncegate.index.claims.index import ClaimIndex, Undo, Widths
-from oncegate.index.claims.replay import rebuild
+from oncegate.index.claims.replay import replay
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
 from oncegate.index.lsm.run import Run, encode, merge, sorted_records
 from oncegate.index.lsm.tier import ColdRun
+from oncegate.index.snapshot.claims_reader import restore
+from oncegate.index.snapshot.claims_writer import snapshot
 from oncegate.index.table.arrays import NO_DIGESTS
 from tests.support.index.driver import fingerprints, name
 from tests.support.index.walks import IDS, TOKENS, Walk
@@ -89,10 +91,10 @@ class Twins:
             if undo is not None:
                 index.undo(undo)
 
-    def settle_undo(self, pair: Pair) -> None:
+    def settle(self, pair: Pair) -> None:
         for index, undo in ((self.eviction, pair.eviction), (self.plain, pair.plain)):
             if undo is not None:
-                index.settle_undo(undo)
+                index.settle(undo)
 
     def sweep(self, now_ms: int) -> None:
         for index in (self.eviction, self.plain):
@@ -163,27 +165,27 @@ class TwinWalk(Walk):
     def _rounds(self) -> Iterator[str]:
         """Yields between two steps; whatever does not retire ids may come between, the refusal of the entry too."""
         index = self.eviction
-        picked = pick(index, self.rng.choice((1, 5, 100)), self.bounds())
+        picked = pick(index.store, self.rng.choice((1, 5, 100)), self.bounds())
         if picked is None:
             return
         gathered = []
-        for segment in range(len(index._table.slots.base)):
-            gathered.append(gather(index, picked, segment))
+        for segment in range(len(index.store.table.slots.base)):
+            gathered.append(gather(index.store, picked, segment))
             yield "gathered"
         numbers = self._append(parts_of(picked, gathered))
         entry = self.pending[-1]
         yield "appended"
         while any(waiting is entry for waiting in self.pending):
             yield "waiting"
-        if all(number in index.sealed.archives for number in numbers):
+        if all(number in index.archives.by_number for number in numbers):
             index.cold.replace([], [self.store.run_of(numbers)])
             yield "installed"
             yield from self._drop(numbers)
             self.sealed_ids += picked.ids
-        let_be(index, picked)
+        unpin(index.store, picked)
 
     def _append(self, parts: list[tuple[Archived, np.ndarray]]) -> range:
-        sealed = self.eviction.sealed
+        sealed = self.eviction.archives
         numbers = range(sealed.next_number, sealed.next_number + len(parts))
         for number, (_, records) in zip(numbers, parts, strict=True):
             self.store.records[number] = numbered(records, number)
@@ -196,13 +198,13 @@ class TwinWalk(Walk):
             for part in np.array_split(self.store.records[number], 2):
                 self.eviction.drop_evicted(number, part)
                 yield "dropped"
-            archive = self.eviction.sealed.archives[number]
+            archive = self.eviction.archives.by_number[number]
             assert archive.dropped == archive.ids
 
     def merge(self) -> None:
         cold = self.eviction.cold
         at = self.rng.randrange(len(cold.runs) + 1)
-        gone, kept = cold.runs[at : at + 3], self.eviction.sealed.kept()
+        gone, kept = cold.runs[at : at + 3], self.eviction.archives.kept()
         if gone:
             archives = [number for run in gone for number in run.archives if kept[number]]
             cold.replace(gone, [self.store.run(merge([run.run for run in gone], kept), archives)])
@@ -222,25 +224,27 @@ class TwinWalk(Walk):
         unknown = [claim for claim in self.claims if self.eviction.view(claim, self.now_ms).state is ClaimState.UNKNOWN]
         old, again = self.index, Twins(*(ClaimIndex(self.widths, self.compiled) for _ in range(2)))
         plain = [(position, entry) for position, entry in self.entries if not isinstance(entry, Evicted)]
-        rebuild(plain, again.plain, self.now_ms)
-        rebuild(self.entries, again.eviction, self.now_ms, lambda _, entry: self.dropped_again(again.eviction, entry))
+        replay(plain, again.plain.store, self.now_ms)
+        replay(
+            self.entries, again.eviction.store, self.now_ms, lambda _, entry: self.dropped_again(again.eviction, entry)
+        )
         self.index = again
-        live = [archive.number for archive in again.eviction.sealed.live]
+        live = [archive.number for archive in again.eviction.archives.live]
         again.eviction.cold.replace([], [self.store.run_of(live[at::2]) for at in range(2) if live])
         self._forget_alike(again, unknown)
         assert again.eviction.known_ids == old.plain.ids
 
     def dropped_again(self, index: ClaimIndex, entry: Entry) -> None:
         if isinstance(entry, Evicted):
-            for archive in list(index.sealed.archives.values())[-len(entry.archives) :]:
+            for archive in list(index.archives.by_number.values())[-len(entry.archives) :]:
                 assert index.drop_evicted(archive.number, self.store.records[archive.number]) == archive.ids
 
     @staticmethod
     def _forget_alike(again: Twins, unknown: list[bytes]) -> None:
-        known = {claim for claim, _ in again.eviction._known.all()}
-        for claim in [claim for claim, _ in again.plain._known.all() if claim not in known]:
+        known = {claim for claim, _ in again.eviction.store.registry.all()}
+        for claim in [claim for claim, _ in again.plain.store.registry.all() if claim not in known]:
             assert claim in unknown, "only what was forgotten before"
-            again.plain._known.forget(claim)
+            again.plain.store.registry.forget(claim)
 
     def load(self) -> None:
         """From what both would save."""
@@ -248,15 +252,15 @@ class TwinWalk(Walk):
         self.round = None
         old, again = self.index, Twins(*(ClaimIndex(self.widths, self.compiled) for _ in range(2)))
         for new, was in ((again.eviction, old.eviction), (again.plain, old.plain)):
-            new.load(dict(was.save()))
+            restore(new.store, dict(snapshot(was.store)))
             new.reset_leases(self.now_ms)
             was.reset_leases(self.now_ms)
-        again.eviction.sealed.load(old.eviction.sealed.save())
+        again.eviction.archives.restore(old.eviction.archives.snapshot())
         again.eviction.cold.replace([], old.eviction.cold.runs)
         self.index = again
         loose = [archive.number for archive in again.eviction.cold.missing()]
         again.eviction.cold.replace([], [self.store.run_of(loose)] if loose else [])
-        undropped = [archive.number for archive in again.eviction.sealed.live if archive.dropped < archive.ids]
+        undropped = [archive.number for archive in again.eviction.archives.live if archive.dropped < archive.ids]
         list(self._drop(undropped))
 
     def look(self) -> None:

@@ -43,7 +43,7 @@ class Walk(VerbDriver):
 
     def all_durable(self) -> None:
         for undo in self.pending:
-            self.index.settle_undo(undo)
+            self.index.settle(undo)
         self.pending.clear()
 
     def _grants(self) -> Undo | None:
@@ -101,6 +101,6 @@ def answers(
     found.append([index.view(claim, now_ms) for claim in claims])
     explained = [index.explain(print_.tobytes(), now_ms) for print_ in fingerprints(IDS)]
     found.append([item if item.state is not IdState.ABSENT else None for item in explained])
-    found.append((index.snapshot(), index.ids, index.open_claims, index.takeovers))
+    found.append((index.contents(), index.ids, index.open_claims, index.takeovers))
     found.append(index.oldest_wall_ms)
     return found

@@ -60,7 +60,7 @@ class Journal:
         Raises what `claim_many` does, before any effect.
         """
         index, first = self.index.claims, self.group_commit.next_position
-        claim_batch = claim_many(index, first, claims, self.clock.monotonic_ms())
+        claim_batch = claim_many(index.store, first, claims, self.clock.monotonic_ms())
         try:
             bodies = [encode(entry) for entry in claim_batch.entries]
         except BaseException:

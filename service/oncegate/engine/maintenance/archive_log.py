@@ -20,20 +20,20 @@ ID_BYTES = 16
 
 def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, list[tuple[Archive, U64]]]:
     """Take archives in and queue them as one change: their position, and each with its ids, uint64 (n, 2)."""
-    sealed, range_id = journal.index.claims.sealed, journal.random(16)
+    sealed, range_id = journal.index.claims.archives, journal.random(16)
     first, offset = sealed.next_number, sealed.high_offset
     given = [numbered(records, number) for number, (_, records) in enumerate(parts, first)]
     data, ids = b"".join(records.tobytes() for records in given), sum(map(len, given))
     entry = Evicted(offset, tuple(archived for archived, _ in parts), journal.wall_ms())
     outputs: list[OutputChange] = [WriteRange(range_id, TOPIC, ids, data), PublishRanges(TOPIC, 0, offset, (range_id,))]
     position = journal.record([entry], outputs)
-    return position, [(sealed.archives[number], records) for number, records in enumerate(given, first)]
+    return position, [(sealed.by_number[number], records) for number, records in enumerate(given, first)]
 
 
 def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
     """What may go from the ledger with the entry that retires everything older than `before_wall_ms`."""
-    sealed = journal.index.claims.sealed
-    return [TrimRanges(TOPIC, 0, sealed.first_kept_offset(before_wall_ms))] if sealed.archives else []
+    sealed = journal.index.claims.archives
+    return [TrimRanges(TOPIC, 0, sealed.first_kept_offset(before_wall_ms))] if sealed.by_number else []
 
 
 async def read(outputs: Outputs, archives: Iterable[Archive]) -> AsyncIterator[tuple[Archive, U64]]:

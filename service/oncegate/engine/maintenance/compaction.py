@@ -78,8 +78,8 @@ class RunBuilder:
 
     async def merged(self, runs: Sequence[ColdRun], sealed: ArchiveIndex, place: int) -> ColdRun | None:
         """One run of these, without what has retired for good. None: one is damaged, and says so from now on."""
-        numbers = [number for run in runs for number in run.archives if number in sealed.archives]
-        ids = total(sealed.archives[number] for number in numbers)
+        numbers = [number for run in runs for number in run.archives if number in sealed.by_number]
+        ids = total(sealed.by_number[number] for number in numbers)
         chunks = merge([run.run for run in runs], sealed.kept())
         try:
             return await self._written(Planned(chunks, tuple(numbers), ids, place))

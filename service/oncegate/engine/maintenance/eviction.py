@@ -22,7 +22,7 @@ from oncegate.engine.maintenance.compaction import RunBuilder, to_merge
 from oncegate.engine.maintenance.rate_limit import RateLimit, Stopped
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.snapshotter import Snapshotter
-from oncegate.index.claims.evict import Gathered, Picked, gather, let_be, parts_of, pick
+from oncegate.index.claims.evict import Gathered, Picked, gather, parts_of, pick, unpin
 from oncegate.index.lsm.archives import Archive
 from oncegate.index.lsm.tier import RUNS_MAX
 from oncegate.ports import Outputs
@@ -67,7 +67,7 @@ class Eviction:
 
         A merge is neither: what retires meanwhile is left out at the next one.
         """
-        return self._moving or any(archive.dropped < archive.ids for archive in self._claims.sealed.live)
+        return self._moving or any(archive.dropped < archive.ids for archive in self._claims.archives.live)
 
     def step(self) -> None:
         """See to it, soon, that there is no more to do. May be called at any time."""
@@ -112,7 +112,7 @@ class Eviction:
             if missing := cold.missing():
                 await self._mend(missing)
                 return True
-            if undropped := [archive for archive in claims.sealed.live if archive.dropped < archive.ids]:
+            if undropped := [archive for archive in claims.archives.live if archive.dropped < archive.ids]:
                 return await self._drop_again(undropped)
             return await self._evict()
         finally:
@@ -137,7 +137,7 @@ class Eviction:
     async def _merge(self, gone: slice) -> None:
         cold = self._claims.cold
         runs = cold.runs[gone]
-        made = await self._making.merged(runs, self._claims.sealed, gone.start)
+        made = await self._making.merged(runs, self._claims.archives, gone.start)
         if made is not None:
             cold.replace(runs, [made])
             await asyncio.to_thread(self._files.remove, runs)
@@ -150,7 +150,7 @@ class Eviction:
         for _ in range(_FORGETTING):
             claims.make_room(0, journal.clock.monotonic_ms())
         wanted = min(claims.ids - limit + limit // _ROUND, max(1, limit // _ROUND_MAX))
-        picked = pick(claims, max(1, wanted), journal.index.buckets)
+        picked = pick(claims.store, max(1, wanted), journal.index.buckets)
         if picked is None:
             return False
         try:
@@ -158,7 +158,7 @@ class Eviction:
                 return False
             return await self._round(picked)
         finally:
-            let_be(claims, picked)
+            unpin(claims.store, picked)
 
     async def _round(self, picked: Picked) -> bool:
         made, refused = await self._append(picked)
@@ -178,9 +178,9 @@ class Eviction:
         """What became durable of it, and why not all did."""
         made: list[tuple[Archive, U64]] = []
         held: list[Gathered] = []
-        segments = len(self._claims._table.slots.base)
+        segments = len(self._claims.store.table.slots.base)
         for segment in range(segments):
-            held.append(gather(self._claims, picked, segment))
+            held.append(gather(self._claims.store, picked, segment))
             size_bytes = archive_log.ID_BYTES * sum(len(one.ids) for one in held)
             if size_bytes and (size_bytes >= self._journal.limits.seal_bytes or segment == segments - 1):
                 parts = await asyncio.to_thread(parts_of, picked, held)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from oncegate.arraytypes import U64
-from oncegate.index.lsm.bloom import Filter, load, make
+from oncegate.index.lsm.bloom import Filter, decode, make
 from oncegate.index.lsm.run import Run, RunDamaged, encode
 from oncegate.index.lsm.tier import ColdRun, fpr_of
 from oncegate.ports import Runs
@@ -68,7 +68,7 @@ class RunFiles:
         return ColdRun(name, run, sieve, planned.archives)
 
     def _write_filter(self, name: str, salt: str, sieve: Filter) -> None:
-        self._runs.write(_filter_of(name), chain([bytes.fromhex(salt)], sieve.save()))
+        self._runs.write(_filter_of(name), chain([bytes.fromhex(salt)], sieve.encode()))
 
     def open_all(self, wanted: Iterable[int]) -> list[ColdRun]:
         """Runs that together hold what there is of the archives wanted, the oldest first; no other file is left."""
@@ -102,7 +102,7 @@ class RunFiles:
             data = self._runs.open(_filter_of(run.name))
         except KeyError:
             data = memoryview(b"")
-        found = load(data[SALT_BYTES:]) if data[:SALT_BYTES] == bytes.fromhex(salt) else None
+        found = decode(data[SALT_BYTES:]) if data[:SALT_BYTES] == bytes.fromhex(salt) else None
         if found is None or type(found) is not type(wanted) or not found.sound or found.ids != run.run.size:
             return self._made_again(run, salt, wanted)
         return found if found.fpr <= 1.01 * fpr else self._made_again(run, salt, wanted)

@@ -101,7 +101,7 @@ class Scheduler:
     def save(self) -> Iterator[list[bytes]]:
         """The index as it is at the call, as entries' bytes, in steps, for `Snapshotter.compact`."""
         self._saving = 0, self._journal.size_bytes
-        return self._encoded(self._journal.index.saving())
+        return self._encoded(self._journal.index.snapshot_steps())
 
     def _encoded(self, steps: Iterator[list[SnapshotPiece]]) -> Iterator[list[bytes]]:
         for entries in steps:

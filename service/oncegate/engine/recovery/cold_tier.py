@@ -36,22 +36,22 @@ class Dropping:
     def __call__(self, _position: int, entry: Entry) -> None:
         if not isinstance(entry, Evicted):
             return
-        sealed = self._claims.sealed
+        sealed = self._claims.archives
         numbers = range(sealed.next_number - len(entry.archives), sealed.next_number)
         with suppress(OffsetTrimmed):
-            for archive, ids in self._read([sealed.archives[number] for number in numbers]):
+            for archive, ids in self._read([sealed.by_number[number] for number in numbers]):
                 self._claims.drop_evicted(archive.number, ids)
                 archive.dropped = archive.ids
 
     def _read(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
         """On the loop; LedgerDown when that ends first."""
-        reading = asyncio.run_coroutine_threadsafe(self._read_all(wanted), self._loop)
+        reading = asyncio.run_coroutine_threadsafe(self.read_all(wanted), self._loop)
         while self._loop.is_running():
             with suppress(NotYet):
                 return reading.result(_LOOK_S)
         raise LedgerDown("the gateway ended while it read its ledger; nothing was written")
 
-    async def _read_all(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
+    async def read_all(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
         return [item async for item in archive_log.read(self._outputs, wanted)]
 
 
@@ -60,7 +60,7 @@ async def open_runs(
 ) -> None:
     """Open the runs there are; make those that are missing, damaged or of another version again, before anything is
     answered. LedgerDamaged, LedgerDown; LedgerFull, OSError: there is no room for them."""
-    cold, sealed = claims.cold, claims.sealed
+    cold, sealed = claims.cold, claims.archives
     cold.replace([], await asyncio.to_thread(files.open_all, [archive.number for archive in sealed.live]))
     missing = cold.missing()
     if missing:
@@ -74,6 +74,6 @@ async def open_runs(
         cold.replace([], await making.of_archives(missing, len(cold.runs), told))
     for archive in sealed.live:
         if archive.dropped < archive.ids:
-            for found, records in await Dropping(claims, outputs)._read_all([archive]):
+            for found, records in await Dropping(claims, outputs).read_all([archive]):
                 claims.drop_evicted(found.number, records)
                 found.dropped = found.ids

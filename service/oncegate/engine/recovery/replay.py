@@ -10,7 +10,7 @@ from oncegate.core.entries.kinds import Entry, Opened, SnapshotPiece
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.recovery.batch_queue import BatchQueue
-from oncegate.index.claims.replay import rebuild as fold
+from oncegate.index.claims.replay import replay as replay_claims
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Replayed
 
@@ -54,7 +54,7 @@ def rebuild(
     """
     entries = Entries(batches, marks, key_check)
     try:
-        fold(entries, index.claims, now_ms, index.replayed, *others)
+        replay_claims(entries, index.claims.store, now_ms, index.replayed, *others)
         index.producers.reset_leases(now_ms)
     except (ValueError, KeyError, AssertionError) as error:
         raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error

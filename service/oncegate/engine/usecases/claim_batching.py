@@ -135,7 +135,7 @@ class ClaimBatcher:
         index, calls, found = self._journal.index.claims, set(), []
         for one in batch:
             call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
-            if call not in calls and not is_repeat(index, *call, now_ms) and (left_ms is None or left_ms > 0):
+            if call not in calls and not is_repeat(index.store, *call, now_ms) and (left_ms is None or left_ms > 0):
                 calls.add(call)
                 found.append(one)
         return found

@@ -76,22 +76,25 @@ class BatchScopes:
         still: U32 = rows[self._rows.used[rows] & (self._makers(rows) == made_by)]
         return still
 
-    def save(self) -> ScopesSnapshot:
-        """All of it, for `load`."""
+    def snapshot(self) -> ScopesSnapshot:
+        """Returns all of it, for `restore`."""
         return [
             (driver, batch, np.array(held.made_by, "<u8").tobytes())
             for driver, batches in self._drivers.items()
             for batch, held in batches.items()
         ]
 
-    def load(self, saved: ScopesSnapshot) -> None:
-        """Find the rows again by what made them, once they are loaded; those that were not saved held nothing."""
-        made_by = [np.frombuffer(raw, "<u8") for _, _, raw in saved]
+    def restore(self, snapshot: ScopesSnapshot) -> None:
+        """Find the rows again by what made them, once they are restored; those that are in no snapshot held nothing."""
+        made_by = [np.frombuffer(raw, "<u8") for _, _, raw in snapshot]
         wanted = np.concatenate([np.empty(0, np.uint64), *made_by])
         if not len(wanted):
             return
         order = np.argsort(wanted, kind="stable")
-        wanted, batch_of = wanted[order], np.repeat(np.arange(len(saved)), [len(makers) for makers in made_by])[order]
+        wanted, batch_of = (
+            wanted[order],
+            np.repeat(np.arange(len(snapshot)), [len(makers) for makers in made_by])[order],
+        )
         used = np.flatnonzero(self._rows.column("used")).astype(np.uint32)
         makers = self._makers(used)
         # A claim's rows have one maker: whichever of its equals is found, it is of the same batch.
@@ -99,6 +102,6 @@ class BatchScopes:
         found = wanted[at] == makers
         batches = batch_of[at[found]]
         by_batch = np.argsort(batches, kind="stable")
-        ends = np.searchsorted(batches[by_batch], np.arange(1, len(saved)))
-        for (driver, batch, _), rows in zip(saved, np.split(used[found][by_batch], ends), strict=True):
+        ends = np.searchsorted(batches[by_batch], np.arange(1, len(snapshot)))
+        for (driver, batch, _), rows in zip(snapshot, np.split(used[found][by_batch], ends), strict=True):
             self.add(driver, batch, rows.tolist())

@@ -12,9 +12,10 @@ import numpy as np
 
 from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.entries.kinds import Claimed
-from oncegate.index.claims.apply import Undo
+from oncegate.index.claims.apply import Undo, settle, undo
 from oncegate.index.claims.by_name import ClaimRecord
-from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.decide import cold_rows
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_ROW, Answers, BatchGrants
 from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
 from oncegate.index.table.rows import OPEN, Rows
@@ -23,9 +24,9 @@ from oncegate.index.table.rows import OPEN, Rows
 LEFT = -1
 
 
-def is_repeat(index: ClaimIndex, token: bytes, call: int, now_ms: int) -> bool:
+def is_repeat(store: ClaimStore, token: bytes, call: int, now_ms: int) -> bool:
     """A claim is remembered that this (token, call) made."""
-    return index._known.find(token, call, now_ms) is not None
+    return store.registry.find(token, call, now_ms) is not None
 
 
 @dataclass
@@ -38,7 +39,7 @@ class ClaimBatch:
     before) have an element for each of these. counters: before the first. losers: rows that slots named for dead ids.
     """
 
-    index: ClaimIndex
+    store: ClaimStore
     claims: Sequence[Claimed]
     answers: Answers
     ends: list[int]
@@ -53,7 +54,7 @@ class ClaimBatch:
     def settle(self) -> None:
         """The entries are durable."""
         pinned = np.concatenate([self.rows.astype(np.uint32), self.losers])
-        self.index.settle_undo(Undo(self.counters, NO_CLAIM, pinned=pinned))
+        settle(self.store, Undo(self.counters, NO_CLAIM, pinned=pinned))
 
     def undo(self) -> None:
         """Take all of them back, the last one first: each as if it had come alone."""
@@ -61,37 +62,37 @@ class ClaimBatch:
         ends, absent = self.folded.ends.tolist(), self.folded.absent.tolist()
         for n in range(len(self.rows) - 1, -1, -1):
             at, row = slice(ends[n - 1] if n else 0, ends[n]), int(self.rows[n])
-            undo = Undo((takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.known[n])
-            undo.puts = [(row, self.folded.ids[at], self.folded.previous[at], absent[n], self.folded.kept[at])]
-            undo.pinned = (row, *(() if n else self.losers.tolist()))
-            self.index.undo(undo)
+            change = Undo((takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.known[n])
+            change.puts = [(row, self.folded.ids[at], self.folded.previous[at], absent[n], self.folded.kept[at])]
+            change.pinned = (row, *(() if n else self.losers.tolist()))
+            undo(self.store, change)
 
 
-def claim_many(index: ClaimIndex, position: int, claims: Sequence[Claimed], now_ms: int) -> ClaimBatch:
+def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_ms: int) -> ClaimBatch:
     """Decide on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
 
     Raises Overloaded and Recovering, before any effect.
     """
     ids = np.frombuffer(bytearray().join([claim.fresh for claim in claims]), np.uint64).reshape(-1, 2)
-    cold = index._cold_rows(ids)
-    index.make_room(len(ids), now_ms, entries=len(claims))
-    index._table.make_room_for([ids])
-    counters, ends = index._counters(), np.cumsum([len(claim.fresh) // 16 for claim in claims])
-    rows = _take_all(index._rows, claims, now_ms)
-    answers, folded = index._table.claim_each(index._rules["claim"], now_ms, ids, cold, rows, ends, position)
+    cold = cold_rows(store, ids)
+    store.make_room(len(ids), now_ms, entries=len(claims))
+    store.table.make_room_for([ids])
+    counters, ends = store.counters(), np.cumsum([len(claim.fresh) // 16 for claim in claims])
+    rows = _take_all(store.rows, claims, now_ms)
+    answers, folded = store.table.claim_each(store.rules["claim"], now_ms, ids, cold, rows, ends, position)
     granted = np.diff(folded.ends, prepend=0)
-    index._rows.granted[rows] = granted
-    index._rows.let_go(rows[granted == 0])
+    store.rows.granted[rows] = granted
+    store.rows.let_go(rows[granted == 0])
     given = np.flatnonzero(granted)
     rests_on, rows = folded.rests_on.tolist(), rows[given]
     folded = folded._replace(ends=folded.ends[given], absent=folded.absent[given])
     entries = _entries(claims, given.tolist(), folded)
     # Nobody loses an id, but dead slots may have named rows: these stay what they are until all of it is settled.
     losers = np.unique(folded.previous[folded.previous != NO_ROW])
-    index._rows.holders.pins[losers] += 1
-    known = _count_in(index, entries, rows.tolist())
-    index.ids += int(folded.absent.sum())
-    return ClaimBatch(index, claims, answers, ends.tolist(), rests_on, counters, rows, folded, entries, known, losers)
+    store.rows.holders.pins[losers] += 1
+    known = _count_in(store, entries, rows.tolist())
+    store.ids += int(folded.absent.sum())
+    return ClaimBatch(store, claims, answers, ends.tolist(), rests_on, counters, rows, folded, entries, known, losers)
 
 
 def _entries(claims: Sequence[Claimed], given: list[int], folded: BatchGrants) -> list[Claimed]:
@@ -107,21 +108,21 @@ def _entries(claims: Sequence[Claimed], given: list[int], folded: BatchGrants) -
 
 
 def _count_in(
-    index: ClaimIndex, entries: Sequence[Claimed], rows: Sequence[int]
+    store: ClaimStore, entries: Sequence[Claimed], rows: Sequence[int]
 ) -> list[tuple[ClaimRecord | None, bytes | None]]:
     """Remember the claims by their names and calls; what each stood for before."""
-    put, known = index._known.put, []
+    put, known = store.registry.put, []
     for claim, row in zip(entries, rows, strict=True):
         known.append(put(claim.claim, ClaimRecord(claim.token, claim.call, claim.digest, (row,))))
-        index.wall_ms = max(index.wall_ms, claim.wall_ms)
-    index.open_claims += len(rows)
-    index._granted = tuple(rows[-1:])
+        store.wall_ms = max(store.wall_ms, claim.wall_ms)
+    store.open_claims += len(rows)
+    store.last_granted = tuple(rows[-1:])
     return known
 
 
 def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
     """Free rows, filled in as `Rows.take` fills in one each, but for their positions and how many ids are granted."""
-    at, holders = np.array([rows._next() for _ in claims], np.int64), rows.holders
+    at, holders = np.array([rows.next_free() for _ in claims], np.int64), rows.holders
     lease_ms = np.array([claim.lease_ms for claim in claims], np.int64)
     rows.used[at], holders.kept[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
     rows.claim[at] = _words([claim.claim for claim in claims])

@@ -16,7 +16,8 @@ import numpy as np
 from oncegate.arraytypes import I32, I64, U8, U32, U64
 from oncegate.core.entries.kinds import Archived
 from oncegate.core.errors import Overloaded
-from oncegate.index.claims.apply import ClaimFold, own
+from oncegate.index.claims.apply import own
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table import delete
 from oncegate.index.table.arrays import TAKEN
 from oncegate.index.table.grants import NO_CLAIM, Grant
@@ -48,17 +49,17 @@ class Gathered:
     wall_ms: I64
 
 
-def pick(index: ClaimFold, ids: int, bounds: Sequence[int]) -> Picked | None:
-    """The oldest done and taken rows that together hold `ids` ids, or what there is; pinned until `let_be`.
+def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
+    """The oldest done and taken rows that together hold `ids` ids, or what there is; pinned until `unpin`.
 
     Left out is what a claim can still be named of, what an ack may let go of, what has digests of payloads, which an
     archive does not hold, and what may yet be taken back. `bounds`, ascending: ids that will retire apart, since one of
     these lies between the times when they were settled, get into different parts.
     """
-    rows, holders = index._rows, index._rows.holders
+    rows, holders = store.rows, store.rows.holders
     found: list[U32] = []
     count = 0
-    for listed in index._settled.listed():
+    for listed in store.expiry.listed():
         listed = np.unique(listed)
         is_done = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
         free = (holders.kept[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
@@ -75,13 +76,13 @@ def pick(index: ClaimFold, ids: int, bounds: Sequence[int]) -> Picked | None:
     holders.pins[chosen] += 1
     wanted, part_of = np.zeros(rows.made + 1, np.uint8), np.zeros(rows.made, np.int32)
     wanted[chosen.astype(np.int64) + 1] = 1
-    parts, part_of[chosen] = _parts(index, chosen, bounds)
+    parts, part_of[chosen] = _parts(store, chosen, bounds)
     return Picked(chosen, int(holders.named[chosen].sum()), wanted, part_of, parts)
 
 
-def _parts(index: ClaimFold, chosen: U32, bounds: Sequence[int]) -> tuple[list[tuple[bytes, int]], I32]:
+def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[tuple[bytes, int]], I32]:
     """(owner, takeover) of each part, zeros for done ids, and the number of each row's."""
-    rows, holders = index._rows, index._rows.holders
+    rows, holders = store.rows, store.rows.holders
     taken = holders.state[chosen] == TAKEN
     of = np.zeros((len(chosen), 4), np.uint64)
     of[:, :2] = np.where(taken[:, None], holders.token[chosen], np.uint64(0))
@@ -91,15 +92,15 @@ def _parts(index: ClaimFold, chosen: U32, bounds: Sequence[int]) -> tuple[list[t
     return [(part[:2].tobytes(), int(part[2])) for part in unique], number.reshape(-1).astype(np.int32)
 
 
-def gather(index: ClaimFold, picked: Picked, segment: int) -> Gathered:
+def gather(store: ClaimStore, picked: Picked, segment: int) -> Gathered:
     """Copies of the picked rows' slots in one segment, as they stand now."""
-    table, rows = index._table, index._rows
+    table, rows = store.table, store.rows
     if len(picked.wanted) <= rows.made:
         more = np.zeros(2 * rows.made + 1 - len(picked.wanted), np.uint8)
         picked.wanted = np.concatenate([picked.wanted, more])
     # One more than there can be: what is not wanted is written too, and then written over.
     out = np.empty((int(table.slots.used[segment]) + 1, 2), np.uint64)
-    count = int(index._kernels.gather_of(table.slots, segment, rows.holders, picked.wanted, out))
+    count = int(store.kernels.gather_of(table.slots, segment, rows.holders, picked.wanted, out))
     ids = out[:count]
     of = (ids[:, 1] & _LOW).astype(np.int64) - 1
     ids[:, 1] = ids[:, 1] >> _HALF | picked.part_of[of].astype(np.uint64) << _HALF
@@ -131,39 +132,39 @@ def numbered(records: U64, archive: int) -> U64:
     return records
 
 
-def let_be(index: ClaimFold, picked: Picked) -> None:
+def unpin(store: ClaimStore, picked: Picked) -> None:
     """The rows may change again; those that hold nothing any more are free."""
     freed = np.empty_like(picked.rows)
-    free = index._kernels.unpin(index._rows.holders, picked.rows, freed)
-    index._rows.give_back(freed[:free])
+    free = store.kernels.unpin(store.rows.holders, picked.rows, freed)
+    store.rows.give_back(freed[:free])
 
 
-def drop(index: ClaimFold, ids: U64) -> int:
+def drop(store: ClaimStore, ids: U64) -> int:
     """Let go of the slots of these ids, uint64 (n, 2), as far as they are done or taken; how many that were.
 
     A claim of theirs that can be named, as after a start, where all can, is forgotten, as it was when they were sealed.
     """
-    rows, table = index._rows, index._table
-    assert index.snapshot_now is None, "what is being saved would be without them, and its archives with them"
+    rows, table = store.rows, store.table
+    assert store.snapshot is None, "what is being saved would be without them, and its archives with them"
     freed, named = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
-    kernel = delete.COMPILED if index._kernels is COMPILED else delete.PLAIN
+    kernel = delete.COMPILED if store.kernels is COMPILED else delete.PLAIN
     count, free, claimed = kernel(table.slots, rows.holders, own(ids), table.tag_mask, freed, named)
     rows.give_back(freed[:free])
     for claim in {rows.claim[row].tobytes() for row in np.unique(named[:claimed]).tolist()}:
-        index._known.forget(claim)
+        store.registry.forget(claim)
     # Where an id was found, another may stand by now.
     table.moves += 1
-    index.ids -= int(count)
-    index.evicted_ids += int(count)
+    store.ids -= int(count)
+    store.evicted_ids += int(count)
     return int(count)
 
 
-def standing_row(index: ClaimFold, kind: tuple[bytes, int]) -> int:
+def standing_row(store: ClaimStore, kind: tuple[bytes, int]) -> int:
     """A row of no claim, which no slot names and which is never free: it stands for all ids of a kind that left.
 
     Raises Overloaded: no row is free.
     """
-    rows, (owner, takeover) = index._rows, kind
+    rows, (owner, takeover) = store.rows, kind
     if not rows.free:
         raise Overloaded(f"all {rows.limit} rows hold claims, and old ids need one; nothing was changed")
     state = DONE if owner == NO_CLAIM else TAKEN

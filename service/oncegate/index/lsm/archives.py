@@ -52,13 +52,13 @@ class ArchivesSnapshot:
 
 
 class ArchiveIndex:
-    """`archives`: by number, oldest first; retired ones until that is durable. `kinds`: what ids can be, numbered.
+    """`by_number`: archives, oldest first; retired ones until that is durable. `kinds`: what ids can be, numbered.
 
     high_offset: where the next archive begins. position: of the last entry that changed anything here.
     """
 
     def __init__(self) -> None:
-        self.archives: dict[int, Archive] = {}
+        self.by_number: dict[int, Archive] = {}
         self.kinds: dict[Kind, int] = {}
         self.next_number = 0
         self.high_offset = 0
@@ -77,7 +77,7 @@ class ArchiveIndex:
             for archive in changed:
                 if isinstance(entry, Evicted):
                     self._kind_of[archive.number - self._base] = GONE
-                    del self.archives[archive.number]
+                    del self.by_number[archive.number]
                 else:
                     archive.retired = False
                     self._set_kind(archive)
@@ -106,8 +106,8 @@ class ArchiveIndex:
     def settle(self, entry: Evicted | Retired) -> None:
         """The entry is durable: what it retired is forgotten."""
         if isinstance(entry, Retired):
-            for number in [number for number, archive in self.archives.items() if self._is_due(archive, entry)]:
-                del self.archives[number]
+            for number in [number for number, archive in self.by_number.items() if self._is_due(archive, entry)]:
+                del self.by_number[number]
             self._shorten()
 
     @staticmethod
@@ -115,7 +115,7 @@ class ArchiveIndex:
         return archive.retired and archive.newest_wall_ms < entry.before_wall_ms
 
     def _add(self, archive: Archive) -> None:
-        self.archives[archive.number] = archive
+        self.by_number[archive.number] = archive
         at = archive.number - self._base
         if at >= len(self._kind_of):
             more = np.full(max(at + 1, 2 * len(self._kind_of)), GONE, np.int32)
@@ -129,7 +129,7 @@ class ArchiveIndex:
 
     def _shorten(self) -> None:
         """Let go of the numbers below the first archive, half of all at least."""
-        first = next(iter(self.archives), self.next_number)
+        first = next(iter(self.by_number), self.next_number)
         if 2 * (first - self._base) > max(64, self.next_number - self._base):
             self._kind_of, self._base = self._kind_of[first - self._base :].copy(), first
             if not len(self._kind_of):
@@ -137,7 +137,7 @@ class ArchiveIndex:
 
     @property
     def live(self) -> list[Archive]:
-        return [archive for archive in self.archives.values() if not archive.retired]
+        return [archive for archive in self.by_number.values() if not archive.retired]
 
     @property
     def ids(self) -> int:
@@ -158,7 +158,7 @@ class ArchiveIndex:
     def kept(self) -> U8:
         """By number, up to the next to be given: 1 where a run must hold the archive still."""
         kept = np.zeros(self.next_number, np.uint8)
-        kept[list(self.archives)] = 1
+        kept[list(self.by_number)] = 1
         return kept
 
     def first_kept_offset(self, before_wall_ms: int) -> int:
@@ -166,16 +166,16 @@ class ArchiveIndex:
         kept = (archive.first_offset for archive in self.live if archive.newest_wall_ms >= before_wall_ms)
         return next(kept, self.high_offset)
 
-    def save(self) -> ArchivesSnapshot:
-        """All of it, for `load`; to be encoded at once."""
+    def snapshot(self) -> ArchivesSnapshot:
+        """Returns all of it, for `restore`; to be encoded at once, for its archives may change later."""
         return ArchivesSnapshot(self.next_number, self.high_offset, self.live)
 
-    def load(self, saved: ArchivesSnapshot) -> None:
-        """Fill an empty one with what `save` gave."""
-        assert not self.next_number, "only an empty one is loaded"
-        self.next_number, self.high_offset = saved.next_number, saved.high_offset
-        self._base = saved.archives[0].number if saved.archives else saved.next_number
-        for archive in saved.archives:
+    def restore(self, snapshot: ArchivesSnapshot) -> None:
+        """Fills an empty index with what `snapshot` gave."""
+        assert not self.next_number, "only an empty one is restored"
+        self.next_number, self.high_offset = snapshot.next_number, snapshot.high_offset
+        self._base = snapshot.archives[0].number if snapshot.archives else snapshot.next_number
+        for archive in snapshot.archives:
             self._add(archive)
 
 

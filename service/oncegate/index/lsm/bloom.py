@@ -1,10 +1,10 @@
 """Bloom filters before sorted runs: "not here" is certain, and saves a look-up; "maybe here" is answered by looking.
 
 Bloom, "Space/time trade-offs in hash coding with allowable errors" (CACM 1970). A filter is never truth: one that is
-full is not sound, and answers "maybe" to everything; a saved one of another format, function or library is not loaded.
+full is not sound, and answers "maybe" to everything; an encoded one of another format, function or library is not read.
 
-blocked    one 64-bit word an id (`filter_blocked`): what is used unless another is asked for
-pybloom    pybloom-live (`filter_pybloom`), for whoever trusts a known library more; the extra `oncegate[pybloom]`
+blocked    one 64-bit word an id (`bloom_blocked`): what is used unless another is asked for
+pybloom    pybloom-live (`bloom_pybloom`), for whoever trusts a known library more; the extra `oncegate[pybloom]`
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,8 +31,8 @@ class Filter(Protocol):
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
         """False: this id was not taken in. True, bool (n,): it was, or it is one of a share `fpr` of all others."""
 
-    def save(self) -> Iterator[bytes]:
-        """The filter in pieces of a MiB at most, which together are what `load` reads; nothing is added meanwhile."""
+    def encode(self) -> Iterator[bytes]:
+        """The filter in pieces of a MiB at most, which together are what `decode` reads; nothing is added meanwhile."""
 
     @property
     def sound(self) -> bool:
@@ -58,7 +58,7 @@ class Filter(Protocol):
 class _FilterClass(Protocol):
     def __call__(self, capacity: int, fpr: float) -> Filter: ...
 
-    def load(self, head: Mapping[str, Any], data: memoryview) -> Filter | None: ...
+    def decode(self, head: Mapping[str, Any], data: memoryview) -> Filter | None: ...
 
 
 KINDS: dict[str, _FilterClass] = {
@@ -79,10 +79,13 @@ def make(kind: str, capacity: int, fpr: float) -> Filter:
     return KINDS[kind](max(1, capacity), fpr)
 
 
-def load(data: bytes | memoryview) -> Filter | None:
-    """A filter that was saved. None: it is damaged, or of another format, function or library: do without it."""
+def decode(data: bytes | memoryview) -> Filter | None:
+    """Reads a filter that `encode` made.
+
+    None: it is damaged, or of another format, function or library; do without it.
+    """
     found = unpacked(data)
     if found is None or found[0] not in KINDS:
         return None
     kind, head, bits = found
-    return KINDS[kind].load(head, bits)
+    return KINDS[kind].decode(head, bits)

@@ -164,19 +164,23 @@ class BlockedFilter:
         self._kernels.might_hold(self._words, self._hashes, keys, at, bits, out)
         return out
 
-    def save(self) -> Iterator[bytes]:
+    def encode(self) -> Iterator[bytes]:
         head = {"function": FUNCTION, "hashes": self._hashes, "capacity": self.capacity, "fpr": self.fpr}
         head |= {"ids": self.ids, "words": len(self._words)}
         return packed(KIND, head, self._words.data.cast("B"))
 
     @classmethod
-    def load(cls, head: Mapping[str, Any], data: memoryview) -> "BlockedFilter | None":
+    def decode(cls, head: Mapping[str, Any], data: memoryview) -> "BlockedFilter | None":
         """None: of another function, or of another size than this version gives it."""
         if head["function"] != FUNCTION:
             return None
         made = cls(head["capacity"], head["fpr"])
-        if (made._hashes, len(made._words)) != (head["hashes"], head["words"]):
-            return None
-        made._words = np.frombuffer(data, np.uint64).copy()
-        made.ids = head["ids"]
-        return made
+        return made if made.restore(head, data) else None
+
+    def restore(self, head: Mapping[str, Any], data: memoryview) -> bool:
+        """Takes over the words that `encode` gave; False, with no effect: they are not of this filter's size."""
+        if (self._hashes, len(self._words)) != (head["hashes"], head["words"]):
+            return False
+        self._words = np.frombuffer(data, np.uint64).copy()
+        self.ids = head["ids"]
+        return True

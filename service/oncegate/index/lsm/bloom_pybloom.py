@@ -75,18 +75,22 @@ class PybloomFilter:
             return np.ones(len(keys), np.bool_)
         return np.fromiter((text in self._bloom for text in _texts(keys)), np.bool_, len(keys))
 
-    def save(self) -> Iterator[bytes]:
+    def encode(self) -> Iterator[bytes]:
         written = io.BytesIO()
         self._bloom.tofile(written)
         head = {"function": FUNCTION, "libraries": _libraries(), "capacity": self.capacity, "fpr": self.fpr}
         return packed(KIND, {**head, "ids": self.ids, "sound": self.sound}, written.getbuffer())
 
     @classmethod
-    def load(cls, head: Mapping[str, Any], data: memoryview) -> "PybloomFilter | None":
+    def decode(cls, head: Mapping[str, Any], data: memoryview) -> "PybloomFilter | None":
         """None: of another function, or of other versions of the libraries than those that are installed."""
         if head["function"] != FUNCTION or head["libraries"] != _libraries():
             return None
         made = cls(head["capacity"], head["fpr"])
-        made._bloom = type(made._bloom).fromfile(io.BytesIO(data))
-        made.ids, made.sound = head["ids"], head["sound"]
+        made.restore(head, data)
         return made
+
+    def restore(self, head: Mapping[str, Any], data: memoryview) -> None:
+        """Takes over the bits that `encode` gave."""
+        self._bloom = type(self._bloom).fromfile(io.BytesIO(data))
+        self.ids, self.sound = head["ids"], head["sound"]

@@ -1,7 +1,7 @@
 """The cold tier: ids that left the table, in sorted runs, each behind a Bloom filter (MillWheel's shape, VLDB 2013).
 
 A filter only ever skips a look-up. One that is not sound (full, of another version, or none) is passed over: then every
-id is looked up. What a run answers is an archive; what its ids are now, the ledger's entries say (`index.sealed`).
+id is looked up. What a run answers is an archive; what its ids are now, the ledger's entries say (`lsm.archives`).
 """
 
 from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ class LookupStats:
 class ColdTier:
     """`runs`: the oldest and largest first. `when_damaged` is called whenever one could not answer."""
 
-    sealed: ArchiveIndex
+    archives: ArchiveIndex
     runs: list[ColdRun] = field(default_factory=list)
     looks: LookupStats = field(default_factory=LookupStats)
     when_damaged: Callable[[], None] = lambda: None
@@ -107,7 +107,7 @@ class ColdTier:
             here = archives >= 0
             held.append(at[here])
             missed.append(at[~here])
-            live = here & (self.sealed.kinds_of(archives) != GONE)
+            live = here & (self.archives.kinds_of(archives) != GONE)
             if live.any():
                 found = np.full(len(ids), -1, np.int64) if found is None else found
                 found[at[live]] = archives[live]
@@ -127,18 +127,18 @@ class ColdTier:
     def missing(self) -> list[Archive]:
         """Live archives that are in no sound run: nothing is dropped for them, or it must be made again."""
         held = {number for run in self.runs if run.damaged is None for number in run.archives}
-        return [archive for archive in self.sealed.live if archive.number not in held]
+        return [archive for archive in self.archives.live if archive.number not in held]
 
     def damaged(self) -> list[ColdRun]:
         return [run for run in self.runs if run.damaged is not None]
 
     def idle(self) -> list[ColdRun]:
         """Runs of which nothing is known any more."""
-        return [run for run in self.runs if not any(number in self.sealed.archives for number in run.archives)]
+        return [run for run in self.runs if not any(number in self.archives.by_number for number in run.archives)]
 
     def live_ids(self, run: ColdRun) -> int:
         """How many of a run's ids are known still."""
-        known = (self.sealed.archives.get(number) for number in run.archives)
+        known = (self.archives.by_number.get(number) for number in run.archives)
         return sum(archive.ids for archive in known if archive is not None)
 
     @property
@@ -146,11 +146,6 @@ class ColdTier:
         """Memory of filters and fences."""
         filters = sum(run.filter.size_bytes for run in self.runs if run.filter is not None)
         return filters + sum(run.run.size_bytes for run in self.runs)
-
-    @property
-    def file_bytes(self) -> int:
-        """What the runs' records take on disk."""
-        return sum(16 * run.run.size for run in self.runs)
 
 
 def fpr_of(place: int, cold_fpr: float) -> float:

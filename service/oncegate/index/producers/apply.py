@@ -78,14 +78,14 @@ class Producer:
         return max(0, self.lease_until_ms - now_ms)
 
 
-class ProducerFold:
+class ProducerStore:
     """`takeovers`: sequences ever granted by takeover. `superseded`: how many settlings and acks this process has taken
     in: a lane is a few intervals, however many entries made them, so that a collected ledger is much shorter."""
 
     def __init__(self) -> None:
         self.producers: dict[str, Producer] = {}
         self.drivers: dict[str, Driver] = {}
-        self._by_number: dict[int, Producer] = {}
+        self.by_number: dict[int, Producer] = {}
         self.takeovers = self.superseded = 0
 
     def apply(self, position: int, entry: Entry, now_ms: int = 0) -> Undo | None:
@@ -138,18 +138,19 @@ class ProducerFold:
             held=old.held.relabelled(_left(old.held.label)),
             position=position,
         )
-        self._put(new)
+        self.put(new)
 
         def undo() -> None:
             if before is not None:
-                self._put(before)
+                self.put(before)
             else:
-                del self.producers[new.name], self._by_number[new.number]
+                del self.producers[new.name], self.by_number[new.number]
 
         return undo
 
-    def _put(self, producer: Producer) -> None:
-        self.producers[producer.name] = self._by_number[producer.number] = producer
+    def put(self, producer: Producer) -> None:
+        """Files a producer under its name and its number, in place of what stood there."""
+        self.producers[producer.name] = self.by_number[producer.number] = producer
 
     def _claim(self, position: int, entry: SequencesClaimed, now_ms: int) -> Undo:
         producer = self._current(entry)
@@ -193,7 +194,7 @@ class ProducerFold:
     def _ack(self, position: int, entry: Acked) -> Undo:
         """The watermarks answer for everything that is forgotten here."""
         driver = self.drivers[entry.driver]
-        moved = [(self._by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
+        moved = [(self.by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
         before = [(producer, producer.watermark, producer.held, producer.position) for producer, _ in moved]
         driver_before = driver.batches, driver.position
         driver.batches, driver.position = max(driver.batches, entry.batches), position
@@ -209,7 +210,7 @@ class ProducerFold:
         return undo
 
     def _current(self, entry: SequencesClaimed | SequencesCompleted | SequencesReleased) -> Producer:
-        producer = self._by_number[entry.producer_id]
+        producer = self.by_number[entry.producer_id]
         assert producer.epoch == entry.epoch, "only the epoch in force claims and settles"
         return producer
 

@@ -24,7 +24,7 @@ from oncegate.core.producers import (
     actions,
 )
 from oncegate.core.verdicts import Flag, Verdict
-from oncegate.index.producers.apply import DONE, FREE, HELD, LEFT, OWN, TAKEN, Call, Driver, Producer, ProducerFold
+from oncegate.index.producers.apply import DONE, FREE, HELD, LEFT, OWN, TAKEN, Call, Driver, Producer, ProducerStore
 from oncegate.index.producers.intervals import spans_of
 
 __all__ = ["Call", "Driver", "Producer", "ProducerIndex", "SequenceDecision", "actions_of", "registrant", "standing"]
@@ -78,8 +78,8 @@ class SequenceDecision:
     out_of_order: int | None
 
 
-class ProducerIndex(ProducerFold):
-    """What is asked of producers and drivers; `ProducerFold` is how they change."""
+class ProducerIndex(ProducerStore):
+    """What is asked of producers and drivers; `ProducerStore` is how they change."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -43,20 +43,12 @@ class Intervals:
         low, high = spans[0, 0], spans[-1, 1] + _ONE
         begin = int(np.searchsorted(self.last, low - _ONE if low else low))
         end = int(np.searchsorted(self.first, high, "right"))
-        middle = self._part(begin, end)._repainted(spans, label)
+        middle = _repainted(self._part(begin, end), spans, label)
         parts = (self._part(0, begin), middle, self._part(end, len(self)))
         return Intervals(*(np.concatenate([getattr(part, name) for part in parts]) for name in _FIELDS))
 
     def _part(self, begin: int, end: int) -> "Intervals":
         return Intervals(self.first[begin:end], self.last[begin:end], self.label[begin:end])
-
-    def _repainted(self, spans: U64, label: int) -> "Intervals":
-        edges = (self.first, self.last + _ONE, spans[:, 0], spans[:, 1] + _ONE)
-        points = np.unique(np.concatenate(edges))
-        first, last = points[:-1], points[1:] - _ONE
-        at = np.searchsorted(spans[:, 0], first, "right") - 1
-        inside = (at >= 0) & (first <= spans[at, 1])
-        return _joined(first, last, np.where(inside, np.uint64(label), self.find(first)))
 
     def relabelled(self, label: U64) -> "Intervals":
         """With these labels, uint64[k], joined where neighbours have become one."""
@@ -79,6 +71,16 @@ class Intervals:
 
 _FIELDS = ("first", "last", "label")
 _EMPTY = Intervals(*(np.empty(0, np.uint64) for _ in _FIELDS))
+
+
+def _repainted(part: Intervals, spans: U64, label: int) -> Intervals:
+    """As `Intervals.painted`, of as many intervals as the spans touch."""
+    edges = (part.first, part.last + _ONE, spans[:, 0], spans[:, 1] + _ONE)
+    points = np.unique(np.concatenate(edges))
+    first, last = points[:-1], points[1:] - _ONE
+    at = np.searchsorted(spans[:, 0], first, "right") - 1
+    inside = (at >= 0) & (first <= spans[at, 1])
+    return _joined(first, last, np.where(inside, np.uint64(label), part.find(first)))
 
 
 def _joined(first: U64, last: U64, label: U64) -> Intervals:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from oncegate.arraytypes import I64, U32, U64
 from oncegate.core.errors import Overloaded
-from oncegate.index.claims.apply import ClaimFold
 from oncegate.index.claims.by_name import ClaimRecord
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.snapshot.claims_writer import HEAD, VERSION
 from oncegate.index.table.arrays import NO_DIGESTS, TAKEN
-from oncegate.index.table.gathered import ALONE
+from oncegate.index.table.bulk_insert import ALONE
 from oncegate.index.table.grants import NO_TOPIC
 from oncegate.index.table.rows import DONE, LASTING, LIVE, Rows
 from oncegate.index.table.table import Table
@@ -33,9 +33,9 @@ class ClaimsReader:
     which is then to be thrown away.
     """
 
-    def __init__(self, index: ClaimFold) -> None:
-        assert index._rows.made == 0, "only an empty index is loaded"
-        self._index = index
+    def __init__(self, store: ClaimStore) -> None:
+        assert store.rows.made == 0, "only an empty index is loaded"
+        self._store = store
         self._head: _Head | None = None
         self._sums: dict[str, int] = {}
         self._said: object = None
@@ -66,20 +66,20 @@ class ClaimsReader:
 
     def finish(self) -> None:
         """That was all; everything must add up now."""
-        head, index = self._begun(), self._index
+        head, store = self._begun(), self._store
         named = self._all_named()
         self._fill()
         _check(self._slots == head.slots, f"{self._slots} slots of {head.slots}")
         _check(self._said == self._sums, "a piece is damaged or missing")
-        column = index._rows.column
+        column = store.rows.column
         live = np.isin(column("state"), LIVE)
         adds_up = bool((column("named")[live] == named[live]).all())
         _check(adds_up, "a row holds more or fewer ids than were saved with it")
         column("slots")[:] = named
-        open_claims = _load_known(index)
-        index.takeovers, index.open_claims, index.wall_ms = head.takeovers, head.open_claims, head.wall_ms
+        open_claims = _restore_registry(store)
+        store.takeovers, store.open_claims, store.wall_ms = head.takeovers, head.open_claims, head.wall_ms
         _check(open_claims == head.open_claims, f"{open_claims} claims are open, and the head says {head.open_claims}")
-        index.ids = head.slots
+        store.ids = head.slots
 
     def _begun(self) -> "_Head":
         if self._head is None:
@@ -91,19 +91,19 @@ class ClaimsReader:
             head = self._head = _Head(*HEAD.unpack(data))
         except struct.error as error:
             raise ValueError(f"the saved claims have no head: {error}") from error
-        rows, tag_bits = self._index._rows, int(self._index._table.tag_mask).bit_length()
+        rows, tag_bits = self._store.rows, int(self._store.table.tag_mask).bit_length()
         _check(head.version == VERSION, f"version {head.version} of the saved claims is not known")
         _check(head.tag_bits == tag_bits, f"they were saved with tags of {head.tag_bits} bits")
         _check(head.rows <= rows.limit, f"{head.rows} rows were saved, and {rows.limit} are all there can be")
-        rows.load(head.rows)
+        rows.restore(head.rows)
 
     def _take_topics(self, data: bytes) -> None:
         topics = json.loads(data)
         _check(isinstance(topics, list) and all(isinstance(name, str) for name in topics), "topics are a list of names")
-        self._index._topics = topics
+        self._store.topics = topics
 
     def _take_rows(self, data: bytes) -> None:
-        rows, count = self._index._rows, self._begun().rows
+        rows, count = self._store.rows, self._begun().rows
         columns: list[NDArray[Any]] = [rows.column(name) for name in LASTING]
         more, rest = divmod(len(data), max(1, sum(column[:1].nbytes for column in columns)))
         _check(not rest and self._rows + more <= count, f"a piece of {len(data)} bytes is no piece of {count} rows")
@@ -117,12 +117,12 @@ class ClaimsReader:
     def _all_named(self) -> I64:
         """By row, how many slots were put in; every row is there by now."""
         if self._named is None:
-            head, rows = self._begun(), self._index._rows
+            head, rows = self._begun(), self._store.rows
             _check(self._rows == head.rows, f"{self._rows} rows of {head.rows}")
-            _check_rows(rows, len(self._index._topics))
+            _check_rows(rows, len(self._store.topics))
             self._named = np.zeros(head.rows, np.int64)
             try:
-                self._index._table.make_room(head.slots)
+                self._store.table.make_room(head.slots)
             except Overloaded as error:
                 raise ValueError(f"{head.slots} slots were saved, and there is no room for them") from error
         return self._named
@@ -139,18 +139,18 @@ class ClaimsReader:
     def _take_digests(self, data: bytes) -> None:
         _check(self._taken["digests"] == self._taken["slots"], "digests stand beside no slots")
         piece = self._waiting.pop()
-        self._waiting.append(piece._replace(digests=_digests_of(self._index, piece.given, data)))
+        self._waiting.append(piece._replace(digests=_digests_of(self._store, piece.given, data)))
 
     def _fill(self) -> None:
         """Put what waits into the table; each row then names as many as it was saved with."""
-        table, named = self._index._table, self._all_named()
+        table, named = self._store.table, self._all_named()
         waiting, self._waiting = [piece for piece in self._waiting if len(piece.given)], []
         table.make_room_for([piece.given for piece in waiting])
         wrong = _fill(table, waiting, named)
         _check(wrong is None, f"slot {wrong} names no row that could hold it, or is there twice")
 
 
-def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
+def restore(store: ClaimStore, pieces: Mapping[str, bytes]) -> None:
     """Fill an empty index with all that `save` gave, as `ClaimsReader` does; its sums are looked at first."""
     try:
         sums = json.loads(pieces["sums"])
@@ -158,10 +158,10 @@ def load(index: ClaimFold, pieces: Mapping[str, bytes]) -> None:
         raise ValueError("the saved claims have no sums") from error
     found = {name: zlib.crc32(data) for name, data in pieces.items() if name != "sums"}
     _check(sums == found, "a piece is damaged or missing")
-    loader = ClaimsReader(index)
+    reader = ClaimsReader(store)
     for name, data in pieces.items():
-        loader.take(name, data)
-    loader.finish()
+        reader.take(name, data)
+    reader.finish()
 
 
 class _Head(NamedTuple):
@@ -217,22 +217,22 @@ def _fill_part(table: Table, found: Sequence[_Slots], begin: int, end: int, name
     return None
 
 
-def _digests_of(index: ClaimFold, given: U64, data: bytes) -> U32:
+def _digests_of(store: ClaimStore, given: U64, data: bytes) -> U32:
     """The digests beside a piece of slots; their rows are marked, as they were when the digests came."""
     if not data:
         return NO_DIGESTS
     _check(4 * len(given) == len(data), f"{len(data)} bytes are no digests of {len(given)} slots")
-    index._table.keep_digests()
+    store.table.keep_digests()
     digests = np.frombuffer(data, np.uint32).copy()
     rows = (given[digests != 0, 1] & np.uint64(0xFFFF_FFFF)).astype(np.int64) - 1
-    _check(not len(rows) or int(rows.max()) < index._rows.made, "a digest is of a slot that names no row")
-    index._rows.digests[rows] = 1
+    _check(not len(rows) or int(rows.max()) < store.rows.made, "a digest is of a slot that names no row")
+    store.rows.digests[rows] = 1
     return digests
 
 
-def _load_known(index: ClaimFold) -> int:
+def _restore_registry(store: ClaimStore) -> int:
     """Let the claims be named that could be; how many of them are open."""
-    rows, known, open_claims = index._rows, index._known, 0
+    rows, known, open_claims = store.rows, store.registry, 0
     kept = rows.column("kept")
     count = int(np.count_nonzero(kept))
     _check(bool((kept[:count] == 1).all()), "claims that can be named come first")
@@ -247,5 +247,5 @@ def _load_known(index: ClaimFold) -> int:
         else:
             known.is_ending(raw)
     settled = np.flatnonzero(np.isin(rows.column("state"), (DONE, TAKEN))).astype(np.uint32)
-    index._settled.add_all(settled)
+    store.expiry.add_all(settled)
     return open_claims

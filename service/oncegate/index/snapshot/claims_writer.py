@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from oncegate.arraytypes import U32, U64
-from oncegate.index.claims.apply import ClaimFold
+from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_DIGESTS, NO_ROW
 from oncegate.index.table.rows import LASTING, LIVE
 
@@ -43,21 +43,23 @@ class SnapshotStopped(Exception):
     """Something was taken back, or room was needed: what was saved so far is of no use, and is to be saved anew."""
 
 
-def save(index: ClaimFold) -> Iterator[Piece]:
-    """Everything that is known, what waits for the ledger included. The index must not change before the last one."""
-    for pieces in saving(index):
+def snapshot(store: ClaimStore) -> Iterator[Piece]:
+    """Makes everything that is known into named byte strings, leases aside; what waits for the ledger counts as known.
+
+    Nothing may be applied or undone before the last one is made.
+    """
+    for pieces in snapshot_steps(store):
         yield from pieces
 
 
-def saving(index: ClaimFold) -> Iterator[list[Piece]]:
-    """The same in steps of a few milliseconds, each with the pieces that are complete by then; the index may change
-    between them, and what is saved is what it is now, at the call.
+def snapshot_steps(store: ClaimStore) -> Iterator[list[Piece]]:
+    """Makes the same, as it is at the call, in steps of a few milliseconds between which anything may be applied.
 
-    A step raises SnapshotStopped when a change has been taken back since, or rows ran out; the next save
-    is another one.
+    Each step brings the strings that are complete by then. To be gone through to the end, or closed.
+    A step raises SnapshotStopped when a change has been undone since, or rows ran out: then it is begun anew.
     """
-    steps = _ClaimsSnapshot(index).steps()
-    # It has begun: closing it, or throwing it away, sets the index free.
+    steps = _ClaimsSnapshot(store).steps()
+    # It has begun: closing it, or throwing it away, sets the store free.
     next(steps)
     return steps
 
@@ -65,26 +67,26 @@ def saving(index: ClaimFold) -> Iterator[list[Piece]]:
 class _ClaimsSnapshot:
     """`numbers`: by row, what it is saved as; NO_ROW for one that held nothing."""
 
-    def __init__(self, index: ClaimFold) -> None:
-        rows, order = index._rows, _saved_rows(index)
-        self._index = index
+    def __init__(self, store: ClaimStore) -> None:
+        rows, order = store.rows, _rows_in_order(store)
+        self._store = store
         self._columns = [rows.column(name)[order] for name in LASTING]
         self._count = len(order)
         self._numbers = np.full(rows.made, NO_ROW, np.uint32)
         live = np.isin(rows.column("state")[order], LIVE)
         self._numbers[order[live]] = np.flatnonzero(live).astype(np.uint32)
-        self._digests = len(index._table.slots.digests) > 0
-        tag_bits, counters = int(index._table.tag_mask).bit_length(), (index.takeovers, index.open_claims)
-        head = HEAD.pack(VERSION, tag_bits, self._count, index.ids, *counters, index.wall_ms)
-        self._first = [("head", head), ("topics", json.dumps(index._topics).encode())]
+        self._digests = len(store.table.slots.digests) > 0
+        tag_bits, counters = int(store.table.tag_mask).bit_length(), (store.takeovers, store.open_claims)
+        head = HEAD.pack(VERSION, tag_bits, self._count, store.ids, *counters, store.wall_ms)
+        self._first = [("head", head), ("topics", json.dumps(store.topics).encode())]
         self._segment = self._pieces = 0
         # Of whole segments, and of what was overwritten: apart, for a segment that is a piece by itself is not copied.
         self._parts, self._before = _Parts([], []), _Parts([], [])
-        index.begin_snapshot(self)
+        store.begin_snapshot(self)
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
         """Keep what these slots were, where their segment is still to come and they named a saved row."""
-        table = self._index._table
+        table = self._store.table
         at = np.flatnonzero(previous < len(self._numbers))
         at = at[self._numbers[previous[at]] != NO_ROW]
         tags = ids[at, 0] & table.tag_mask
@@ -103,11 +105,11 @@ class _ClaimsSnapshot:
             for pieces in self._steps():
                 sums |= {name: zlib.crc32(data) for name, data in pieces}
                 yield pieces
-                if self._index.snapshot_now is not self:
+                if self._store.snapshot is not self:
                     raise SnapshotStopped("a change was taken back, or room was needed; to be saved anew")
         finally:
-            if self._index.snapshot_now is self:
-                self._index.stop_snapshot()
+            if self._store.snapshot is self:
+                self._store.end_snapshot()
         yield [("sums", json.dumps(sums).encode())]
 
     def _steps(self) -> Iterator[list[Piece]]:
@@ -115,7 +117,7 @@ class _ClaimsSnapshot:
         for piece, at in enumerate(range(0, self._count, _ROWS_PER_PIECE)):
             yield [(f"rows/{piece}", b"".join(column[at : at + _ROWS_PER_PIECE].tobytes() for column in self._columns))]
         self._columns = []
-        for segment in range(len(self._index._table.slots.base)):
+        for segment in range(len(self._store.table.slots.base)):
             self._gather(segment)
             self._segment = segment + 1
             yield [piece for parts in (self._parts, self._before) if parts.is_full for piece in self._taken(parts)]
@@ -123,12 +125,12 @@ class _ClaimsSnapshot:
         yield self._taken(self._before)
 
     def _gather(self, segment: int) -> None:
-        slots = self._index._table.slots
+        slots = self._store.table.slots
         if not self._digests:
             slots = slots._replace(digests=NO_DIGESTS)
         room = int(slots.used[segment]) + 1
         found, digests = np.empty((room, 2), np.uint64), np.empty(room if self._digests else 0, np.uint32)
-        held = int(self._index._kernels.gather(slots, segment, self._numbers, found, digests))
+        held = int(self._store.kernels.gather(slots, segment, self._numbers, found, digests))
         self._parts.slots.append(found[:held].tobytes())
         self._parts.digests.append(digests[:held].tobytes())
 
@@ -143,10 +145,10 @@ class _ClaimsSnapshot:
         return pieces
 
 
-def _saved_rows(index: ClaimFold) -> U32:
+def _rows_in_order(store: ClaimStore) -> U32:
     """The rows in the order in which they are saved."""
-    column = index._rows.column
-    named = [row for _, of in index._known.all() for row in of]
+    column = store.rows.column
+    named = [row for _, of in store.registry.all() for row in of]
     others = column("used") & (column("kept") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
     return np.concatenate([np.array(named, np.uint32), np.flatnonzero(others).astype(np.uint32)])
 

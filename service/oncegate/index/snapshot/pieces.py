@@ -1,4 +1,4 @@
-"""The whole index as entries, and back: what stands in a collected ledger in place of those that made it."""
+"""Makes a whole shard's index into entries, and back: they replace those that made it when a ledger is compacted."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,9 +11,10 @@ from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.lsm.archives import ArchivesSnapshot
 from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.snapshot.claims_reader import ClaimsReader
+from oncegate.index.snapshot.claims_writer import snapshot_steps as claims_steps
 from oncegate.index.snapshot.producers import ProducersSnapshot
-from oncegate.index.snapshot.producers import load as load_producers
-from oncegate.index.snapshot.producers import save as save_producers
+from oncegate.index.snapshot.producers import restore as restore_producers
+from oncegate.index.snapshot.producers import snapshot as snapshot_producers
 from oncegate.index.topics import TopicIndex, TopicsSnapshot
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
@@ -24,7 +25,7 @@ _CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "s
 _PRODUCERS, _SCOPES, _EVICTED = "producers", "scopes", "sealed"
 
 
-def saving(
+def snapshot_steps(
     claims: ClaimIndex,
     batches: BatchIndex,
     topics: TopicIndex,
@@ -32,20 +33,22 @@ def saving(
     settings: NamespaceSet,
     buckets: tuple[int, ...],
 ) -> Iterator[list[SnapshotPiece]]:
-    """Everything that is known at the call, what waits for the ledger included; `part` counts the pieces that still
-    come. In steps of a few milliseconds, between which anything may change: all but the claims is copied at once.
+    """Makes pieces of everything that is known at the call, what waits for the ledger included.
 
-    A step raises SnapshotStopped when the claims could not be saved to the end.
+    `part` counts the pieces that still come. In steps of a few milliseconds, between which anything may change: all
+    but the claims is copied at once.
+
+    A step raises SnapshotStopped when the claims could not be gone through to the end.
     """
     others = (
-        (_BATCHES, msgspec.msgpack.encode(batches.save())),
-        (_TOPICS, msgspec.msgpack.encode(topics.save())),
-        (_PRODUCERS, msgspec.msgpack.encode(save_producers(producers))),
-        (_SCOPES, msgspec.msgpack.encode(claims.scopes.save())),
-        (_EVICTED, msgspec.msgpack.encode(claims.sealed.save())),
+        (_BATCHES, msgspec.msgpack.encode(batches.snapshot())),
+        (_TOPICS, msgspec.msgpack.encode(topics.snapshot())),
+        (_PRODUCERS, msgspec.msgpack.encode(snapshot_producers(producers))),
+        (_SCOPES, msgspec.msgpack.encode(claims.scopes.snapshot())),
+        (_EVICTED, msgspec.msgpack.encode(claims.archives.snapshot())),
         (_SETTINGS, msgspec.msgpack.encode((settings, buckets))),
     )
-    return _steps(claims.saving(), others)
+    return _steps(claims_steps(claims.store), others)
 
 
 def _steps(
@@ -66,18 +69,18 @@ _NONE = msgspec.msgpack.encode([])
 
 
 class SnapshotReader:
-    """Puts the pieces together as they are read; ValueError when they do not belong together."""
+    """Restores a shard's index from its pieces, as they are read; ValueError when they do not belong together."""
 
     def __init__(self, claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, producers: ProducerIndex) -> None:
         self._claims, self._batches, self._topics, self._producers = claims, batches, topics, producers
         self._whole: dict[str, bytes] = {}
         self._begun: list[SnapshotPiece] = []
-        self._loader: ClaimsReader | None = None
+        self._reader: ClaimsReader | None = None
 
     def take(self, piece: SnapshotPiece) -> SettingsSnapshot | None:
-        """One piece; the settings and buckets once everything is there and loaded."""
+        """One piece; the settings and buckets once everything is there and restored."""
         if piece.what == _END:
-            return self._load()
+            return self._restore()
         if self._begun and (self._begun[-1].what, self._begun[-1].part) != (piece.what, piece.part + 1):
             raise ValueError(f"piece {piece.part} of {piece.what} does not follow {self._begun[-1].what}")
         self._begun.append(piece)
@@ -90,27 +93,29 @@ class SnapshotReader:
     def _take(self, what: str, data: bytes) -> None:
         """Claims go into their index as they come: the next ones are read meanwhile, and all of them never held."""
         if what.startswith(_CLAIMS):
-            self._loader = self._loader or self._claims.loading()
-            self._loader.take(what.removeprefix(_CLAIMS), data)
+            self._reader = self._reader or ClaimsReader(self._claims.store)
+            self._reader.take(what.removeprefix(_CLAIMS), data)
         else:
             self._whole[what] = data
 
-    def _load(self) -> SettingsSnapshot:
+    def _restore(self) -> SettingsSnapshot:
         try:
-            self._batches.load(msgspec.msgpack.decode(self._whole[_BATCHES], type=BatchesSnapshot))
-            self._topics.load(msgspec.msgpack.decode(self._whole[_TOPICS], type=TopicsSnapshot))
-            # What was saved before there were producers has none.
+            self._batches.restore(msgspec.msgpack.decode(self._whole[_BATCHES], type=BatchesSnapshot))
+            self._topics.restore(msgspec.msgpack.decode(self._whole[_TOPICS], type=TopicsSnapshot))
+            # A snapshot made before there were producers has none.
             if _PRODUCERS in self._whole:
-                load_producers(self._producers, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=ProducersSnapshot))
+                restore_producers(
+                    self._producers, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=ProducersSnapshot)
+                )
             scopes = msgspec.msgpack.decode(self._whole.get(_SCOPES, _NONE), type=ScopesSnapshot)
             settings: SettingsSnapshot = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SettingsSnapshot)
             if _EVICTED in self._whole:
-                self._claims.sealed.load(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
+                self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
         except (KeyError, msgspec.MsgspecError) as error:
             raise ValueError(f"the saved index cannot be read: {error}") from error
-        if self._loader is None:
+        if self._reader is None:
             raise ValueError("the saved index has no claims")
-        self._loader.finish()
-        self._claims.scopes.load(scopes)
-        self._whole, self._loader = {}, None
+        self._reader.finish()
+        self._claims.scopes.restore(scopes)
+        self._whole, self._reader = {}, None
         return settings

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from oncegate.index.producers.apply import Call, Driver, Producer, ProducerFold
+from oncegate.index.producers.apply import Call, Driver, Producer, ProducerStore
 from oncegate.index.producers.intervals import Intervals
 
 # What lives in memory only, and what is saved in a form of its own.
@@ -26,34 +26,34 @@ class ProducerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProducersSnapshot:
-    """All of a ProducerFold, leases aside."""
+    """All of a ProducerStore, leases aside."""
 
     drivers: list[Driver]
     producers: list[ProducerSnapshot]
     takeovers: int
 
 
-def save(index: ProducerFold) -> ProducersSnapshot:
-    """All of it, for `load`; to be encoded at once."""
-    saved = [_saved(producer) for producer in index.producers.values()]
-    return ProducersSnapshot(list(index.drivers.values()), saved, index.takeovers)
+def snapshot(index: ProducerStore) -> ProducersSnapshot:
+    """Returns all of it, for `restore`; to be encoded at once, for it changes with the index."""
+    producers = [_snapshot(producer) for producer in index.producers.values()]
+    return ProducersSnapshot(list(index.drivers.values()), producers, index.takeovers)
 
 
-def load(index: ProducerFold, saved: ProducersSnapshot) -> None:
-    """Take over what `save` gave, in place of everything; `reset_leases` is to follow.
+def restore(index: ProducerStore, snapshot: ProducersSnapshot) -> None:
+    """Takes over what `snapshot` gave, in place of everything; `reset_leases` is to follow.
 
     Raises ValueError: it does not add up.
     """
-    index.drivers = {driver.name: driver for driver in saved.drivers}
-    index.producers, index._by_number = {}, {}
-    for one in saved.producers:
-        index._put(_loaded(one))
-    index.takeovers = saved.takeovers
-    if len(index._by_number) != len(saved.producers) or len(index.producers) != len(saved.producers):
+    index.drivers = {driver.name: driver for driver in snapshot.drivers}
+    index.producers, index.by_number = {}, {}
+    for one in snapshot.producers:
+        index.put(_restored(one))
+    index.takeovers = snapshot.takeovers
+    if len(index.by_number) != len(snapshot.producers) or len(index.producers) != len(snapshot.producers):
         raise ValueError("two producers have one name or number")
 
 
-def _saved(producer: Producer) -> ProducerSnapshot:
+def _snapshot(producer: Producer) -> ProducerSnapshot:
     values = {name: getattr(producer, name) for name in _PLACES}
     held = producer.held
     columns = b"".join(column.astype("<u8").tobytes() for column in (held.first, held.last, held.label))
@@ -61,11 +61,11 @@ def _saved(producer: Producer) -> ProducerSnapshot:
     return ProducerSnapshot(values, list(producer.past), producer.token, calls, columns)
 
 
-def _loaded(saved: ProducerSnapshot) -> Producer:
-    if len(saved.held) % 24:
-        raise ValueError(f"{len(saved.held)} bytes are no three columns")
-    first, last, label = np.frombuffer(saved.held, "<u8").astype(np.uint64).reshape(3, -1)
+def _restored(snapshot: ProducerSnapshot) -> Producer:
+    if len(snapshot.held) % 24:
+        raise ValueError(f"{len(snapshot.held)} bytes are no three columns")
+    first, last, label = np.frombuffer(snapshot.held, "<u8").astype(np.uint64).reshape(3, -1)
     if len(first) and not (bool((first <= last).all()) and bool((last[:-1] < first[1:]).all())):
         raise ValueError("intervals out of order")
-    rest: dict[str, Any] = {"past": tuple(saved.past), "token": saved.token, "calls": dict(saved.calls)}
-    return Producer(**saved.values, **rest, held=Intervals(first, last, label))
+    rest: dict[str, Any] = {"past": tuple(snapshot.past), "token": snapshot.token, "calls": dict(snapshot.calls)}
+    return Producer(**snapshot.values, **rest, held=Intervals(first, last, label))

@@ -1,7 +1,13 @@
-"""The loops that put many claims' ids into the table at once, by segments. The rules of `kernels` hold here too."""
+"""Inserts many claims' ids into the table at once, segment by segment: how a start takes them in.
+
+One claim after the other, each id waits for a line of memory anywhere in the table. Collected by segment first, those
+of one segment find it in the processor's cache, and no segment touches another, so two threads have half of them each.
+The rules of `kernels` hold for the loops here too.
+"""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -11,33 +17,40 @@ from oncegate.index.table.jit import compiled
 from oncegate.index.table.prefetch import READ_AHEAD, touch
 from oncegate.index.table.probe import HALF, begin_of, find, place_of, row_at, segment_of
 
+# Ids collected for each segment: 64 MiB over 256 of them. Fewer, and each comes back from memory too often.
+IDS_PER_SEGMENT = 16_384
+# Below it another thread costs more than it takes over.
+ALONE = 65_536
 
-def gather(ids: U64, first: int, tag_mask: np.uint64, row: int, gathered: U64, counts: I64) -> Any:
-    """Add the ids from `first` on to what is gathered of their segments, as slots of `row`, until one has no room; the
-    first that was not added. `gathered`: shape (segments, room, 2); `counts`: how many there are of each."""
+
+def collect(ids: U64, first: int, tag_mask: np.uint64, row: int, collected: U64, counts: I64) -> Any:
+    """Adds the ids from `first` on to what is collected of their segments, as slots of `row`, until one has no room.
+
+    Returns the first that was not added. `collected`: shape (segments, room, 2); `counts`: how many there are of each.
+    """
     for i in range(first, ids.shape[0]):
         tag = ids[i, 0] & tag_mask
         segment = segment_of(tag, counts.size)
         at = counts[segment]
-        if at == gathered.shape[1]:
+        if at == collected.shape[1]:
             return i
-        gathered[segment, at, 0] = tag
-        gathered[segment, at, 1] = place_of(ids, i) << HALF | np.uint64(row + 1)
+        collected[segment, at, 0] = tag
+        collected[segment, at, 1] = place_of(ids, i) << HALF | np.uint64(row + 1)
         counts[segment] = at + 1
     return ids.shape[0]
 
 
-def spread(slots: Slots, begin: int, end: int, gathered: U64, counts: I64, lost: U32) -> tuple[int, int]:
-    """Put what is gathered of the segments from `begin` to `end` into them, in its order; there must be room.
+def insert(slots: Slots, begin: int, end: int, collected: U64, counts: I64, lost: U32) -> tuple[int, int]:
+    """Inserts what is collected of the segments from `begin` to `end` into them, in its order; there must be room.
 
-    How many slots are new; how many named a row before, which get into `lost`, a row as often as it lost one.
+    Returns how many slots are new, and how many named a row before; those rows get into `lost`, as often as each lost.
     """
     words, kept, losses, new = slots.words, slots.digests, 0, 0
     for segment in range(begin, end):
         base, capacity, last = slots.base[segment], slots.capacity[segment], counts[segment] - 1
         for i in range(last + 1):
-            touch(words, base + begin_of(gathered[segment, min(i + READ_AHEAD, last), 1] >> HALF, capacity))
-            tag, word = gathered[segment, i, 0], gathered[segment, i, 1]
+            touch(words, base + begin_of(collected[segment, min(i + READ_AHEAD, last), 1] >> HALF, capacity))
+            tag, word = collected[segment, i, 0], collected[segment, i, 1]
             slot = find(words, base, capacity, tag, word >> HALF)
             if slot < 0:
                 slot = -1 - slot
@@ -54,9 +67,72 @@ def spread(slots: Slots, begin: int, end: int, gathered: U64, counts: I64, lost:
 
 
 class Kernels(NamedTuple):
-    gather: Callable[..., int]
-    spread: Callable[..., tuple[int, int]]
+    """Holds both loops; the compiled and the plain set have the same calls, so that tests run on either."""
+
+    collect: Callable[..., int]
+    insert: Callable[..., tuple[int, int]]
 
 
-PLAIN = Kernels(gather, spread)
+PLAIN = Kernels(collect, insert)
 COMPILED = Kernels(*(compiled(kernel) for kernel in PLAIN))
+
+
+class Segments(Protocol):
+    """Names what an insert needs of a `Table`; imported, that would count as compiled into the kernels here."""
+
+    slots: Slots
+    tag_mask: np.uint64
+
+    def sweep_for(self, more: I64) -> None:
+        """As `Table.sweep_for`."""
+        ...
+
+    def make_room_within(self, begin: int, end: int, more: I64) -> None:
+        """As `Table.make_room_within`."""
+        ...
+
+
+class Inserted(NamedTuple):
+    """Says what an insert did: how many slots are `new`; the rows that lost one, each as often as it did, in `lost`."""
+
+    new: int
+    lost: U32
+
+
+class BulkInsert:
+    """Collects ids for a table, `room` of each segment at most, then inserts them; those of one id stay in order."""
+
+    def __init__(self, table: Segments, kernels: Kernels, room: int = IDS_PER_SEGMENT) -> None:
+        self._table = table
+        self._kernels = kernels
+        self._counts = np.zeros(len(table.slots.base), np.int64)
+        self._slots: U64 = np.empty((len(self._counts), room, 2), np.uint64)
+        self.ids = 0
+
+    def add(self, ids: U64, row: int, first: int = 0) -> int:
+        """Collects ids, shape (n, 2), from `first` on, as slots of `row`.
+
+        Returns the first for which there is no room, n where there is for all.
+        """
+        added = int(self._kernels.collect(ids, first, self._table.tag_mask, row, self._slots, self._counts))
+        self.ids += added - first
+        return added
+
+    def insert(self) -> Inserted:
+        """Inserts everything collected. Raises Overloaded: a segment is as large as segments get."""
+        segments = len(self._counts)
+        self._table.sweep_for(self._counts)
+        if self.ids < ALONE:
+            parts = [self._insert(0, segments)]
+        else:
+            with ThreadPoolExecutor(1) as other:
+                later = other.submit(self._insert, segments // 2, segments)
+                parts = [self._insert(0, segments // 2), later.result()]
+        self._counts[:], self.ids = 0, 0
+        return Inserted(sum(part.new for part in parts), np.concatenate([part.lost for part in parts]))
+
+    def _insert(self, begin: int, end: int) -> Inserted:
+        lost = np.empty(int(self._counts[begin:end].sum()), np.uint32)
+        self._table.make_room_within(begin, end, self._counts)
+        found: Any = self._kernels.insert(self._table.slots, begin, end, self._slots, self._counts, lost)
+        return Inserted(int(found[0]), lost[: found[1]])

@@ -119,7 +119,7 @@ class Rows:
         """One array by its name, of all rows ever made."""
         return self._whole[name][: self.made]
 
-    def load(self, count: int) -> None:
+    def restore(self, count: int) -> None:
         """Make the first `count` rows, to be filled in by their columns."""
         self.made = count
         self.grow(count)
@@ -127,7 +127,7 @@ class Rows:
 
     def take(self, position: int, grant: Grant, takeover: bool, granted: int, now_ms: int) -> int:
         """A free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
-        row = self._next()
+        row = self.next_free()
         holders = self.holders
         self.used[row], holders.kept[row] = True, grant.known
         self.claim[row], holders.token[row], holders.call[row] = words(grant.claim), words(grant.token), grant.call
@@ -141,7 +141,8 @@ class Rows:
         holders.pins[row] = 1
         return row
 
-    def _next(self) -> int:
+    def next_free(self) -> int:
+        """Takes the number of a free row, made anew if need be; the caller fills it in."""
         if self._spares and not self.only_new:
             self._spares -= 1
             return int(self.spare[self._spares])

@@ -39,7 +39,7 @@ _OF_IDS = ("ids", "places", "previous", "kept")
 
 
 class CopyOnWrite(Protocol):
-    """A save that goes on while the table changes."""
+    """Receives what slots were before they are overwritten, for a snapshot that goes on while the table changes."""
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
         """The slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if any."""
@@ -62,8 +62,8 @@ class Table:
         self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
         self.dead = 0
         self.moves = 0
-        # A save that is under way: it is told of slots that are overwritten, and no move leaves any out.
-        self.saving: CopyOnWrite | None = None
+        # The snapshot under way: it is told of slots that are overwritten, and no move leaves any out.
+        self.snapshot: CopyOnWrite | None = None
         # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
         self._sure = 0
         # What was asked for last, where its slots were found, and how many moves there had been.
@@ -176,8 +176,8 @@ class Table:
     def _overwritten(self, revived: int, ids: U64, previous: U32, kept: U32) -> None:
         """These slots name other rows than they did; so many of them were dead."""
         self.dead -= revived
-        if self.saving is not None:
-            self.saving.overwritten(ids, previous, kept)
+        if self.snapshot is not None:
+            self.snapshot.overwritten(ids, previous, kept)
 
     def _kept(self, digests: U32, ids: int) -> U32:
         """The digests to write; of payloads that have none, 0."""
@@ -215,7 +215,7 @@ class Table:
     @property
     def _sweeps(self) -> bool:
         """A move leaves dead slots out."""
-        return self.dead > 0 and self.saving is None
+        return self.dead > 0 and self.snapshot is None
 
     def _capacity_at(self, segment: int, step: int) -> int:
         slots: float = self._first * GROWTH ** (step + segment / len(self._steps))
