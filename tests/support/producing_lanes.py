@@ -8,17 +8,21 @@ import numpy as np
 import pyarrow as pa
 
 from oncegate.core.claims import Verb
-from oncegate.engine.producer_requests import (
+from oncegate.engine.requests import (
     AckRequest,
     AckResult,
+    ClaimRequest,
+    ClaimResult,
     DriverRequest,
     DriverResult,
+    ProduceRequest,
     ProducerRequest,
     ProducerResult,
+    Rows,
+    Scope,
     SequenceRequest,
     SequenceSettled,
 )
-from oncegate.engine.requests import ClaimRequest, ClaimResult, ProduceRequest, Rows, Scope
 from tests.support.held import HeldLedgers, Served, id16, rows_of, serving
 
 DRIVER_TOKEN = 90

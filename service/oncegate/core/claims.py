@@ -215,6 +215,14 @@ class Effect(IntEnum):
     REFUSE_UNKNOWN = 5
 
 
+# The state of a claim after an effect that changes or keeps it open; after any other it is what it was.
+STATE_AFTER = {
+    Effect.EXTEND: ClaimState.OPEN,
+    Effect.MARK_DONE: ClaimState.DONE,
+    Effect.FREE: ClaimState.RELEASED,
+}
+
+
 @dataclass(frozen=True)
 class SettleCell:
     """Holds one cell of the table of settlings: the effect, its rule and the reason for it."""

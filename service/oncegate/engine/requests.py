@@ -1,4 +1,7 @@
-"""Requests and answers of the engine, the same behind every door. Identifiers are 16 raw bytes."""
+"""Requests to a shard and their results, the same for every transport. Tokens and claims are 16 raw bytes.
+
+First free ids and rows, then batches and topics, then producers and drivers.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +11,6 @@ from numpy.typing import NDArray
 
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.kinds import Name, Span
-from oncegate.engine.producer_requests import SequenceRequest
 from oncegate.index.batches import Winner
 from oncegate.ports import Chunk
 
@@ -18,7 +20,7 @@ Batch = Any
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """`scope = retry`: the ids count within this batch of this driver, and are forgotten when it is acked."""
+    """Says that ids count within one batch of one driver only, and are forgotten when it is acked (`scope = retry`)."""
 
     driver: str
     batch: int
@@ -26,9 +28,10 @@ class Scope:
 
 @dataclass(frozen=True, eq=False)
 class ClaimRequest:
-    """`ids`: fingerprints, (n, 2) uint64. `lease_ms` None: the default. `scope` None: ids count for ever.
+    """Asks for a claim of ids.
 
-    digests: uint32[n], of the payload that comes with each id; None: they come alone.
+    ids: fingerprints, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests: uint32[n], of
+    the payload that comes with each id; None: they come alone.
     """
 
     token: bytes
@@ -41,7 +44,10 @@ class ClaimRequest:
 
 @dataclass(frozen=True, eq=False)
 class ClaimResult:
-    """`claim` is None when nothing was granted. `verdicts` uint8[n]: wire bytes; `numbers` uint32[n]: their number."""
+    """Tells a verdict for each id or sequence, in the order of the request.
+
+    claim: 16 bytes, None when nothing was granted. verdicts: uint8[n], wire bytes. numbers: uint32[n], their number.
+    """
 
     claim: bytes | None
     lease_ms: int
@@ -51,7 +57,10 @@ class ClaimResult:
 
 @dataclass(frozen=True)
 class SettleResult:
-    """`settled` ids still named the claim, `taken_over` ids are another's by now; `lease_ms` 0 unless renewed."""
+    """Tells what became of a claim.
+
+    settled: how many ids still named it. taken_over: how many are another's by now. lease_ms: 0 unless renewed.
+    """
 
     claim: bytes
     state: ClaimState
@@ -62,7 +71,7 @@ class SettleResult:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as they came: `data` is the Arrow IPC stream, parsed and checked at the door."""
+    """Holds rows as they came: `data` is the Arrow IPC stream, which the transport has parsed and checked."""
 
     schema: Schema
     batches: list[Batch]
@@ -72,7 +81,10 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class TakeRequest:
-    """`owner`: 16 bytes that stand for the owner's name. `ids`: fingerprints, (n, 2) uint64."""
+    """Asks for ids to be an owner's for good.
+
+    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64.
+    """
 
     owner: bytes
     ids: NDArray[np.uint64]
@@ -80,10 +92,30 @@ class TakeRequest:
 
 
 @dataclass(frozen=True, eq=False)
+class SequenceRequest:
+    """Asks for a claim of a producer's sequences. Calls of one epoch count up.
+
+    sequences: uint64[n], strictly increasing. prev_sequence: the one before the first of them in the source; that says
+    that nothing lies between. lease_ms None: as registered.
+    """
+
+    producer: str
+    epoch: int
+    token: bytes
+    call: int
+    sequences: NDArray[np.uint64]
+    prev_sequence: int | None = None
+    lease_ms: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class ProduceRequest:
-    """`ids`: fingerprints, (n, 2) uint64, a row each; None: rows without ids. `keys`: uint64[n], a hash of each row's
-    key, which chooses its partition; None: the request goes whole to the next partition. `digests` as of ClaimRequest.
-    `sequenced`: instead of ids, a sequence each; its token and call are the request's."""
+    """Asks for rows to be appended to a topic.
+
+    ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
+    which chooses its partition; None: the request goes whole to the next partition. digests: as of ClaimRequest.
+    sequenced: instead of ids, a sequence each; its token and call are the request's.
+    """
 
     topic: str
     token: bytes
@@ -98,7 +130,7 @@ class ProduceRequest:
 
 @dataclass(frozen=True, eq=False)
 class ProduceResult:
-    """`rows` were written by this request, at `spans`. Verdicts as of a claim; None where the rows have no ids."""
+    """Tells how many rows were written by this request, and where. Verdicts as of ClaimResult; None: no ids."""
 
     rows: int
     spans: tuple[Span, ...]
@@ -108,7 +140,7 @@ class ProduceResult:
 
 @dataclass(frozen=True, eq=False)
 class TopicRequest:
-    """None: as it is, or as by default. `schema`: of a topic that nothing was written to yet."""
+    """Asks for a topic to be made or set up. None: as it is, or the default. schema: of one without rows yet."""
 
     topic: str
     partitions: int | None = None
@@ -119,9 +151,10 @@ class TopicRequest:
 
 @dataclass(frozen=True, eq=False)
 class StageRequest:
-    """`owner`: the run, or the batch job's own uuid; a later owner's stages replace an older one's.
+    """Asks for one chunk of rows to be kept until its batch is committed.
 
-    `fingerprint`: 16 bytes, of the rows. `keys` as of ProduceRequest.
+    owner: the run, or the batch job's own uuid; a later owner's stages replace an older one's. fingerprint: 16 bytes,
+    of the rows. keys: as of ProduceRequest.
     """
 
     name: Name
@@ -136,7 +169,7 @@ class StageRequest:
 
 @dataclass(frozen=True)
 class StageResult:
-    """`committed`: the name is committed already; nothing was stored, the fingerprint is for comparison."""
+    """Tells what was staged. committed: the name is committed already; nothing was stored, the driver compares."""
 
     committed: bool
     rows: int
@@ -145,6 +178,8 @@ class StageResult:
 
 @dataclass(frozen=True)
 class CommitRequest:
+    """Asks for the winners' rows to be published under a name; `nonce`: 16 bytes, the same in every repeat."""
+
     name: Name
     run: str | None
     nonce: bytes
@@ -156,7 +191,7 @@ class CommitRequest:
 
 @dataclass(frozen=True)
 class CommitResult:
-    """`outcome` is COMMITTED or DUPLICATE; `suppressed_rows` were staged or brought and not published."""
+    """Tells what a commit came to: COMMITTED or DUPLICATE. suppressed_rows: staged or brought, and not published."""
 
     outcome: str
     rows: int
@@ -168,13 +203,15 @@ class CommitResult:
 
 @dataclass(frozen=True)
 class AbortRequest:
+    """Asks for what these attempts staged under a name to be removed; `tokens`: 16 bytes each."""
+
     name: Name
     tokens: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
 class AbortResult:
-    """`committed`: the name is committed, so nothing was removed."""
+    """Tells how many stages were removed. committed: the name is committed, so none was."""
 
     committed: bool
     removed: int
@@ -182,7 +219,7 @@ class AbortResult:
 
 @dataclass(frozen=True, eq=False)
 class Fetched:
-    """Whole ranges that cover what was asked for; the first may begin before the offset, the last end after it."""
+    """Holds rows that were read, in whole ranges: the first may begin before the offset, the last end after it."""
 
     chunks: list[Chunk]
     low_offset: int
@@ -192,7 +229,7 @@ class Fetched:
 
 @dataclass(frozen=True, eq=False)
 class TopicView:
-    """`schema` is None until something is written. Offsets: one a partition. Retention 0: no bound."""
+    """Tells a topic's schema and offsets. schema: None until known. Offsets: one a partition. Retention 0: none."""
 
     name: str
     schema: Schema | None
@@ -203,21 +240,130 @@ class TopicView:
 
     @property
     def partitions(self) -> int:
+        """How many partitions the topic has."""
         return len(self.high_offsets)
+
+
+@dataclass(frozen=True)
+class DriverRequest:
+    """Asks for a driver's next epoch, for the attempt that `token`, 16 bytes, names."""
+
+    driver: str
+    token: bytes
+
+
+@dataclass(frozen=True)
+class DriverResult:
+    """Tells a driver's epoch, and the last batch that was acked under its name, None before the first."""
+
+    epoch: int
+    batch: int | None
+
+
+@dataclass(frozen=True)
+class ProducerRequest:
+    """Asks for a producer's next epoch.
+
+    driver: owns the producer for ever, from its first registration on. lease_ms None: the default.
+    """
+
+    producer: str
+    token: bytes
+    driver: str
+    lease_ms: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ProducerResult:
+    """Tells where a producer stands; `watermark`, `claimed_to`, `resume_after` are None before there are any.
+
+    resume_after: the highest sequence such that everything claimed up to it is done. done: uint64, shape (k, 2),
+    inclusive intervals above the watermark that are done; only the newest of them where `truncated`.
+    """
+
+    producer_id: int
+    epoch: int
+    lease_ms: int
+    watermark: int | None
+    claimed_to: int | None
+    resume_after: int | None
+    done: NDArray[np.uint64]
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class SequenceSettled:
+    """Tells what became of a call's claim. settled: how many sequences it was granted. lease_ms: 0 unless renewed."""
+
+    call: int
+    state: ClaimState
+    settled: int
+    lease_ms: int
+
+
+@dataclass(frozen=True)
+class AckRequest:
+    """Says what will not be run again: of each (producer, sequence), all up to it; all batches up to `batch`."""
+
+    driver: str
+    epoch: int
+    token: bytes
+    upto: tuple[tuple[str, int], ...]
+    batch: int | None = None
+
+
+@dataclass(frozen=True)
+class AckResult:
+    """Tells the watermark of each producer named, None where nothing was ever claimed; and the last batch acked."""
+
+    watermarks: tuple[tuple[str, int | None], ...]
+    batch: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class ProducerView:
+    """Tells what is known of a producer, for a person.
+
+    done, open: uint64 (k, 2), inclusive intervals above the watermark, a thousand each at most; `open` was claimed, or
+    released, and is not done. lease_left_ms 0: anybody may have the next epoch.
+    """
+
+    producer: str
+    producer_id: int
+    driver: str
+    epoch: int
+    token: bytes
+    lease_ms: int
+    lease_left_ms: int
+    watermark: int | None
+    claimed_to: int | None
+    resume_after: int | None
+    done: NDArray[np.uint64]
+    open: NDArray[np.uint64]
+    position: int
 
 
 __all__ = [
     "AbortRequest",
     "AbortResult",
+    "AckRequest",
+    "AckResult",
     "ClaimRequest",
     "ClaimResult",
     "CommitRequest",
     "CommitResult",
+    "DriverRequest",
+    "DriverResult",
     "Fetched",
     "ProduceRequest",
     "ProduceResult",
+    "ProducerRequest",
+    "ProducerResult",
+    "ProducerView",
     "Rows",
     "Scope",
+    "SequenceRequest",
+    "SequenceSettled",
     "SettleResult",
     "Span",
     "StageRequest",

@@ -20,27 +20,25 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.maintenance.snapshotter import Snapshotter
-from oncegate.engine.producer_requests import (
+from oncegate.engine.requests import (
+    AbortRequest,
+    AbortResult,
     AckRequest,
     AckResult,
+    ClaimRequest,
+    ClaimResult,
+    CommitRequest,
+    CommitResult,
     DriverRequest,
     DriverResult,
+    Fetched,
+    ProduceRequest,
+    ProduceResult,
     ProducerRequest,
     ProducerResult,
     ProducerView,
     SequenceRequest,
     SequenceSettled,
-)
-from oncegate.engine.requests import (
-    AbortRequest,
-    AbortResult,
-    ClaimRequest,
-    ClaimResult,
-    CommitRequest,
-    CommitResult,
-    Fetched,
-    ProduceRequest,
-    ProduceResult,
     SettleResult,
     StageRequest,
     StageResult,

@@ -14,14 +14,17 @@ import numpy as np
 from oncegate.core.claims import Verb
 from oncegate.core.errors import Fenced, OncegateError, ProducerBusy
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.producer_requests import (
+from oncegate.engine.requests import (
     AckRequest,
+    ClaimRequest,
+    ClaimResult,
     ProducerRequest,
     ProducerResult,
+    Scope,
     SequenceRequest,
     SequenceSettled,
+    SettleResult,
 )
-from oncegate.engine.requests import ClaimRequest, ClaimResult, Scope, SettleResult
 from tests.model.sequences.gateway import LEASE_MS
 
 DRIVER = "d"

@@ -15,8 +15,7 @@ from typing import Literal
 
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.producer_requests import AckRequest
-from oncegate.engine.requests import ClaimResult
+from oncegate.engine.requests import AckRequest, ClaimResult
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.kit.chance import Steady, fingerprints

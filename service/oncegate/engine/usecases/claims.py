@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.arraytypes import U8
-from oncegate.core.claims import SETTLE, Action, ClaimState, Effect, Verb
+from oncegate.core.claims import SETTLE, STATE_AFTER, Action, Effect, Verb
 from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
 from oncegate.core.errors import Overloaded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.commit.journal import Journal
@@ -19,12 +19,6 @@ from oncegate.hashing.requests import digest_of_ids
 from oncegate.index.claims.results import ClaimDecision, Explained
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.index.table.grants import NO_CLAIM
-
-STATE_AFTER = {
-    Effect.EXTEND: ClaimState.OPEN,
-    Effect.MARK_DONE: ClaimState.DONE,
-    Effect.FREE: ClaimState.RELEASED,
-}
 
 
 def digest_of(request: ClaimRequest) -> bytes:

@@ -12,8 +12,7 @@ from oncegate.core.producers import Action as SequenceAction
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import PRODUCED_ROWS
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.producer_requests import SequenceRequest
-from oncegate.engine.requests import ProduceRequest, ProduceResult
+from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares, shares_aside
 from oncegate.engine.usecases.producers import Producers

@@ -14,7 +14,7 @@ from oncegate.core.errors import (
     UnknownProducer,
 )
 from oncegate.core.producers import Entrance, Registration
-from oncegate.engine.producer_requests import AckRequest, ProducerRequest, SequenceRequest
+from oncegate.engine.requests import AckRequest, ProducerRequest, SequenceRequest
 from oncegate.index.producers.index import Driver, Producer
 
 _WAYS = (

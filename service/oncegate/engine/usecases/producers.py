@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from oncegate.core.claims import SETTLE, Effect, Verb
+from oncegate.core.claims import SETTLE, STATE_AFTER, Effect, Verb
 from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.errors import BadRequest, NotFound, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, Entrance, Registration
@@ -13,16 +13,15 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
-from oncegate.engine.producer_requests import (
+from oncegate.engine.requests import (
+    ClaimResult,
     ProducerRequest,
     ProducerResult,
     ProducerView,
     SequenceRequest,
     SequenceSettled,
 )
-from oncegate.engine.requests import ClaimResult
 from oncegate.engine.usecases import producer_refusals as refusals
-from oncegate.engine.usecases.claims import STATE_AFTER
 from oncegate.index.producers.index import DONE_TOLD, SEQUENCE_MAX, Producer, SequenceDecision, registrant, standing
 
 

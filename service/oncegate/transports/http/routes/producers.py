@@ -6,7 +6,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from oncegate.core.claims import Verb
-from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
+from oncegate.engine.requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of
