@@ -18,7 +18,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> "Address":
-        """Raises BadOption for what is no address; nothing is asked."""
+        """Raises BadOption for what is no address; nothing is sent."""
         text = f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")'
         if not isinstance(url, str):
             raise BadOption(text)

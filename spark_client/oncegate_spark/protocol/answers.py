@@ -11,7 +11,7 @@ from oncegate_spark.protocol.codecs import Verdicts
 
 @dataclass(frozen=True)
 class Settled:
-    """What became of a claim: `settled` ids are as asked, `taken_over` ids are another attempt's by now."""
+    """What became of a claim: `settled` ids are in that state, `taken_over` ids are another attempt's by now."""
 
     state: str
     settled: int
@@ -72,7 +72,7 @@ class Written:
                 its holder may have written them elsewhere
     own         this attempt had written them before: under the same id, or in a request whose reply was lost
     suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request
-    conflicts   dropped, as they were told to be: their ids are written with another payload
+    conflicts   dropped, as onConflict says: their ids are written with another payload
     """
 
     rows: int = 0
@@ -93,7 +93,7 @@ class Written:
             self.conflicts += produced.verdicts.conflicts
 
     def count(self, more: "Written") -> None:
-        """As well as these; their places are not kept."""
+        """As well as these; their offsets are left out."""
         self.rows += more.rows
         self.own += more.own
         self.suppressed += more.suppressed
@@ -123,7 +123,7 @@ class Topic:
 
 @dataclass
 class Decided:
-    """`ids` as they were asked for; the lists below are those of them, in order and of the same kind."""
+    """`ids` as they were given; the lists below are those of them, in order and of the same kind."""
 
     ids: Any
     verdicts: Verdicts

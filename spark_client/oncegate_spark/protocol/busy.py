@@ -9,11 +9,11 @@ from oncegate_spark.protocol.codecs import Verdicts
 class Watch:
     """How long to wait for ids that another attempt holds: its lease + 50 % after the last renewal seen.
 
-    Judged by our own clock alone: a renewal is seen when the end of the lease, as told, moves on.
+    Judged by our own clock alone: a renewal is seen when the end of the lease, as the gateway answers it, moves on.
     """
 
     POLL_MS_FIRST, POLL_MS_MAX = 50, 1_000
-    NOISE_MS = 50  # a lease that is over is told as 0 again and again; that is no renewal
+    NOISE_MS = 50  # a lease that is over is answered as 0 again and again; that is no renewal
 
     def __init__(self, lease_ms: int, rng: Random) -> None:
         self._lease_ms = lease_ms
@@ -22,7 +22,7 @@ class Watch:
         self._until_ms = 0
         self._poll_ms = self.POLL_MS_FIRST
 
-    def saw(self, now_ms: int, lease_left_ms: int) -> int | None:
+    def observe(self, now_ms: int, lease_left_ms: int) -> int | None:
         """Some ids are BUSY; how long to wait before asking again, None when there is no sense in waiting on."""
         lease_ms = max(self._lease_ms, lease_left_ms)
         ends_ms = now_ms + lease_left_ms
@@ -38,7 +38,7 @@ class Watch:
 
 def pause_ms(watch: Watch, now_ms: int, verdicts: Verdicts) -> int:
     """How long to wait before asking again for what others hold; StillBusy when there is no sense in waiting on."""
-    pause = watch.saw(now_ms, verdicts.lease_left_ms)
+    pause = watch.observe(now_ms, verdicts.lease_left_ms)
     if pause is None:
         raise StillBusy(
             f"{verdicts.unsettled} rows are held by another attempt that neither completes them nor lets "

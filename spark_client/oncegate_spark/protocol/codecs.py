@@ -47,14 +47,14 @@ _NUMBERED = bytes(byte for byte, row in BY_BYTE.items() if row[3] is not None)
 _PLAIN = bytes(byte for byte in range(256) if byte not in _NUMBERED)
 _BUSY = _those("BUSY", number="lease_left_ms")
 _SAME_CALL = _those("SAME", number="of_call")
-_OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to be asked for again
+_OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to be claimed again
 _IS_BUSY = _bytes_of(_BUSY)
 _CONFLICT = _bytes_of(_those("CONFLICT"))
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The answer to one claim: a byte per id, in the order asked; masks are Arrow booleans of that length."""
+    """The answer to one claim: a byte per id, in the order of the request; masks are Arrow booleans of that length."""
 
     claim: str | None
     lease_ms: int
@@ -62,15 +62,15 @@ class Verdicts:
     numbers: bytes
 
     @classmethod
-    def read(cls, body: bytes, asked: int) -> "Verdicts":
-        """Raises Refused when the answer is not one to `asked` ids: nothing may be concluded from it."""
+    def read(cls, body: bytes, count: int) -> "Verdicts":
+        """Raises Refused when the answer is not one to `count` ids: nothing may be concluded from it."""
         if len(body) < _HEAD.size:
             raise Refused(f"the gateway answered a claim with {len(body)} bytes")
-        claim, lease_ms, count = _HEAD.unpack_from(body)
-        data, numbers = body[_HEAD.size : _HEAD.size + count], body[_HEAD.size + count :]
+        claim, lease_ms, length = _HEAD.unpack_from(body)
+        data, numbers = body[_HEAD.size : _HEAD.size + length], body[_HEAD.size + length :]
         exceptions = len(data.translate(None, _PLAIN))
-        if count != asked or len(data) != count or len(numbers) != 8 * exceptions or not set(data) <= set(BY_BYTE):
-            raise Refused(f"the gateway's answer to a claim of {asked} ids cannot be read; is it an older client?")
+        if length != count or len(data) != length or len(numbers) != 8 * exceptions or not set(data) <= set(BY_BYTE):
+            raise Refused(f"the gateway's answer to a claim of {count} ids cannot be read; is it an older client?")
         return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers)
 
     @property
@@ -80,12 +80,12 @@ class Verdicts:
 
     @property
     def open(self) -> pa.BooleanArray:
-        """Ids that are another's for now (or an earlier call's of ours): to be asked for again in a new call."""
+        """Ids that are another's for now (or an earlier call's of ours): to be claimed again in a new call."""
         return _mask(self.data.translate(_OPEN))
 
     @property
     def dropped(self) -> pa.BooleanArray:
-        """Ids that are settled without this attempt: written, or earlier in the same request."""
+        """Ids that are done without this attempt: written, or earlier in the same request."""
         return pc.invert(pc.or_(pc.or_(self.may_write, self.open), self.conflicting))
 
     @property

@@ -21,7 +21,7 @@ def column_names(columns: Columns) -> tuple[str, ...]:
 
 
 def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
-    """The id columns of rows. Raises BadId when one is missing or cannot be an id; nothing was asked."""
+    """The id columns of rows. Raises BadId when one is missing or cannot be an id; nothing was sent."""
     try:
         return codecs.id_columns({name: rows.column(name) for name in names})
     except KeyError as error:
@@ -29,7 +29,7 @@ def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array
 
 
 def payloads_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
-    """The columns that ids come with. Raises BadOption when one is missing or of another type; nothing was asked."""
+    """The columns that ids come with. Raises BadOption when one is missing or of another type; nothing was sent."""
     missing = [name for name in names if name not in rows.schema.names]
     if missing:
         have = ", ".join(rows.schema.names)

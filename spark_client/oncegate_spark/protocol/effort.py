@@ -10,7 +10,7 @@ What a try can end in, and what follows:
     an answer that says fix or stop  raise
     2xx                              done
 
-One try whose end is unknown makes the whole request unknown, whatever later tries are told.
+One try whose end is unknown makes the whole request unknown, whatever later tries are answered.
 """
 
 import json
@@ -77,7 +77,7 @@ class WireFailure(Exception):
 
 @dataclass(frozen=True)
 class Problem:
-    """A refusal, as the problem document has it, or as the status tells where there is none."""
+    """A refusal, as the problem document has it, or as the status says where there is none."""
 
     status: int
     code: str
@@ -108,8 +108,8 @@ class Problem:
         """`in_doubt`: an earlier try, or this one, may have taken effect all the same."""
         kind = BY_CODE.get(self.code) or BY_ACTION.get(self.action) or TurnedAway
         outcome = Outcome.UNKNOWN if in_doubt and self.code not in SETTLES_DOUBT else kind.outcome
-        said = f"unknown: {request.unknown}" if outcome is Outcome.UNKNOWN else outcome.value
-        text = f"{request.what} to {address} was refused with {self.code} ({self.action}): {self.text}; {said}"
+        ending = f"unknown: {request.unknown}" if outcome is Outcome.UNKNOWN else outcome.value
+        text = f"{request.what} to {address} was refused with {self.code} ({self.action}): {self.text}; {ending}"
         return kind(text, outcome=outcome, code=self.code, **_members(self.members))
 
 
@@ -138,7 +138,7 @@ class Effort:
         return max(1, self._end_ms - now_ms)
 
     def ended(self, end: "Reply | WireFailure", now_ms: int) -> int | None:
-        """A try has ended, in whatever way: `answered` or `failed`."""
+        """A try has ended, however it did: `answered` or `failed`."""
         return self.answered(end, now_ms) if isinstance(end, Reply) else self.failed(end, now_ms)
 
     def failed(self, failure: WireFailure, now_ms: int) -> int:
@@ -167,10 +167,10 @@ class Effort:
 
     def _given_up(self) -> OncegateError:
         kind: type[OncegateError] = Unanswered if self._maybe_done else TurnedAway if self._problem else Unreachable
-        said = f"unknown: {self._request.unknown}" if self._maybe_done else "nothing was written"
+        ending = f"unknown: {self._request.unknown}" if self._maybe_done else "nothing was written"
         return kind(
             f"{self._request.what}: {self._address} gave no answer that decides in {self._timeout_ms} ms "
-            f"and {self._tries} tries; last error: {self._last}; {said}",
+            f"and {self._tries} tries; last error: {self._last}; {ending}",
             code=self._problem.code if self._problem else "UNREACHABLE",
         )
 

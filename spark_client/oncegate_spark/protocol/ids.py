@@ -20,7 +20,7 @@ def listed(ids: Ids) -> Any:
 
 
 def id_columns(ids: Any) -> list[pa.Array]:
-    """Columns of equal length, from what `listed` gives. Raises BadId where they cannot be ids; nothing was asked."""
+    """Columns of equal length, from what `listed` gives. Raises BadId where they cannot be ids; nothing was sent."""
     if isinstance(ids, pa.RecordBatch | pa.Table):
         return codecs.id_columns({name: ids.column(n) for n, name in enumerate(ids.schema.names)})
     if isinstance(ids, pa.Array | pa.ChunkedArray):

@@ -76,7 +76,7 @@ def named(ids: Sequence[str], payloads: Sequence[str]) -> str:
     return f"id column {', '.join(ids)}, payload {', '.join(payloads)}"
 
 
-def told(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
+def summary(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
     """How many ids came with other payloads, and the first of them."""
     rows = zip(*(column.filter(conflicting).slice(0, SHOWN).to_pylist() for column in columns), strict=True)
     shown = ", ".join(repr(one[0] if len(columns) == 1 else one)[:SHOWN_CHARS] for one in rows)
@@ -87,16 +87,16 @@ def told(columns: Sequence[pa.Array], conflicting: pa.BooleanArray) -> str:
 def conflict(columns: Sequence[pa.Array], conflicting: pa.BooleanArray, written: int, what: str) -> PayloadConflict:
     """The error, of ids in these columns; `written`: rows that are; `what`: the id's columns, for a person."""
     outcome = Outcome.WRITTEN if written else Outcome.NOT_WRITTEN
-    said = f"{written} other rows were written" if written else outcome.value
+    ending = f"{written} other rows were written" if written else outcome.value
     return PayloadConflict(
-        f"{what}: {told(columns, conflicting)}. One of the two is written; two things under one id are a bug of "
+        f"{what}: {summary(columns, conflicting)}. One of the two is written; two things under one id are a bug of "
         "whoever made them: find out which is right and give the other an id of its own, or drop what came second "
-        f'(onConflict "drop", on_conflict="drop"); {said}',
+        f'(onConflict "drop", on_conflict="drop"); {ending}',
         outcome=outcome,
         count=conflicting.true_count,
     )
 
 
 def dropped(columns: Sequence[pa.Array], conflicting: pa.BooleanArray, what: str) -> None:
-    """Say which rows are dropped, as they were told to be."""
-    log.warning("%s: %s; dropped as duplicates (onConflict=drop)", what, told(columns, conflicting))
+    """Log which rows are dropped, as onConflict says."""
+    log.warning("%s: %s; dropped as duplicates (onConflict=drop)", what, summary(columns, conflicting))

@@ -12,7 +12,7 @@ Sequences = Iterable[int]  # or an Arrow array of whole numbers; strictly increa
 
 
 def sequence_array(given: Any) -> pa.UInt64Array:
-    """uint64[n], strictly increasing. Raises BadId for what is none; nothing was asked."""
+    """uint64[n], strictly increasing. Raises BadId for what is none; nothing was sent."""
     found = uint64_column(given, "sequences")
     if not increasing(found):
         raise BadId(

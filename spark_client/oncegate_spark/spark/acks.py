@@ -2,8 +2,8 @@
 
 1. `commit` of batch N notes what its tasks have done, in a file beside the checkpoint. It acks nothing: until Spark has
    written N into its commit log, a restart runs N again.
-2. When batch N+1 begins, or the progress of N is told to a listener, N's entry is in the commit log: what was noted is
-   acked, and its file removed. Whether the entry is there is looked at, not concluded.
+2. When batch N+1 begins, or the progress event of N reaches a listener, N's entry is in the commit log: what was noted
+   is acked, and its file removed. Whether the entry is there is looked at, not concluded.
 
 The driver is the query (or its txnAppId); each run of it registers under a token of its own, so that what an older run
 still acks is refused (FENCED) and logged. An ack that fails is tried again by the next batch; it fails no batch.
@@ -128,7 +128,7 @@ def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None)
     made = Note(options.url, options.namespace, first.driver, token_of(first.run), batch, upto, first.is_scoped)
     text = json.dumps(asdict(made), sort_keys=True)
     name = f"{batch}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
-    _keep(folder / "oncegate" / "acks" / name, text)
+    _store(folder / "oncegate" / "acks" / name, text)
 
 
 def token_of(run: str) -> str:
@@ -137,10 +137,10 @@ def token_of(run: str) -> str:
 
 
 def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
-    """Ack what is noted of batches that are in the commit log; how many notes were settled. Raises nothing."""
-    folder, settled = local_folder(checkpoint), 0
+    """Ack what is noted of batches that are in the commit log; how many notes are acked. Raises nothing."""
+    folder, acked = local_folder(checkpoint), 0
     if folder is None:
-        return settled
+        return acked
     for file, found in list(_noted(folder)):
         if not (folder / "commits" / str(found.batch)).exists():
             continue
@@ -152,8 +152,8 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
             log.warning("batch %d is not acked yet: %s", found.batch, error)
             break
         file.unlink(missing_ok=True)
-        settled += 1
-    return settled
+        acked += 1
+    return acked
 
 
 def _ack(found: Note, timeout_ms: int) -> None:
@@ -166,7 +166,7 @@ def _ack(found: Note, timeout_ms: int) -> None:
 
 
 def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:
-    """The notes there are, oldest batch first; one that cannot be read is told and left alone."""
+    """The notes there are, oldest batch first; one that cannot be read is logged and left alone."""
     files = (checkpoint / "oncegate" / "acks").glob("*-*.json")
     for file in sorted(files, key=lambda one: (int(one.name.split("-")[0]), one.name)):
         try:
@@ -175,8 +175,8 @@ def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:
             log.warning("%s cannot be read: %s", file, error)
 
 
-def _keep(file: Path, text: str) -> None:
-    """What it notes is written already, so a failure here is only told: what is not acked is kept for longer."""
+def _store(file: Path, text: str) -> None:
+    """What it notes is written already, so a failure here is only logged: what is not acked is kept for longer."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f"{file.name}.{os.getpid()}.new")
@@ -187,7 +187,7 @@ def _keep(file: Path, text: str) -> None:
 
 
 def acknowledger(checkpoint: str) -> Any:
-    """A StreamingQueryListener that acks each batch when its progress is told, also the last one of a query.
+    """A StreamingQueryListener that acks each batch when its progress event comes, also the last one of a query.
 
         spark.streams.addListener(oncegate_spark.acknowledger("/data/checkpoints/departures"))
 

@@ -38,9 +38,9 @@ class DriverNotes:
         """The notes of such a text; None for None."""
         if not text:
             return None
-        said = json.loads(text)
-        read = Input(**said["input"]) if said["input"] else None
-        return cls(read, said["checkpoint"], said["run"], said["marks"])
+        notes = json.loads(text)
+        read = Input(**notes["input"]) if notes["input"] else None
+        return cls(read, notes["checkpoint"], notes["run"], notes["marks"])
 
 
 def local_folder(location: str | None) -> Path | None:

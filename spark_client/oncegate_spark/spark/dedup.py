@@ -92,8 +92,8 @@ def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str, timeo
             raise BadId(f"id column {name} takes different bytes for one value: {codecs.cast_line(name)}")
     _check_where(gateway, timeout_ms)
     if not isinstance(job_key, str) or not job_key:
-        said = "empty" if job_key == "" else f"{job_key!r} and no text"
-        raise BadOption(f'job_key is {said}; name the job and its input, as job_key="load-2026-11-20"')
+        given = "empty" if job_key == "" else f"{job_key!r} and no text"
+        raise BadOption(f'job_key is {given}; name the job and its input, as job_key="load-2026-11-20"')
     batch = task_identity.batch_of(df)
     if batch is not None and not re.search(rf"(?<!\d){batch}(?!\d)", job_key):
         raise BadOption(
@@ -120,8 +120,8 @@ def _once_each(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
     from pyspark.sql import functions as F
 
     others = [F.first(name).alias(name) for name in df.columns if name not in ids]
-    kept = df.withColumns(_with_ids(df, ids)).groupBy(*ids).agg(*others, F.count(F.lit(1)).alias(COPIES))
-    return kept.select(*df.columns, COPIES)
+    unique = df.withColumns(_with_ids(df, ids)).groupBy(*ids).agg(*others, F.count(F.lit(1)).alias(COPIES))
+    return unique.select(*df.columns, COPIES)
 
 
 def _with_ids(df: "DataFrame", ids: Mapping[str, str]) -> dict[str, "Column"]:

@@ -172,7 +172,7 @@ def test_a_refusal_after_a_lost_answer_leaves_it_unknown_unless_it_settles_the_d
 
 def test_waiting_for_a_silent_holder_ends_half_a_lease_after_its_lease() -> None:
     watch, now_ms = Watch(30_000, Random(1)), 0
-    while (pause_ms := watch.saw(now_ms, max(0, 30_000 - now_ms))) is not None and now_ms < 100_000:
+    while (pause_ms := watch.observe(now_ms, max(0, 30_000 - now_ms))) is not None and now_ms < 100_000:
         now_ms += pause_ms
     assert 45_000 <= now_ms <= 46_100
 
@@ -183,7 +183,7 @@ def test_waiting_goes_on_as_long_as_the_holder_renews() -> None:
     while now_ms < 600_000:
         if now_ms - renewed_ms >= 10_000:
             renewed_ms = now_ms
-        pause_ms = watch.saw(now_ms, renewed_ms + 30_000 - now_ms)
+        pause_ms = watch.observe(now_ms, renewed_ms + 30_000 - now_ms)
         assert pause_ms is not None
         assert 10 <= pause_ms <= Watch.POLL_MS_MAX
         now_ms += pause_ms
@@ -192,8 +192,8 @@ def test_waiting_goes_on_as_long_as_the_holder_renews() -> None:
 def test_waiting_asks_again_as_soon_as_the_lease_is_over() -> None:
     watch = Watch(1_000, Random(3))
     for _ in range(6):
-        watch.saw(0, 1_000)
-    assert (watch.saw(990, 10) or 0) <= 20
+        watch.observe(0, 1_000)
+    assert (watch.observe(990, 10) or 0) <= 20
 
 
 def test_a_random_schedule_of_ends_never_outlasts_its_deadline() -> None:

@@ -59,7 +59,7 @@ def test_every_row_is_written_once_and_then_known(gateway: Gateway) -> None:
             one.settle(rows("b", "c"))
     assert place.counted == {"a": 1, "b": 1, "c": 1}
     # One SAME in each run; in the second all four others are duplicates, in the first `b` is our own work.
-    assert (one.progress.asked, one.progress.written, one.progress.suppressed) == (5, 0, 5)
+    assert (one.progress.row_count, one.progress.written, one.progress.suppressed) == (5, 0, 5)
 
 
 class WhenWaiting(SystemClock):

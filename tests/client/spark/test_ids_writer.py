@@ -60,7 +60,7 @@ def test_rows_are_there_before_the_commit_and_after_an_abort(
 
 def test_an_id_that_comes_again_in_a_later_request_of_the_task_is_its_own(gateway: Gateway, small_chunks: None) -> None:
     message = by_id(gateway).task(1, 2, 1)
-    assert (message.asked, message.written, message.own, message.suppressed) == (3, 2, 1, 0)
+    assert (message.row_count, message.written, message.own, message.suppressed) == (3, 2, 1, 0)
     assert published(gateway) == {1: 1, 2: 1}
 
 
@@ -80,7 +80,7 @@ def test_what_another_attempt_claimed_is_waited_for_and_counted_when_it_is_taken
     with gateway.attempt() as other:
         claimed = other.claim(["id-2"], lease_ms=1_000)
         message = by_id(gateway).task(1, 2, 3)
-        assert (message.asked, message.written, message.takeovers) == (3, 3, 1)
+        assert (message.row_count, message.written, message.takeovers) == (3, 3, 1)
         other.settle(claimed, "complete")
     assert published(gateway) == {1: 1, 2: 1, 3: 1}
 
@@ -143,7 +143,7 @@ def test_an_error_says_what_was_written_and_what_is_unknown(gateway: Gateway, sm
 
 def test_an_empty_partition_asks_nothing(gateway: Gateway) -> None:
     message = by_id(gateway).task()
-    assert (message.asked, message.written) == (0, 0)
+    assert (message.row_count, message.written) == (0, 0)
     assert gateway.describe()["counters"]["produced_rows"] == 0
 
 

@@ -51,7 +51,7 @@ def test_rows_of_several_lanes_are_written_lane_by_lane_and_in_order(gateway: Ga
         one.settle(rows(("a", 1), ("b", 7), ("a", 2), ("b", 9)))
         one.settle(rows(("a", 5), ("c", 0)))
         assert one.upto == {"a": 5, "b": 9, "c": 0}
-        assert (one.progress.asked, one.progress.written, one.progress.suppressed) == (6, 6, 0)
+        assert (one.progress.row_count, one.progress.written, one.progress.suppressed) == (6, 6, 0)
     assert Kept.rows == [("a", 1), ("a", 2), ("b", 7), ("b", 9), ("a", 5), ("c", 0)]
     known = gateway.producer("a", driver="q").explain()
     assert (known["lease_left_ms"], known["done"], known["open"]) == (0, [[1, 2], [5, 5]], [])

@@ -75,7 +75,7 @@ class AttemptCalls:
         return claimed
 
     def _conflict(self, claimed: Claimed, drops: bool) -> Steps[None]:
-        """Some ids are written with other payloads. Where that is no reason to go on, nothing granted is kept."""
+        """Some ids are written with other payloads. Where that is no reason to go on, what was granted is released."""
         what, conflicting = f"claim {claimed.call} of {self.token[:8]}", claimed.verdicts.conflicting
         if drops:
             dropped(claimed.columns, conflicting, what)
@@ -159,7 +159,7 @@ class AttemptCalls:
         written: Written,
         drops: bool,
     ) -> Steps[None]:
-        """Produce rows until each of them is done; what another attempt holds is asked for in a new call."""
+        """Produce rows until each of them is done; what another attempt holds is claimed again in a new call."""
         watch: Watch | None = None
         while rows.num_rows:
             call = self.next_call()
@@ -211,8 +211,8 @@ def _check(rows: pa.Table, columns: Mapping[str, tuple[str, ...]]) -> None:
 def _after(rows: int, error: OncegateError) -> OncegateError:
     """An error in a later request: what the earlier ones have written is not unwritten by it."""
     outcome = Outcome.WRITTEN if error.outcome is Outcome.NOT_WRITTEN else error.outcome
-    told = str(error)
-    if told.endswith(NOTHING):
-        told = f"{told.removesuffix(NOTHING)}; nothing of this request was written"
-    text = f"{told}; {rows} rows were written by the requests before it"
+    text = str(error)
+    if text.endswith(NOTHING):
+        text = f"{text.removesuffix(NOTHING)}; nothing of this request was written"
+    text = f"{text}; {rows} rows were written by the requests before it"
     return type(error)(text, outcome=outcome, code=error.code, **error.extra)

@@ -59,8 +59,10 @@ class Calls:
         request = self.post(path, what, f"whether the claim is {verb.removesuffix('e')}ed")
 
         def read(reply: Reply) -> Settled:
-            said = json.loads(reply.body)
-            return Settled(said["state"], said["settled"], said["taken_over"], said["lease_ms"], reply.began_ms)
+            document = json.loads(reply.body)
+            return Settled(
+                document["state"], document["settled"], document["taken_over"], document["lease_ms"], reply.began_ms
+            )
 
         return self.send(request, read, timeout_ms)
 
@@ -108,9 +110,9 @@ class Calls:
         request = self.post(path, what, "whether this chunk is staged; it is not published", headers, body)
 
         def read(reply: Reply) -> Staged:
-            said = json.loads(reply.body)
-            fingerprint = int.from_bytes(bytes.fromhex(said["fingerprint"]), "little")
-            return Staged(said["outcome"] == "COMMITTED", said["rows"], fingerprint)
+            document = json.loads(reply.body)
+            fingerprint = int.from_bytes(bytes.fromhex(document["fingerprint"]), "little")
+            return Staged(document["outcome"] == "COMMITTED", document["rows"], fingerprint)
 
         return self.send(request, read)
 
@@ -121,9 +123,9 @@ class Calls:
         request = self.post("/batches:commit", what, "whether the batch is published", JSON, body)
 
         def read(reply: Reply) -> Committed:
-            said = json.loads(reply.body)
-            told = {member: said[member] for member in members}
-            return Committed(**told, offsets=_offsets(said), warning=said.get("warning"))
+            document = json.loads(reply.body)
+            counts = {member: document[member] for member in members}
+            return Committed(**counts, offsets=_offsets(document), warning=document.get("warning"))
 
         return self.send(request, read)
 
@@ -170,7 +172,7 @@ class Calls:
         return self.get(path, f"fetch of topic {topic}", _fetched, codecs.ARROW)
 
     def read(self, topic: str, columns: Columns | None = None) -> Steps[pa.Table | None]:
-        """All rows that are there when it is asked, partition by partition."""
+        """All rows that are there at the time of the call, partition by partition."""
         known = yield from self.topic(topic)
         parts: list[pa.Table] = []
         for partition, (low, high) in enumerate(zip(known.low_offsets, known.high_offsets, strict=True)):
@@ -205,9 +207,9 @@ class Calls:
         return self.get(f"/ids:explain?{query}", "explain", _members)
 
     def _put(self, path: str, made: str, **given: object) -> Steps[None]:
-        said = {name: value for name, value in given.items() if value is not None}
+        fields = {name: value for name, value in given.items() if value is not None}
         unknown = f"whether the {made.split()[0]} exists now, with these settings"
-        return self.send(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(said)), _nothing)
+        return self.send(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(fields)), _nothing)
 
     def post(
         self, path: str, what: str, unknown: str, headers: Mapping[str, str] | None = None, body: bytes = b""
@@ -238,16 +240,16 @@ def _joined(columns: Columns) -> str:
 
 def _query(before: str, **given: str) -> str:
     """What is empty is left out, except where the gateway wants to see it."""
-    said = {name: value for name, value in given.items() if value or name in ALWAYS}
-    return before + urlencode(said) if said else ""
+    fields = {name: value for name, value in given.items() if value or name in ALWAYS}
+    return before + urlencode(fields) if fields else ""
 
 
 def _topic_path(topic: str) -> str:
     return f"/topics/{quote(topic, safe='')}"
 
 
-def _json(said: Mapping[str, object]) -> bytes:
-    return json.dumps(said).encode()
+def _json(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields).encode()
 
 
 def _attempt(token: str, call: int) -> dict[str, str]:
@@ -273,26 +275,26 @@ def _members(reply: Reply) -> dict[str, Any]:
     return dict(json.loads(reply.body))
 
 
-def _offsets(said: dict[str, Any]) -> tuple[Offsets, ...]:
-    return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in said["offsets"])
+def _offsets(document: dict[str, Any]) -> tuple[Offsets, ...]:
+    return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in document["offsets"])
 
 
-def produced_of(reply: Reply, asked: int | None) -> Produced:
-    """`asked`: how many rows were sent with ids; None without."""
-    if asked is None:
-        said = json.loads(reply.body)
-        return Produced(int(said["rows"]), _offsets(said))
+def produced_of(reply: Reply, id_count: int | None) -> Produced:
+    """`id_count`: how many rows were sent with ids; None without."""
+    if id_count is None:
+        document = json.loads(reply.body)
+        return Produced(int(document["rows"]), _offsets(document))
     ranges = [one for one in reply.headers["oncegate-offsets"].split(",") if one.strip()]
     offsets = [Offsets(*(int(number) for number in one.split(":"))) for one in ranges]
-    return Produced(sum(one.rows for one in offsets), tuple(offsets), Verdicts.read(reply.body, asked))
+    return Produced(sum(one.rows for one in offsets), tuple(offsets), Verdicts.read(reply.body, id_count))
 
 
 def _topic(reply: Reply) -> Topic:
-    said = json.loads(reply.body)
-    ipc = said.get("schema_ipc")
+    document = json.loads(reply.body)
+    ipc = document.get("schema_ipc")
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(ipc))) if ipc else None
-    ends = tuple(said["low_offsets"]), tuple(said["high_offsets"])
-    return Topic(said["topic"], schema, *ends, said["retention_ms"], said["retention_bytes"])
+    ends = tuple(document["low_offsets"]), tuple(document["high_offsets"])
+    return Topic(document["topic"], schema, *ends, document["retention_ms"], document["retention_bytes"])
 
 
 def _fetched(reply: Reply) -> tuple[pa.Table | None, int]:

@@ -51,13 +51,13 @@ class DriverCalls:
     def ack(self, upto: Mapping[str, int], batch: int | None) -> Steps[Acked]:
         """Say that nobody retries these any more. Raises BadOption before registering, NotDone, Fenced."""
         pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
-        said = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
-        return self._post("ack", {**said, **({} if batch is None else {"batch": batch})}, _acked)
+        fields = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
+        return self._post("ack", {**fields, **({} if batch is None else {"batch": batch})}, _acked)
 
-    def _post(self, verb: str, said: Mapping[str, object], read: Callable[[Reply], T]) -> Steps[T]:
+    def _post(self, verb: str, fields: Mapping[str, object], read: Callable[[Reply], T]) -> Steps[T]:
         path, what = f"/drivers/{quote(self.name, safe='')}:{verb}", f"{verb} of driver {self.name}"
         unknown = f"whether the driver {verb}s; asking again is harmless"
-        return self._calls.send(self._calls.post(path, what, unknown, JSON, json.dumps(said).encode()), read)
+        return self._calls.send(self._calls.post(path, what, unknown, JSON, json.dumps(fields).encode()), read)
 
 
 class ProducerCalls:
@@ -83,7 +83,7 @@ class ProducerCalls:
                 found = yield from self._register()
             except ProducerBusy as busy:
                 watch = watch or Watch(self.lease_ms or LEASE_MS, tries.rng)
-                pause_ms = watch.saw(tries.now_ms(), busy.lease_left_ms)
+                pause_ms = watch.observe(tries.now_ms(), busy.lease_left_ms)
                 if pause_ms is None:
                     raise
                 yield Pause(pause_ms)
@@ -92,10 +92,10 @@ class ProducerCalls:
                 return found
 
     def _register(self) -> Steps[Registered]:
-        said: dict[str, object] = {"token": self.token, "driver": self.driver}
+        fields: dict[str, object] = {"token": self.token, "driver": self.driver}
         if self.lease_ms is not None:
-            said["lease_ms"] = self.lease_ms
-        return self._post("register", said, _registered, "whether it is registered; asking again is harmless")
+            fields["lease_ms"] = self.lease_ms
+        return self._post("register", fields, _registered, "whether it is registered; asking again is harmless")
 
     def claim(
         self, sequences: Sequences, prev_sequence: int | None, lease_ms: int | None = None
@@ -133,9 +133,9 @@ class ProducerCalls:
         """None where nothing was granted. Raises Fenced when a newer attempt has the producer."""
         if not claimed.verdicts.granted:
             return None
-        said = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
+        fields = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
         unknown = f"whether the claim is {verb.removesuffix('e')}ed"
-        done = yield from self._post(verb, said, _settled, unknown, timeout_ms)
+        done = yield from self._post(verb, fields, _settled, unknown, timeout_ms)
         if verb != "renew":
             self._open.pop(claimed.call, None)
             claimed.settled = True
@@ -145,10 +145,10 @@ class ProducerCalls:
         """What is to be renewed while the granted rows are being written; None where nothing was granted."""
         if not claimed.verdicts.granted:
             return None
-        said = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
+        fields = {"token": self.token, "epoch": registered(self.epoch), "call": claimed.call}
 
         def renew(calls: Calls, timeout_ms: int) -> Steps[Settled]:
-            body, what = json.dumps(said).encode(), f"renewal of producer {self.name}"
+            body, what = json.dumps(fields).encode(), f"renewal of producer {self.name}"
             request = calls.post(self._path("renew"), what, "whether the lease goes on", JSON, body)
             return calls.send(request, _settled, timeout_ms)
 
@@ -157,8 +157,8 @@ class ProducerCalls:
     def close(self, timeout_ms: int | None = None) -> Steps[None]:
         """The lease ends now: what is open may be taken over at once. No effect before registering."""
         if self.epoch is not None:
-            said = {"token": self.token, "epoch": self.epoch}
-            yield from self._post("close", said, lambda reply: None, "whether the lease has ended", timeout_ms)
+            fields = {"token": self.token, "epoch": self.epoch}
+            yield from self._post("close", fields, lambda reply: None, "whether the lease has ended", timeout_ms)
 
     def produce(
         self, topic: str, body: bytes, sequence_col: str, prev_sequence: int | None = None, key_col: Columns = ()
@@ -203,13 +203,13 @@ class ProducerCalls:
     def _post(
         self,
         verb: str,
-        said: Mapping[str, object],
+        fields: Mapping[str, object],
         read: Callable[[Reply], T],
         unknown: str,
         timeout_ms: int | None = None,
     ) -> Steps[T]:
         what = f"{verb} of producer {self.name}"
-        request = self._calls.post(self._path(verb), what, unknown, JSON, json.dumps(said).encode())
+        request = self._calls.post(self._path(verb), what, unknown, JSON, json.dumps(fields).encode())
         return self._calls.send(request, read, timeout_ms)
 
 
@@ -228,22 +228,24 @@ def registered(epoch: int | None) -> int:
 
 
 def _driver_epoch(reply: Reply) -> DriverEpoch:
-    said = json.loads(reply.body)
-    return DriverEpoch(said["epoch"], said["batch"])
+    document = json.loads(reply.body)
+    return DriverEpoch(document["epoch"], document["batch"])
 
 
 def _registered(reply: Reply) -> Registered:
-    said = json.loads(reply.body)
+    document = json.loads(reply.body)
     numbers = ("producer_id", "epoch", "lease_ms", "watermark", "claimed_to", "resume_after")
-    done = tuple((first, last) for first, last in said["done"])
-    return Registered(**{name: said[name] for name in numbers}, done=done, truncated=bool(said["truncated"]))
+    done = tuple((first, last) for first, last in document["done"])
+    return Registered(**{name: document[name] for name in numbers}, done=done, truncated=bool(document["truncated"]))
 
 
 def _acked(reply: Reply) -> Acked:
-    said = json.loads(reply.body)
-    return Acked({one["producer"]: one["watermark"] for one in said["watermarks"]}, said["batch"])
+    document = json.loads(reply.body)
+    return Acked({one["producer"]: one["watermark"] for one in document["watermarks"]}, document["batch"])
 
 
 def _settled(reply: Reply) -> Settled:
-    said = json.loads(reply.body)
-    return Settled(said["state"], said["settled"], 0, said["lease_ms"], reply.began_ms)  # all of it, or Fenced
+    document = json.loads(reply.body)
+    return Settled(
+        document["state"], document["settled"], 0, document["lease_ms"], reply.began_ms
+    )  # all of it, or Fenced

@@ -47,14 +47,14 @@ def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
 def sliced(
     start: Offsets, end: Offsets, ends: Ends, options: ReadOptions, columns: tuple[str, ...] | None
 ) -> list[Slice]:
-    """The slices from `start` up to `end`, without what retention has taken, which is refused or told."""
-    kept = {}
+    """The slices from `start` up to `end`, without what retention has taken, which is refused or logged."""
+    first = {}
     for partition, offset in start.items():
         span = Span(partition, offset, end[partition])
-        kept[partition], lost = offsets.first_kept(span, ends.low[partition], options.fail_on_data_loss, options.topic)
+        first[partition], lost = offsets.first_kept(span, ends.low[partition], options.fail_on_data_loss, options.topic)
         if lost:
             log.warning(lost)
-    return [Slice(span, columns) for span in offsets.slices(kept, end)]
+    return [Slice(span, columns) for span in offsets.slices(first, end)]
 
 
 def read_slice(options: ReadOptions, wanted: StructType, part: InputPartition) -> Iterator[pa.RecordBatch]:

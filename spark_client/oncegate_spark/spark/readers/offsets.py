@@ -64,21 +64,21 @@ def to_json(offsets: Offsets) -> dict[str, int]:
     return {str(partition): offsets[partition] for partition in sorted(offsets)}
 
 
-def resolve(name: str, asked: str | Offsets, ends: Ends, topic: str) -> Offsets:
+def resolve(name: str, wanted: str | Offsets, ends: Ends, topic: str) -> Offsets:
     """The offsets that an option asks for. Raises BadOption where the topic has no such partition or offset."""
-    if isinstance(asked, str):
-        return dict(ends.low if asked == EARLIEST else ends.high)
-    if asked.keys() != ends.high.keys():
+    if isinstance(wanted, str):
+        return dict(ends.low if wanted == EARLIEST else ends.high)
+    if wanted.keys() != ends.high.keys():
         raise BadOption(
-            f"{name} names the partitions {sorted(asked)} and topic {topic} has {sorted(ends.high)}; name each of them"
+            f"{name} names the partitions {sorted(wanted)} and topic {topic} has {sorted(ends.high)}; name each of them"
         )
-    for partition, offset in asked.items():
+    for partition, offset in wanted.items():
         if offset > ends.high[partition]:
             raise BadOption(
                 f"{name} asks for offset {offset} of partition {partition}, and topic {topic} ends there at "
                 f"{ends.high[partition]}"
             )
-    return dict(asked)
+    return dict(wanted)
 
 
 def check_known(read: Offsets, ends: Ends, topic: str) -> None:

@@ -52,11 +52,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         ends, begin = self._ends(), offsets.from_json(start)
         offsets.check_known(begin, ends, self.options.topic)
         high = ends.high if self._target is None else self._target
-        kept = {
+        first = {
             partition: min(max(offset, ends.low[partition]), max(offset, high[partition]))
             for partition, offset in begin.items()
         }
-        return offsets.to_json(offsets.limited(kept, high, limit.max_rows if isinstance(limit, ReadMaxRows) else None))
+        return offsets.to_json(offsets.limited(first, high, limit.max_rows if isinstance(limit, ReadMaxRows) else None))
 
     def reportLatestOffset(self) -> Json | None:
         """The topic's end as last seen; Spark shows it beside what it has read."""

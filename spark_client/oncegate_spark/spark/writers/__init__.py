@@ -1,4 +1,4 @@
-"""The ways to write: each a `Writer`, chosen by the option `write`."""
+"""The writers of `format("oncegate")`: each a `Writer`, chosen by the option `write`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol

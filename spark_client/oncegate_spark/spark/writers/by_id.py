@@ -15,7 +15,7 @@ from oncegate_spark.sync.gateway import Gateway
 class Counts:
     """Rows of one task, or of all tasks of a batch.
 
-    asked       that the task had
+    row_count   all that the task had
     written     by it, now
     own         its own already: the same id twice in it, or a request whose reply was lost
     suppressed  dropped because they are written elsewhere
@@ -23,7 +23,7 @@ class Counts:
     conflicts   dropped although they are written with other payloads
     """
 
-    asked: int
+    row_count: int
     written: int
     own: int = 0
     suppressed: int
@@ -76,7 +76,7 @@ class ByIdWriter:
 def sums(reports: Sequence[Report]) -> Counts:
     """The counts of all tasks together."""
     return Counts(
-        asked=sum(one.asked for one in reports),
+        row_count=sum(one.row_count for one in reports),
         written=sum(one.written for one in reports),
         own=sum(one.own for one in reports),
         suppressed=sum(one.suppressed for one in reports),

@@ -54,7 +54,7 @@ class ClaimWriter(ByIdWriter):
                 task,
                 gateway,
                 settler.upto,
-                asked=done.asked,
+                row_count=done.row_count,
                 written=done.written,
                 suppressed=done.suppressed,
                 takeovers=done.takeovers,
@@ -85,7 +85,7 @@ class ClaimWriter(ByIdWriter):
         log.info(
             "%s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
             "df.write" if batch_id is None else f"batch {batch_id}",
-            total.asked,
+            total.row_count,
             total.written,
             total.suppressed,
             total.takeovers,

@@ -26,9 +26,9 @@ Write = Callable[[pa.RecordBatch], None]
 @dataclass
 class Progress:
     """Rows. `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped,
-    as they were told to be, for their ids are written with other payloads."""
+    as onConflict says, for their ids are written with other payloads."""
 
-    asked: int = 0
+    row_count: int = 0
     open: int = 0
     written: int = 0
     suppressed: int = 0
@@ -81,9 +81,9 @@ class Settler:
         self._holder.close()
 
     def settle(self, batch: pa.RecordBatch) -> None:
-        """Return when every row of the batch is done. A bad id is found before any of them is asked for."""
+        """Return when every row of the batch is done. A bad id is found before any of them is claimed."""
         columns, payloads = columns_of(batch, self._id_names), payloads_of(batch, self._payload_names)
-        self.progress.asked += batch.num_rows
+        self.progress.row_count += batch.num_rows
         for start, length in pieces([*columns, *payloads], 0, batch.num_rows):
             parts = ([column.slice(start, length) for column in some] for some in (columns, payloads))
             self._settle(batch.slice(start, length), *parts)

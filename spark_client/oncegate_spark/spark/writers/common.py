@@ -1,4 +1,4 @@
-"""What the ways to write share: opening the gateway, and saying what a failed task has written."""
+"""What the writers share: the gateway of a task and of the driver, marks, and the error of a failed task."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
@@ -29,10 +29,10 @@ def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
     return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=mark or noted)
 
 
-def driver_gateway(options: Options, kept: Iterable[TaskMark]) -> Gateway:
+def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
     """For commit and abort. It brings the newest mark that any task has seen."""
     newest = marks.Newest()
-    for one in kept:
+    for one in tasks:
         newest.note(one.mark)
     return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=newest.mark)
 
@@ -47,9 +47,9 @@ def task_mark(options: Options, task: Task, gateway: Gateway) -> TaskMark:
     return TaskMark(options.checkpoint or (task.notes.checkpoint if task.notes else None), gateway.mark)
 
 
-def store_mark(options: Options, kept: Iterable[TaskMark], mark: str | None) -> None:
+def store_mark(options: Options, tasks: Iterable[TaskMark], mark: str | None) -> None:
     """Keep a mark beside each of the tasks' checkpoints; a failure is only logged."""
-    for checkpoint in {one.checkpoint for one in kept}:
+    for checkpoint in {one.checkpoint for one in tasks}:
         marks.keep(local_folder(checkpoint), options.namespace, mark)
 
 
@@ -74,8 +74,8 @@ def task_errors(options: Options, task: Task, written: Written) -> Iterator[None
     except TaskFailed:
         raise
     except OncegateError as error:
-        outcome, said = written(error)
+        outcome, ending = written(error)
         where = f"partition {task.partition}, attempt {task.attempt}"
-        told = str(error).removesuffix(NOTHING)  # what the task has written is said instead
-        text = f"write={options.write} through {options.url}, {where}: {told}; {said}"
+        cause = str(error).removesuffix(NOTHING)  # what the whole task has written follows instead
+        text = f"write={options.write} through {options.url}, {where}: {cause}; {ending}"
         raise TaskFailed(text, outcome=outcome, code=error.code) from error

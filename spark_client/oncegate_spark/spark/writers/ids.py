@@ -38,12 +38,12 @@ class IdsWriter(ByIdWriter):
         ):
             self.check_batch(task)
             write = self._by_id if options.lane_names is None else self._by_lane
-            asked, upto = write(gateway, batches, token, task, done)
+            row_count, upto = write(gateway, batches, token, task, done)
             return self.report(
                 task,
                 gateway,
                 upto,
-                asked=asked,
+                row_count=row_count,
                 written=done.rows,
                 own=done.own,
                 suppressed=done.suppressed,
@@ -54,10 +54,10 @@ class IdsWriter(ByIdWriter):
     def _by_id(
         self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
     ) -> tuple[int, dict[str, int]]:
-        options, asked = self.options, 0
+        options, row_count = self.options, 0
         with gateway.attempt(token, scope_of(options, task)) as attempt:
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
-                asked += rows.num_rows
+                row_count += rows.num_rows
                 one = attempt.produce(
                     options.topic,
                     rows,
@@ -67,20 +67,20 @@ class IdsWriter(ByIdWriter):
                     on_conflict=options.on_conflict,
                 )
                 done.count(one)
-        return asked, {}
+        return row_count, {}
 
     def _by_lane(
         self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
     ) -> tuple[int, dict[str, int]]:
-        options, asked = self.options, 0
+        options, row_count = self.options, 0
         assert options.lane_names is not None
         with closing(Lanes(gateway, options.lane_names, driver_of(options, task), token)) as lanes:
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
-                asked += rows.num_rows
+                row_count += rows.num_rows
                 for lane, part, _ in lanes.parts(rows):
                     for one in produced(lane, options.topic, part, options.lane_names[1], options.key_names):
                         done.add(one)
-            return asked, lanes.upto
+            return row_count, lanes.upto
 
     def commit(self, messages: Sequence[Report], batch_id: int | None) -> None:
         """On the driver: record what was done and log it; every row was done when its task was."""
@@ -89,7 +89,7 @@ class IdsWriter(ByIdWriter):
             "%s by id to topic %s: rows=%d written=%d suppressed=%d own=%d takeovers=%d",
             "df.write" if batch_id is None else f"batch {batch_id}",
             self.options.topic,
-            total.asked,
+            total.row_count,
             total.written,
             total.suppressed,
             total.own,

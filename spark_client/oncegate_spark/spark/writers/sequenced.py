@@ -111,7 +111,7 @@ class Lanes:
 class LaneSettler:
     """Claims, writes and completes rows, lane by lane; `progress` tells how far it has come, also after an error.
 
-    BUSY, FENCED, GAP and OUT_OF_ORDER raise: a task that was told so must not succeed, since Spark would take its
+    BUSY, FENCED, GAP and OUT_OF_ORDER raise: a task that is answered so must not succeed, since Spark would take its
     empty success, and kill the attempt that does the work.
     """
 
@@ -133,7 +133,7 @@ class LaneSettler:
 
     def settle(self, batch: pa.RecordBatch) -> None:
         """Return when every row of the batch is done."""
-        self.progress.asked += batch.num_rows
+        self.progress.row_count += batch.num_rows
         for lane, rows, sequences in self._lanes.parts(pa.Table.from_batches([batch])):
             self._settle(lane, rows, sequences)
 
