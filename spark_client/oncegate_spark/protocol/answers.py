@@ -1,4 +1,4 @@
-"""What the gateway answers, in the form that both clients hand out. No I/O."""
+"""The results of calls, in the form that both clients hand out. No I/O."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,10 @@ class Settled:
 
 @dataclass(frozen=True)
 class Staged:
-    """`committed`: the batch was published before, nothing was stored. `fingerprint`: the gateway's, of these rows."""
+    """The result of staging one chunk.
+
+    `committed`: the batch was published before, nothing was stored. `fingerprint`: the gateway's, of these rows.
+    """
 
     committed: bool
     rows: int
@@ -31,7 +34,7 @@ class Staged:
 
 @dataclass(frozen=True)
 class Offsets:
-    """`rows` rows stand in a partition, without holes, from `first_offset` on."""
+    """A range of offsets: `rows` rows stand in a partition, without holes, from `first_offset` on."""
 
     partition: int
     first_offset: int
@@ -40,7 +43,10 @@ class Offsets:
 
 @dataclass(frozen=True)
 class Committed:
-    """`outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds)."""
+    """The result of a commit.
+
+    `outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds).
+    """
 
     outcome: str
     rows: int
@@ -57,7 +63,10 @@ class Committed:
 
 @dataclass(frozen=True)
 class Produced:
-    """`rows` were written by this request, at `offsets`. `verdicts`: one per row where the rows have ids, else None."""
+    """The result of one produce request.
+
+    `rows` were written by it, at `offsets`. `verdicts`: one per row where the rows have ids, else None.
+    """
 
     rows: int
     offsets: tuple[Offsets, ...]
@@ -103,7 +112,8 @@ class Written:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic's rows are those from `low_offsets` up to, not including, `high_offsets`; one of each per partition.
+    """Describes a topic: its rows are those from `low_offsets` up to, not including, `high_offsets`; one of each per
+    partition.
 
     `schema` is None until the first write where none was given. `retention_ms` and `retention_bytes`: 0 is no bound.
     """
@@ -123,7 +133,10 @@ class Topic:
 
 @dataclass
 class Decided:
-    """`ids` as they were given; the lists below are those of them, in order and of the same kind."""
+    """The verdicts on some ids.
+
+    `ids` are as they were given; the lists below are those of them, in order and of the same kind.
+    """
 
     ids: Any
     verdicts: Verdicts

@@ -1,4 +1,4 @@
-"""The client's heart: tokens, calls, tries, deadlines and what an answer means. No I/O, no clock, no Spark.
+"""Tries one request until its answer decides: deadlines, backoff, and what an answer means. No I/O, no clock, no Spark.
 
 Time is an argument (`now_ms`, monotonic) and chance an injected `random.Random`: every schedule can be tested.
 
@@ -42,7 +42,7 @@ def new_token() -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """`what` names it to a person; `unknown` says what would be unknown if no answer came."""
+    """One HTTP request. `what` names it to a person; `unknown` says what would be unknown if no answer came."""
 
     method: str
     path: str
@@ -54,7 +54,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """Header names in lower case; `began_ms`: when the try began that was answered."""
+    """One whole HTTP reply. Header names in lower case; `began_ms`: when the try began that was answered."""
 
     status: int
     headers: Mapping[str, str]

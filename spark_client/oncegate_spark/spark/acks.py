@@ -37,7 +37,10 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class AckPart:
-    """What one task has done for its driver. `upto`: the last sequence of each producer it has met."""
+    """Says what one task has done, for the acks of its driver.
+
+    `upto`: the last sequence of each producer it has met.
+    """
 
     driver: str
     run: str | None
@@ -49,7 +52,10 @@ class AckPart:
 
 @dataclass(frozen=True)
 class Note:
-    """What is to be acked once `batch` is in the commit log."""
+    """Says what is to be acked once `batch` is in the commit log.
+
+    Kept as JSON beside the checkpoint, by these names.
+    """
 
     url: str
     namespace: str
@@ -61,7 +67,7 @@ class Note:
 
 
 def driver_of(options: Options, task: Task) -> str:
-    """Raises NoIdentity outside a streaming query without a txnAppId."""
+    """The driver's name: txnAppId, else the query's id. Raises NoIdentity outside a streaming query without either."""
     driver = options.app or task.query
     if driver is None:
         raise NoIdentity(
@@ -72,7 +78,10 @@ def driver_of(options: Options, task: Task) -> str:
 
 
 def scope_of(options: Options, task: Task) -> tuple[str, int] | None:
-    """The driver and batch that ids are claimed under; None where they are the namespace's. Raises NoIdentity."""
+    """The driver and batch that scoped ids are claimed under; None where they are the namespace's.
+
+    Raises NoIdentity.
+    """
     if not options.is_scoped:
         return None
     if task.query is None or task.batch is None:
@@ -84,7 +93,7 @@ def scope_of(options: Options, task: Task) -> tuple[str, int] | None:
 
 
 def ack_part(options: Options, task: Task, upto: Mapping[str, int]) -> AckPart | None:
-    """For the message of a task; None where nothing is to be acked."""
+    """What a task adds to the acks of its batch; None where nothing is to be acked."""
     if not options.has_driver:
         return None
     checkpoint = options.checkpoint or (task.notes.checkpoint if task.notes else None)
@@ -110,7 +119,7 @@ def check_batch(read: int | None, batch_id: int | None) -> None:
 
 
 def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None) -> None:
-    """On the driver, in `commit`: keep what is to be acked later. Says so where it cannot be."""
+    """Keep what is to be acked later: on the driver, in `commit`. Logs a warning where it cannot be kept."""
     parts = [one for one in done if one is not None]
     if not parts:
         return
@@ -205,9 +214,11 @@ def acknowledger(checkpoint: str) -> Any:
             """Nothing new is over."""
 
         def onQueryProgress(self, event: Any) -> None:
+            """A batch is over: ack what the commit log names."""
             send(checkpoint)
 
         def onQueryTerminated(self, event: Any) -> None:
+            """The query is over: ack what the commit log names."""
             send(checkpoint)
 
     return Acknowledger()

@@ -58,7 +58,7 @@ def assign_sequences(
 
 
 def check_lanes(plan: Any) -> None:
-    """Of an analyzed plan. Raises Refused for what splits or shuffles a lane, or hides whether something did."""
+    """Check an analyzed plan. Raises Refused for what splits or shuffles a lane, or hides whether something did."""
     while plan.children().size():
         name = str(plan.nodeName())
         if name not in NARROW and not _is_coalesce(plan, name):

@@ -1,4 +1,4 @@
-"""What a query's checkpoint tells about the batch that begins: a digest of its input."""
+"""Reads a query's checkpoint when a batch begins: the digest of the batch's input."""
 
 import hashlib
 import json
@@ -10,7 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 @dataclass(frozen=True)
 class Input:
-    """SHA-256 of the offset-log entries of batch `number` and of the one before it, in hexadecimal.
+    """Names the input of a batch: the SHA-256 of the offset-log entries of batch `number` and of the one before it, in
+    hexadecimal.
 
     Byte for byte the same when a batch is honestly replayed; another after a checkpoint was restored or deleted.
     """
@@ -22,7 +23,7 @@ class Input:
 
 @dataclass(frozen=True)
 class DriverNotes:
-    """What the driver knows when a batch begins and its tasks cannot find out. `marks`: the newest, per namespace."""
+    """Carries to the tasks what only the driver knows when a batch begins. `marks`: the newest, per namespace."""
 
     input: Input | None = None
     checkpoint: str | None = None
@@ -54,7 +55,7 @@ def local_folder(location: str | None) -> Path | None:
 
 
 def read_input(location: str | None) -> Input | None:
-    """The newest entry of the offset log: when a batch begins, it is that batch's. None where it cannot be read.
+    """Read the newest entry of the offset log: when a batch begins, it is that batch's. None where it cannot be read.
 
     To be called on the driver when the batch begins, never later: a zombie would find its successor's entry.
     """

@@ -1,4 +1,4 @@
-"""Rows whose ids no other job has had: a transformation for batches, in front of any sink.
+"""Drops rows whose ids another job has taken: a transformation for batches, in front of any sink.
 
 An id is *taken* at the gateway, for good and without a lease, by the job that is first to ask for it. The same job is
 granted it again, however often Spark evaluates the plan: taking is no side effect that a retry could trip over.
@@ -169,7 +169,7 @@ def _counts() -> list["Column"]:
 
 @dataclass(frozen=True)
 class Taking:
-    """For mapInArrow: every row of a task, and whether its id is the owner's."""
+    """Takes the ids of a task's rows, for mapInArrow: every row comes back with whether its id is the owner's."""
 
     url: str
     namespace: str
@@ -180,19 +180,22 @@ class Taking:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms) as gateway:
             for batch in batches:
-                yield batch.append_column(TAKEN, self._told(gateway, batch))
+                yield batch.append_column(TAKEN, self._owned_or_failed(gateway, batch))
 
-    def ack_part(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
-        """bool[rows]. A row without an id is found before any of them is asked for."""
+    def owned(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
+        """Take the ids of one batch: bool[rows], which of them are the owner's.
+
+        Raises BadId before any of them is taken.
+        """
         columns = columns_of(batch, self.id_names)
         cuts = pieces(columns, 0, batch.num_rows)
         parts = [taken(gateway, self.owner, [column.slice(*cut) for column in columns]) for cut in cuts]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
 
-    def _told(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
-        """As `ours`; an error tells where it was."""
+    def _owned_or_failed(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
+        """As `owned`; an error says where it was."""
         try:
-            return self.ack_part(gateway, batch)
+            return self.owned(gateway, batch)
         except OncegateError as error:
             task = task_identity.of_task()
             text = (
@@ -203,7 +206,8 @@ class Taking:
 
 
 def taken(gateway: Gateway, owner: str, columns: list[pa.Array]) -> pa.Array:
-    """bool[n], which of these ids are the owner's, when none of them is held by an attempt that is writing it.
+    """Take ids until none is busy: bool[n], which of these ids are the owner's, when none of them is held by an attempt
+    that is writing it.
 
     Raises StillBusy when one neither completes nor lets go, and what `Gateway.take` raises; asking again is harmless.
     """

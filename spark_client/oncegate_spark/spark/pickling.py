@@ -1,4 +1,4 @@
-"""What Spark would fail on far from its cause when this package travels with a job instead of being installed."""
+"""Checks that Spark's workers and planner will find this package, where it travels with a job."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,10 @@ def is_connect(session: Any) -> bool:
 
 
 def check(session: Any, here: Path = _HERE) -> None:
-    """Raises BadOption with the line to write instead. `here`: where this package was found."""
+    """Check how the package was shipped.
+
+    Raises BadOption with the line to write instead. `here`: where this package was found.
+    """
     wheel = next((folder for folder in here.parents if folder.suffix == ".whl"), None)
     if wheel is not None:
         raise BadOption(

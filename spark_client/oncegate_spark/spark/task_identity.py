@@ -1,4 +1,4 @@
-"""Who a task is: what Spark tells it, and the name its batch gets from that.
+"""Identifies a task by what Spark says of it, and names its batch.
 
 The keys of Spark's local properties are its internal names; they are read in `of_task` and `batch_of`. Never part of
 a name: task, partition and attempt numbers (a new driver counts again), a job id (a re-run has another).
@@ -19,7 +19,9 @@ NOTES = "spark.oncegate.driverNotes"  # set by foreach_batch, seen by its tasks
 
 @dataclass(frozen=True)
 class Task:
-    """`query` and `batch` are known in a streaming query and inside foreachBatch, but not in threads started there.
+    """Identifies one attempt of one task.
+
+    `query` and `batch` are known in a streaming query and inside foreachBatch, but not in threads started there.
 
     `run`: the query's run id, new at every start; None outside a streaming query.
     """
@@ -33,7 +35,7 @@ class Task:
 
 
 def of_task() -> Task:
-    """The task this is called in."""
+    """The task that this is called in, from Spark's TaskContext."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

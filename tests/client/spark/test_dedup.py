@@ -54,7 +54,7 @@ def test_a_row_without_an_id_is_found_before_any_of_its_batch_is_taken() -> None
     with StubGateway() as stub, Gateway(stub.url) as gateway:
         taking = Taking(stub.url, "default", 1_000, "load", ("id",))
         with pytest.raises(BadId):
-            taking.ack_part(gateway, pa.RecordBatch.from_pydict({"id": ["a", None]}))
+            taking.owned(gateway, pa.RecordBatch.from_pydict({"id": ["a", None]}))
         assert stub.asked == []
 
 
@@ -69,4 +69,4 @@ def test_an_id_of_several_columns_is_one_id_and_not_their_text(gateway: Gateway)
 def test_more_ids_than_one_request_takes_are_asked_for_in_parts(gateway: Gateway) -> None:
     ids = pa.RecordBatch.from_pydict({"id": [f"id-{n}" for n in range(100_001)]})
     taking = Taking(gateway.url, gateway.namespace, 20_000, "load", ("id",))
-    assert taking.ack_part(gateway, ids).to_pylist() == [True] * 100_001
+    assert taking.owned(gateway, ids).to_pylist() == [True] * 100_001

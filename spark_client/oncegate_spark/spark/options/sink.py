@@ -13,7 +13,9 @@ ASYNC_PROGRESS = "asyncprogresstrackingenabled"  # Spark's own option, in lower 
 
 @dataclass(frozen=True)
 class Options:
-    """`raw` is everything the user gave, names in lower case: a sink finds its own options there.
+    """Holds the options of one write, parsed and checked.
+
+    `raw` is everything the user gave, names in lower case: a sink finds its own options there.
 
     `lane_names`: the columns that are a row's producer and sequence, which take the place of an id. `is_scoped`: ids
     belong to the query's batch, and are forgotten when it is acked. `digest_names`: the columns that are the payload of
@@ -42,7 +44,7 @@ class Options:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "Options":
-        """Raises BadOption with the line to write instead."""
+        """Read and check what the user gave. Raises BadOption with the line to write instead."""
         raw = lower_names(given)
         write = BY_NAME["write"].choice(raw)
         check_names(raw, write)
@@ -117,7 +119,7 @@ class Options:
 
     @property
     def has_driver(self) -> bool:
-        """Somebody has to say that rows are not retried any more: the driver acks."""
+        """Whether a driver has to ack: somebody has to say that rows are not retried any more."""
         return self.lane_names is not None or self.is_scoped
 
     def _check_claim(self) -> None:

@@ -15,7 +15,9 @@ from oncegate_spark.spark.readers.options import ReadOptions
 
 
 class BatchReader(DataSourceReader):  # type: ignore[misc]
-    """Made on the driver, pickled into every task. `wanted`: the columns that Spark asks for."""
+    """Reads a range of offsets whose end is fixed. Made on the driver, pickled into every task.
+
+    `wanted`: the columns that Spark asks for."""
 
     def __init__(self, options: ReadOptions, wanted: StructType) -> None:
         self.options = options.of_a_batch()

@@ -1,4 +1,4 @@
-"""What batch and stream share: the look at the topic, and reading a slice in a task."""
+"""Looks at a topic and reads slices of it in tasks, for batch and stream reads."""
 
 import logging
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ BATCH_ROWS = 10_000  # as many as Spark itself puts into an Arrow batch
 
 
 class Slice(InputPartition):  # type: ignore[misc]
-    """What one task reads. `columns`: what it asks the gateway for; None for all."""
+    """Names what one task reads. `columns`: what it asks the gateway for; None for all."""
 
     def __init__(self, span: Span, columns: tuple[str, ...] | None) -> None:
         self.span = span
@@ -30,14 +30,17 @@ class Slice(InputPartition):  # type: ignore[misc]
 
 
 def read_schema(options: ReadOptions) -> StructType:
-    """The schema of a read, as the topic and the options give it. Raises NotFound, BadOption, Unavailable."""
+    """Find the schema of a read, as the topic and the options give it. Raises NotFound, BadOption, Unavailable."""
     with options.gateway() as gateway:
         _, known = look(gateway, options.topic)
         return schema.columns_of(known, options)
 
 
 def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
-    """The topic as it is now. Raises NotFound, and Refused where nothing was written that could be read."""
+    """Look at the topic as it is now: its ends, its columns.
+
+    Raises NotFound, and Refused where nothing was written that could be read.
+    """
     view = gateway.topic(topic)
     if view.schema is None:
         raise Refused(f"topic {topic} has no columns yet: its first write gives them, or a schema when it is created")
@@ -47,7 +50,7 @@ def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
 def sliced(
     start: Offsets, end: Offsets, ends: Ends, options: ReadOptions, columns: tuple[str, ...] | None
 ) -> list[Slice]:
-    """The slices from `start` up to `end`, without what retention has taken, which is refused or logged."""
+    """Cut the slices from `start` up to `end`, without what retention has taken, which is refused or logged."""
     first = {}
     for partition, offset in start.items():
         span = Span(partition, offset, end[partition])
@@ -58,7 +61,7 @@ def sliced(
 
 
 def read_slice(options: ReadOptions, wanted: StructType, part: InputPartition) -> Iterator[pa.RecordBatch]:
-    """In a task: the rows of a slice, in the order of their offsets, as Spark takes them.
+    """Read a slice in a task: its rows in the order of their offsets, as Spark takes them.
 
     Raises TaskFailed with the place and the cause.
     """

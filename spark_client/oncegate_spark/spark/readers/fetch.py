@@ -1,4 +1,4 @@
-"""In a task: the rows of one span, each once and in order, or an error."""
+"""Fetches the rows of one span in a task, each once and in order, or raises."""
 
 import logging
 from collections.abc import Iterator, Sequence

@@ -19,7 +19,7 @@ OFFSET_TRIMMED = "OFFSET_TRIMMED"
 
 @dataclass(frozen=True)
 class Ends:
-    """The lowest offset kept of each partition, and the one that its next row will have."""
+    """The ends of a topic: the lowest offset kept of each partition, and the one that its next row will have."""
 
     low: Offsets
     high: Offsets

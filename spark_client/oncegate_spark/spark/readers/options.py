@@ -14,7 +14,10 @@ from oncegate_spark.sync.gateway import Gateway
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """`columns`: None for all of the topic's. `max_rows`: of one micro-batch, None for all there are."""
+    """Holds the options of one read, parsed and checked.
+
+    `columns`: None for all of the topic's. `max_rows`: of one micro-batch, None for all there are.
+    """
 
     url: str
     namespace: str
@@ -29,7 +32,7 @@ class ReadOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "ReadOptions":
-        """Raises BadOption with the line to write instead."""
+        """Read and check what the user gave. Raises BadOption with the line to write instead."""
         raw = lower_names(given)
         check_names(raw)
         topic, ending = topic_of(raw), raw.get("endingoffsets")
@@ -49,7 +52,7 @@ class ReadOptions:
         )
 
     def of_a_batch(self) -> "ReadOptions":
-        """These, for spark.read. Raises BadOption for what only a stream can have."""
+        """Check these for spark.read and return them. Raises BadOption for what only a stream can have."""
         if self.max_rows is not None:
             raise BadOption("maxRowsPerBatch is for spark.readStream; spark.read takes .option('endingOffsets', …)")
         if self.starting == LATEST or self.ending == EARLIEST:
@@ -57,13 +60,13 @@ class ReadOptions:
         return self
 
     def of_a_stream(self) -> "ReadOptions":
-        """These, for spark.readStream. Raises BadOption for what only a batch can have."""
+        """Check these for spark.readStream and return them. Raises BadOption for what only a batch can have."""
         if self.ending is not None:
             raise BadOption("endingOffsets is for spark.read: a stream ends with .trigger(availableNow=True)")
         return self
 
     def gateway(self) -> Gateway:
-        """A connection of one's own; opened when it is first used."""
+        """Make a gateway of one's own; its connection is opened when it is first used."""
         return Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms)
 
 

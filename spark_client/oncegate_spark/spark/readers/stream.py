@@ -18,7 +18,9 @@ Json = dict[str, int]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """One lives beside the driver as long as its query and is asked for offsets; copies read, in the tasks."""
+    """Reads a stream: offsets on the driver, rows in the tasks.
+
+    One lives beside the driver as long as its query and is asked for offsets; copies read, in the tasks."""
 
     def __init__(self, options: ReadOptions, wanted: StructType) -> None:
         self.options = options.of_a_stream()

@@ -25,8 +25,11 @@ Write = Callable[[pa.RecordBatch], None]
 
 @dataclass
 class Progress:
-    """Rows. `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped,
-    as onConflict says, for their ids are written with other payloads."""
+    """Counts rows of a task as it goes.
+
+    `open`: handed to write() and not yet known to be completed; `written`: completed; `conflicts`: dropped, as
+    onConflict says, for their ids are written with other payloads.
+    """
 
     row_count: int = 0
     open: int = 0
@@ -36,7 +39,7 @@ class Progress:
     conflicts: int = 0
 
     def outcome(self, who: str) -> tuple[Outcome, str]:
-        """What is written, and in words, for the end of an error's text."""
+        """What is written so far, as an outcome and in words, for the end of an error's text."""
         before = f"{self.written} rows were written and completed"
         if self.open:
             handed = f"unknown: {self.open} rows were handed to the sink and are not known to be completed"
@@ -47,7 +50,8 @@ class Progress:
 
 
 class Settler:
-    """Settles batches one after another; `progress` tells how far it has come, also after an error.
+    """Claims, writes and completes the rows of batches, one after another; `progress` says how far it has come, also
+    after an error.
 
     Raises StillBusy when another attempt neither completes nor lets go: lease + 50 % after its last renewal seen;
     PayloadConflict where an id is written with other `payloads` than these columns have, unless it is to `drop` those.
@@ -73,7 +77,7 @@ class Settler:
 
     @property
     def upto(self) -> dict[str, int]:
-        """Ids have no order to be acked by."""
+        """Empty: ids have no order to be acked by."""
         return {}
 
     def close(self) -> None:

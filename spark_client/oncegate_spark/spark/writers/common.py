@@ -17,20 +17,23 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass(frozen=True)
 class TaskMark:
-    """What a task tells the driver about the ledger: the newest mark, and where marks are kept."""
+    """Tells the driver the newest mark that a task has seen, and the checkpoint beside which marks are kept."""
 
     checkpoint: str | None
     mark: str | None
 
 
 def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
-    """For one attempt of a task. It brings the newest mark that the driver knew when the batch began."""
+    """Make the gateway of one attempt of a task.
+
+    It brings the newest mark that the driver knew when the batch began.
+    """
     noted = task.notes.marks.get(options.namespace) if task.notes else None
     return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=mark or noted)
 
 
 def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
-    """For commit and abort. It brings the newest mark that any task has seen."""
+    """Make the gateway of commit and abort. It brings the newest mark that any task has seen."""
     newest = marks.Newest()
     for one in tasks:
         newest.note(one.mark)
@@ -38,7 +41,7 @@ def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
 
 
 def stored_mark(options: Options) -> str | None:
-    """The mark kept beside a streaming query's checkpoint."""
+    """Read the mark kept beside a streaming query's checkpoint; None where there is none."""
     return marks.read(local_folder(options.checkpoint), options.namespace)
 
 
@@ -54,7 +57,7 @@ def store_mark(options: Options, tasks: Iterable[TaskMark], mark: str | None) ->
 
 
 def log_conflicts(count: int, batch_id: int | None) -> None:
-    """On the driver: how many rows onConflict=drop has dropped; nothing where there were none."""
+    """Warn on the driver of rows that onConflict=drop has dropped; logs nothing where there were none."""
     if count:
         log.warning(
             "%s: conflicts=%d rows dropped, whose ids are written with other payloads (onConflict=drop)",
@@ -68,7 +71,9 @@ Written = Callable[[OncegateError], tuple[Outcome, str]]
 
 @contextmanager
 def task_errors(options: Options, task: Task, written: Written) -> Iterator[None]:
-    """An error of ours leaves the task with the place, the cause and what was written, as `written` knows it then."""
+    """Turn an error of ours into TaskFailed: with the place, the cause and what was written, as `written` knows it
+    then.
+    """
     try:
         yield
     except TaskFailed:

@@ -34,7 +34,7 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass
 class Lane:
-    """`last`: the last sequence that this task has seen of it."""
+    """One lane as this task writes it. `last`: the last sequence that this task has seen of it."""
 
     producer: Producer
     last: int | None = None

@@ -1,4 +1,4 @@
-"""`write=staged`: rows are laid down by the tasks and published by the driver, all or nothing, once per name.
+"""`write=staged`: rows are staged by the tasks and published by the driver, all or nothing, once per name.
 
 1. Each attempt of a task stages its rows under a token of its own. 2. The driver commits the tokens of those attempts
 that succeeded. Nobody sees a row before 2, and whatever else was staged under the name is dropped by it.
@@ -50,7 +50,7 @@ NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible
 
 @dataclass(frozen=True)
 class Staged:
-    """What one attempt has laid down. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
+    """Tells the driver what one attempt has staged. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
 
     `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId.
     """
