@@ -23,9 +23,8 @@ def one(name: str, path: str, old: str, new: str, *tests: str) -> Mutant:
 
 def _token_per_job(docstring: str) -> tuple[str, str, str]:
     """The writer is pickled once, so what its __init__ makes is the same in every task and every attempt."""
-    head = f"{docstring}\n\n    def __init__(self, writer: Writer) -> None:\n        self.writer = writer\n"
-    says = '"""In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""'
-    write = f"\n    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:\n        {says}\n        token = "
+    head = f'{docstring}"""\n\n    def __init__(self, writer: Writer) -> None:\n        self.writer = writer\n'
+    write = '\n    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:\n        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""\n        token = '
     old, new = f"{head}{write}new_token()\n", f"{head}        self.token = new_token()\n{write}self.token\n"
     return f"{CLIENT}/spark/datasource.py", old, new
 
@@ -174,10 +173,7 @@ PLANTED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "token per job",
-        (
-            _token_per_job('hands everything on to the writer of its write mode."""'),
-            _token_per_job('those of `df.write`."""'),
-        ),
+        (_token_per_job("writer of its write mode."), _token_per_job("those of `df.write`.")),
         (
             "tests/spark/test_killed_attempts.py::test_claim_suppresses_what_a_killed_worker_had_completed",
             "tests/spark/test_batch_writes.py::test_a_named_run_that_is_repeated_is_published_once",
