@@ -25,8 +25,9 @@ from rich.progress import Progress
 
 from tests.mutants.eviction import SEALING
 from tests.mutants.lanes import LANES
+from tests.mutants.mutant import Mutant
 from tests.mutants.payloads import PAYLOADS
-from tests.mutants.planted import PLANTED, Mutant
+from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES

@@ -1,6 +1,7 @@
 """Planted bugs of the way out of memory: what may leave it, in which order, and what stands for it then."""
 
-from tests.mutants.planted import ENGINE, INDEX, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import ENGINE, INDEX
 
 _WALKS = "tests/index/lsm/test_eviction.py"
 _ENGINE = "tests/engine/maintenance/test_eviction.py"

@@ -1,6 +1,7 @@
 """More planted bugs: producers, acks and scopes at the surface; see `planted`."""
 
-from tests.mutants.planted import CLIENT, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT
 
 HTTP = "service/oncegate/transports/http"
 _ACKS = "tests/client/spark/test_acks.py"

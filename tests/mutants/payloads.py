@@ -1,6 +1,7 @@
 """Planted bugs of payloads: a digest lost on its way, compared where nothing is decided, or not told."""
 
-from tests.mutants.planted import CLIENT, ENGINE, INDEX, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT, ENGINE, INDEX
 
 _DIGESTS = "tests/index/claims/test_digests.py"
 _CELLS = "tests/index/claims/test_cells.py"

@@ -1,24 +1,11 @@
 """The planted bugs: each a change of the shipped source, and the ordinary tests that must turn red."""
 
-from dataclasses import dataclass
+from tests.mutants.mutant import Mutant, one
 
 INDEX = "service/oncegate/index"
 ENGINE = "service/oncegate/engine"
 LOG = "service/oncegate/ledgers/log"
 CLIENT = "spark_client/oncegate_spark"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """`edits`: (path, text that stands there just once, text in its place)."""
-
-    name: str
-    edits: tuple[tuple[str, str, str], ...]
-    tests: tuple[str, ...]
-
-
-def one(name: str, path: str, old: str, new: str, *tests: str) -> Mutant:
-    return Mutant(name, ((path, old, new),), tests)
 
 
 def _token_per_job(docstring: str) -> tuple[str, str, str]:

@@ -1,6 +1,7 @@
 """The planted bugs of producers, drivers and batches: what an epoch, a watermark and an ack are for."""
 
-from tests.mutants.planted import ENGINE, INDEX, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import ENGINE, INDEX
 
 CORE = "service/oncegate/core"
 _ENGINE = "tests/engine/usecases/test_producers.py"

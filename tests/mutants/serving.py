@@ -1,6 +1,7 @@
 """Planted bugs of the short way through the server: hot routes, their bodies and answers, the append beneath."""
 
-from tests.mutants.planted import ENGINE, INDEX, LOG, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import ENGINE, INDEX, LOG
 
 HTTP = "service/oncegate/transports/http"
 _DIRECT = "tests/transports/http/test_fast_path.py"

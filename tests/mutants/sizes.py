@@ -1,6 +1,6 @@
 """Planted bugs of `oncegate size`: what it would leave out of memory and disk."""
 
-from tests.mutants.planted import Mutant, one
+from tests.mutants.mutant import Mutant, one
 
 _SIZING = "service/oncegate/cli/capacity.py"
 _TESTS = "tests/cli/test_capacity.py"

@@ -1,6 +1,7 @@
 """Planted bugs of a start: what it leaves out, and how it reads a ledger."""
 
-from tests.mutants.planted import INDEX, LOG, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import INDEX, LOG
 
 _GATHERED = "tests/index/table/test_bulk_insert.py"
 _LOADING = "tests/index/snapshot/test_claims_reader.py"

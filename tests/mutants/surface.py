@@ -1,6 +1,7 @@
 """More planted bugs: compacting and copies of the ledger, the clients, the source; see `planted`."""
 
-from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG
 
 _COLLECTING = "tests/faults/ledger/test_compaction.py"
 _CRASHES = "tests/faults/ledger/test_compaction_crashes.py"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.__main__ import MUTANTS, ROOT
-from tests.mutants.planted import Mutant
+from tests.mutants.mutant import Mutant
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

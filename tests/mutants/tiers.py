@@ -1,6 +1,7 @@
 """Planted bugs of what ids leave memory for: sorted runs, the filters before them, the files that they lie in."""
 
-from tests.mutants.planted import INDEX, LOG, Mutant, one
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import INDEX, LOG
 
 RUNS = "service/oncegate/runs"
 _RUNS = "tests/index/lsm/test_run.py"
