@@ -222,7 +222,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "witness ignored",
         f"{LOG}/opening/recovery.py",
-        "        require_witnessed(place, walk, seen)\n    require_reach",
+        "        require_witnessed(paths, walk, seen)\n    require_reach",
         "    require_reach",
         "tests/faults/ledger/test_damage.py::test_a_cut_at_each_byte_of_the_last_frame_is_refused",
     ),

@@ -68,7 +68,7 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "backup lets files go",
         f"{LOG}/admin/backup.py",
-        "    with held(place.outputs):",
+        "    with held(paths.outputs):",
         "    if True:",
         f"{_BACKUPS}::test_a_backup_beside_a_writer_that_drops_and_collects_is_whole",
     ),

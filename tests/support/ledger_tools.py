@@ -162,15 +162,15 @@ def look_quickly(data: Path, *, create: bool = False) -> Seen | OncegateError:
     folder = DataDir(str(data), None, disk)
     try:
         folder.take(create)
-        place = folder.place("default")
-        found = inspect(disk, place)
-        owned = repair(disk, place, found)
+        paths = folder.paths("default")
+        found = inspect(disk, paths)
+        owned = repair(disk, paths, found)
         owned.segment.close()
         owned.witness.close()
-        extent = Extent(found.fold.compacted, found.fold.headers, found.walk.end)
-        entries = [one.body for one in replayed(disk, place.shard, place.outputs, extent, 1)]
-        held = found.fold.catalog.find("t", 0, 0, 1 << 40, 1 << 40)
-        chunks = [Chunk(one.first_offset, one.rows, read_range(disk, place.outputs, one.place)) for one in held]
+        extent = Extent(found.scan.compacted, found.scan.headers, found.walk.end)
+        entries = [one.body for one in replayed(disk, paths.shard, paths.outputs, extent, 1)]
+        held = found.scan.catalog.find("t", 0, 0, 1 << 40, 1 << 40)
+        chunks = [Chunk(one.first_offset, one.rows, read_range(disk, paths.outputs, one.location)) for one in held]
         return Seen(tuple(entries), tuple(chunks))
     except OncegateError as error:
         return readable(error)
@@ -183,7 +183,7 @@ def judge(data: Path) -> OncegateError | None:
     try:
         folder = DataDir(str(data), None, QuietDisk())
         folder.ledgers = read_list(folder.disk, folder.root) or {}
-        inspect(folder.disk, folder.place("default"))
+        inspect(folder.disk, folder.paths("default"))
     except OncegateError as error:
         return readable(error)
     return None

@@ -1,14 +1,14 @@
 """What lies beside a ledger's entries: ranges of rows that wait, and the topics made of published ones.
 
-A pure fold over changes, the same live and in replay. `L` is where a range's bytes are: the bytes themselves
-in memory, a place in a file for the log.
+Changes are applied one after the other, the same live and in replay. `L` is where a range's bytes are: the bytes
+themselves in memory, a location in a file for the log.
 
     Wrote      a range waits under its id
     Published  waiting ranges become the next rows of a topic; nothing is copied
     Dropped    waiting ranges will never be published
     Trimmed    published ranges wholly below an offset are forgotten
 
-A `Snapshot` says as much as all changes so far.
+A `CatalogSnapshot` says as much as all changes so far.
 """
 
 from bisect import bisect_right
@@ -25,11 +25,11 @@ L = TypeVar("L")
 
 
 class Wrote(msgspec.Struct, Generic[L], frozen=True, array_like=True, tag=1):
-    """Makes a range wait under its id; `place`: where its bytes are."""
+    """Makes a range wait under its id; `location`: where its bytes are."""
 
     range_id: bytes
     rows: int
-    place: L
+    location: L
 
 
 class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -71,8 +71,8 @@ def change_of(output: OutputChange, locate: Callable[[WriteRange], L]) -> Change
             return Trimmed(output.topic, output.partition, output.before_offset)
 
 
-class TopicHeld(msgspec.Struct, Generic[L], frozen=True, array_like=True):
-    """A topic's ranges, (rows, place) each, in order; the first begins at `low_offset`."""
+class TopicRanges(msgspec.Struct, Generic[L], frozen=True, array_like=True):
+    """A topic's ranges, (rows, location) each, in order; the first begins at `low_offset`."""
 
     topic: str
     partition: int
@@ -80,20 +80,20 @@ class TopicHeld(msgspec.Struct, Generic[L], frozen=True, array_like=True):
     ranges: tuple[tuple[int, L], ...]
 
 
-class Snapshot(msgspec.Struct, Generic[L], frozen=True, array_like=True):
+class CatalogSnapshot(msgspec.Struct, Generic[L], frozen=True, array_like=True):
     """Says as much as all changes so far: the ranges that wait, and the topics."""
 
     waiting: tuple[Wrote[L], ...]
-    topics: tuple[TopicHeld[L], ...]
+    topics: tuple[TopicRanges[L], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Generic[L]):
-    """A published range: its rows begin at `first_offset`, its bytes are at `place`."""
+class PublishedRange(Generic[L]):
+    """A published range: its rows begin at `first_offset`, its bytes are at `location`."""
 
     first_offset: int
     rows: int
-    place: L
+    location: L
 
 
 @dataclass(slots=True)
@@ -101,34 +101,34 @@ class _Topic(Generic[L]):
     low: int = 0
     high: int = 0
     firsts: list[int] = field(default_factory=list)
-    held: list[Held[L]] = field(default_factory=list)
+    ranges: list[PublishedRange[L]] = field(default_factory=list)
 
-    def add(self, rows: int, place: L) -> None:
+    def add(self, rows: int, location: L) -> None:
         self.firsts.append(self.high)
-        self.held.append(Held(self.high, rows, place))
+        self.ranges.append(PublishedRange(self.high, rows, location))
         self.high += rows
 
 
 class Catalog(Generic[L]):
-    """The state that the changes so far have made. `size_of`: the bytes at a place."""
+    """The state that the changes so far have made. `size_of`: the bytes at a location."""
 
-    def __init__(self, size_of: Callable[[L], int], begun: Snapshot[L] | None = None) -> None:
+    def __init__(self, size_of: Callable[[L], int], begun: CatalogSnapshot[L] | None = None) -> None:
         """Empty, or as `begun` says."""
         self._size_of = size_of
         self._waiting: dict[bytes, Wrote[L]] = {wrote.range_id: wrote for wrote in begun.waiting} if begun else {}
         self._topics: dict[tuple[str, int], _Topic[L]] = {}
         for held in begun.topics if begun else ():
             topic = self._topics[held.topic, held.partition] = _Topic(held.low_offset, held.low_offset)
-            for rows, place in held.ranges:
-                topic.add(rows, place)
+            for rows, location in held.ranges:
+                topic.add(rows, location)
 
-    def snapshot(self) -> Snapshot[L]:
+    def snapshot(self) -> CatalogSnapshot[L]:
         """Returns all that the changes so far have made."""
         topics = [
-            TopicHeld(name, partition, topic.low, tuple((held.rows, held.place) for held in topic.held))
+            TopicRanges(name, partition, topic.low, tuple((held.rows, held.location) for held in topic.ranges))
             for (name, partition), topic in self._topics.items()
         ]
-        return Snapshot(tuple(self._waiting.values()), tuple(topics))
+        return CatalogSnapshot(tuple(self._waiting.values()), tuple(topics))
 
     def check(self, changes: Iterable[Wrote[L] | Published | Dropped | Trimmed]) -> None:
         """ValueError when the changes, applied in order, contradict what is there: a bug of the caller. No effect."""
@@ -164,7 +164,7 @@ class Catalog(Generic[L]):
         return taken
 
     def apply(self, change: Wrote[L] | Published | Dropped | Trimmed) -> list[L]:
-        """Make one checked change; the places whose rows nothing names any more."""
+        """Make one checked change; the locations whose rows nothing names any more."""
         match change:
             case Wrote():
                 self._waiting[change.range_id] = change
@@ -172,7 +172,7 @@ class Catalog(Generic[L]):
             case Published():
                 return self._publish(change)
             case Dropped():
-                return [self._waiting.pop(range_id).place for range_id in change.range_ids]
+                return [self._waiting.pop(range_id).location for range_id in change.range_ids]
             case Trimmed():
                 return self._trim(change)
 
@@ -182,16 +182,16 @@ class Catalog(Generic[L]):
         for range_id in change.range_ids:
             wrote = self._waiting.pop(range_id)
             if wrote.rows == 0:
-                empty.append(wrote.place)
+                empty.append(wrote.location)
                 continue
-            topic.add(wrote.rows, wrote.place)
+            topic.add(wrote.rows, wrote.location)
         return empty
 
     def _trim(self, change: Trimmed) -> list[L]:
         topic = self._topics.setdefault((change.topic, change.partition), _Topic())
         count = self._below(topic, change.before_offset)
-        gone = [held.place for held in topic.held[:count]]
-        del topic.held[:count], topic.firsts[:count]
+        gone = [held.location for held in topic.ranges[:count]]
+        del topic.ranges[:count], topic.firsts[:count]
         topic.low = topic.firsts[0] if topic.firsts else topic.high
         return gone
 
@@ -199,7 +199,7 @@ class Catalog(Generic[L]):
     def _below(topic: _Topic[L], before_offset: int) -> int:
         """How many ranges lie wholly below the offset."""
         if before_offset >= topic.high:
-            return len(topic.held)
+            return len(topic.ranges)
         return max(0, bisect_right(topic.firsts, before_offset) - 1)
 
     def would_trim(self, topic: str, partition: int, before_offset: int) -> bool:
@@ -212,7 +212,7 @@ class Catalog(Generic[L]):
         found = self._topics.get((topic, partition))
         return (found.low, found.high) if found else (0, 0)
 
-    def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Held[L]]:
+    def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange[L]]:
         """Published ranges, whole, until `max_rows` rows from `offset` on or `max_bytes` are covered; OffsetTrimmed."""
         found = self._topics.get((topic, partition))
         if found is None or offset >= found.high or max_rows <= 0:
@@ -224,20 +224,20 @@ class Catalog(Generic[L]):
                 low_offset=found.low,
             )
         index = bisect_right(found.firsts, offset) - 1
-        covered: list[Held[L]] = []
+        covered: list[PublishedRange[L]] = []
         size_bytes = 0
-        while index < len(found.held) and found.firsts[index] < offset + max_rows:
-            covered.append(found.held[index])
-            size_bytes += self._size_of(found.held[index].place)
+        while index < len(found.ranges) and found.firsts[index] < offset + max_rows:
+            covered.append(found.ranges[index])
+            size_bytes += self._size_of(found.ranges[index].location)
             if size_bytes >= max_bytes:
                 break
             index += 1
         return covered
 
-    def places(self) -> Iterable[L]:
-        """Every place that something names, in no order."""
+    def locations(self) -> Iterable[L]:
+        """Every location that something names, in no order."""
         for wrote in self._waiting.values():
-            yield wrote.place
+            yield wrote.location
         for topic in self._topics.values():
-            for held in topic.held:
-                yield held.place
+            for held in topic.ranges:
+                yield held.location

@@ -89,7 +89,7 @@ class MemoryLedger:
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """As the port says."""
         found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
-        return [Chunk(held.first_offset, held.rows, held.place) for held in found]
+        return [Chunk(held.first_offset, held.rows, held.location) for held in found]
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         """As the port says."""

@@ -1,7 +1,7 @@
 """Archives in the ledger: where they stand, and how they are written and read back.
 
 They are ranges of a topic of the ledger's own, whose name no door lets pass: 16 bytes an id, as runs hold them, so
-backup, checksums, recovery and collection are those of rows. An id's number there is its offset.
+backup, checksums, recovery and compaction are those of rows. An id's number there is its offset.
 """
 
 from collections.abc import AsyncIterator, Iterable

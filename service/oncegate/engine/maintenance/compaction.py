@@ -13,7 +13,7 @@ from oncegate.index.lsm.run import RunDamaged, merge, sorted_records
 from oncegate.index.lsm.tier import RUNS_MAX, ColdRun
 from oncegate.ports import Outputs
 
-Told = Callable[[int], None]
+Progress = Callable[[int], None]
 _LARGER = 3
 
 
@@ -50,8 +50,10 @@ class RunBuilder:
         ids = sum(archive.ids for archive, _ in given)
         return await self._written(Planned(_sorted([records for _, records in given]), numbers, ids, place))
 
-    async def of_archives(self, archives: Sequence[Archive], place: int, told: Told | None = None) -> list[ColdRun]:
-        """Runs of these archives, read from the ledger; `told` how many ids are done. Also: LedgerDamaged."""
+    async def of_archives(
+        self, archives: Sequence[Archive], place: int, progress: Progress | None = None
+    ) -> list[ColdRun]:
+        """Runs of these archives, read from the ledger; `progress` how many ids are done. Also: LedgerDamaged."""
         made: list[ColdRun] = []
         held: list[tuple[Archive, U64]] = []
         count = 0
@@ -61,8 +63,8 @@ class RunBuilder:
             if sum(len(one) for _, one in held) >= self._run_ids:
                 await self._add(made, held, place)
                 held = []
-                if told is not None:
-                    told(count)
+                if progress is not None:
+                    progress(count)
         if held:
             await self._add(made, held, place)
         return made

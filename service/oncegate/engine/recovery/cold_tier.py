@@ -66,12 +66,12 @@ async def open_runs(
     if missing:
         ids = total(missing)
 
-        def told(done: int) -> None:
+        def progress(done: int) -> None:
             observer.event("building_runs", namespace=namespace, ids=ids, done=done)
 
-        told(0)
+        progress(0)
         making = RunBuilder(outputs, files, lambda _: None, limits.run_ids)
-        cold.replace([], await making.of_archives(missing, len(cold.runs), told))
+        cold.replace([], await making.of_archives(missing, len(cold.runs), progress))
     for archive in sealed.live:
         if archive.dropped < archive.ids:
             for found, records in await Dropping(claims, outputs).read_all([archive]):

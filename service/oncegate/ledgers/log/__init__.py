@@ -1,14 +1,12 @@
 """The embedded ledger: an append-only log of our own below a data folder.
 
-disk           the only place that touches files     frames, body   the bytes of segments
-segments       walked, verified, appended            outputs        rows of stages and topics, beside them
-witness        knows how long the ledger was         keys, lists    small files
-making         a new ledger's files                  recovery       judge, then repair and own
-ledger         one append                            folder, locks  the data folder and its owner
-verbs, dumping what a person does with it            folding        what the frames come to, from a collection on
-states         what replaces collected entries       replaying      entries read back
-removals       files go when nobody reads them       copies, restoring, verifying   backups and what they are good for
-runs           sorted ids, which are made again when they are gone
+data_dir   the data folder: its owner, namespaces, list of ledgers, witness
+ledger     one owner's handle: append, replay, compact, fetch
+locks      one owner of a folder
+disk       the only code that touches files, so that tests can record it or make it fail
+opening/   create, scan and recovery: judge first, then repair and own; replay of entries
+files/     the bytes: frames in segments, outputs, snapshots, witness, keys, the list, garbage
+admin/     what a person does with a data folder: init, accept, backup, restore, verify, dump
 """
 
 from oncegate.ledgers.log.admin.backup import backup

@@ -23,7 +23,7 @@ from oncegate.ledgers.log.files.witness import ACCEPT, WITNESS_SUFFIX, witness_p
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import OWNER_NAME, FolderLock
 from oncegate.ledgers.log.opening.create import make_ledger
-from oncegate.ledgers.log.opening.recovery import SHARD_NAME, Found, LedgerPlace, Owned, inspect, repair
+from oncegate.ledgers.log.opening.recovery import SHARD_NAME, Found, LedgerPaths, Owned, inspect, repair
 from oncegate.ports import OpenLedger
 
 T = TypeVar("T")
@@ -189,12 +189,12 @@ class DataDir:
         for lock in self.locks:
             lock.require()
 
-    def place(self, namespace: str) -> LedgerPlace:
+    def paths(self, namespace: str) -> LedgerPaths:
         """NotFound."""
         if namespace not in self.ledgers:
             raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
         path = witness_path(self.witness, namespace)
-        return LedgerPlace(namespace, self.root / namespace, path, self.ledgers[namespace])
+        return LedgerPaths(namespace, self.root / namespace, path, self.ledgers[namespace])
 
 
 class LogLedgers:
@@ -216,14 +216,14 @@ class LogLedgers:
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         """As the port says; NotFound, KeyMismatch, LedgerFull and LedgerDown too: nothing is lost, try again."""
-        place = self._folder.place(namespace)
-        lock, found, owned = await finished(asyncio.to_thread(self._own, place), _disown)
+        paths = self._folder.paths(namespace)
+        lock, found, owned = await finished(asyncio.to_thread(self._own, paths), _disown)
 
         def guard() -> None:
             self._folder.require()
             lock.require()
 
-        ledger = LogLedger(self._folder.disk, place, found, owned, guard)
+        ledger = LogLedger(self._folder.disk, paths, found, owned, guard)
         try:
             yield OpenLedger(
                 ledger,
@@ -237,13 +237,13 @@ class LogLedgers:
         finally:
             await finished(_close(ledger, lock))
 
-    def _own(self, place: LedgerPlace) -> tuple[FolderLock, Found, Owned]:
+    def _own(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
         with ledger_errors(self._folder.shown):
             self._folder.require()
-            lock = FolderLock(place.shard, f"ledger {place.namespace} in {self._folder.shown}")
+            lock = FolderLock(paths.shard, f"ledger {paths.namespace} in {self._folder.shown}")
             try:
-                found = inspect(self._folder.disk, place)
-                return lock, found, repair(self._folder.disk, place, found)
+                found = inspect(self._folder.disk, paths)
+                return lock, found, repair(self._folder.disk, paths, found)
             except BaseException:
                 lock.close()
                 raise

@@ -1,6 +1,6 @@
 """The embedded ledger: one append is one frame, one write and one sync, plus one sync per output file.
 
-A collection writes its state beside the appends; only its frame waits its turn among them.
+A compaction writes its snapshot beside the appends; only its frame waits its turn among them.
 """
 
 import asyncio
@@ -13,16 +13,16 @@ from functools import partial
 from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.catalog import Held, Trimmed, Wrote, change_of
+from oncegate.ledgers.catalog import PublishedRange, Trimmed, Wrote, change_of
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frame_body import Body, Change, Compacted, Location, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage
-from oncegate.ledgers.log.files.outputs import Living, OutputWriter, read_range
+from oncegate.ledgers.log.files.outputs import OutputWriter, RangeCounts, read_range
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
 from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
-from oncegate.ledgers.log.opening.recovery import Found, LedgerPlace, Owned
+from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
@@ -33,29 +33,32 @@ T = TypeVar("T")
 
 
 class LogLedger:
-    """`ports.Ledger` over one folder. Made by `recovery`; `guard` raises LedgerFenced when the folder is lost."""
+    """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
 
-    def __init__(self, disk: Disk, place: LedgerPlace, found: Found, owned: Owned, guard: Callable[[], None]) -> None:
+    `guard` raises LedgerFenced when the folder is lost.
+    """
+
+    def __init__(self, disk: Disk, paths: LedgerPaths, found: Found, owned: Owned, guard: Callable[[], None]) -> None:
         self._disk = disk
-        self._place = place
+        self._paths = paths
         self._guard = guard
-        self._catalog = found.fold.catalog
-        self._compacted = found.fold.compacted
-        self.predecessors = found.fold.predecessors
-        self._living = Living(self._catalog.places())
-        self._removals = Garbage(disk, place.shard, place.outputs)
+        self._catalog = found.scan.catalog
+        self._compacted = found.scan.compacted
+        self.predecessors = found.scan.predecessors
+        self._range_counts = RangeCounts(self._catalog.locations())
+        self._removals = Garbage(disk, paths.shard, paths.outputs)
         self._segment = owned.segment
         self._witness = owned.witness
-        self._outputs = OutputWriter(disk, place.outputs, owned.segment.header.epoch)
-        self._headers = [*found.fold.headers, owned.segment.header]
-        self._mark = Mark(place.ledger, found.mark.position, found.mark.chain)
+        self._outputs = OutputWriter(disk, paths.outputs, owned.segment.header.epoch)
+        self._headers = [*found.scan.headers, owned.segment.header]
+        self._mark = Mark(paths.ledger, found.mark.position, found.mark.chain)
         self._dead: OncegateError | None = None
         self._one = asyncio.Lock()
         self._compacting = asyncio.Lock()
         # A thread of its own: fetches may fill the loop's pool, and appends must not wait for them.
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"ledger {place.namespace}")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"ledger {paths.namespace}")
         self._closing = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep_witness(), name=f"witness of {place.namespace}")
+        self._keeper = asyncio.create_task(self._keep_witness(), name=f"witness of {paths.namespace}")
 
     @property
     def mark(self) -> Mark:
@@ -73,7 +76,7 @@ class LogLedger:
 
     @property
     def compacted_position(self) -> int:
-        """Up to which entries were collected; 0 when none were."""
+        """The position up to which entries were compacted; 0 when none were."""
         return self._extent.position
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
@@ -109,11 +112,11 @@ class LogLedger:
             self._require_alive()
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
-            places = await self._write_snapshot(file, snapshot)
+            locations = await self._write_snapshot(file, snapshot)
             async with self._one:
                 self._require_alive()
                 try:
-                    compacted = await self._in_writer(self._write_compacted, mark, places)
+                    compacted = await self._in_writer(self._write_compacted, mark, locations)
                 except LedgerFull:
                     self._writer.submit(self._remove, [file])
                     raise
@@ -121,14 +124,14 @@ class LogLedger:
 
     def _mark_at(self, position: int) -> Mark:
         try:
-            return mark_at(self._disk, self._place.shard, self._extent, position)
+            return mark_at(self._disk, self._paths.shard, self._extent, position)
         except OSError as error:
-            self._dead = LedgerDown(f"the ledger in {self._place.shard} cannot be read ({error}); open it anew")
+            self._dead = LedgerDown(f"the ledger in {self._paths.shard} cannot be read ({error}); open it anew")
             raise self._dead from error
 
     async def _write_snapshot(self, file: tuple[int, int], snapshot: AsyncIterable[bytes]) -> tuple[Location, ...]:
         """In whatever thread is free, piece by piece as they come; an error of the snapshot itself leaves no file."""
-        writer = SnapshotWriter(self._disk, self._place.outputs, file)
+        writer = SnapshotWriter(self._disk, self._paths.outputs, file)
         try:
             async for piece in pieces_of(snapshot):
                 await asyncio.to_thread(self._with_known_end, partial(writer.add, piece))
@@ -143,7 +146,7 @@ class LogLedger:
             self._guard()
             return work()
 
-    def _write_compacted(self, mark: Mark, places: tuple[Location, ...]) -> Compacted:
+    def _write_compacted(self, mark: Mark, locations: tuple[Location, ...]) -> Compacted:
         """In the writer's thread: the frame, synced; then the witness, so that it never names what is removed next."""
         with self._known_end():
             self._guard()
@@ -151,8 +154,8 @@ class LogLedger:
                 self._rotate()
             first = next(header for header, after in self._pairs() if after > mark.position + 1)
             numbers = (first.segment, first.first_position, first.previous_chain)
-            snapshot = self._catalog.snapshot()
-            compacted = Compacted(*numbers, mark.ledger, mark.position, mark.chain, places, self.predecessors, snapshot)
+            at, outputs = (mark.ledger, mark.position, mark.chain), self._catalog.snapshot()
+            compacted = Compacted(*numbers, *at, locations, self.predecessors, outputs)
             body = encode_body(Body([], [compacted]))
             if len(body) > BODY_BYTES_MAX:
                 raise NoRoom(f"{len(body)} bytes of output ranges in one frame, which holds {BODY_BYTES_MAX}")
@@ -205,7 +208,7 @@ class LogLedger:
         self._apply(written.result())
         if has_entries:
             end = self._segment.end
-            self._mark = Mark(self._place.ledger, end.position, end.chain[:8])
+            self._mark = Mark(self._paths.ledger, end.position, end.chain[:8])
 
     def _changes_something(self, change: Change) -> bool:
         if isinstance(change, Trimmed):
@@ -235,13 +238,13 @@ class LogLedger:
         try:
             yield
         except NoRoom as error:
-            raise LedgerFull(f"the disk below {self._place.shard} is full ({error}); nothing was written") from error
+            raise LedgerFull(f"the disk below {self._paths.shard} is full ({error}); nothing was written") from error
         except LedgerFenced as error:
             self._dead = error
             raise
         except BaseException as error:
             self._dead = LedgerDown(
-                f"the ledger in {self._place.shard} failed at position {self._segment.end.position} ({error}); "
+                f"the ledger in {self._paths.shard} failed at position {self._segment.end.position} ({error}); "
                 "whether this was written is unknown until it is opened anew"
             )
             raise self._dead from error
@@ -257,7 +260,7 @@ class LogLedger:
 
     def _rotate(self) -> None:
         header = self._segment.next_header()
-        new = SegmentWriter(self._disk, self._place.shard, header)
+        new = SegmentWriter(self._disk, self._paths.shard, header)
         self._segment.close()
         self._segment = new
         self._headers.append(header)
@@ -266,9 +269,9 @@ class LogLedger:
         released: list[Location] = []
         for change in changes:
             if isinstance(change, Wrote):
-                self._living.add(change.place)
+                self._range_counts.add(change.location)
             released += self._catalog.apply(change)
-        gone = self._living.release(released)
+        gone = self._range_counts.release(released)
         if gone:
             self._writer.submit(self._remove, gone)
 
@@ -279,7 +282,7 @@ class LogLedger:
         """
         self._require_alive()
         with self._removals.reading():
-            entries = replayed(self._disk, self._place.shard, self._place.outputs, self._extent, from_position)
+            entries = replayed(self._disk, self._paths.shard, self._paths.outputs, self._extent, from_position)
             async with contextlib.aclosing(read_ahead(entries, lambda one: len(one.body))) as batches:
                 async for batch in batches:
                     yield batch
@@ -300,9 +303,9 @@ class LogLedger:
         except OSError as error:
             raise LedgerDown(f"topic {topic} cannot be read from offset {offset} on: {error}") from error
 
-    def _read(self, found: list[Held[Location]]) -> list[Chunk]:
-        outputs = self._place.outputs
-        return [Chunk(held.first_offset, held.rows, read_range(self._disk, outputs, held.place)) for held in found]
+    def _read(self, found: list[PublishedRange[Location]]) -> list[Chunk]:
+        outputs = self._paths.outputs
+        return [Chunk(held.first_offset, held.rows, read_range(self._disk, outputs, held.location)) for held in found]
 
     async def _keep_witness(self) -> None:
         while not self._closing.is_set():
@@ -315,11 +318,11 @@ class LogLedger:
                         await self._in_writer(self._run_removals)
             except OSError as error:
                 self._dead = LedgerDown(
-                    f"the witness {self._place.witness} cannot be synced ({error}); open the ledger anew"
+                    f"the witness {self._paths.witness} cannot be synced ({error}); open the ledger anew"
                 )
 
     async def close(self) -> None:
-        """Finish what was begun, sync the witness, let go of the files. No effect when it is closed."""
+        """Finishes what was begun, syncs the witness and closes the files. No effect when it is closed."""
         async with self._compacting, self._one:
             self._closing.set()
             await asyncio.wait([self._keeper])
@@ -329,7 +332,7 @@ class LogLedger:
     def _close_files(self) -> None:
         self._run_removals()
         if self._dead is None:
-            self._dead = LedgerDown(f"the ledger in {self._place.shard} was closed; nothing was written")
+            self._dead = LedgerDown(f"the ledger in {self._paths.shard} was closed; nothing was written")
             with contextlib.suppress(OSError):  # it may lag
                 self._witness.sync()
         for closing in (self._outputs.close, self._segment.close, self._witness.close):

@@ -22,7 +22,7 @@ from oncegate.ledgers.log.files.keys import copy_key
 from oncegate.ledgers.log.files.outputs import output_path, require_range
 from oncegate.ledgers.log.files.segments import End, Walk, segment_path, segments_in
 from oncegate.ledgers.log.files.witness import read_witness
-from oncegate.ledgers.log.opening.recovery import ASIDE_NAME, OUTPUTS_NAME, LedgerPlace, require_witnessed
+from oncegate.ledgers.log.opening.recovery import ASIDE_NAME, OUTPUTS_NAME, LedgerPaths, require_witnessed
 from oncegate.ledgers.log.opening.scan import Scan
 
 _FIRST = "oncegate backup 1\n"
@@ -54,22 +54,22 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
     data.look()
     with ledger_errors(f"backup {target}"):
         make_folders(data.disk, target)
-        copied = [_backup(data.disk, data.place(name), target / name) for name in sorted(data.ledgers)]
+        copied = [_backup(data.disk, data.paths(name), target / name) for name in sorted(data.ledgers)]
         write_copies(data.disk, target, copied)
     return copied
 
 
-def _backup(disk: Disk, place: LedgerPlace, target: Path) -> Copied:
-    """After a power failure the witness may lag: what is whole behind the place that it saw is copied too."""
-    with held(place.outputs):
-        seen = read_witness(disk, place.witness)
+def _backup(disk: Disk, paths: LedgerPaths, target: Path) -> Copied:
+    """After a power failure the witness may lag: what is whole behind the end that it saw is copied too."""
+    with held(paths.outputs):
+        seen = read_witness(disk, paths.witness)
         at = (seen.end.segment, seen.end.offset)
-        walk = Walk(disk, place.shard, first_segment=seen.end.segment, watched=frozenset({at}))
+        walk = Walk(disk, paths.shard, first_segment=seen.end.segment, watched=frozenset({at}))
         for _ in walk:
             pass
-        require_witnessed(place, walk, seen)
-        copy_ledger(disk, place, walk.end, target)
-    return Copied(place.namespace, place.ledger, walk.end)
+        require_witnessed(paths, walk, seen)
+        copy_ledger(disk, paths, walk.end, target)
+    return Copied(paths.namespace, paths.ledger, walk.end)
 
 
 def require_empty(path: Path, shown: str) -> None:
@@ -78,24 +78,24 @@ def require_empty(path: Path, shown: str) -> None:
         raise BadRequest(f"{shown} {path} exists and is not empty: name another folder")
 
 
-def copy_ledger(disk: Disk, place: LedgerPlace, end: End, target: Path) -> None:
+def copy_ledger(disk: Disk, paths: LedgerPaths, end: End, target: Path) -> None:
     """Copy key, segments up to `end`, and what they name, to a new folder, durably. LedgerDamaged: of the source.
 
     The caller sees to it that nothing is removed from the source.
     """
-    copy = LedgerPlace(place.namespace, target, place.witness, place.ledger)
+    copy = LedgerPaths(paths.namespace, target, paths.witness, paths.ledger)
     for path in (target, copy.shard, copy.shard / OUTPUTS_NAME, copy.shard / ASIDE_NAME):
         disk.make_folder(path)
-    copy_key(disk, place.folder, target)
-    for segment in _run(segments_in(place.shard), end.segment):
-        path = segment_path(place.shard, segment)
+    copy_key(disk, paths.folder, target)
+    for segment in _run(segments_in(paths.shard), end.segment):
+        path = segment_path(paths.shard, segment)
         if not path.exists():
             raise LedgerDamaged(f"{path} is missing; put this file back from a copy")
         data = disk.read(path)
         whole = memoryview(data)[: end.offset if segment == end.segment else len(data)]
         _write(disk, segment_path(copy.shard, segment), [(0, whole)])
-    for file, places in _by_file(_named(disk, copy, end)).items():
-        ranges = ((one.offset, require_range(disk, place.outputs, one)) for one in places)
+    for file, locations in _by_file(_named(disk, copy, end)).items():
+        ranges = ((one.offset, require_range(disk, paths.outputs, one)) for one in locations)
         _write(disk, output_path(copy.outputs, file), ranges)
     for path in (copy.outputs, copy.shard, target, target.parent):
         disk.sync_folder(path)
@@ -107,23 +107,23 @@ def _run(present: list[int], last: int) -> list[int]:
     return list(range(first, last + 1))
 
 
-def _named(disk: Disk, copy: LedgerPlace, end: End) -> list[Location]:
+def _named(disk: Disk, copy: LedgerPaths, end: End) -> list[Location]:
     """What the copied frames need; LedgerDamaged when they do not come to `end`."""
-    fold, walk = Scan(copy.shard), Walk(disk, copy.shard, stop=end)
-    for _ in fold.over(walk):
+    scan, walk = Scan(copy.shard), Walk(disk, copy.shard, stop=end)
+    for _ in scan.over(walk):
         pass
     if walk.end != end:
         raise LedgerDamaged(
             f"{copy.shard} comes to position {walk.end.position} (segment {walk.end.segment}, byte {walk.end.offset}), "
             f"and not to {end.position} (segment {end.segment}, byte {end.offset}) as it must; copy it anew"
         )
-    return list(fold.places())
+    return list(scan.locations())
 
 
-def _by_file(places: Iterable[Location]) -> dict[tuple[int, int], list[Location]]:
+def _by_file(locations: Iterable[Location]) -> dict[tuple[int, int], list[Location]]:
     found: dict[tuple[int, int], list[Location]] = defaultdict(list)
-    for place in sorted(places, key=lambda place: (place.file, place.offset)):
-        found[place.file].append(place)
+    for location in sorted(locations, key=lambda location: (location.file, location.offset)):
+        found[location.file].append(location)
     return found
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from oncegate.core.entries.codec import EntryError, decode
 from oncegate.core.errors import NotFound, OncegateError
-from oncegate.ledgers.catalog import Snapshot, Wrote
+from oncegate.ledgers.catalog import CatalogSnapshot, Wrote
 from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, Location
@@ -18,7 +18,7 @@ from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import output_path
 from oncegate.ledgers.log.files.segments import Frame, Walk
-from oncegate.ledgers.log.files.snapshots import read_state
+from oncegate.ledgers.log.files.snapshots import read_snapshot
 from oncegate.ledgers.log.files.witness import read_witness
 from oncegate.ledgers.log.opening.scan import Scan
 
@@ -36,7 +36,7 @@ class Item:
 
 
 def dump(folder: str, namespace: str = "default", witness: str | None = None) -> Iterator[Item]:
-    """The state that replaced collected entries, every segment, append, entry and change, the end, the witness.
+    """Yields the snapshot in place of compacted entries, every segment, append, entry and change, the end, the witness.
 
     NotFound. Damage is the last item: what comes behind it cannot be trusted.
     """
@@ -45,19 +45,19 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
     if namespace not in data.ledgers:
         names = ", ".join(data.ledgers) or "none"
         raise NotFound(f"there is no ledger of namespace {namespace} in {data.shown}; its namespaces: {names}")
-    place = data.place(namespace)
-    yield Item(0, "Ledger", {"ledger": place.ledger, "namespace": namespace, "folder": str(place.shard)})
-    fold = Scan(place.shard)
-    walk = Walk(data.disk, place.shard)
+    paths = data.paths(namespace)
+    yield Item(0, "Ledger", {"ledger": paths.ledger, "namespace": namespace, "folder": str(paths.shard)})
+    scan = Scan(paths.shard)
+    walk = Walk(data.disk, paths.shard)
     try:
-        with held(place.outputs):
-            compacted = _last_compacted(data.disk, place.shard)
+        with held(paths.outputs):
+            compacted = _last_compacted(data.disk, paths.shard)
             if compacted:
-                yield from _state(data.disk, place.outputs, compacted)
-            yield from _segments(walk, fold, place.outputs, compacted.position if compacted else 0)
-            seen = read_witness(data.disk, place.witness)
+                yield from _state(data.disk, paths.outputs, compacted)
+            yield from _segments(walk, scan, paths.outputs, compacted.position if compacted else 0)
+            seen = read_witness(data.disk, paths.witness)
         end = seen.end
-        fields = {"ledger": seen.ledger, "segment": end.segment, "offset": end.offset, "file": str(place.witness)}
+        fields = {"ledger": seen.ledger, "segment": end.segment, "offset": end.offset, "file": str(paths.witness)}
         yield Item(end.position, "Witness", fields)
     except OncegateError as error:
         yield Item(walk.end.position, "DAMAGED", {"detail": error.detail})
@@ -65,25 +65,25 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
 
 def _last_compacted(disk: Disk, shard: Path) -> Compacted | None:
     """What the entries begin with; None also when it cannot be known, for the walk will say why."""
-    fold = Scan(shard)
+    scan = Scan(shard)
     with suppress(OncegateError):
-        for _ in fold.over(Walk(disk, shard)):
+        for _ in scan.over(Walk(disk, shard)):
             pass
-        return fold.compacted
+        return scan.compacted
     return None
 
 
 def _state(disk: Disk, outputs: Path, compacted: Compacted) -> Iterator[Item]:
-    size_bytes = sum(place.length for place in compacted.state)
+    size_bytes = sum(location.length for location in compacted.state)
     files = [output_path(outputs, file).name for file in sorted(compacted.files)]
     yield Item(compacted.position, "State", {"files": files, "size_bytes": size_bytes})
-    for raw in read_state(disk, outputs, compacted.state):
+    for raw in read_snapshot(disk, outputs, compacted.state):
         yield _entry(compacted.position, raw)
 
 
-def _segments(walk: Walk, fold: Scan, outputs: Path, compacted_position: int) -> Iterator[Item]:
+def _segments(walk: Walk, scan: Scan, outputs: Path, compacted_position: int) -> Iterator[Item]:
     shown = 0
-    for frame, body in fold.over(walk):
+    for frame, body in scan.over(walk):
         header = frame.segment
         if header.segment != shown:
             shown = header.segment
@@ -97,7 +97,7 @@ def _segments(walk: Walk, fold: Scan, outputs: Path, compacted_position: int) ->
 
 
 def _frame(frame: Frame, body: Body, outputs: Path, compacted_position: int) -> Iterator[Item]:
-    """Entries that were collected are shown by what replaced them, and not twice."""
+    """Entries that were compacted are shown by what replaced them, and not twice."""
     header = frame.header
     compacted = bool(header.count) and header.last_position <= compacted_position
     sizes = {"offset": header.offset, "entries": header.count, "size_bytes": header.length, "chain": header.chain}
@@ -122,11 +122,11 @@ def _entry(position: int, raw: bytes) -> Item:
 def _change(change: AnyChange, outputs: Path) -> dict[str, Any]:
     shown = msgspec.structs.asdict(change)
     if isinstance(change, Wrote):
-        place = shown.pop("place")
-        file = output_path(outputs, place.file).name
-        shown |= {"file": file, "offset": place.offset, "length": place.length, "sha256": place.sha256}
+        at = shown.pop("location")
+        file = output_path(outputs, at.file).name
+        shown |= {"file": file, "offset": at.offset, "length": at.length, "sha256": at.sha256}
     if isinstance(change, Compacted):
-        outputs_then: Snapshot[Location] = shown.pop("outputs")
+        outputs_then: CatalogSnapshot[Location] = shown.pop("outputs")
         shown["state"] = [output_path(outputs, file).name for file in sorted(change.files)]
         shown["waiting_ranges"] = len(outputs_then.waiting)
         shown["topics"] = [

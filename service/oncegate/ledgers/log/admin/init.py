@@ -48,13 +48,13 @@ def accept(folder: str, witness: str | None = None) -> list[str]:
 def _accept(data: DataDir, namespace: str, listed: bytes) -> tuple[bytes, str]:
     """The ledger's new id, and what to tell."""
     data.ledgers = {namespace: listed}
-    place = data.place(namespace)
-    found = inspect(data.disk, place, accepting=True)
+    paths = data.paths(namespace)
+    found = inspect(data.disk, paths, accepting=True)
     try:
-        saw = f"its witness saw position {read_witness(data.disk, place.witness).end.position}"
+        saw = f"its witness saw position {read_witness(data.disk, paths.witness).end.position}"
     except LedgerDamaged:
         saw = "it has no readable witness"
-    new = replace(place, ledger=os.urandom(16))
+    new = replace(paths, ledger=os.urandom(16))
     # Runs of a history that did not take place say what no ledger does.
     empty_folder(data.disk, new.runs)
     copy_last_segment(data.disk, new, found)

@@ -14,7 +14,7 @@ from oncegate.ledgers.log.disk import TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, write_list
 from oncegate.ledgers.log.files.witness import Seen, create_witness, witness_path
 from oncegate.ledgers.log.opening.create import UNFINISHED
-from oncegate.ledgers.log.opening.recovery import LedgerPlace, begin_epoch, inspect
+from oncegate.ledgers.log.opening.recovery import LedgerPaths, begin_epoch, inspect
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ def restore(backup: str, folder: str, witness: str | None = None, disk: Disk | N
 def _restore(disk: Disk, copied: Copied, source: Path, begun: Path) -> tuple[Restored, Seen]:
     """The copy, verified; it goes on under a new id, and its witness is to see that."""
     nowhere = begun / copied.namespace / "witness"
-    place = LedgerPlace(copied.namespace, source / copied.namespace, nowhere, copied.ledger)
-    copy_ledger(disk, place, copied.end, begun / copied.namespace)
-    place = replace(place, folder=begun / copied.namespace)
-    found = inspect(disk, place, accepting=True)
+    paths = LedgerPaths(copied.namespace, source / copied.namespace, nowhere, copied.ledger)
+    copy_ledger(disk, paths, copied.end, begun / copied.namespace)
+    paths = replace(paths, folder=begun / copied.namespace)
+    found = inspect(disk, paths, accepting=True)
     if (found.walk.end, found.header.ledger) != (copied.end, copied.ledger):
         raise LedgerDamaged(f"{source / copied.namespace} is not what the list of the backup says; take another copy")
-    verify_ranges(disk, place, found)
-    new = replace(place, ledger=os.urandom(16))
+    verify_ranges(disk, paths, found)
+    new = replace(paths, ledger=os.urandom(16))
     segment = begin_epoch(disk, new, found)
     segment.close()
     restored = Restored(copied.namespace, new.ledger, copied.ledger, copied.end.position)

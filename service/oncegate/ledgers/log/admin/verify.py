@@ -8,7 +8,7 @@ from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.outputs import require_range
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
-from oncegate.ledgers.log.opening.recovery import Found, LedgerPlace, inspect
+from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, inspect
 from oncegate.ledgers.log.opening.replay import Extent, replayed
 from oncegate.ports import Replayed
 
@@ -16,16 +16,16 @@ from oncegate.ports import Replayed
 class VerifiedLedger:
     """Gives the entries of a ledger that was verified, as they were then. `mark`: its last one."""
 
-    def __init__(self, disk: Disk, place: LedgerPlace, found: Found) -> None:
+    def __init__(self, disk: Disk, paths: LedgerPaths, found: Found) -> None:
         self._disk = disk
-        self._place = place
-        self._extent = Extent(found.fold.compacted, found.fold.headers, found.walk.end)
+        self._paths = paths
+        self._extent = Extent(found.scan.compacted, found.scan.headers, found.walk.end)
         self.key = found.key
         self.mark = found.mark
 
     def entries(self) -> Generator[Replayed, None, None]:
         """Yields all entries in order; LedgerDamaged. Blocks."""
-        return replayed(self._disk, self._place.shard, self._place.outputs, self._extent, 1)
+        return replayed(self._disk, self._paths.shard, self._paths.outputs, self._extent, 1)
 
     def batches(self) -> AsyncGenerator[list[Replayed], None]:
         """Yields the same in batches, read ahead by a thread, as `ports.Ledger.replay` does."""
@@ -34,7 +34,10 @@ class VerifiedLedger:
 
 @dataclass(frozen=True)
 class Verified:
-    """A ledger that is whole. `collected`: up to which position; `ranges`: output ranges whose bytes were read."""
+    """Describes a ledger that is whole.
+
+    `compacted`: up to which position; `ranges`: output ranges whose bytes were read.
+    """
 
     namespace: str
     ledger: bytes
@@ -59,21 +62,21 @@ def verify(
     data = DataDir(folder, witness, disk or Disk())
     data.look()
     for namespace in sorted(data.ledgers):
-        place = data.place(namespace)
-        with ledger_errors(data.shown), held(place.outputs):
-            found = inspect(data.disk, place)
-            ranges, range_bytes = verify_ranges(data.disk, place, found)
-            also(VerifiedLedger(data.disk, place, found))
-        compacted = found.fold.compacted.position if found.fold.compacted else 0
-        segments = len(found.fold.headers)
-        yield Verified(namespace, place.ledger, found.mark.position, compacted, segments, ranges, range_bytes)
+        paths = data.paths(namespace)
+        with ledger_errors(data.shown), held(paths.outputs):
+            found = inspect(data.disk, paths)
+            ranges, range_bytes = verify_ranges(data.disk, paths, found)
+            also(VerifiedLedger(data.disk, paths, found))
+        compacted = found.scan.compacted.position if found.scan.compacted else 0
+        segments = len(found.scan.headers)
+        yield Verified(namespace, paths.ledger, found.mark.position, compacted, segments, ranges, range_bytes)
 
 
-def verify_ranges(disk: Disk, place: LedgerPlace, found: Found) -> tuple[int, int]:
+def verify_ranges(disk: Disk, paths: LedgerPaths, found: Found) -> tuple[int, int]:
     """Read every output range that something names; how many, and their bytes. LedgerDamaged."""
     count = size_bytes = 0
-    for location in found.fold.catalog.places():
-        require_range(disk, place.outputs, location)
+    for location in found.scan.catalog.locations():
+        require_range(disk, paths.outputs, location)
         count += 1
         size_bytes += location.length
     return count, size_bytes

@@ -1,6 +1,6 @@
 """The body of a frame: the entries of one append and the changes of its outputs, as one msgpack array.
 
-    [[entry, ...], [change, ...]]        the changes are those of `oncegate.ledgers.catalog`, and Collected
+    [[entry, ...], [change, ...]]        the changes are those of `oncegate.ledgers.catalog`, and Compacted
 
 An entry is opaque here. A written range carries where its rows are: file, offset, length, SHA-256.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from oncegate.ledgers.catalog import Dropped, Published, Snapshot, Trimmed, Wrote
+from oncegate.ledgers.catalog import CatalogSnapshot, Dropped, Published, Trimmed, Wrote
 from oncegate.ports import Mark
 
 
@@ -48,7 +48,7 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
     chain: bytes
     state: tuple[Location, ...]
     predecessors: tuple[bytes, ...]
-    outputs: Snapshot[Location]
+    outputs: CatalogSnapshot[Location]
 
     @property
     def mark(self) -> Mark:
@@ -58,7 +58,7 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
     @property
     def files(self) -> set[tuple[int, int]]:
         """The output files that hold the snapshot."""
-        return {place.file for place in self.state}
+        return {location.file for location in self.state}
 
 
 Change = Wrote[Location] | Published | Dropped | Trimmed

@@ -59,7 +59,7 @@ class SegmentHeader:
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """Describes one frame at `offset` of its segment: the body's length, its entries, the hash chain before and after."""
+    """Describes a frame at `offset` of its segment: the body's length, its entries, the chain before and after."""
 
     offset: int
     length: int

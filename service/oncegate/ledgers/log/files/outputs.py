@@ -132,27 +132,27 @@ class OutputWriter:
             self._close(name)
 
 
-class Living:
+class RangeCounts:
     """How many ranges that something names lie in each file."""
 
-    def __init__(self, places: Iterable[Location]) -> None:
-        self._ranges = Counter(place.file for place in places)
+    def __init__(self, locations: Iterable[Location]) -> None:
+        self._ranges = Counter(location.file for location in locations)
 
     def __contains__(self, file: object) -> bool:
         return file in self._ranges
 
-    def add(self, place: Location) -> None:
+    def add(self, location: Location) -> None:
         """Counts a range in."""
-        self._ranges[place.file] += 1
+        self._ranges[location.file] += 1
 
-    def release(self, places: Iterable[Location]) -> list[tuple[int, int]]:
+    def release(self, locations: Iterable[Location]) -> list[tuple[int, int]]:
         """Count the ranges out; the files that hold none any more."""
         empty = []
-        for place in places:
-            self._ranges[place.file] -= 1
-            if not self._ranges[place.file]:
-                del self._ranges[place.file]
-                empty.append(place.file)
+        for location in locations:
+            self._ranges[location.file] -= 1
+            if not self._ranges[location.file]:
+                del self._ranges[location.file]
+                empty.append(location.file)
         return empty
 
 
@@ -161,27 +161,27 @@ def located(file: tuple[int, int], offset: int, data: bytes) -> Location:
     return Location(*file, offset, len(data), hashlib.sha256(data).digest())
 
 
-def read_range(disk: Disk, folder: Path, place: Location) -> bytes:
+def read_range(disk: Disk, folder: Path, location: Location) -> bytes:
     """The range's bytes, verified. LedgerDamaged; FileNotFoundError when the file is gone."""
-    path = output_path(folder, place.file)
-    data = disk.read(path, place.offset, place.length)
-    if len(data) != place.length or hashlib.sha256(data).digest() != place.sha256:
+    path = output_path(folder, location.file)
+    data = disk.read(path, location.offset, location.length)
+    if len(data) != location.length or hashlib.sha256(data).digest() != location.sha256:
         raise LedgerDamaged(
-            f"{path}: the {place.length} bytes at {place.offset} are not those that were written; "
+            f"{path}: the {location.length} bytes at {location.offset} are not those that were written; "
             "put this file back from a copy"
         )
     return data
 
 
-def require_range(disk: Disk, folder: Path, place: Location) -> bytes:
+def require_range(disk: Disk, folder: Path, location: Location) -> bytes:
     """The range's bytes, verified. LedgerDamaged, also when the file is gone."""
     try:
-        return read_range(disk, folder, place)
+        return read_range(disk, folder, location)
     except FileNotFoundError as error:
         raise LedgerDamaged(f"{error.filename} is missing; put this file back from a copy") from error
 
 
-def read_ranges(disk: Disk, folder: Path, places: Iterable[Location]) -> Iterator[bytes]:
+def read_ranges(disk: Disk, folder: Path, locations: Iterable[Location]) -> Iterator[bytes]:
     """Yields the bytes of each range in this order, verified by several threads.
 
     One more than there are threads is held besides the one that is given.
@@ -190,19 +190,19 @@ def read_ranges(disk: Disk, folder: Path, places: Iterable[Location]) -> Iterato
     """
     with ThreadPoolExecutor(VERIFYING_THREADS, "verifying") as threads:
         waiting: deque[Future[bytes]] = deque()
-        for place in places:
-            waiting.append(threads.submit(require_range, disk, folder, place))
+        for location in locations:
+            waiting.append(threads.submit(require_range, disk, folder, location))
             if len(waiting) > VERIFYING_THREADS:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
 
 
-def require_reach(disk: Disk, folder: Path, places: Iterable[Location]) -> None:
+def require_reach(disk: Disk, folder: Path, locations: Iterable[Location]) -> None:
     """LedgerDamaged unless every file that something names is there and reaches its last named range."""
     ends: dict[tuple[int, int], int] = {}
-    for place in places:
-        ends[place.file] = max(ends.get(place.file, 0), place.end)
+    for location in locations:
+        ends[location.file] = max(ends.get(location.file, 0), location.end)
     present = outputs_in(folder)
     for file, end in sorted(ends.items()):
         path = output_path(folder, file)

@@ -1,4 +1,4 @@
-"""The state that replaces collected entries: ranges in an output file of its own, each a msgpack array of entries.
+"""Writes and reads the snapshot that replaces compacted entries: ranges of a file, each a msgpack array of entries.
 
 Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
 """
@@ -99,13 +99,13 @@ async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]
         yield piece
 
 
-def read_state(disk: Disk, folder: Path, places: Sequence[Location]) -> Iterator[bytes]:
+def read_snapshot(disk: Disk, folder: Path, locations: Sequence[Location]) -> Iterator[bytes]:
     """The entries, verified. LedgerDamaged."""
-    for place, data in zip(places, read_ranges(disk, folder, places), strict=True):
+    for location, data in zip(locations, read_ranges(disk, folder, locations), strict=True):
         try:
             yield from _decoder.decode(data)
         except ValueError as error:
             raise LedgerDamaged(
-                f"{output_path(folder, place.file)}: the state at byte {place.offset} is not of a format that this "
-                f"version reads ({error}); open it with the version that wrote it"
+                f"{output_path(folder, location.file)}: the state at byte {location.offset} is not of a format that "
+                f"this version reads ({error}); open it with the version that wrote it"
             ) from error

@@ -31,7 +31,7 @@ ACCEPT = "accept what is there with `oncegate ledger accept`"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the witness saw: a place in one ledger. `serial` grows with each writing."""
+    """Holds what the witness saw: how far one ledger reached. `serial` grows with each writing."""
 
     serial: int
     ledger: bytes
@@ -41,8 +41,8 @@ class Seen:
     def encode(self) -> bytes:
         """Returns the slot's bytes, with their check."""
         end = self.end
-        place = (end.segment, end.offset, end.position, end.chain)
-        raw = _SLOT.pack(_MAGIC, self.serial, self.ledger, self.epoch, *place, bytes(16))[:-16]
+        numbers = (end.segment, end.offset, end.position, end.chain)
+        raw = _SLOT.pack(_MAGIC, self.serial, self.ledger, self.epoch, *numbers, bytes(16))[:-16]
         return raw + hashlib.sha256(raw).digest()[:16]
 
     @classmethod
@@ -50,8 +50,8 @@ class Seen:
         """Reads a slot; None when its bytes are not whole."""
         if len(raw) < _SLOT.size or hashlib.sha256(raw[: _SLOT.size - 16]).digest()[:16] != raw[_SLOT.size - 16 :]:
             return None
-        magic, serial, ledger, epoch, *place, _ = _SLOT.unpack(raw)
-        return cls(serial, ledger, epoch, End(*place)) if magic == _MAGIC else None
+        magic, serial, ledger, epoch, *numbers, _ = _SLOT.unpack(raw)
+        return cls(serial, ledger, epoch, End(*numbers)) if magic == _MAGIC else None
 
 
 def witness_path(folder: Path, namespace: str) -> Path:

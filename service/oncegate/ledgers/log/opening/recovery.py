@@ -1,11 +1,11 @@
 """Opening a ledger: first everything is read and judged, and nothing is touched; then it is repaired and owned.
 
-1. walk and verify every frame; fold the output changes           3. every named output file reaches its last range
+1. walk and verify every frame; apply the output changes          3. every named output file reaches its last range
 2. id, key and witness agree with what was found                  --- up to here nothing was touched ---
 4. the last segment is copied without what was never acknowledged, synced, read back, renamed: nobody knows
    whether the last owner died of a failed sync, and the walk may have read the page cache
 5. a new segment begins the new epoch     6. the witness sees it
-7. segments before the last collection and files that nothing needs are removed, unless somebody holds them; files
+7. segments before the last compaction and files that nothing needs are removed, unless somebody holds them; files
    that no frame ever named are moved aside, and removed some openings later
 """
 
@@ -20,7 +20,7 @@ from oncegate.ledgers.log.files.garbage import removable, remove_segments
 from oncegate.ledgers.log.files.keys import key_check, read_key
 from oncegate.ledgers.log.files.outputs import outputs_in, require_reach
 from oncegate.ledgers.log.files.segments import SegmentWriter, Walk, segment_path
-from oncegate.ledgers.log.files.snapshots import read_state
+from oncegate.ledgers.log.files.snapshots import read_snapshot
 from oncegate.ledgers.log.files.witness import ACCEPT, Seen, WitnessWriter, read_witness
 from oncegate.ledgers.log.opening.scan import Scan
 from oncegate.ports import Mark
@@ -33,8 +33,8 @@ ASIDE_EPOCHS = 16  # openings that a file moved aside stays for a person to look
 
 
 @dataclass(frozen=True)
-class LedgerPlace:
-    """Where one ledger lies, and the id that the list of ledgers gives it."""
+class LedgerPaths:
+    """Names where one ledger lies, and the id that the list of ledgers gives it."""
 
     namespace: str
     folder: Path
@@ -59,143 +59,149 @@ class LedgerPlace:
 
 @dataclass
 class Found:
-    """What was read."""
+    """Holds what `inspect` read of a ledger, all of it verified."""
 
     key: bytes
     walk: Walk
     header: SegmentHeader
     mark: Mark
-    fold: Scan
+    scan: Scan
     seen: Seen | None
 
 
-def inspect(disk: Disk, place: LedgerPlace, *, accepting: bool = False) -> Found:
-    """Steps 1 to 3. LedgerDamaged, KeyMismatch; nothing is touched. `accepting`: whatever witness and list say."""
-    key = read_key(disk, place.folder)
-    seen = None if accepting else read_witness(disk, place.witness)
-    walk = Walk(disk, place.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
-    fold = Scan(place.shard)
-    for _ in fold.over(walk):
+def inspect(disk: Disk, paths: LedgerPaths, *, accepting: bool = False) -> Found:
+    """Reads and judges a ledger, and touches nothing (steps 1 to 3). LedgerDamaged, KeyMismatch.
+
+    `accepting`: whatever witness and list say.
+    """
+    key = read_key(disk, paths.folder)
+    seen = None if accepting else read_witness(disk, paths.witness)
+    walk = Walk(disk, paths.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
+    scan = Scan(paths.shard)
+    for _ in scan.over(walk):
         pass
     header = walk.last
     assert header is not None, "a walk without an error has read a header"
-    _require_key(place, header, key)
+    _require_key(paths, header, key)
     if seen:
-        _require_listed(place, header)
-        require_witnessed(place, walk, seen)
-    require_reach(disk, place.outputs, fold.places())
-    for _ in read_state(disk, place.outputs, fold.compacted.state if fold.compacted else ()):
+        _require_listed(paths, header)
+        require_witnessed(paths, walk, seen)
+    require_reach(disk, paths.outputs, scan.locations())
+    for _ in read_snapshot(disk, paths.outputs, scan.compacted.state if scan.compacted else ()):
         pass
-    return Found(key, walk, header, fold.mark or Mark(header.ledger, 0, bytes(8)), fold, seen)
+    return Found(key, walk, header, scan.mark or Mark(header.ledger, 0, bytes(8)), scan, seen)
 
 
-def _require_key(place: LedgerPlace, header: SegmentHeader, key: bytes) -> None:
+def _require_key(paths: LedgerPaths, header: SegmentHeader, key: bytes) -> None:
     if header.key_check != key_check(key):
         raise KeyMismatch(
-            f"the key file in {place.folder} is not the one its ledger was written with, and every id would look new; "
+            f"the key file in {paths.folder} is not the one its ledger was written with, and every id would look new; "
             "nothing was changed, put the right key file back"
         )
 
 
-def _require_listed(place: LedgerPlace, header: SegmentHeader) -> None:
-    if header.ledger != place.ledger:
+def _require_listed(paths: LedgerPaths, header: SegmentHeader) -> None:
+    if header.ledger != paths.ledger:
         raise LedgerDamaged(
-            f"{place.shard} holds ledger {header.ledger.hex()}, and the list of ledgers says {place.ledger.hex()}; "
+            f"{paths.shard} holds ledger {header.ledger.hex()}, and the list of ledgers says {paths.ledger.hex()}; "
             f"nothing was changed, put the folder back that belongs here, or {ACCEPT}"
         )
 
 
-def require_witnessed(place: LedgerPlace, walk: Walk, seen: Seen) -> None:
-    """The ledger reaches the place that the witness saw, and has the same history there."""
+def require_witnessed(paths: LedgerPaths, walk: Walk, seen: Seen) -> None:
+    """Raises LedgerDamaged unless the ledger reaches what its witness saw, with the same history there."""
     end = walk.end
-    if seen.ledger != place.ledger:
+    if seen.ledger != paths.ledger:
         raise LedgerDamaged(
-            f"the witness {place.witness} is of ledger {seen.ledger.hex()}, {place.shard} holds {place.ledger.hex()}; "
+            f"the witness {paths.witness} is of ledger {seen.ledger.hex()}, {paths.shard} holds {paths.ledger.hex()}; "
             "nothing was changed, name the right witness"
         )
-    here = f"{place.shard} ends at position {end.position} (segment {end.segment}, byte {end.offset})"
+    here = f"{paths.shard} ends at position {end.position} (segment {end.segment}, byte {end.offset})"
     there = f"position {seen.end.position} (segment {seen.end.segment}, byte {seen.end.offset})"
     if (end.segment, end.offset) < (seen.end.segment, seen.end.offset):
         raise LedgerDamaged(
-            f"{here}, and its witness {place.witness} saw {there}: {seen.end.position - end.position} acknowledged "
+            f"{here}, and its witness {paths.witness} saw {there}: {seen.end.position - end.position} acknowledged "
             f"entries would be forgotten; nothing was changed, put the newer copy back, or {ACCEPT}"
         )
     if walk.chains.get((seen.end.segment, seen.end.offset)) != seen.end.chain:
         raise LedgerDamaged(
-            f"{here}, but at {there} it is not what its witness {place.witness} saw: an older copy that went on; "
+            f"{here}, but at {there} it is not what its witness {paths.witness} saw: an older copy that went on; "
             f"nothing was changed, put the right copy back, or {ACCEPT}"
         )
 
 
 @dataclass
 class Owned:
-    """A ledger that is repaired and begins its new epoch."""
+    """Holds the open files of a ledger that is repaired and begins its new epoch."""
 
     segment: SegmentWriter
     witness: WitnessWriter
 
 
-def repair(disk: Disk, place: LedgerPlace, found: Found) -> Owned:
-    """Steps 4 to 7. NoRoom, OSError: the ledger is as it was or repaired, and nothing of it is lost."""
-    copy_last_segment(disk, place, found)
+def repair(disk: Disk, paths: LedgerPaths, found: Found) -> Owned:
+    """Repairs a ledger and begins its new epoch (steps 4 to 7).
+
+    NoRoom, OSError: the ledger is as it was or repaired, and nothing of it is lost.
+    """
+    copy_last_segment(disk, paths, found)
     serial = found.seen.serial if found.seen else 0
     with ExitStack() as on_error:
-        segment = begin_epoch(disk, place, found)
+        segment = begin_epoch(disk, paths, found)
         on_error.callback(segment.close)
-        witness = WitnessWriter(disk, place.witness, place.ledger, segment.header.epoch, serial)
+        witness = WitnessWriter(disk, paths.witness, paths.ledger, segment.header.epoch, serial)
         on_error.callback(witness.close)
         witness.pin(segment.end)
-        _tidy(disk, place, found, segment.header.epoch)
+        _tidy(disk, paths, found, segment.header.epoch)
         on_error.pop_all()
     return Owned(segment, witness)
 
 
-def copy_last_segment(disk: Disk, place: LedgerPlace, found: Found) -> None:
-    """Step 4: from the bytes that the walk verified, not from a second reading."""
+def copy_last_segment(disk: Disk, paths: LedgerPaths, found: Found) -> None:
+    """Writes the last segment anew, from the bytes that the walk verified and not from a second reading (step 4)."""
     end = found.walk.end
     whole = memoryview(found.walk.last_data)[: end.offset]
-    replace_file(disk, segment_path(place.shard, end.segment), [whole])
+    replace_file(disk, segment_path(paths.shard, end.segment), [whole])
     found.walk.last_data = b""
 
 
-def begin_epoch(disk: Disk, place: LedgerPlace, found: Found) -> SegmentWriter:
-    """Step 5. A ledger whose id changes records the one it had."""
+def begin_epoch(disk: Disk, paths: LedgerPaths, found: Found) -> SegmentWriter:
+    """Begins the segment of a new epoch (step 5). A ledger whose id changes records the one it had."""
     end = found.walk.end
     header = SegmentHeader(
         segment=end.segment + 1,
         epoch=found.header.epoch + 1,
         first_position=end.position + 1,
-        ledger=place.ledger,
-        predecessor=NO_LEDGER if place.ledger == found.header.ledger else found.header.ledger,
+        ledger=paths.ledger,
+        predecessor=NO_LEDGER if paths.ledger == found.header.ledger else found.header.ledger,
         key_check=found.header.key_check,
         previous_chain=end.chain,
     )
-    return SegmentWriter(disk, place.shard, header)
+    return SegmentWriter(disk, paths.shard, header)
 
 
-def _tidy(disk: Disk, place: LedgerPlace, found: Found, epoch: int) -> None:
+def _tidy(disk: Disk, paths: LedgerPaths, found: Found, epoch: int) -> None:
     """Step 7. A file that no frame names is kept: it may tell a person what was never acknowledged."""
-    living = {needed.file for needed in found.fold.places()}
-    idle = {file: path for file, path in outputs_in(place.outputs).items() if file not in living}
-    with removable(place.outputs) as free:
+    in_use = {needed.file for needed in found.scan.locations()}
+    idle = {file: path for file, path in outputs_in(paths.outputs).items() if file not in in_use}
+    with removable(paths.outputs) as free:
         if free:
-            for path in [path for file, path in idle.items() if file in found.fold.named]:
+            for path in [path for file, path in idle.items() if file in found.scan.named]:
                 disk.unlink(path)
-            if found.fold.compacted:
-                remove_segments(disk, place.shard, found.fold.compacted.segment)
-    _move_aside(disk, place, [path for file, path in idle.items() if file not in found.fold.named], epoch)
-    for folder in (place.shard, place.outputs):
+            if found.scan.compacted:
+                remove_segments(disk, paths.shard, found.scan.compacted.segment)
+    _move_aside(disk, paths, [path for file, path in idle.items() if file not in found.scan.named], epoch)
+    for folder in (paths.shard, paths.outputs):
         for path in folder.glob(f"*{TEMPORARY}"):
             disk.unlink(path)
 
 
-def _move_aside(disk: Disk, place: LedgerPlace, paths: list[Path], epoch: int) -> None:
-    aside = place.shard / ASIDE_NAME
+def _move_aside(disk: Disk, paths: LedgerPaths, files: list[Path], epoch: int) -> None:
+    aside = paths.shard / ASIDE_NAME
     for (made, _), path in outputs_in(aside).items():
         if made < epoch - ASIDE_EPOCHS:
             disk.unlink(path)
-    for path in paths:
+    for path in files:
         disk.rename(path, aside / path.name)
-    if paths:
-        disk.sync_folder(place.outputs)
+    if files:
+        disk.sync_folder(paths.outputs)
         disk.sync_folder(aside)

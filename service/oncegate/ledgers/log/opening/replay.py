@@ -9,14 +9,14 @@ from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.frame_body import Compacted
 from oncegate.ledgers.log.files.frames import SegmentHeader
 from oncegate.ledgers.log.files.segments import End, Frame, Walk
-from oncegate.ledgers.log.files.snapshots import read_state
+from oncegate.ledgers.log.files.snapshots import read_snapshot
 from oncegate.ledgers.log.opening.scan import frame_body, frame_mark
 from oncegate.ports import Mark, Replayed
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What of a ledger is read: the segments from the last collection on, up to an end that was verified before."""
+    """Bounds what of a ledger is read: the segments from the last compaction on, up to an end that was verified."""
 
     compacted: Compacted | None
     headers: Sequence[SegmentHeader]
@@ -24,7 +24,7 @@ class Extent:
 
     @property
     def position(self) -> int:
-        """Up to which entries were collected; 0 when none were."""
+        """The position up to which entries were compacted; 0 when none were."""
         return self.compacted.position if self.compacted else 0
 
 
@@ -34,7 +34,7 @@ def replayed(
     """Yields the entries from a position on, as `ports.Ledger.replay`; LedgerDamaged, OSError. Blocks."""
     compacted = extent.compacted
     if compacted and from_position <= compacted.position:
-        for entry in read_state(disk, outputs, compacted.state):
+        for entry in read_snapshot(disk, outputs, compacted.state):
             yield Replayed(compacted.position, entry, compacted.mark)
     from_position = max(from_position, extent.position + 1)
     for frame in _frames(disk, shard, extent, from_position):
@@ -45,7 +45,7 @@ def replayed(
 
 
 def mark_at(disk: Disk, shard: Path, extent: Extent, position: int) -> Mark:
-    """The mark of the append that ended at `position`; ValueError when there is none that is still known. Blocks."""
+    """Returns the mark of the append that ended at `position`; ValueError: none that is still known did. Blocks."""
     if extent.compacted and position == extent.compacted.position:
         return extent.compacted.mark
     if extent.position < position <= extent.end.position:

@@ -1,6 +1,6 @@
-"""What the frames of a ledger come to, folded in the order of the walk: the same for opening it and for showing it.
+"""Adds up what the frames of a ledger come to, in the order of the walk: for opening it and for showing it.
 
-A ledger whose first segments were collected begins where its last Collected says: just that segment, first position
+A ledger whose first segments were compacted begins where its last `Compacted` says: just that segment, first position
 and chain. Segments before it that are still there are what a crash, or a backup, kept from being removed.
 """
 
@@ -16,7 +16,7 @@ from oncegate.ports import Mark
 
 
 def frame_body(frame: Frame) -> Body:
-    """LedgerDamaged when the frame is whole and yet not of this format."""
+    """Decodes a frame's body; LedgerDamaged when the frame is whole and yet not of this format."""
     try:
         body = decode_body(frame.body)
         if len(body.entries) != frame.header.count:
@@ -39,8 +39,8 @@ def new_catalog(compacted: Compacted | None = None) -> Catalog[Location]:
     return Catalog(_length, compacted.outputs if compacted else None)
 
 
-def _length(place: Location) -> int:
-    return place.length
+def _length(location: Location) -> int:
+    return location.length
 
 
 class Scan:
@@ -51,7 +51,7 @@ class Scan:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._known = False  # whether the changes before this frame are folded in
+        self._known = False  # whether the changes before this frame are applied
         self.catalog = new_catalog()
         self.compacted: Compacted | None = None
         self.mark: Mark | None = None
@@ -59,7 +59,7 @@ class Scan:
         self.headers: list[SegmentHeader] = []
 
     def over(self, walk: Walk) -> Iterator[tuple[Frame, Body]]:
-        """The frames and their bodies, folded in."""
+        """Yields the frames and their bodies, each applied before."""
         for frame in walk:
             self._known = self._known or walk.headers[0].segment == 1
             body = frame_body(frame)
@@ -76,15 +76,15 @@ class Scan:
         if isinstance(change, Compacted):
             self.compacted, self.catalog, self._known = change, new_catalog(change), True
             self.named |= change.files
-            self.named |= {place.file for place in self.catalog.places()}
+            self.named |= {location.file for location in self.catalog.locations()}
             return
         if isinstance(change, Wrote):
-            self.named.add(change.place.file)
+            self.named.add(change.location.file)
         if self._known:
             self.catalog.apply(change)
 
     def _needed(self, headers: list[SegmentHeader]) -> list[SegmentHeader]:
-        """The segments from the last collection on; LedgerDamaged when they are not all there."""
+        """The segments from the last compaction on; LedgerDamaged when they are not all there."""
         first, compacted = headers[0].segment, self.compacted
         begin = compacted.segment if compacted else 1
         if first > begin:
@@ -109,7 +109,7 @@ class Scan:
         later = [header.predecessor for header in self.headers if header.predecessor not in (NO_LEDGER, *before)]
         return (*before, *later)
 
-    def places(self) -> Iterator[Location]:
-        """Every place that is still needed: ranges that wait or are published, and the state."""
-        yield from self.catalog.places()
+    def locations(self) -> Iterator[Location]:
+        """Every location that is still needed: ranges that wait or are published, and the state."""
+        yield from self.catalog.locations()
         yield from self.compacted.state if self.compacted else ()
