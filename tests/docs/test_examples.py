@@ -20,7 +20,7 @@ SHOWN = "http://127.0.0.1:8080"
 
 @pytest.fixture
 def local() -> Iterator[LocalGateway]:
-    with LocalGateway() as gateway:
+    with LocalGateway(start_ms=240_000) as gateway:  # the first one may compile kernels
         for namespace in ("mail", "default"):
             with Gateway(gateway.url, namespace=namespace) as client:
                 client.create_namespace()
