@@ -69,10 +69,11 @@ class Options:
             checkpoint=raw.get("checkpointlocation"),
             raw=raw,
         )
-        options._check()
+        options.check()
         return options
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises BadOption where options contradict each other; nothing was written."""
         if self.version is not None and self.app is None:
             raise BadOption(
                 'txnVersion names nothing without txnAppId; add .option("txnAppId", "<a name for this job>")'

@@ -1,0 +1,44 @@
+"""No file reads a private member of another object: what others need is public, and says what it is."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CODE = sorted([*(ROOT / "service").rglob("*.py"), *(ROOT / "spark_client").rglob("*.py")])
+# A named tuple's public methods begin with an underscore, so that they are no fields.
+NAMED_TUPLE = {"_replace", "_fields", "_asdict", "_make"}
+# Where a library offers no public way, by file.
+FORCED = {
+    "service/oncegate/index/table/jit.py": {"_cache", "_cache_file", "_version"},
+    "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
+    "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},
+}
+
+
+def private_reads(source: str) -> Iterator[str]:
+    """The name of every private member that is read, but for the own ones of an object or class."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.startswith("__"):
+            continue
+        is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        if not is_own and node.attr not in NAMED_TUPLE:
+            yield node.attr
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_private_member_of_another_object_is_read(path: Path) -> None:
+    allowed = FORCED.get(str(path.relative_to(ROOT)), set())
+    assert not set(private_reads(path.read_text())) - allowed
+
+
+def test_every_exception_is_still_needed() -> None:
+    for name, members in FORCED.items():
+        assert set(private_reads((ROOT / name).read_text())) == members, name
+
+
+def test_a_private_read_is_seen_wherever_it_stands() -> None:
+    source = "def f(a, self):\n    a.b._c = self._d\n    return a._e()._f, self.g._h, a._replace, a.__class__\n"
+    assert sorted(private_reads(source)) == ["_c", "_e", "_f", "_h"]
