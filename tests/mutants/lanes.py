@@ -108,20 +108,20 @@ LANES: tuple[Mutant, ...] = (
         f"{HTTP}/routes/producers.py",
         '    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", sequences.SEQUENCE_MAX), inbound.lease_ms\n',
         "    prev, lease_ms = None, inbound.lease_ms\n",
-        f"{_PRODUCERS}::test_a_gap_is_told_through_every_door",
+        f"{_PRODUCERS}::test_a_gap_is_told_in_every_encoding",
     ),
     one(
         "a batch lost in a header",
         f"{HTTP}/routes/claims.py",
         "    return ClaimRequest(token, call, found, lease_ms, scope, digests)\n",
         "    return ClaimRequest(token, call, found, lease_ms, None, digests)\n",
-        f"{_PRODUCERS}::test_ids_of_a_batch_are_stale_once_it_is_acked_through_every_door",
+        f"{_PRODUCERS}::test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding",
     ),
     one(
         "produced by sequence without the one before",
         "service/oncegate/transports/decode/sequences.py",
         "    return SequenceRequest(producer, epoch, token, call, found, asked.prev_sequence)\n",
         "    return SequenceRequest(producer, epoch, token, call, found)\n",
-        f"{_PRODUCERS}::test_a_gap_is_told_through_every_door",
+        f"{_PRODUCERS}::test_a_gap_is_told_in_every_encoding",
     ),
 )

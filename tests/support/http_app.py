@@ -1,4 +1,4 @@
-"""A door in this process: requests as ASGI calls, or over a real socket, on a ledger in memory."""
+"""The HTTP application in this process: requests as ASGI calls, or over a real socket, on a ledger in memory."""
 
 import asyncio
 import io
@@ -58,7 +58,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Door:
+class Http:
     """The application over a gateway, called without a socket."""
 
     app: FastAPI
@@ -94,7 +94,7 @@ class Door:
 
 
 @asynccontextmanager
-async def open_door(limits: Limits | None = None, url: str = "memory:") -> AsyncIterator[Door]:
+async def open_http(limits: Limits | None = None, url: str = "memory:") -> AsyncIterator[Http]:
     log = io.StringIO()
     observer = LogObserver(open_log("text", log))
     async with (
@@ -102,7 +102,7 @@ async def open_door(limits: Limits | None = None, url: str = "memory:") -> Async
         open_gateway(ledgers, run_folders(url), SystemClock(), observer, limits) as gateway,
     ):
         await gateway.create("default")
-        yield Door(create_app(observer, About(url, "5f1d8c0a2b3e4f60"), gateway), gateway, log)
+        yield Http(create_app(observer, About(url, "5f1d8c0a2b3e4f60"), gateway), gateway, log)
 
 
 async def asgi(app: FastAPI, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:

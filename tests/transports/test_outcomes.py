@@ -6,7 +6,7 @@ from oncegate.core.errors import OncegateError
 from oncegate.transports.http import problems
 from oncegate.transports.outcomes import OUTCOMES, Kind, outcome_of, public_errors
 from tests.support.errors import all_errors
-from tests.support.http_app import open_door
+from tests.support.http_app import open_http
 
 
 def test_every_error_of_the_tree_has_a_row_and_no_row_is_left_over() -> None:
@@ -66,8 +66,8 @@ def test_codes_are_unique() -> None:
 
 @pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.code)
 async def test_the_type_of_every_problem_leads_to_a_page_of_this_gateway(kind: type[OncegateError]) -> None:
-    async with open_door() as door:
-        reply = await door.get(problems.type_of(kind.code))
+    async with open_http() as http:
+        reply = await http.get(problems.type_of(kind.code))
     assert reply.status == 200
     assert reply.json["code"] == kind.code
     assert reply.json["action"] == kind.action

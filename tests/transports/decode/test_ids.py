@@ -1,4 +1,4 @@
-"""Ids at each door: null, empty and oversized ones are refused with their places; columns are joined injectively."""
+"""Ids in each encoding: null, empty and oversized ones are refused with their places; columns join injectively."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def from_arrow(**columns: Any) -> list[bytes]:
 
 
 @pytest.mark.parametrize("bad", [None, ""])
-def test_null_and_empty_ids_are_refused_with_their_places_at_the_json_door(bad: str | None) -> None:
+def test_null_and_empty_ids_are_refused_with_their_places_in_json(bad: str | None) -> None:
     with pytest.raises(NullId) as caught:
         from_json("a", bad, "b", bad)
     assert caught.value.extra["places"] == [1, 3]
@@ -32,7 +32,7 @@ def test_null_and_empty_ids_are_refused_with_their_places_at_the_json_door(bad: 
 
 
 @pytest.mark.parametrize("bad", [None, ""])
-def test_null_and_empty_ids_are_refused_with_their_places_at_the_arrow_door(bad: str | None) -> None:
+def test_null_and_empty_ids_are_refused_with_their_places_in_arrow(bad: str | None) -> None:
     with pytest.raises(NullId) as caught:
         from_arrow(flight=["a", bad, "b"])
     assert caught.value.extra["places"] == [1]
@@ -96,7 +96,7 @@ def test_the_limit_counts_bytes_not_characters_and_all_columns_together() -> Non
         from_json(["12345", "6789"])
 
 
-def test_more_ids_than_one_request_may_have_are_refused_at_every_door() -> None:
+def test_more_ids_than_one_request_may_have_are_refused_in_every_encoding() -> None:
     many = [str(n) for n in range(21)]
     for read in (
         lambda: from_json(*many),

@@ -1,4 +1,4 @@
-"""Payloads at each door: the same payload is the same digest whatever it comes in as; what cannot be one is refused."""
+"""Payloads in each encoding: the same payload is the same digest in all; what cannot be one is refused."""
 
 import itertools
 from typing import Any
@@ -10,11 +10,11 @@ from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.transports.decode import payloads
-from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Door, Reply, open_door, stream, token
+from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Http, Reply, open_http, stream, token
 from tests.support.packed import read_claim_packed
 
 PRODUCE = "/v1/namespaces/default/topics/t/records:produce"
-# Ids and payloads that every door can carry: 16 bytes that are text.
+# Ids and payloads that every encoding can carry: 16 bytes that are text.
 IDS = [f"{n:016}" for n in range(4)]
 SAME, OTHER = "the same payload", "another payload."
 
@@ -25,12 +25,12 @@ def body_of(media: str, ids: list[str], beside: list[str]) -> bytes:
     return stream(pa.record_batch({"id": pa.array(ids, pa.string()), "what it is": pa.array(beside, pa.string())}))
 
 
-async def claim(door: Door, media: str, ids: list[str], beside: list[str], **more: str) -> Reply:
+async def claim(http: Http, media: str, ids: list[str], beside: list[str], **more: str) -> Reply:
     """Claimed by a token of its own, answered as JSON."""
     if media == JSON:
-        return await door.post_json(CLAIM, {"token": token(), "call": 0, "ids": ids, "payloads": beside})
+        return await http.post_json(CLAIM, {"token": token(), "call": 0, "ids": ids, "payloads": beside})
     named = {"Oncegate-Payloads": "1"} if media == PACKED else {"Oncegate-Digest-Cols": "what%20it%20is"}
-    return await door.post_raw(CLAIM, media, body_of(media, ids, beside), {"Accept": JSON, **named, **more})
+    return await http.post_raw(CLAIM, media, body_of(media, ids, beside), {"Accept": JSON, **named, **more})
 
 
 def words(reply: Reply) -> list[str]:
@@ -38,70 +38,70 @@ def words(reply: Reply) -> list[str]:
     return [verdict["verdict"] for verdict in reply.json["verdicts"]]
 
 
-async def done(door: Door, media: str, ids: list[str], beside: list[str]) -> None:
-    claimed = (await claim(door, media, ids, beside)).json["claim"]
-    assert (await door.call("POST", f"/v1/namespaces/default/claims/{claimed}:complete")).status == 200
+async def done(http: Http, media: str, ids: list[str], beside: list[str]) -> None:
+    claimed = (await claim(http, media, ids, beside)).json["claim"]
+    assert (await http.call("POST", f"/v1/namespaces/default/claims/{claimed}:complete")).status == 200
 
 
 @pytest.mark.parametrize("first", [JSON, PACKED, ARROW])
-async def test_every_door_knows_the_payload_that_came_through_another(first: str) -> None:
-    async with open_door() as door:
-        await done(door, first, IDS[:2], [SAME, SAME])
+async def test_every_encoding_knows_the_payload_that_came_in_another(first: str) -> None:
+    async with open_http() as http:
+        await done(http, first, IDS[:2], [SAME, SAME])
         for media in (JSON, PACKED, ARROW):
-            reply = await claim(door, media, IDS[:3], [SAME, OTHER, OTHER])
+            reply = await claim(http, media, IDS[:3], [SAME, OTHER, OTHER])
             assert words(reply)[:2] == ["DUPLICATE", "CONFLICT"], media
-            await door.call("POST", f"/v1/namespaces/default/claims/{reply.json['claim']}:release")
+            await http.call("POST", f"/v1/namespaces/default/claims/{reply.json['claim']}:release")
 
 
 @pytest.mark.parametrize("media", [JSON, PACKED, ARROW])
 async def test_an_id_twice_in_one_request_with_two_payloads_is_a_conflict(media: str) -> None:
-    async with open_door() as door:
-        reply = await claim(door, media, [IDS[0]] * 3, [SAME, OTHER, SAME])
+    async with open_http() as http:
+        reply = await claim(http, media, [IDS[0]] * 3, [SAME, OTHER, SAME])
         assert words(reply) == ["GRANTED", "CONFLICT", "SAME"]
 
 
 async def test_a_conflict_is_told_in_each_form_of_answer() -> None:
-    async with open_door() as door:
-        await done(door, ARROW, IDS[:1], [SAME])
-        packed = await claim(door, ARROW, IDS[:1], [OTHER], Accept=PACKED)
+    async with open_http() as http:
+        await done(http, ARROW, IDS[:1], [SAME])
+        packed = await claim(http, ARROW, IDS[:1], [OTHER], Accept=PACKED)
         assert read_claim_packed(packed.body).verdicts.tolist() == [6]
-        arrow = await claim(door, ARROW, IDS[:1], [OTHER], Accept=ARROW)
+        arrow = await claim(http, ARROW, IDS[:1], [OTHER], Accept=ARROW)
         assert pa.ipc.open_stream(arrow.body).read_all().column("verdict").to_pylist() == ["CONFLICT"]
-        counters = (await door.get("/v1/namespaces/default")).json["counters"]
+        counters = (await http.get("/v1/namespaces/default")).json["counters"]
         assert (counters["conflicts"], counters["duplicates"]) == (2, 0)
 
 
-async def produce(door: Door, media: str, rows: list[dict[str, Any]], digest_col: str) -> Reply:
+async def produce(http: Http, media: str, rows: list[dict[str, Any]], digest_col: str) -> Reply:
     if media == JSON:
         columns = {"id_col": ["id"], "digest_col": digest_col.split(",")}
-        return await door.post_json(PRODUCE, {"token": token(), "call": 0, "records": rows, **columns})
+        return await http.post_json(PRODUCE, {"token": token(), "call": 0, "records": rows, **columns})
     query = f"?id_col=id&digest_col={digest_col}"
-    return await door.post_raw(PRODUCE + query, ARROW, stream(pa.RecordBatch.from_pylist(rows)), {"Accept": JSON})
+    return await http.post_raw(PRODUCE + query, ARROW, stream(pa.RecordBatch.from_pylist(rows)), {"Accept": JSON})
 
 
 @pytest.mark.parametrize(("first", "second"), [(JSON, ARROW), (ARROW, JSON)])
 async def test_rows_with_another_payload_under_their_id_are_not_written(first: str, second: str) -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         rows = [{"id": "a", "n": 1, "text": "x"}, {"id": "b", "n": 2, "text": None}]
-        assert words(await produce(door, first, rows, "n,text")) == ["GRANTED"] * 2
+        assert words(await produce(http, first, rows, "n,text")) == ["GRANTED"] * 2
         rows[0]["n"] = 7
-        again = await produce(door, second, [*rows, {"id": "b", "n": 2, "text": ""}], "n,text")
+        again = await produce(http, second, [*rows, {"id": "b", "n": 2, "text": ""}], "n,text")
         assert (words(again), again.json["rows"]) == (["CONFLICT", "DUPLICATE", "CONFLICT"], 0)
 
 
 async def test_what_was_claimed_with_text_is_produced_with_the_same_number() -> None:
-    async with open_door() as door:
-        await done(door, JSON, ["a", "b"], ["12", "12"])
-        reply = await produce(door, ARROW, [{"id": "a", "n": 12}, {"id": "b", "n": 13}], "n")
+    async with open_http() as http:
+        await done(http, JSON, ["a", "b"], ["12", "12"])
+        reply = await produce(http, ARROW, [{"id": "a", "n": 12}, {"id": "b", "n": 13}], "n")
         assert words(reply) == ["DUPLICATE", "CONFLICT"]
 
 
 async def test_explain_says_whether_a_payload_would_be_known_again() -> None:
-    async with open_door() as door:
-        await done(door, JSON, ["a"], ["x"])
-        await door.claim("b")
-        assert (await door.get("/v1/namespaces/default/ids:explain?id=a")).json["digest_kept"] is True
-        assert "digest_kept" not in (await door.get("/v1/namespaces/default/ids:explain?id=b")).json
+    async with open_http() as http:
+        await done(http, JSON, ["a"], ["x"])
+        await http.claim("b")
+        assert (await http.get("/v1/namespaces/default/ids:explain?id=a")).json["digest_kept"] is True
+        assert "digest_kept" not in (await http.get("/v1/namespaces/default/ids:explain?id=b")).json
 
 
 @pytest.mark.parametrize(
@@ -118,12 +118,12 @@ async def test_explain_says_whether_a_payload_would_be_known_again() -> None:
 async def test_payloads_that_cannot_be_read_are_refused_before_any_effect(
     media: str, body: Any, headers: dict[str, str], says: str
 ) -> None:
-    async with open_door() as door:
-        before = door.position
+    async with open_http() as http:
+        before = http.position
         sent = body if media == PACKED else stream(pa.record_batch(body))
-        refused = await door.post_raw(CLAIM, media, sent, headers)
+        refused = await http.post_raw(CLAIM, media, sent, headers)
         assert says in refused.problem(400, "BAD_REQUEST")["detail"]
-        assert door.position == before
+        assert http.position == before
 
 
 @pytest.mark.parametrize(
@@ -136,23 +136,23 @@ async def test_payloads_that_cannot_be_read_are_refused_before_any_effect(
     ],
 )
 async def test_json_payloads_that_do_not_fit_their_ids_are_refused(given: Any, says: str) -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         message = {"token": token(), "call": 0, "ids": ["a", "b"], "payloads": given}
-        assert says in (await door.post_json(CLAIM, message)).problem(400, "BAD_REQUEST")["detail"]
+        assert says in (await http.post_json(CLAIM, message)).problem(400, "BAD_REQUEST")["detail"]
 
 
 async def test_payloads_of_rows_without_ids_are_refused() -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         message = {"token": token(), "call": 0, "records": [{"n": 1}], "digest_col": ["n"]}
-        assert "without id_col" in (await door.post_json(PRODUCE, message)).problem(400, "BAD_REQUEST")["detail"]
+        assert "without id_col" in (await http.post_json(PRODUCE, message)).problem(400, "BAD_REQUEST")["detail"]
 
 
 async def test_the_same_call_with_other_payloads_is_another_request() -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         mine = token()
         for beside, status in ((["x"], 200), (["x"], 200), (["y"], 422), (None, 422)):
             message = {"token": mine, "call": 0, "ids": ["a"], **({} if beside is None else {"payloads": beside})}
-            assert (await door.post_json(CLAIM, message)).status == status, beside
+            assert (await http.post_json(CLAIM, message)).status == status, beside
 
 
 def test_a_payload_larger_than_a_record_is_refused_with_its_place() -> None:

@@ -10,114 +10,114 @@ import pytest_asyncio
 from tests.support.http_app import CLAIM, JSON, Reply, Served, request, served, token
 from tests.support.http_requests import CASES, LIVE, TOKEN, claim_json, message
 
-# One door for all cases: each uses ids of its own.
+# One gateway for all cases: each uses ids of its own.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def door() -> AsyncIterator[Served]:
+async def http() -> AsyncIterator[Served]:
     async with served(body_bytes=100_000, ids_per_request=1_000, record_bytes=5_000) as found:
         yield found
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
 async def test_a_bad_request_is_one_clear_error_and_leaves_the_ledger_where_it_was(
-    case: tuple[bytes, int, str], door: Served
+    case: tuple[bytes, int, str], http: Served
 ) -> None:
     raw, status, code = case
-    before = door.position
-    found = (await door.send(raw)).problem(status, code)
+    before = http.position
+    found = (await http.send(raw)).problem(status, code)
     assert "\n" not in found["detail"]
-    assert door.position == before
-    assert (await door.send(message())).json["verdicts"] == [{"verdict": "GRANTED"}], "the door still works"
+    assert http.position == before
+    assert (await http.send(message())).json["verdicts"] == [{"verdict": "GRANTED"}], "the http still works"
 
 
-async def test_an_unknown_namespace_is_answered_with_the_line_that_creates_it(door: Served) -> None:
+async def test_an_unknown_namespace_is_answered_with_the_line_that_creates_it(http: Served) -> None:
     raw = request("POST", CLAIM.replace("default", "mail"), b"{}", Content_Type=JSON)
-    detail = (await door.send(raw)).problem(404, "NOT_FOUND")["detail"]
+    detail = (await http.send(raw)).problem(404, "NOT_FOUND")["detail"]
     assert "curl -X PUT" in detail
     assert "/v1/namespaces/mail" in detail
 
 
-async def test_chunked_bodies_are_refused_because_their_length_is_unknown(door: Served) -> None:
+async def test_chunked_bodies_are_refused_because_their_length_is_unknown(http: Served) -> None:
     raw = request("POST", CLAIM, Content_Type=JSON, Content_Length="", Transfer_Encoding="chunked")
-    before = door.position
-    found = (await door.send(raw, b"2\r\n{}\r\n0\r\n\r\n")).problem(411, "LENGTH_REQUIRED")
+    before = http.position
+    found = (await http.send(raw, b"2\r\n{}\r\n0\r\n\r\n")).problem(411, "LENGTH_REQUIRED")
     assert "chunked" in found["detail"]
-    assert door.position == before
+    assert http.position == before
 
 
-async def test_a_body_over_the_limit_is_refused_before_a_byte_of_it_is_sent(door: Served) -> None:
+async def test_a_body_over_the_limit_is_refused_before_a_byte_of_it_is_sent(http: Served) -> None:
     head = request("POST", CLAIM, Content_Type=JSON, Content_Length="100001", Expect="100-continue")
-    (await door.send(head)).problem(413, "TOO_LARGE")
+    (await http.send(head)).problem(413, "TOO_LARGE")
 
 
-async def test_a_body_at_the_limit_is_read(door: Served) -> None:
+async def test_a_body_at_the_limit_is_read(http: Served) -> None:
     ids = {"token": TOKEN, "call": 0, "ids": ["a"]}
     body = json.dumps(ids).encode().ljust(100_000)
-    assert (await door.send(claim_json(body))).status == 200
+    assert (await http.send(claim_json(body))).status == 200
 
 
-async def test_a_body_that_ends_early_takes_no_effect(door: Served) -> None:
-    before = door.position
+async def test_a_body_that_ends_early_takes_no_effect(http: Served) -> None:
+    before = http.position
     whole = message()
     with pytest.raises((EOFError, ConnectionError)):
-        await door.send(whole[:-5], end=True)
-    assert door.position == before
-    assert door.program.gateway.admission.requests == 0
-    assert door.program.gateway.admission.size_bytes == 0
+        await http.send(whole[:-5], end=True)
+    assert http.position == before
+    assert http.program.gateway.admission.requests == 0
+    assert http.program.gateway.admission.size_bytes == 0
 
 
-async def test_a_body_that_does_not_come_is_given_up_at_the_deadline_and_its_room_is_free_again(door: Served) -> None:
-    before = door.position
+async def test_a_body_that_does_not_come_is_given_up_at_the_deadline_and_its_room_is_free_again(http: Served) -> None:
+    before = http.position
     body = json.dumps({"token": TOKEN, "call": 0, "ids": ["a"]}).encode()
     raw = claim_json(body, Oncegate_Timeout_Ms="200")
-    found = (await door.send(raw[:-5])).problem(504, "DEADLINE")
+    found = (await http.send(raw[:-5])).problem(504, "DEADLINE")
     assert (found["action"], found["effect"]) == ("retry", "none")
-    assert door.position == before
-    assert door.program.gateway.admission.size_bytes == 0
+    assert http.position == before
+    assert http.program.gateway.admission.size_bytes == 0
 
 
 @pytest.mark.parametrize("together", [True, False])
-async def test_bytes_beyond_the_content_length_do_not_cost_the_request_its_answer(together: bool, door: Served) -> None:
+async def test_bytes_beyond_the_content_length_do_not_cost_the_request_its_answer(together: bool, http: Served) -> None:
     pieces = [message() + b"GARBAGE\r\n\r\n"] if together else [message(), b"GARBAGE\r\n\r\n"]
-    first = await door.send(*pieces)
+    first = await http.send(*pieces)
     assert first.json["verdicts"] == [{"verdict": "GRANTED"}]
-    assert (await door.send(message(token=token(), ids=["b"]))).status == 200
+    assert (await http.send(message(token=token(), ids=["b"]))).status == 200
 
 
-async def test_a_token_and_call_used_again_with_other_ids_are_refused(door: Served) -> None:
-    await door.send(message())
-    before = door.position
-    (await door.send(message(ids=["b"]))).problem(422, "TOKEN_REUSED")
-    assert door.position == before
+async def test_a_token_and_call_used_again_with_other_ids_are_refused(http: Served) -> None:
+    await http.send(message())
+    before = http.position
+    (await http.send(message(ids=["b"]))).problem(422, "TOKEN_REUSED")
+    assert http.position == before
 
 
-async def test_a_released_claim_is_refused_and_repeated_settles_are_harmless(door: Served) -> None:
-    claim = (await door.send(message())).json["claim"]
+async def test_a_released_claim_is_refused_and_repeated_settles_are_harmless(http: Served) -> None:
+    claim = (await http.send(message())).json["claim"]
 
     async def settle(verb: str, path: str = "default") -> Reply:
-        return await door.send(request("POST", f"/v1/namespaces/{path}/claims/{claim}:{verb}"))
+        return await http.send(request("POST", f"/v1/namespaces/{path}/claims/{claim}:{verb}"))
 
     assert (await settle("release")).json["state"] == "RELEASED"
-    before = door.position
+    before = http.position
     assert (await settle("release")).json["state"] == "RELEASED"
     for verb in ("complete", "renew"):
         assert (await settle(verb)).problem(409, "RELEASED_CLAIM")["action"] == "stop"
-    await door.send(request("PUT", "/v1/namespaces/other"))
+    await http.send(request("PUT", "/v1/namespaces/other"))
     (await settle("complete", "other")).problem(404, "UNKNOWN_CLAIM")
-    assert door.position == before
+    assert http.position == before
 
 
 async def test_bytes_and_requests_in_flight_are_bounded_before_bodies_are_read() -> None:
-    async with served(body_bytes=1_000, bytes_in_flight=1_500) as door:
+    async with served(body_bytes=1_000, bytes_in_flight=1_500) as http:
         head = request("POST", CLAIM, Content_Type=JSON, Content_Length="1000")
-        waiting = asyncio.create_task(door.send(head, b"{"))
-        while door.program.gateway.admission.size_bytes == 0:
-            await door.send(LIVE)
-        found = (await door.send(head)).problem(503, "OVERLOADED")
+        waiting = asyncio.create_task(http.send(head, b"{"))
+        while http.program.gateway.admission.size_bytes == 0:
+            await http.send(LIVE)
+        found = (await http.send(head)).problem(503, "OVERLOADED")
         assert (found["action"], found["retry_after_ms"]) == ("retry", 200)
         waiting.cancel()
-        while door.program.gateway.admission.size_bytes:
-            await door.send(LIVE)
-        assert (await door.send(message())).status == 200
+        while http.program.gateway.admission.size_bytes:
+            await http.send(LIVE)
+        assert (await http.send(message())).status == 200

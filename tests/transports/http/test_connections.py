@@ -19,9 +19,9 @@ def claiming(**headers: str) -> bytes:
     return raw.replace(b"\r\n\r\n", b"\r\n" + "".join(lines).encode() + b"\r\n", 1)
 
 
-async def replies(door: Served, raw: bytes, count: int) -> list[Reply]:
+async def replies(http: Served, raw: bytes, count: int) -> list[Reply]:
     """The first answers to what is sent at once on one connection."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
     writer.write(raw)
     found = [await asyncio.wait_for(read_reply(reader), 20) for _ in range(count)]
     writer.close()
@@ -34,13 +34,13 @@ def granted(reply: Reply) -> bool:
 
 @pytest.mark.parametrize("way", [bytes, roundabout])
 async def test_a_body_that_cannot_be_read_takes_no_answer_from_the_request_before_it(way: Any) -> None:
-    async with served() as door:
-        before = door.position
-        first, second = await replies(door, way(claiming()) + way(CHUNKED) + b"no length\r\n", 2)
+    async with served() as http:
+        before = http.position
+        first, second = await replies(http, way(claiming()) + way(CHUNKED) + b"no length\r\n", 2)
         assert granted(first)
         second.problem(411, "LENGTH_REQUIRED")
         assert second.headers["connection"] == "close"
-        assert door.position == before + 1
+        assert http.position == before + 1
 
 
 @pytest.mark.parametrize("offer", OFFERS)
@@ -48,16 +48,16 @@ async def test_a_body_that_cannot_be_read_takes_no_answer_from_the_request_befor
 async def test_who_offers_another_protocol_is_answered_in_this_one_body_and_all(way: Any, offer: str) -> None:
     """Java's own client offers HTTP/2 with the first request of each connection."""
     offering = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": offer, "HTTP2-Settings": "AAEAAEAAAAIAAAAB"}
-    async with served() as door:
+    async with served() as http:
         raw = way(claiming(**offering))
-        found = await replies(door, raw + LIVE + way(claiming(**offering)) + way(claiming()), 4)
+        found = await replies(http, raw + LIVE + way(claiming(**offering)) + way(claiming()), 4)
         assert [granted(reply) for reply in (found[0], found[2], found[3])] == [True] * 3
         assert found[1].json["status"] == "live"
         raw = way(claiming(**offering))
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         writer.write(raw[:-20])
         for _ in range(5):  # answered after the piece was read: connections are read in turn
-            await door.send(LIVE)
+            await http.send(LIVE)
         writer.write(raw[-20:])
         assert granted(await asyncio.wait_for(read_reply(reader), 20))
         writer.close()
@@ -65,8 +65,8 @@ async def test_who_offers_another_protocol_is_answered_in_this_one_body_and_all(
 
 @pytest.mark.parametrize("before", [b"", claiming()], ids=["first", "behind another"])
 async def test_a_head_that_does_not_end_is_refused_before_it_takes_much_memory(before: bytes) -> None:
-    async with served() as door:
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    async with served() as http:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         writer.write(before)
         if before:
             assert granted(await asyncio.wait_for(read_reply(reader), 20))
@@ -78,8 +78,8 @@ async def test_a_head_that_does_not_end_is_refused_before_it_takes_much_memory(b
 
 async def test_heads_that_end_may_come_in_pieces_and_as_many_as_one_likes() -> None:
     long = LIVE.replace(b"\r\n\r\n", b"\r\nx: " + b"x" * (HEAD_BYTES // 2) + b"\r\n\r\n")
-    async with served() as door:
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    async with served() as http:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         for _ in range(5):
             for piece in (long[:1_000], long[1_000:]):
                 writer.write(piece)

@@ -1,4 +1,4 @@
-"""The doors agree: the same ids get the same verdicts whatever they come in as and whatever is answered in."""
+"""The encodings agree: the same ids get the same verdicts whatever they come in as and whatever is answered in."""
 
 import itertools
 from typing import Any
@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from oncegate.engine.requests import ClaimResult
 from oncegate.transports.http import codecs
-from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Door, Reply, open_door, stream, token
+from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Http, Reply, open_http, stream, token
 from tests.support.packed import read_claim_packed
 
 NS = "/v1/namespaces/default"
 TAKE, PRODUCE = f"{NS}/ids:take", f"{NS}/topics/t/records:produce"
-DOORS = list(itertools.product((JSON, PACKED, ARROW), (JSON, PACKED, ARROW)))
-ROW_DOORS = list(itertools.product((JSON, ARROW), (JSON, PACKED, ARROW)))
-# An id that every door can carry: 16 bytes that are text.
+ENCODINGS = list(itertools.product((JSON, PACKED, ARROW), (JSON, PACKED, ARROW)))
+ROW_ENCODINGS = list(itertools.product((JSON, ARROW), (JSON, PACKED, ARROW)))
+# An id that every encoding can carry: 16 bytes that are text.
 IDS = st.integers(0, 5).map("{:016}".format)
 STEP = st.tuples(
     st.sampled_from(["claim", "take", "produce"]),
@@ -30,28 +30,28 @@ STEP = st.tuples(
 Verdict = dict[str, Any]
 
 
-async def claim(door: Door, doors: tuple[str, str], ids: list[str], as_token: str, call: int) -> Reply:
-    headers = {"Accept": doors[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
-    if doors[0] == JSON:
-        return await door.post_json(CLAIM, {"token": as_token, "call": call, "ids": ids}, headers)
-    return await door.post_raw(CLAIM, doors[0], body_of(doors[0], ids), headers)
+async def claim(http: Http, encodings: tuple[str, str], ids: list[str], as_token: str, call: int) -> Reply:
+    headers = {"Accept": encodings[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
+    if encodings[0] == JSON:
+        return await http.post_json(CLAIM, {"token": as_token, "call": call, "ids": ids}, headers)
+    return await http.post_raw(CLAIM, encodings[0], body_of(encodings[0], ids), headers)
 
 
-async def take(door: Door, doors: tuple[str, str], ids: list[str], owner: str) -> Reply:
-    headers = {"Accept": doors[1], "Oncegate-Owner": owner}
-    if doors[0] == JSON:
-        return await door.post_json(TAKE, {"owner": owner, "ids": ids}, headers)
-    return await door.post_raw(TAKE, doors[0], body_of(doors[0], ids), headers)
+async def take(http: Http, encodings: tuple[str, str], ids: list[str], owner: str) -> Reply:
+    headers = {"Accept": encodings[1], "Oncegate-Owner": owner}
+    if encodings[0] == JSON:
+        return await http.post_json(TAKE, {"owner": owner, "ids": ids}, headers)
+    return await http.post_raw(TAKE, encodings[0], body_of(encodings[0], ids), headers)
 
 
-async def produce(door: Door, doors: tuple[str, str], ids: list[str], as_token: str, call: int) -> Reply:
+async def produce(http: Http, encodings: tuple[str, str], ids: list[str], as_token: str, call: int) -> Reply:
     """Rows go in as JSON or Arrow; what has no rows to send is sent as Arrow."""
-    headers = {"Accept": doors[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
-    if doors[0] == JSON and ids:
+    headers = {"Accept": encodings[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
+    if encodings[0] == JSON and ids:
         message = {"token": as_token, "call": call, "records": [{"id": i} for i in ids], "id_col": ["id"]}
-        return await door.post_json(PRODUCE, message, headers)
+        return await http.post_json(PRODUCE, message, headers)
     rows = stream(pa.record_batch({"id": pa.array(ids, pa.string())}))
-    return await door.post_raw(f"{PRODUCE}?id_col=id", ARROW, rows, headers)
+    return await http.post_raw(f"{PRODUCE}?id_col=id", ARROW, rows, headers)
 
 
 def body_of(media: str, ids: list[str]) -> bytes:
@@ -79,65 +79,65 @@ def of_packed(answer: ClaimResult) -> tuple[str | None, list[Verdict]]:
     return as_json["claim"], as_json["verdicts"]
 
 
-async def step(door: Door, doors: tuple[str, str], tokens: list[str], what: Any) -> object:
+async def step(http: Http, encodings: tuple[str, str], tokens: list[str], what: Any) -> object:
     """What one request is told, times left out; the claim is completed where the step says so."""
     verb, ids, who, call, complete = what
     if verb == "claim":
-        reply = await claim(door, doors, ids, tokens[who], call)
+        reply = await claim(http, encodings, ids, tokens[who], call)
     elif verb == "take":
-        reply = await take(door, doors, ids, f"job {who}")
+        reply = await take(http, encodings, ids, f"job {who}")
     else:
-        reply = await produce(door, doors, ids, tokens[who], call)
+        reply = await produce(http, encodings, ids, tokens[who], call)
     if reply.status == 422:
         return reply.problem(422, "TOKEN_REUSED")["code"]
     assert reply.status == 200, reply.body
     claimed, verdicts = read(reply)
     if complete and claimed is not None:
-        assert (await door.call("POST", f"{NS}/claims/{claimed}:complete")).status == 200
+        assert (await http.call("POST", f"{NS}/claims/{claimed}:complete")).status == 200
     return claimed is None, [{k: v for k, v in verdict.items() if k != "lease_left_ms"} for verdict in verdicts]
 
 
-async def walk(doors: tuple[str, str], tokens: list[str], steps: list[Any]) -> list[object]:
+async def walk(encodings: tuple[str, str], tokens: list[str], steps: list[Any]) -> list[object]:
     """The verdicts of every step, in a gateway of its own."""
-    async with open_door() as door:
-        return [await step(door, doors, tokens, what) for what in steps]
+    async with open_http() as http:
+        return [await step(http, encodings, tokens, what) for what in steps]
 
 
 @settings(max_examples=12, deadline=None)
 @given(steps=st.lists(STEP, min_size=1, max_size=6))
-async def test_the_same_requests_get_the_same_verdicts_through_every_door(steps: list[Any]) -> None:
+async def test_the_same_requests_get_the_same_verdicts_in_every_encoding(steps: list[Any]) -> None:
     tokens = [token() for _ in range(3)]
-    first, *others = [await walk(doors, tokens, steps) for doors in DOORS]
+    first, *others = [await walk(encodings, tokens, steps) for encodings in ENCODINGS]
     assert all(other == first for other in others)
 
 
 @pytest.mark.parametrize("verb", ["claim", "take", "produce"])
-async def test_what_one_door_has_written_is_a_duplicate_at_every_other(verb: str) -> None:
-    async with open_door() as door:
-        for number, doors in enumerate(DOORS):
+async def test_what_one_encoding_has_written_is_a_duplicate_in_every_other(verb: str) -> None:
+    async with open_http() as http:
+        for number, encodings in enumerate(ENCODINGS):
             ids = [f"{number:016}"]
-            await step(door, doors, [token()], (verb, ids, 0, 0, True))
-            for other in DOORS:
-                assert read(await claim(door, other, ids, token(), 0))[1] == [{"verdict": "DUPLICATE"}]
-            for other in ROW_DOORS:
-                assert read(await produce(door, other, ids, token(), 0))[1] == [{"verdict": "DUPLICATE"}]
+            await step(http, encodings, [token()], (verb, ids, 0, 0, True))
+            for other in ENCODINGS:
+                assert read(await claim(http, other, ids, token(), 0))[1] == [{"verdict": "DUPLICATE"}]
+            for other in ROW_ENCODINGS:
+                assert read(await produce(http, other, ids, token(), 0))[1] == [{"verdict": "DUPLICATE"}]
 
 
-@pytest.mark.parametrize("doors", ROW_DOORS)
-async def test_rows_say_where_they_were_written_in_every_form(doors: tuple[str, str]) -> None:
-    async with open_door() as door:
-        await produce(door, doors, ["a" * 16], token(), 0)
-        reply = await produce(door, doors, ["a" * 16, "b" * 16, "c" * 16], token(), 0)
-        if doors[1] == JSON:
+@pytest.mark.parametrize("encodings", ROW_ENCODINGS)
+async def test_rows_say_where_they_were_written_in_every_form(encodings: tuple[str, str]) -> None:
+    async with open_http() as http:
+        await produce(http, encodings, ["a" * 16], token(), 0)
+        reply = await produce(http, encodings, ["a" * 16, "b" * 16, "c" * 16], token(), 0)
+        if encodings[1] == JSON:
             assert reply.json["rows"] == 2
             assert reply.json["offsets"] == [{"partition": 0, "first_offset": 1, "rows": 2}]
         else:
             assert reply.headers["oncegate-offsets"] == "0:1:2"
 
 
-async def test_a_lease_may_be_wished_for_at_every_door() -> None:
-    async with open_door() as door:
-        reply = await door.post_raw(CLAIM, PACKED, bytes(16), {"Oncegate-Lease-Ms": "5000"})
+async def test_a_lease_may_be_wished_for_in_every_encoding() -> None:
+    async with open_http() as http:
+        reply = await http.post_raw(CLAIM, PACKED, bytes(16), {"Oncegate-Lease-Ms": "5000"})
         assert read_claim_packed(reply.body).lease_ms == 5000
-        given = await door.post_json(CLAIM, {"token": token(), "call": 0, "ids": ["a"], "lease_ms": 5000})
+        given = await http.post_json(CLAIM, {"token": token(), "call": 0, "ids": ["a"], "lease_ms": 5000})
         assert given.json["lease_ms"] == 5000

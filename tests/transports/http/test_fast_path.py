@@ -12,7 +12,7 @@ from uvicorn.server import ServerState
 
 from oncegate.transports.http.server import fast_path
 from oncegate.transports.http.server.protocol import KEEP_ALIVE_S, Protocol
-from tests.support.http_app import CLAIM, PACKED, Reply, open_door, read_reply, request, served, token
+from tests.support.http_app import CLAIM, PACKED, Reply, open_http, read_reply, request, served, token
 from tests.support.http_requests import CASES, RAW, claim_json, message, packed, roundabout
 
 NS = "/v1/namespaces/default"
@@ -44,8 +44,8 @@ def shown(reply: Reply) -> Any:
 async def test_a_hot_path_leads_where_the_framework_would_lead(path: str) -> None:
     found = fast_path.route_of(path)
     assert found is not None
-    async with open_door() as door:
-        routes = [route for route in iter_route_contexts(door.app.routes) if route.path is not None]
+    async with open_http() as http:
+        routes = [route for route in iter_route_contexts(http.app.routes) if route.path is not None]
         scope = {"type": "http", "method": "POST", "path": path, "root_path": "", "headers": []}
         for route in routes:
             original = route.original_route
@@ -91,24 +91,24 @@ def bad() -> dict[str, bytes]:
 
 async def test_bad_requests_are_refused_in_the_same_words_both_ways(bad: dict[str, bytes]) -> None:
     assert len(bad) > 40
-    async with served(body_bytes=100_000, ids_per_request=1_000, record_bytes=5_000) as door:
+    async with served(body_bytes=100_000, ids_per_request=1_000, record_bytes=5_000) as http:
         for name, raw in bad.items():
-            ways = [await door.send(way) for way in (raw, roundabout(raw))]
+            ways = [await http.send(way) for way in (raw, roundabout(raw))]
             if "verb that does not exist" not in name:
                 assert shown(ways[0]) == shown(ways[1]), name
             assert ways[0].status >= 400
 
 
 async def test_good_requests_are_answered_with_the_same_bytes_and_fields_both_ways() -> None:
-    async with served() as door:
+    async with served() as http:
         for raw in (message(token=token(), ids=["a", "b", "a"]), packed(bytes(48), Oncegate_Token=token())):
-            await door.send(raw)  # from here on all three are held: repeats change nothing
-            assert shown(await door.send(raw)) == shown(await door.send(roundabout(raw)))
+            await http.send(raw)  # from here on all three are held: repeats change nothing
+            assert shown(await http.send(raw)) == shown(await http.send(roundabout(raw)))
 
 
 async def test_requests_sent_at_once_on_one_connection_are_answered_in_their_order() -> None:
-    async with served() as door:
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    async with served() as http:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         hot, slow = message(token=token(), ids=["a"]), request("GET", "/healthz/live")
         writer.write(hot + slow + roundabout(hot) + hot)
         replies = [await asyncio.wait_for(read_reply(reader), 20) for _ in range(4)]
@@ -119,20 +119,20 @@ async def test_requests_sent_at_once_on_one_connection_are_answered_in_their_ord
 
 
 async def test_a_body_that_comes_in_pieces_is_waited_for() -> None:
-    async with served() as door:
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    async with served() as http:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         raw = message(token=token(), ids=["a"])
         for piece in (raw[:-30], raw[-30:-1], raw[-1:]):
             writer.write(piece)
             for _ in range(5):  # answered after the piece was read: connections are read in turn
-                await door.send(request("GET", "/healthz/live"))
+                await http.send(request("GET", "/healthz/live"))
         assert (await asyncio.wait_for(read_reply(reader), 20)).json["verdicts"] == [{"verdict": "GRANTED"}]
         writer.close()
 
 
 async def test_a_caller_that_wants_no_more_is_answered_and_let_go() -> None:
-    async with served() as door:
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    async with served() as http:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         writer.write(claim_json(b'{"token":"%s","call":0,"ids":["a"]}' % token().encode(), Connection="close"))
         reply = await asyncio.wait_for(read_reply(reader), 20)
         assert (reply.status, reply.headers["connection"]) == (200, "close")
@@ -147,12 +147,12 @@ async def test_a_bug_behind_a_hot_route_is_a_problem_with_the_callers_trace_and_
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setitem(fast_path._IDS, "ids:claim", broken)
-    async with served() as door:
+    async with served() as http:
         raw = packed(bytes(16), traceparent=f"00-{TRACE}-00f067aa0ba902b7-01")
-        found = (await door.send(raw)).problem(500, "INTERNAL")
+        found = (await http.send(raw)).problem(500, "INTERNAL")
         assert (found["trace_id"], found["effect"]) == (TRACE, "unknown")
-        assert "ZeroDivisionError: a bug" in door.log.getvalue()
-        assert (await door.send(request("GET", "/healthz/live"))).status == 200
+        assert "ZeroDivisionError: a bug" in http.log.getvalue()
+        assert (await http.send(request("GET", "/healthz/live"))).status == 200
 
 
 async def test_an_application_of_others_gets_every_request_itself() -> None:

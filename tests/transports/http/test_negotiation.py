@@ -3,64 +3,64 @@
 import pyarrow as pa
 import pytest
 
-from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, open_door, stream
+from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, open_http, stream
 
 BODY = b'{"token":"6f1c2a9e4b7d4e5f8a0b1c2d3e4f5a6b","call":0,"ids":["a"]}'
 
 
 @pytest.mark.parametrize("media", ["text/plain", "", "application/x-www-form-urlencoded", "application/jsonx"])
 async def test_a_body_of_another_type_is_refused_with_the_types_that_are_read(media: str) -> None:
-    async with open_door() as door:
-        before = door.position
-        found = (await door.call("POST", CLAIM, BODY, {"Content-Type": media})).problem(415, "UNSUPPORTED_MEDIA")
+    async with open_http() as http:
+        before = http.position
+        found = (await http.call("POST", CLAIM, BODY, {"Content-Type": media})).problem(415, "UNSUPPORTED_MEDIA")
         assert found["accepted"] == [JSON, PACKED, ARROW]
-        assert door.position == before
+        assert http.position == before
 
 
 @pytest.mark.parametrize("media", ["application/json", "Application/JSON; charset=utf-8"])
 async def test_parameters_and_case_of_a_content_type_do_not_matter(media: str) -> None:
-    async with open_door() as door:
-        assert (await door.call("POST", CLAIM, BODY, {"Content-Type": media})).status == 200
+    async with open_http() as http:
+        assert (await http.call("POST", CLAIM, BODY, {"Content-Type": media})).status == 200
 
 
 async def test_a_compressed_body_is_refused() -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
-        assert "gzip" in (await door.call("POST", CLAIM, BODY, headers)).problem(415, "UNSUPPORTED_MEDIA")["detail"]
+        assert "gzip" in (await http.call("POST", CLAIM, BODY, headers)).problem(415, "UNSUPPORTED_MEDIA")["detail"]
 
 
 @pytest.mark.parametrize("wish", ["text/html", "application/*;q=0", "image/*", f"{JSON};q=x", f"{PACKED}; q=0"])
 async def test_an_answer_that_cannot_be_given_is_refused_before_any_effect(wish: str) -> None:
-    async with open_door() as door:
-        before = door.position
-        reply = await door.call("POST", CLAIM, BODY, {"Content-Type": JSON, "Accept": wish})
+    async with open_http() as http:
+        before = http.position
+        reply = await http.call("POST", CLAIM, BODY, {"Content-Type": JSON, "Accept": wish})
         assert reply.problem(406, "NOT_ACCEPTABLE")["available"] == [JSON, PACKED, ARROW]
-        assert door.position == before
+        assert http.position == before
 
 
 @pytest.mark.parametrize("wish", ["*/*", "application/*", "text/html, application/json;q=0.1", "APPLICATION/JSON"])
 async def test_an_answer_that_suits_is_given(wish: str) -> None:
-    async with open_door() as door:
-        reply = await door.call("POST", CLAIM, BODY, {"Content-Type": JSON, "Accept": wish})
+    async with open_http() as http:
+        reply = await http.call("POST", CLAIM, BODY, {"Content-Type": JSON, "Accept": wish})
         assert (reply.status, reply.headers["content-type"]) == (200, JSON)
 
 
 @pytest.mark.parametrize("given", [JSON, PACKED, ARROW])
 async def test_verdicts_come_in_the_form_of_the_ids_where_nobody_wishes_for_another(given: str) -> None:
     bodies = {JSON: BODY, PACKED: bytes(16), ARROW: stream(pa.record_batch({"id": ["a"]}))}
-    async with open_door() as door:
-        reply = await door.post_raw(CLAIM, given, bodies[given])
+    async with open_http() as http:
+        reply = await http.post_raw(CLAIM, given, bodies[given])
         assert (reply.status, reply.headers["content-type"]) == (200, given)
 
 
 async def test_rows_without_ids_have_no_verdicts_to_give_in_another_form() -> None:
-    async with open_door() as door:
-        before, rows = door.position, stream(pa.record_batch({"id": ["a"]}))
+    async with open_http() as http:
+        before, rows = http.position, stream(pa.record_batch({"id": ["a"]}))
         path = "/v1/namespaces/default/topics/t/records:produce"
-        reply = await door.post_raw(path, ARROW, rows, {"Accept": PACKED})
+        reply = await http.post_raw(path, ARROW, rows, {"Accept": PACKED})
         assert reply.problem(406, "NOT_ACCEPTABLE")["available"] == [JSON]
-        assert door.position == before
-        assert (await door.post_raw(f"{path}?id_col=id", ARROW, rows, {"Accept": PACKED})).status == 200
+        assert http.position == before
+        assert (await http.post_raw(f"{path}?id_col=id", ARROW, rows, {"Accept": PACKED})).status == 200
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ async def test_rows_without_ids_have_no_verdicts_to_give_in_another_form() -> No
     ],
 )
 async def test_where_two_answers_can_be_given_the_best_liked_is(wish: str, given: str) -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         rows = stream(pa.record_batch({"id": ["a"]}))
-        await door.post_raw("/v1/namespaces/default/topics/t/records:produce", ARROW, rows)
-        reply = await door.get("/v1/namespaces/default/topics/t/partitions/0/records", Accept=wish)
+        await http.post_raw("/v1/namespaces/default/topics/t/records:produce", ARROW, rows)
+        reply = await http.get("/v1/namespaces/default/topics/t/partitions/0/records", Accept=wish)
         assert reply.headers["content-type"] == given

@@ -13,7 +13,7 @@ from oncegate.transports.http import messages
 from oncegate.transports.http.openapi import document
 from oncegate.transports.http.routes import batches, claims, producers, topics
 from scripts import generate
-from tests.support.http_app import open_door
+from tests.support.http_app import open_http
 
 ROOT = Path(__file__).parents[3]
 COMMITTED = json.loads((ROOT / "service/oncegate/transports/http/openapi/openapi.json").read_text())
@@ -97,8 +97,8 @@ def test_the_verdicts_of_the_document_are_those_of_the_table() -> None:
 
 
 async def test_the_gateway_serves_the_committed_document() -> None:
-    async with open_door() as door:
-        assert (await door.get("/openapi.json")).json == COMMITTED
+    async with open_http() as http:
+        assert (await http.get("/openapi.json")).json == COMMITTED
 
 
 def test_no_batch_route_gives_the_framework_anything_to_validate() -> None:

@@ -7,56 +7,56 @@ from fastapi import Request
 
 from oncegate.core.errors import BadRequest, Overloaded
 from oncegate.transports.http import problems
-from tests.support.http_app import open_door
+from tests.support.http_app import open_http
 
 
 @pytest.mark.parametrize("path", ["/", "/v2/namespaces", "/docs", "/v1/namespaces/default/topics/", "/v1/namespaces/"])
 async def test_a_path_that_does_not_exist_is_a_404_problem(path: str) -> None:
-    async with open_door() as door:
-        (await door.get(path)).problem(404, "NOT_FOUND")
+    async with open_http() as http:
+        (await http.get(path)).problem(404, "NOT_FOUND")
 
 
 async def test_a_wrong_method_is_a_405_problem_that_names_the_right_one() -> None:
-    async with open_door() as door:
-        reply = await door.get("/v1/namespaces/default/ids:claim")
+    async with open_http() as http:
+        reply = await http.get("/v1/namespaces/default/ids:claim")
     assert "POST" in reply.problem(405, "METHOD_NOT_ALLOWED")["detail"]
     assert reply.headers["allow"] == "POST"
 
 
 async def test_a_path_with_a_route_for_each_method_names_them_all() -> None:
-    async with open_door() as door:
-        reply = await door.call("DELETE", "/v1/namespaces/default")
+    async with open_http() as http:
+        reply = await http.call("DELETE", "/v1/namespaces/default")
     reply.problem(405, "METHOD_NOT_ALLOWED")
     assert reply.headers["allow"] == "GET, PUT"
 
 
 @pytest.mark.parametrize("query", ["offset=-1", "offset=x", "max_rows=0", "max_rows=99999999999999999999"])
 async def test_a_parameter_that_does_not_fit_is_a_problem_with_its_place(query: str) -> None:
-    async with open_door() as door:
-        reply = await door.get(f"/v1/namespaces/default/topics/t/partitions/0/records?{query}")
+    async with open_http() as http:
+        reply = await http.get(f"/v1/namespaces/default/topics/t/partitions/0/records?{query}")
     found = reply.problem(400, "BAD_REQUEST")
     assert found["errors"][0]["pointer"] == f"query/{query.partition('=')[0]}"
 
 
 async def test_a_bug_is_a_problem_that_says_the_effect_is_unknown_and_the_log_has_its_traceback() -> None:
-    async with open_door() as door:
+    async with open_http() as http:
 
         async def broken(request: Request) -> Any:
             raise ZeroDivisionError("a bug")
 
-        door.app.add_api_route("/broken", broken)
-        reply = await door.get("/broken", traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        http.app.add_api_route("/broken", broken)
+        reply = await http.get("/broken", traceparent="00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
         found = reply.problem(500, "INTERNAL")
         assert (found["action"], found["effect"]) == ("retry", "unknown")
         assert found["trace_id"] == "4bf92f3577b34da6a3ce929d0e0e4736", "the caller's own"
         assert "a bug" not in found["detail"], "what is inside stays inside"
-        assert "ZeroDivisionError: a bug" in door.log.getvalue()
-        assert found["trace_id"] in door.log.getvalue()
+        assert "ZeroDivisionError: a bug" in http.log.getvalue()
+        assert found["trace_id"] in http.log.getvalue()
 
 
 async def test_a_trace_id_that_is_none_is_replaced() -> None:
-    async with open_door() as door:
-        reply = await door.get("/nowhere", traceparent="what")
+    async with open_http() as http:
+        reply = await http.get("/nowhere", traceparent="what")
     assert reply.problem(404, "NOT_FOUND")["trace_id"] != "what"
 
 
@@ -72,10 +72,10 @@ def test_further_members_never_replace_the_fixed_ones() -> None:
 
 
 async def test_while_the_ledgers_are_opened_everything_says_retry_and_only_live_is_green() -> None:
-    async with open_door() as door:
-        door.app.state.gateway = None
-        (await door.get("/v1/namespaces/default")).problem(503, "RECOVERING")
-        (await door.get("/healthz/startup")).problem(503, "RECOVERING")
-        (await door.get("/healthz/ready")).problem(503, "RECOVERING")
-        assert (await door.get("/healthz/live")).status == 200
-        assert (await door.get("/version")).status == 200
+    async with open_http() as http:
+        http.app.state.gateway = None
+        (await http.get("/v1/namespaces/default")).problem(503, "RECOVERING")
+        (await http.get("/healthz/startup")).problem(503, "RECOVERING")
+        (await http.get("/healthz/ready")).problem(503, "RECOVERING")
+        assert (await http.get("/healthz/live")).status == 200
+        assert (await http.get("/version")).status == 200

@@ -1,4 +1,4 @@
-"""Producers and drivers through the door: registered, claimed in order, settled, acked, refused."""
+"""Producers and drivers over HTTP: registered, claimed in order, settled, acked, refused."""
 
 import struct
 from typing import Any
@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.engine.limits import Limits
-from tests.support.http_app import ARROW, JSON, PACKED, Door, Reply, open_door, stream, token
+from tests.support.http_app import ARROW, JSON, PACKED, Http, Reply, open_http, stream, token
 from tests.support.packed import read_claim_packed
 
 NS = "/v1/namespaces/default"
@@ -17,21 +17,21 @@ OWN_DUPLICATE, GRANTED = 0x22, 0x01
 
 
 class Writer:
-    """One attempt at a lane, over a door."""
+    """One attempt at a lane, over HTTP."""
 
-    def __init__(self, door: Door, lane: str = LANE, driver: str = "load") -> None:
-        self.door, self.lane, self.driver = door, lane, driver
+    def __init__(self, http: Http, lane: str = LANE, driver: str = "load") -> None:
+        self.http, self.lane, self.driver = http, lane, driver
         self.token, self.epoch, self.call = token(), 0, -1
 
     async def register(self, **more: Any) -> Any:
-        reply = await self.door.post_json(f"{self.lane}:register", {"token": self.token, "driver": self.driver, **more})
+        reply = await self.http.post_json(f"{self.lane}:register", {"token": self.token, "driver": self.driver, **more})
         assert reply.status == 200, reply.body
         self.epoch = reply.json["epoch"]
         return reply.json
 
     async def ask(self, **asked: Any) -> Reply:
         self.call += 1
-        return await self.door.post_json(f"{self.lane}:claim", self.named(**asked))
+        return await self.http.post_json(f"{self.lane}:claim", self.named(**asked))
 
     async def claim(self, *sequences: int, **more: Any) -> list[str]:
         reply = await self.ask(sequences=sequences, **more)
@@ -39,29 +39,29 @@ class Writer:
         return [one["verdict"] for one in reply.json["verdicts"]]
 
     async def settle(self, verb: str) -> Reply:
-        return await self.door.post_json(f"{self.lane}:{verb}", self.named())
+        return await self.http.post_json(f"{self.lane}:{verb}", self.named())
 
     async def close(self) -> Reply:
-        return await self.door.post_json(f"{self.lane}:close", {"token": self.token, "epoch": self.epoch})
+        return await self.http.post_json(f"{self.lane}:close", {"token": self.token, "epoch": self.epoch})
 
     def named(self, **more: Any) -> dict[str, Any]:
         return {"token": self.token, "epoch": self.epoch, "call": self.call, **more}
 
 
-async def ack(door: Door, upto: dict[str, int], as_token: str, epoch: int, **more: Any) -> Reply:
+async def ack(http: Http, upto: dict[str, int], as_token: str, epoch: int, **more: Any) -> Reply:
     pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
-    return await door.post_json(f"{LOAD}:ack", {"token": as_token, "epoch": epoch, "upto": pairs, **more})
+    return await http.post_json(f"{LOAD}:ack", {"token": as_token, "epoch": epoch, "upto": pairs, **more})
 
 
-async def driver(door: Door, as_token: str) -> Any:
-    reply = await door.post_json(f"{LOAD}:register", {"token": as_token})
+async def driver(http: Http, as_token: str) -> Any:
+    reply = await http.post_json(f"{LOAD}:register", {"token": as_token})
     assert reply.status == 200, reply.body
     return reply.json
 
 
 async def test_a_lane_is_claimed_written_completed_and_then_known() -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+    async with open_http() as http:
+        writer = Writer(http)
         nothing_yet = dict.fromkeys(("watermark", "claimed_to", "resume_after"))
         first = {"producer": "events-3", "producer_id": 1, "epoch": 1, "lease_ms": 30_000, **nothing_yet}
         assert await writer.register() == {**first, "done": [], "truncated": False}
@@ -74,8 +74,8 @@ async def test_a_lane_is_claimed_written_completed_and_then_known() -> None:
 
 
 async def test_the_next_attempt_is_told_what_to_drop_and_where_to_go_on() -> None:
-    async with open_door() as door:
-        first, second = Writer(door), Writer(door)
+    async with open_http() as http:
+        first, second = Writer(http), Writer(http)
         await first.register()
         await first.claim(1, 2)
         await first.settle("complete")
@@ -95,11 +95,11 @@ async def test_the_next_attempt_is_told_what_to_drop_and_where_to_go_on() -> Non
 
 
 async def test_a_live_lease_is_respected_until_it_is_closed() -> None:
-    async with open_door() as door:
-        first, second = Writer(door), Writer(door)
+    async with open_http() as http:
+        first, second = Writer(http), Writer(http)
         await first.register(lease_ms=60_000)
         body = {"token": second.token, "driver": "load"}
-        refused = (await door.post_json(f"{LANE}:register", body)).problem(409, "PRODUCER_BUSY")
+        refused = (await http.post_json(f"{LANE}:register", body)).problem(409, "PRODUCER_BUSY")
         assert refused["action"] == "retry"
         assert 30_000 < refused["lease_left_ms"] <= 60_000
         await first.close()
@@ -107,16 +107,16 @@ async def test_a_live_lease_is_respected_until_it_is_closed() -> None:
 
 
 async def test_registering_again_with_the_same_token_is_the_same_epoch() -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+    async with open_http() as http:
+        writer = Writer(http)
         assert (await writer.register())["epoch"] == (await writer.register())["epoch"] == 1
 
 
-async def test_the_three_doors_say_the_same_of_the_same_sequences() -> None:
-    async with open_door() as door:
+async def test_the_three_encodings_say_the_same_of_the_same_sequences() -> None:
+    async with open_http() as http:
         told = []
         for n, media in enumerate((JSON, PACKED, ARROW)):
-            writer = Writer(door, f"{NS}/producers/lane-{n}")
+            writer = Writer(http, f"{NS}/producers/lane-{n}")
             await writer.register()
             await writer.claim(1, 2)
             await writer.settle("complete")
@@ -129,13 +129,13 @@ async def through(writer: Writer, media: str, sequences: list[int]) -> list[int]
     """The verdicts' bytes, asked for and answered in one form each."""
     if media == JSON:
         body = writer.named(sequences=sequences, prev_sequence=1)
-        reply = await writer.door.post_json(f"{writer.lane}:claim", body, {"Accept": PACKED})
+        reply = await writer.http.post_json(f"{writer.lane}:claim", body, {"Accept": PACKED})
         return [int(byte) for byte in read_claim_packed(reply.body).verdicts]
     packed = struct.pack(f"<{len(sequences)}Q", *sequences)
     body = packed if media == PACKED else stream(pa.record_batch({"offset": pa.array(sequences, pa.int64())}))
     headers = {"Oncegate-Token": writer.token, "Oncegate-Call": str(writer.call), "Oncegate-Epoch": str(writer.epoch)}
     headers |= {"Oncegate-Prev-Sequence": "1", "Oncegate-Lease-Ms": "5000", "Accept": PACKED}
-    reply = await writer.door.post_raw(f"{writer.lane}:claim", media, body, headers)
+    reply = await writer.http.post_raw(f"{writer.lane}:claim", media, body, headers)
     assert reply.status == 200, reply.body
     answer = read_claim_packed(reply.body)
     assert (answer.claim, answer.lease_ms) == (None, 5_000)
@@ -143,8 +143,8 @@ async def through(writer: Writer, media: str, sequences: list[int]) -> list[int]
 
 
 async def test_what_was_skipped_is_a_gap_and_what_comes_late_is_out_of_order() -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+    async with open_http() as http:
+        writer = Writer(http)
         await writer.register()
         gap = (await writer.ask(sequences=[5], prev_sequence=4)).problem(409, "GAP")
         assert (gap["action"], gap["effect"]) == ("stop", "none")
@@ -157,43 +157,43 @@ async def test_what_was_skipped_is_a_gap_and_what_comes_late_is_out_of_order() -
 
 
 async def test_only_the_driver_acks_and_then_all_below_is_stale_for_ever() -> None:
-    async with open_door() as door:
-        writer, owner = Writer(door), token()
-        epoch = (await driver(door, owner))["epoch"]
+    async with open_http() as http:
+        writer, owner = Writer(http), token()
+        epoch = (await driver(http, owner))["epoch"]
         await writer.register()
         await writer.claim(1, 2, 3)
-        (await ack(door, {"events-3": 3}, owner, epoch)).problem(409, "NOT_DONE")
+        (await ack(http, {"events-3": 3}, owner, epoch)).problem(409, "NOT_DONE")
         await writer.settle("complete")
-        executors = (await ack(door, {"events-3": 3}, writer.token, epoch)).problem(403, "NOT_DRIVER")
+        executors = (await ack(http, {"events-3": 3}, writer.token, epoch)).problem(403, "NOT_DRIVER")
         assert executors["action"] == "stop"
-        assert (await ack(door, {"events-3": 9}, owner, epoch, batch=4)).json == {
+        assert (await ack(http, {"events-3": 9}, owner, epoch, batch=4)).json == {
             "driver": "load",
             "watermarks": [{"producer": "events-3", "watermark": 3}],
             "batch": 4,
         }
         assert await writer.claim(2, 3, 4) == ["STALE", "STALE", "GRANTED"]
-        assert (await driver(door, owner)) == {"driver": "load", "epoch": epoch, "batch": 4}
+        assert (await driver(http, owner)) == {"driver": "load", "epoch": epoch, "batch": 4}
 
 
 async def test_an_older_driver_is_fenced_at_once_and_a_stranger_has_to_register() -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         older, newer = token(), token()
-        epoch = (await driver(door, older))["epoch"]
-        assert (await driver(door, newer))["epoch"] == epoch + 1
-        (await ack(door, {}, older, epoch, batch=1)).problem(409, "FENCED")
-        (await ack(door, {}, newer, epoch + 7, batch=1)).problem(404, "UNKNOWN_DRIVER")
-        (await door.post_json(f"{LOAD}:register", {"token": older})).problem(409, "FENCED")
+        epoch = (await driver(http, older))["epoch"]
+        assert (await driver(http, newer))["epoch"] == epoch + 1
+        (await ack(http, {}, older, epoch, batch=1)).problem(409, "FENCED")
+        (await ack(http, {}, newer, epoch + 7, batch=1)).problem(404, "UNKNOWN_DRIVER")
+        (await http.post_json(f"{LOAD}:register", {"token": older})).problem(409, "FENCED")
 
 
 async def test_a_producer_is_explained() -> None:
-    async with open_door() as door:
-        (await door.get(LANE)).problem(404, "NOT_FOUND")
-        writer = Writer(door)
+    async with open_http() as http:
+        (await http.get(LANE)).problem(404, "NOT_FOUND")
+        writer = Writer(http)
         await writer.register()
         await writer.claim(1, 2)
         await writer.settle("complete")
         await writer.claim(3)
-        known = (await door.get(LANE)).json
+        known = (await http.get(LANE)).json
         assert 0 < known.pop("lease_left_ms") <= 30_000
         who = {"producer": "events-3", "producer_id": 1, "driver": "load", "epoch": 1, "token": writer.token}
         where = {"watermark": None, "claimed_to": 3, "resume_after": 2, "done": [[1, 2]], "open": [[3, 3]]}
@@ -201,18 +201,18 @@ async def test_a_producer_is_explained() -> None:
 
 
 async def test_a_name_may_hold_anything_that_text_holds() -> None:
-    async with open_door() as door:
-        writer = Writer(door, f"{NS}/producers/data/day=1/part-0.parquet:claim", "Müller")
+    async with open_http() as http:
+        writer = Writer(http, f"{NS}/producers/data/day=1/part-0.parquet:claim", "Müller")
         await writer.register()
         assert await writer.claim(0) == ["GRANTED"]
-        assert (await door.get(writer.lane)).json["producer"] == "data/day=1/part-0.parquet:claim"
+        assert (await http.get(writer.lane)).json["producer"] == "data/day=1/part-0.parquet:claim"
 
 
 async def test_a_producer_of_another_driver_is_refused() -> None:
-    async with open_door() as door:
-        await Writer(door).register()
+    async with open_http() as http:
+        await Writer(http).register()
         body = {"token": token(), "driver": "other"}
-        (await door.post_json(f"{LANE}:register", body)).problem(409, "OTHER_DRIVER")
+        (await http.post_json(f"{LANE}:register", body)).problem(409, "OTHER_DRIVER")
 
 
 LONG = "x" * 513
@@ -238,15 +238,15 @@ BAD: list[tuple[str, dict[str, Any], int, str]] = [
 
 @pytest.mark.parametrize(("verb", "more", "status", "told"), BAD, ids=[f"{v}-{n}" for n, (v, *_) in enumerate(BAD)])
 async def test_bad_input_is_refused_before_any_effect(verb: str, more: dict[str, Any], status: int, told: str) -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+    async with open_http() as http:
+        writer = Writer(http)
         if verb == "claim":
             await writer.register()
-        before, asked = door.position, writer.named(call=0) if verb == "claim" else {"token": writer.token}
-        reply = await door.post_json(f"{LANE}:{verb}", {**asked, **more})
+        before, asked = http.position, writer.named(call=0) if verb == "claim" else {"token": writer.token}
+        reply = await http.post_json(f"{LANE}:{verb}", {**asked, **more})
         refused = reply.problem(status, "TOO_LARGE" if status == 413 else "BAD_REQUEST")
         assert told in refused["detail"]
-        assert (refused["action"], refused["effect"], door.position) == ("fix", "none", before)
+        assert (refused["action"], refused["effect"], http.position) == ("fix", "none", before)
 
 
 @pytest.mark.parametrize(
@@ -260,28 +260,28 @@ async def test_bad_input_is_refused_before_any_effect(verb: str, more: dict[str,
     ids=["columns", "text", "null", "negative"],
 )
 async def test_a_column_that_is_no_sequence_is_refused(batch: Any, told: str) -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+    async with open_http() as http:
+        writer = Writer(http)
         await writer.register()
         headers = {"Oncegate-Token": writer.token, "Oncegate-Epoch": "1"}
-        reply = await door.post_raw(f"{LANE}:claim", ARROW, stream(batch), headers)
+        reply = await http.post_raw(f"{LANE}:claim", ARROW, stream(batch), headers)
         assert told in reply.problem(400, "BAD_REQUEST")["detail"]
 
 
 async def test_packed_sequences_need_their_headers_and_whole_numbers() -> None:
-    async with open_door() as door:
-        missing = await door.post_raw(f"{LANE}:claim", PACKED, bytes(8))
+    async with open_http() as http:
+        missing = await http.post_raw(f"{LANE}:claim", PACKED, bytes(8))
         assert "Oncegate-Epoch" in missing.problem(400, "BAD_REQUEST")["detail"]
-        odd = await door.post_raw(f"{LANE}:claim", PACKED, bytes(9), {"Oncegate-Epoch": "1"})
+        odd = await http.post_raw(f"{LANE}:claim", PACKED, bytes(9), {"Oncegate-Epoch": "1"})
         assert "8 bytes a sequence" in odd.problem(400, "BAD_REQUEST")["detail"]
-        (await door.post_raw(f"{LANE}:claim", PACKED, bytes(8), {"Oncegate-Epoch": "1"})).problem(
+        (await http.post_raw(f"{LANE}:claim", PACKED, bytes(8), {"Oncegate-Epoch": "1"})).problem(
             404, "UNKNOWN_PRODUCER"
         )
 
 
 async def test_more_sequences_than_a_request_may_have_are_refused() -> None:
-    async with open_door(Limits(ids_per_request=3)) as door:
-        writer = Writer(door)
+    async with open_http(Limits(ids_per_request=3)) as http:
+        writer = Writer(http)
         await writer.register()
         (await writer.ask(sequences=[1, 2, 3, 4])).problem(413, "TOO_LARGE")
         (await writer.ask(first=1, last=4)).problem(413, "TOO_LARGE")
@@ -301,13 +301,13 @@ def raw(writer: Writer, call: int) -> dict[str, str]:
 
 
 async def test_rows_with_sequences_are_written_once_and_done_at_once() -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+    async with open_http() as http:
+        writer = Writer(http)
         await writer.register()
-        first = await door.post_raw(produce(writer, "t"), ARROW, stream(ROWS), raw(writer, 0))
+        first = await http.post_raw(produce(writer, "t"), ARROW, stream(ROWS), raw(writer, 0))
         assert first.json["rows"] == 3
         more = pa.record_batch({"at": pa.array([9, 10], pa.int64()), "n": [3, 4]})
-        again = await door.post_raw(produce(writer, "t", prev_sequence=5), ARROW, stream(more), raw(writer, 1))
+        again = await http.post_raw(produce(writer, "t", prev_sequence=5), ARROW, stream(more), raw(writer, 1))
         assert again.json == {
             "rows": 1,
             "offsets": [{"partition": 0, "first_offset": 3, "rows": 1}],
@@ -315,22 +315,22 @@ async def test_rows_with_sequences_are_written_once_and_done_at_once() -> None:
         }
         body = writer.named(call=2, records=[{"at": 10, "n": 4}, {"at": 12, "n": 5}])
         body |= {"producer": "events-3", "sequence_col": "at", "prev_sequence": 9}
-        told = await door.post_json(f"{NS}/topics/t/records:produce", body)
+        told = await http.post_json(f"{NS}/topics/t/records:produce", body)
         assert [one["verdict"] for one in told.json["verdicts"]] == ["DUPLICATE", "GRANTED"]
-        assert (await door.get(LANE)).json["done"] == [[4, 5], [9, 10], [12, 12]]
-        assert "plain_write" not in door.log.getvalue()
+        assert (await http.get(LANE)).json["done"] == [[4, 5], [9, 10], [12, 12]]
+        assert "plain_write" not in http.log.getvalue()
 
 
-async def test_a_gap_is_told_through_every_door() -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+async def test_a_gap_is_told_in_every_encoding() -> None:
+    async with open_http() as http:
+        writer = Writer(http)
         await writer.register()
         await writer.claim(1)
         headers = {**raw(writer, 1), "Oncegate-Epoch": "1", "Oncegate-Prev-Sequence": "3"}
         for reply in (
-            await door.post_json(f"{LANE}:claim", writer.named(call=1, sequences=[4], prev_sequence=3)),
-            await door.post_raw(f"{LANE}:claim", PACKED, struct.pack("<Q", 4), headers),
-            await door.post_raw(produce(writer, "t", prev_sequence=3), ARROW, stream(ROWS), raw(writer, 1)),
+            await http.post_json(f"{LANE}:claim", writer.named(call=1, sequences=[4], prev_sequence=3)),
+            await http.post_raw(f"{LANE}:claim", PACKED, struct.pack("<Q", 4), headers),
+            await http.post_raw(produce(writer, "t", prev_sequence=3), ARROW, stream(ROWS), raw(writer, 1)),
         ):
             assert reply.problem(409, "GAP")["claimed_to"] == 1
 
@@ -346,38 +346,38 @@ async def test_a_gap_is_told_through_every_door() -> None:
     ],
 )
 async def test_rows_whose_place_is_not_told_are_refused(more: dict[str, object], told: str) -> None:
-    async with open_door() as door:
-        writer = Writer(door)
+    async with open_http() as http:
+        writer = Writer(http)
         await writer.register()
-        before = door.position
-        reply = await door.post_raw(produce(writer, "t", **more), ARROW, stream(ROWS), raw(writer, 0))
+        before = http.position
+        reply = await http.post_raw(produce(writer, "t", **more), ARROW, stream(ROWS), raw(writer, 0))
         assert told in reply.problem(400, "BAD_REQUEST")["detail"]
         half = f"{NS}/topics/t/records:produce?producer=events-3"
-        reply = await door.post_raw(half, ARROW, stream(ROWS), raw(writer, 0))
+        reply = await http.post_raw(half, ARROW, stream(ROWS), raw(writer, 0))
         assert "go together" in reply.problem(400, "BAD_REQUEST")["detail"]
-        assert door.position == before
+        assert http.position == before
 
 
-async def test_ids_of_a_batch_are_stale_once_it_is_acked_through_every_door() -> None:
-    async with open_door() as door:
+async def test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding() -> None:
+    async with open_http() as http:
         owner = token()
-        epoch = (await driver(door, owner))["epoch"]
+        epoch = (await driver(http, owner))["epoch"]
         asked = {"token": token(), "call": 0, "ids": ["a"], "driver": "load", "batch": 4}
-        claimed = (await door.post_json(f"{NS}/ids:claim", asked)).json["claim"]
-        (await ack(door, {}, owner, epoch, batch=4)).problem(409, "NOT_DONE")
-        await door.call("POST", f"{NS}/claims/{claimed}:complete")
-        assert (await ack(door, {}, owner, epoch, batch=4)).json["batch"] == 4
+        claimed = (await http.post_json(f"{NS}/ids:claim", asked)).json["claim"]
+        (await ack(http, {}, owner, epoch, batch=4)).problem(409, "NOT_DONE")
+        await http.call("POST", f"{NS}/claims/{claimed}:complete")
+        assert (await ack(http, {}, owner, epoch, batch=4)).json["batch"] == 4
         scope = {"Oncegate-Driver": "load", "Oncegate-Batch": "4", "Accept": JSON}
         rows = pa.record_batch({"id": ["a"]})
         for reply in (
-            await door.post_json(f"{NS}/ids:claim", {**asked, "token": token()}),
-            await door.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), scope),
-            await door.post_json(f"{NS}/ids:take", {"owner": "o", "ids": ["a"], "driver": "load", "batch": 3}),
-            await door.post_raw(f"{NS}/ids:take", ARROW, stream(rows), {**scope, "Oncegate-Owner": "o"}),
-            await door.post_raw(f"{NS}/topics/t/records:produce?id_col=id", ARROW, stream(rows), scope),
+            await http.post_json(f"{NS}/ids:claim", {**asked, "token": token()}),
+            await http.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), scope),
+            await http.post_json(f"{NS}/ids:take", {"owner": "o", "ids": ["a"], "driver": "load", "batch": 3}),
+            await http.post_raw(f"{NS}/ids:take", ARROW, stream(rows), {**scope, "Oncegate-Owner": "o"}),
+            await http.post_raw(f"{NS}/topics/t/records:produce?id_col=id", ARROW, stream(rows), scope),
         ):
             assert reply.json["verdicts"] == [{"verdict": "STALE"}]
-        later = await door.post_json(f"{NS}/ids:claim", {**asked, "token": token(), "batch": 5})
+        later = await http.post_json(f"{NS}/ids:claim", {**asked, "token": token(), "batch": 5})
         assert later.json["verdicts"] == [{"verdict": "GRANTED"}]
 
 
@@ -390,10 +390,10 @@ async def test_ids_of_a_batch_are_stale_once_it_is_acked_through_every_door() ->
     ],
 )
 async def test_half_a_batch_is_refused(more: dict[str, object], told: str) -> None:
-    async with open_door() as door:
+    async with open_http() as http:
         body = {"token": token(), "call": 0, "ids": ["a"], **more}
-        reply = await door.post_json(f"{NS}/ids:claim", body)
+        reply = await http.post_json(f"{NS}/ids:claim", body)
         assert told in reply.problem(400, "BAD_REQUEST")["detail"]
         headers = {f"Oncegate-{name.title()}": str(value) for name, value in more.items()}
-        reply = await door.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), headers)
+        reply = await http.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), headers)
         assert told.title() in reply.problem(400, "BAD_REQUEST")["detail"].title()

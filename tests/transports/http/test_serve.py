@@ -40,9 +40,9 @@ def server(tmp_path: Path) -> Iterator[GatewayProcess]:
 async def test_the_first_line_says_what_is_promised_and_that_the_ledger_is_new(tmp_path: Path) -> None:
     lines = []
     for _ in range(2):
-        async with served(ledger=f"log:{tmp_path}/data") as door:
-            announce(door.program, settings(ledger=f"log:{tmp_path}/data").process, open_log("text", door.log))
-            lines.append(door.log.getvalue().splitlines())
+        async with served(ledger=f"log:{tmp_path}/data") as http:
+            announce(http.program, settings(ledger=f"log:{tmp_path}/data").process, open_log("text", http.log))
+            lines.append(http.log.getvalue().splitlines())
     first, again = lines
     promise = (
         f"ledger log:{tmp_path}/data (durable, synced each commit); effectively once for staged and ids; "
@@ -66,9 +66,9 @@ def test_every_loopback_address_may_be_listened_on(host: str) -> None:
 
 
 async def test_a_taken_port_is_refused_in_one_line() -> None:
-    async with served() as door:
-        with pytest.raises(SettingsError, match=f"port {door.program.port} of 127.0.0.1 cannot be had"):
-            bound("127.0.0.1", door.program.port)
+    async with served() as http:
+        with pytest.raises(SettingsError, match=f"port {http.program.port} of 127.0.0.1 cannot be had"):
+            bound("127.0.0.1", http.program.port)
 
 
 async def test_a_second_gateway_on_the_same_folder_is_refused_before_it_listens(tmp_path: Path) -> None:
@@ -81,36 +81,36 @@ async def test_a_second_gateway_on_the_same_folder_is_refused_before_it_listens(
 
 async def test_what_was_completed_before_a_restart_is_a_duplicate_after_it(tmp_path: Path) -> None:
     url = f"log:{tmp_path}/data"
-    async with served(ledger=url) as door:
-        claimed = await door.send(request("POST", CLAIM, BODY, Content_Type=JSON))
+    async with served(ledger=url) as http:
+        claimed = await http.send(request("POST", CLAIM, BODY, Content_Type=JSON))
         mark = claimed.headers["oncegate-ledger"]
-        await door.send(request("POST", f"/v1/namespaces/default/claims/{claimed.json['claim']}:complete"))
-    async with served(ledger=url) as door:
+        await http.send(request("POST", f"/v1/namespaces/default/claims/{claimed.json['claim']}:complete"))
+    async with served(ledger=url) as http:
         other = json.dumps({"token": token(), "call": 0, "ids": ["a", "b", "c"]}).encode()
-        reply = await door.send(request("POST", CLAIM, other, Content_Type=JSON, Oncegate_Ledger=mark))
+        reply = await http.send(request("POST", CLAIM, other, Content_Type=JSON, Oncegate_Ledger=mark))
         assert [verdict["verdict"] for verdict in reply.json["verdicts"]] == ["DUPLICATE", "DUPLICATE", "GRANTED"]
 
 
 async def test_closing_answers_what_is_in_flight_and_it_is_on_disk(tmp_path: Path) -> None:
     url = f"log:{tmp_path}/data"
     raw = request("POST", CLAIM, BODY, Content_Type=JSON)
-    async with served(ledger=url) as door:
-        begun = asyncio.create_task(door.send(raw[:-1]))
-        reader, writer = await asyncio.open_connection("127.0.0.1", door.program.port)
+    async with served(ledger=url) as http:
+        begun = asyncio.create_task(http.send(raw[:-1]))
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
         writer.write(raw[:-1])
-        while door.program.gateway.admission.requests < 2:
-            await door.send(request("GET", "/healthz/live"))
-        closing = asyncio.create_task(door.program.server.drain())
-        while not door.program.server.should_exit:
+        while http.program.gateway.admission.requests < 2:
+            await http.send(request("GET", "/healthz/live"))
+        closing = asyncio.create_task(http.program.server.drain())
+        while not http.program.server.should_exit:
             await asyncio.wait([closing], timeout=0.01)
         writer.write(raw[-1:])
         answer = await asyncio.wait_for(reader.read(), 20)
         assert b'"GRANTED"' in answer
         begun.cancel()
         writer.close()
-    async with served(ledger=url) as door:
+    async with served(ledger=url) as http:
         other = json.dumps({"token": token(), "call": 0, "ids": ["a"]}).encode()
-        reply = await door.send(request("POST", CLAIM, other, Content_Type=JSON))
+        reply = await http.send(request("POST", CLAIM, other, Content_Type=JSON))
         assert reply.json["verdicts"][0]["verdict"] == "BUSY"
 
 

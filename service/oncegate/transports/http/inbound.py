@@ -58,10 +58,6 @@ class Inbound:
         given = self.request.headers.get(name)
         return None if given is None else whole_number(given, name, largest)
 
-    def path(self, name: str) -> str:
-        """Returns a parameter of the path, percent-decoded."""
-        return str(self.request.path_params[name])
-
     @property
     def limits(self) -> Limits:
         """The limits in force."""
