@@ -126,8 +126,8 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "each partition has all payloads",
         f"{ENGINE}/usecases/produce.py",
-        "        came = request.digests[share.places]\n",
-        "        came = request.digests[: len(share.places)]\n",
+        "        of_rows = request.digests[share.row_indices]\n",
+        "        of_rows = request.digests[: len(share.row_indices)]\n",
         _ENGINE,
     ),
     one(

@@ -266,7 +266,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "produce marks busy rows done",
         f"{ENGINE}/usecases/produce.py",
-        "    ids, acts = request.ids[share.places], decision.actions[share.places]\n"
+        "    ids, acts = request.ids[share.row_indices], decision.actions[share.row_indices]\n"
         "    fresh, taken = acts == Action.GRANT, acts == Action.TAKE_OVER\n",
         "    ids, acts = request.ids, decision.actions\n"
         "    fresh, taken = acts != Action.TAKE_OVER, acts == Action.TAKE_OVER\n",
@@ -276,7 +276,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "every partition's entry names every id",
         f"{ENGINE}/usecases/produce.py",
-        "    ids, acts = request.ids[share.places], decision.actions[share.places]\n",
+        "    ids, acts = request.ids[share.row_indices], decision.actions[share.row_indices]\n",
         "    ids, acts = request.ids, decision.actions\n",
         _MIXED,
     ),
@@ -365,7 +365,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "newest rows trimmed by bytes",
         f"{ENGINE}/maintenance/scheduler.py",
-        "size_bytes > topic.retention_bytes and place < len(kept) - 1",
+        "size_bytes > topic.retention_bytes and number < len(ranges) - 1",
         "size_bytes > topic.retention_bytes",
         f"{_UPKEEP}::test_rows_beyond_a_topics_bytes_go_but_never_the_newest",
     ),

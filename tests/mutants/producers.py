@@ -144,8 +144,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "ack over a batch's open claims",
         f"{ENGINE}/usecases/drivers.py",
-        "        if held := journal.index.claims.scopes.open_ids(driver.name, batches):",
-        "        if held := 0:",
+        "        if open_ids := journal.index.claims.scopes.open_ids(driver.name, batches):",
+        "        if open_ids := 0:",
         f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_not_acked_until_it_is_settled",
     ),
     one(

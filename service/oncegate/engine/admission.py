@@ -1,11 +1,11 @@
-"""How much may be in flight: requests, and bytes reserved before a body is read."""
+"""Admission: bounds the requests in flight, and the bytes reserved before their bodies are read."""
 
 from oncegate.core.errors import Overloaded, TooLarge
 from oncegate.engine.limits import Limits
 
 
 class Admission:
-    """Counts what is in flight; refuses at once rather than queue."""
+    """Counts requests and bytes in flight, and refuses at once rather than queue."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -20,7 +20,7 @@ class Admission:
         return Hold(self, size_bytes)
 
     def take(self, size_bytes: int) -> None:
-        """Reserve; as `hold` says. `give` is to follow."""
+        """Reserve room as `hold` does; `give` has to follow."""
         if size_bytes > self._limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {self._limits.body_bytes} are read")
         if self.requests >= self._limits.requests_in_flight:
@@ -31,13 +31,13 @@ class Admission:
         self.size_bytes += size_bytes
 
     def give(self, size_bytes: int) -> None:
-        """Give back what was taken."""
+        """Give back what `take` reserved."""
         self.requests -= 1
         self.size_bytes -= size_bytes
 
 
 class Hold:
-    """Room reserved for one request."""
+    """Reserves room for one request, from `with` to its end."""
 
     __slots__ = ("_admission", "_size_bytes")
 

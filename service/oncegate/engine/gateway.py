@@ -1,4 +1,4 @@
-"""The gateway: a shard per namespace, admission for all of them."""
+"""The gateway: owns a shard for each namespace, and admits requests to all of them."""
 
 import re
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 
 class Gateway:
-    """What the doors talk to. Made by `open_gateway`."""
+    """Gives transports the shard of a namespace, and creates namespaces. Made by `open_gateway`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -26,7 +26,7 @@ class Gateway:
         self.admission = Admission(world.limits)
 
     def shard(self, namespace: str) -> Shard:
-        """The namespace's shard. Raises NotFound; Recovering; LedgerDown when it stays down: nothing was written."""
+        """Find the shard of a namespace. Raises NotFound, Recovering, LedgerDown (it stays down): no effect."""
         owner = self._owners.get(namespace)
         if owner is None:
             raise NotFound(
@@ -53,6 +53,7 @@ class Gateway:
         return True
 
     def namespaces(self) -> list[str]:
+        """Names of the namespaces, sorted."""
         return sorted(self._owners)
 
     def readiness(self) -> dict[str, str]:
@@ -78,7 +79,7 @@ class Gateway:
 async def open_gateway(
     ledgers: Ledgers, runs: RunFolders, clock: Clock, observer: Observer, limits: Limits | None = None
 ) -> AsyncIterator[Gateway]:
-    """A gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
+    """Open a gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
 
     Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written.
     """

@@ -217,13 +217,13 @@ class Shard:
 
     @property
     def mark(self) -> Mark:
-        """The last durable place."""
+        """The mark of the last durable append."""
         return self.group_commit.mark
 
     def require(self, mark: Mark) -> None:
-        """LedgerBehind unless this shard's ledger once stood at `mark`; one of a predecessor is told and passes.
+        """Raise LedgerBehind unless this shard's ledger once stood at `mark`.
 
-        The answer brings the ledger's present mark, which takes its place.
+        A mark of a predecessor is logged and passes. The answer brings the ledger's present mark instead.
         """
         if self._marks.is_of_predecessor(mark):
             self.journal.observer.event(
@@ -266,10 +266,11 @@ class Shard:
 
     @property
     def auto_create_topics(self) -> bool:
+        """Whether a first write makes its topic."""
         return bool(self.journal.index.settings.auto_create_topics)
 
     def topics(self) -> list[str]:
-        """Names of the topics that something was written to."""
+        """Names of the topics there are."""
         return self.journal.index.topics.names()
 
     def counters(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What every use case of a shard stands on: the index, the queue to the ledger, time and chance."""
+"""The journal: records decisions in the index and the ledger; what every use case of a shard stands on."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -17,9 +17,9 @@ from oncegate.ports import Clock, Observer, OutputChange
 
 @dataclass
 class Journal:
-    """Takes decisions into the index and the ledger, in that order, without awaiting in between.
+    """Records decisions in the index and queues them for the ledger, in that order, without awaiting in between.
 
-    `size_bytes`: of the entries recorded since the ledger was last collected.
+    `size_bytes`: of the entries recorded since the last compaction.
     """
 
     namespace: str
@@ -37,7 +37,7 @@ class Journal:
         return max(self.clock.wall_ms(), self.index.claims.wall_ms)
 
     def lease_ms(self, wanted: int | None) -> int:
-        """The lease that is given; BadRequest for one that is not."""
+        """The lease that a request gets, in ms; None: the default. Raises BadRequest outside of the limits."""
         low, high = self.limits.lease_ms_min, self.limits.lease_ms_max
         lease_ms = self.limits.lease_ms if wanted is None else wanted
         if not low <= lease_ms <= high:
@@ -55,7 +55,7 @@ class Journal:
         return self.group_commit.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
     def record_together(self, claims: Sequence[Claimed]) -> tuple[ClaimBatch, int]:
-        """Decide on new claims at once, each with all its ids as `fresh`; the position of the first entry.
+        """Decide on and record new claims at once, each with all its ids as `fresh`; the position of the first entry.
 
         Raises what `claim_many` does, before any effect.
         """

@@ -1,6 +1,6 @@
-"""Every mark this ledger gave, in 16 bytes each, so that one brought back can be found.
+"""Marks: remembers every mark that this ledger gave, in 16 bytes each, so that one brought back can be found.
 
-Of those below what was collected nothing is left but that the ledger stands beyond them.
+Of those below the last compaction nothing is left but that the ledger stands beyond them.
 """
 
 from array import array
@@ -12,10 +12,10 @@ from oncegate.ports import Mark
 
 
 class Marks:
-    """Position and chain at the end of every append.
+    """Remembers position and chain at the end of every append, and checks marks that clients bring back.
 
-    `predecessors`: ids that the ledger had before it was restored or accepted. `collected`: up to which position
-    entries were collected before it was opened.
+    `predecessors`: ids that the ledger had before it was restored or accepted. `compacted`: up to which position a
+    snapshot replaced its entries before it was opened.
     """
 
     def __init__(self, ledger: bytes, predecessors: Sequence[bytes] = (), compacted: int = 0) -> None:
@@ -29,10 +29,10 @@ class Marks:
         """Remember a durable mark; no effect when it is the last one known."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):
             self._positions.append(mark.position)
-            self._chains.append(_place(mark)[1])
+            self._chains.append(_position_and_chain(mark)[1])
 
     def compacted(self, position: int) -> None:
-        """The entries below `position` are collected: whether a mark of there was ours is not known any more."""
+        """Forget the marks below `position`, whose entries a snapshot replaced: any of there passes from now on."""
         at = bisect_left(self._positions, position)
         del self._positions[:at], self._chains[:at]
         self._compacted = position
@@ -42,15 +42,15 @@ class Marks:
         return mark.ledger in self._predecessors
 
     def holds(self, mark: Mark) -> bool:
-        """Whether the history of this ledger goes through the place, whatever the mark's id; not known: False."""
+        """Whether the history of this ledger goes through the mark, whatever the mark's id; not known: False."""
         at = bisect_left(self._positions, mark.position)
-        return at < len(self._positions) and self._place(at) == _place(mark)
+        return at < len(self._positions) and self._at(at) == _position_and_chain(mark)
 
-    def _place(self, at: int) -> tuple[int, int]:
+    def _at(self, at: int) -> tuple[int, int]:
         return self._positions[at], self._chains[at]
 
     def require(self, mark: Mark) -> None:
-        """LedgerBehind unless this ledger once stood just there, as far as that can still be known."""
+        """Raise LedgerBehind unless this ledger once stood just there, as far as that can still be known."""
         if mark.ledger != self._ledger:
             raise LedgerBehind(
                 f"the mark is of ledger {mark.ledger.hex()}, this one is {self._ledger.hex()}: "
@@ -65,11 +65,11 @@ class Marks:
                 f"the mark stands at position {mark.position}, this ledger ends at {last}: "
                 "it is an older copy, and what came after it would be granted again"
             )
-        if self._place(at) != _place(mark):
+        if self._at(at) != _position_and_chain(mark):
             raise LedgerBehind(
                 f"at position {mark.position} this ledger has another history: it is an older copy that went on"
             )
 
 
-def _place(mark: Mark) -> tuple[int, int]:
+def _position_and_chain(mark: Mark) -> tuple[int, int]:
     return mark.position, int.from_bytes(mark.chain, "little")

@@ -72,7 +72,7 @@ class Eviction:
     def step(self) -> None:
         """See to it, soon, that there is no more to do. May be called at any time."""
         if not self._closing and not self.working and self._journal.clock.monotonic_ms() >= self._from_ms:
-            self._task = asyncio.create_task(self._work(), name=f"sealing of {self._journal.namespace}")
+            self._task = asyncio.create_task(self._work(), name=f"eviction of {self._journal.namespace}")
 
     async def close(self) -> None:
         """Stop at the next piece; returns when no thread is at it any more."""
@@ -121,10 +121,10 @@ class Eviction:
     async def _mend(self, missing: Sequence[Archive]) -> None:
         """Make the runs again that are damaged or were never made."""
         cold, gone = self._claims.cold, self._claims.cold.damaged()
-        place = cold.runs.index(gone[0]) if gone else len(cold.runs)
+        run_number = cold.runs.index(gone[0]) if gone else len(cold.runs)
         event = {"archives": len(missing), "runs": [str(run) for run in gone]}
         self._journal.observer.event("building_runs", namespace=self._journal.namespace, **event)
-        made = await self._making.of_archives(missing, place)
+        made = await self._making.of_archives(missing, run_number)
         cold.replace(gone, made)
         await asyncio.to_thread(self._files.remove, gone)
 
@@ -177,14 +177,14 @@ class Eviction:
     async def _append(self, picked: Picked) -> tuple[list[tuple[Archive, U64]], LedgerFull | None]:
         """What became durable of it, and why not all did."""
         made: list[tuple[Archive, U64]] = []
-        held: list[Gathered] = []
+        gathered: list[Gathered] = []
         segments = len(self._claims.store.table.slots.base)
         for segment in range(segments):
-            held.append(gather(self._claims.store, picked, segment))
-            size_bytes = archive_log.ID_BYTES * sum(len(one.ids) for one in held)
+            gathered.append(gather(self._claims.store, picked, segment))
+            size_bytes = archive_log.ID_BYTES * sum(len(one.ids) for one in gathered)
             if size_bytes and (size_bytes >= self._journal.limits.seal_bytes or segment == segments - 1):
-                parts = await asyncio.to_thread(parts_of, picked, held)
-                held = []
+                parts = await asyncio.to_thread(parts_of, picked, gathered)
+                gathered = []
                 try:
                     self._journal.group_commit.check()
                     position, given = archive_log.record(self._journal, parts)

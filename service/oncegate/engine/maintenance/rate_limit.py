@@ -1,4 +1,4 @@
-"""How fast work in a thread may go on: so many bytes a second, that what is asked meanwhile finds the disk free."""
+"""Rate limit: slows work in a thread to so many bytes a second, so that requests meanwhile find the disk free."""
 
 import asyncio
 
@@ -6,11 +6,11 @@ from oncegate.ports import Clock
 
 
 class Stopped(Exception):
-    """The work is not wanted any more."""
+    """Raised in the thread once the work is not wanted any more."""
 
 
 class RateLimit:
-    """Made on the loop, kept by one thread at a time: a second's worth is free, then the clock decides."""
+    """Lets one thread at a time write so many bytes a second; the first second's worth is free. Made on the loop."""
 
     def __init__(self, clock: Clock, bytes_per_second: int) -> None:
         self._clock = clock
@@ -21,7 +21,7 @@ class RateLimit:
         self._spent = 0
 
     def spend(self, size_bytes: int) -> None:
-        """In the thread: return when so much more may be written. Raises Stopped."""
+        """Return, in the thread, once so many more bytes may be written. Raises Stopped."""
         self._spent += size_bytes
         due_ms = self._since_ms + 1_000 * (self._spent - self._rate) // self._rate
         wait_ms = due_ms - self._clock.monotonic_ms()
@@ -39,5 +39,5 @@ class RateLimit:
                 one.cancel()
 
     def stop(self) -> None:
-        """On the loop: whoever is at it stops at its next piece."""
+        """Stop the work at its next piece; called on the loop."""
         self._stop.set()

@@ -1,4 +1,4 @@
-"""What a shard does by itself, a little at a time: old stages, retention, ids past the horizon, collection."""
+"""The scheduler: what a shard does by itself, a little at a time: old stages, retention, horizon, compaction."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ from oncegate.index.shard import bucket_ms, buckets_kept
 from oncegate.index.topics import Partition, Topic
 from oncegate.ports import TrimRanges
 
-# A collection that found no room is tried again after this long.
+# A compaction that found no room is tried again after this long.
 COMPACT_AGAIN_MS = 60_000
 
 
 class Scheduler:
-    """Steps of bounded work, each one append at most; called again and again by the shard's owner."""
+    """Does a shard's background work in bounded steps, each one append at most; the shard's owner calls them."""
 
     def __init__(self, journal: Journal, stages: StageQuota, eviction: Eviction, snapshotter: Snapshotter) -> None:
         self._journal = journal
@@ -27,14 +27,15 @@ class Scheduler:
         self._eviction = eviction
         self._retired_ms = journal.clock.monotonic_ms()
         self._something_went = True
-        self._saved_bytes = self._superseded = 0
-        self._saving = (0, 0)
+        self._snapshot_bytes = self._superseded = 0
+        # Bytes of the snapshot under way, and of the entries that it replaces.
+        self._sizes = (0, 0)
         self._compact_from_ms = 0
-        # Where ids leave memory one round after the other, a collection would never find a moment without one.
+        # Where ids leave memory one round after the other, a compaction would never find a moment without one.
         eviction.between_rounds = self.compact
 
     def step(self) -> None:
-        """Whatever is due now; nothing while the ledger is full or closing."""
+        """Do whatever is due now; nothing while the ledger is full or closing."""
         self._stages.sweep()
         if self._journal.group_commit.open:
             self.retire()
@@ -43,7 +44,7 @@ class Scheduler:
         self._eviction.step()
 
     def retire(self) -> None:
-        """One bucket later: forget what was done or taken before the entry that said so a horizon of buckets ago.
+        """Begin the next bucket: forget what was done or taken before the entry that said so a horizon of buckets ago.
 
         Buckets are told apart by these entries and last as long in monotonic time, so no wall clock that is set, and
         no restart, makes a gateway forget what may still be retried. Time in which it did not run does not count.
@@ -78,12 +79,12 @@ class Scheduler:
             journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
 
     def compact(self) -> None:
-        """Let the index as it is replace the entries that made it, once these are much more and some mean nothing now.
+        """Request a snapshot in place of the entries, once these are much more and some mean nothing now.
 
-        At twice the size of what was saved last, what a year writes is written three times at most.
+        At twice the size of the last snapshot, what a year writes is written three times at most.
         """
         journal, now_ms = self._journal, self._journal.clock.monotonic_ms()
-        wanted = max(journal.limits.collect_bytes, 2 * self._saved_bytes)
+        wanted = max(journal.limits.collect_bytes, 2 * self._snapshot_bytes)
         if self._eviction.busy:
             return
         if self._eviction.evicted_some:
@@ -99,22 +100,22 @@ class Scheduler:
             self._snapshotter.compact(self.save, self._compacted)
 
     def save(self) -> Iterator[list[bytes]]:
-        """The index as it is at the call, as entries' bytes, in steps, for `Snapshotter.compact`."""
-        self._saving = 0, self._journal.size_bytes
+        """Encode the index as it is at the call as entries, a step at a time, for `Snapshotter.compact`."""
+        self._sizes = 0, self._journal.size_bytes
         return self._encoded(self._journal.index.snapshot_steps())
 
     def _encoded(self, steps: Iterator[list[SnapshotPiece]]) -> Iterator[list[bytes]]:
         for entries in steps:
             bodies = [encode(entry) for entry in entries]
-            self._saving = self._saving[0] + sum(map(len, bodies)), self._saving[1]
+            self._sizes = self._sizes[0] + sum(map(len, bodies)), self._sizes[1]
             yield bodies
-        self._journal.observer.event("compaction", namespace=self._journal.namespace, size_bytes=self._saving[0])
+        self._journal.observer.event("compaction", namespace=self._journal.namespace, size_bytes=self._sizes[0])
 
     def _compacted(self, done: bool) -> None:
-        """What was saved replaced the entries, or the ledger keeps them: then it is tried again."""
+        """The snapshot replaced the entries, or the ledger keeps them: then it is tried again."""
         if done:
-            self._saved_bytes = self._saving[0]
-            self._journal.size_bytes -= self._saving[1]
+            self._snapshot_bytes = self._sizes[0]
+            self._journal.size_bytes -= self._sizes[1]
         else:
             self._something_went = True
             self._compact_from_ms = self._journal.clock.monotonic_ms() + COMPACT_AGAIN_MS
@@ -122,11 +123,11 @@ class Scheduler:
 
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:
     """The lowest offset that retention keeps: by time, and by bytes but for the newest rows."""
-    kept, size_bytes, gone = partition.kept, partition.size_bytes, 0
-    for place, rows in enumerate(kept):
+    ranges, size_bytes, gone = partition.kept, partition.size_bytes, 0
+    for number, rows in enumerate(ranges):
         old = topic.retention_ms and rows.wall_ms + topic.retention_ms <= wall_ms
-        over = topic.retention_bytes and size_bytes > topic.retention_bytes and place < len(kept) - 1
+        over = topic.retention_bytes and size_bytes > topic.retention_bytes and number < len(ranges) - 1
         if not old and not over:
             break
-        size_bytes, gone = size_bytes - rows.size_bytes, place + 1
-    return kept[gone].first_offset if gone < len(kept) else partition.high_offset
+        size_bytes, gone = size_bytes - rows.size_bytes, number + 1
+    return ranges[gone].first_offset if gone < len(ranges) else partition.high_offset

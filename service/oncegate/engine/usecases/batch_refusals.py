@@ -1,4 +1,4 @@
-"""What a refused commit says: which batch, what stands under its name, and the ways on."""
+"""Refusals of commits: which batch, what stands under its name, and the ways on."""
 
 from datetime import UTC, datetime
 
@@ -15,7 +15,7 @@ _FIRST_WINS = (
 
 
 def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: CommittedName | None) -> OncegateError:
-    """The error of a commit that published nothing."""
+    """Make the error of a commit that published nothing."""
     batch = f"batch {request.name.version} of {request.name.app} to topic {request.name.topic}"
     if outcome is Outcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
@@ -45,8 +45,8 @@ def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: Commi
 
 
 def _at(record: CommittedName) -> str:
-    places = ", ".join(f"offset {span.first_offset} of partition {span.partition}" for span in record.spans)
-    return f" at {places}" if places else ""
+    offsets = ", ".join(f"offset {span.first_offset} of partition {span.partition}" for span in record.spans)
+    return f" at {offsets}" if offsets else ""
 
 
 def _ways_on(request: CommitRequest, record: CommittedName) -> str:

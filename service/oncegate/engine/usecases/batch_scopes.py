@@ -1,4 +1,4 @@
-"""scope = retry: ids that count only as long as their batch may be run again. Source: MillWheel (VLDB 2013)."""
+"""Batch scopes (`scope = retry`): ids that count only until their batch is acked. Source: MillWheel (VLDB 2013)."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from oncegate.index.producers.index import SEQUENCE_MAX
 
 
 async def is_over(journal: Journal, scope: Scope) -> bool:
-    """The batch was acked, durably: every id of it is STALE, whatever else is known of it.
+    """Tell whether the batch was acked, durably: then every id of it is STALE, whatever else is known of it.
 
     Raises BadRequest, TooLarge for a driver or a batch that can never be acked.
     """
@@ -29,11 +29,11 @@ async def is_over(journal: Journal, scope: Scope) -> bool:
 
 
 def stale(journal: Journal, count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Verdicts and numbers of so many ids of a batch that is over."""
+    """Make the verdicts, uint8[count], and numbers, uint32[count], of ids of a batch that was acked; counts them."""
     journal.counts.add(STALE, count)
     return np.full(count, Verdict.STALE, np.uint8), np.zeros(count, np.uint32)
 
 
 def scoped(scope: Scope | None, claim: bytes) -> list[Scoped]:
-    """What follows the entry of a grant; `claim` zeros: of the entry before it."""
+    """The entry that follows a grant within a batch scope, if any; `claim` zeros: the grant is the entry before it."""
     return [] if scope is None else [Scoped(claim, scope.driver, scope.batch)]

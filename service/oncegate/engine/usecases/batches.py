@@ -20,7 +20,7 @@ from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 
 
 class Batches:
-    """The use cases of named batches over one journal."""
+    """Stages, commits and aborts named batches, over one journal."""
 
     def __init__(self, journal: Journal, topics: Topics, stages: StageQuota) -> None:
         self._journal = journal
@@ -63,7 +63,7 @@ class Batches:
         size_bytes = sum(len(share.data) for share in written)
         self._stages.make_room(request.name, request.owner, size_bytes)
         parts = tuple(
-            Part(share.partition, len(share.places), len(share.data), journal.random(16)) for share in written
+            Part(share.partition, len(share.row_indices), len(share.data), journal.random(16)) for share in written
         )
         entry = Staged(
             name=request.name,
@@ -92,9 +92,9 @@ class Batches:
         return partition_of(request.keys, request.rows.rows, partitions, turn)
 
     async def commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
-        """Publish the winners' rows under the name, all or nothing, or say what the name already holds.
+        """Publish the winners' rows under the name, all or nothing, or tell what the name already holds.
 
-        Every ask for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
+        Every request for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
         written again; Conflict, SecondWrite, BatchForgotten: stop; BadRequest, SchemaMismatch, LedgerFull,
         DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
         """

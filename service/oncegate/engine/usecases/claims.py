@@ -22,7 +22,7 @@ from oncegate.index.table.grants import NO_CLAIM
 
 
 def digest_of(request: ClaimRequest) -> bytes:
-    """16 bytes by which a repeat of (token, call) is told from another request."""
+    """Hash a request, 16 bytes: by these a repeat of (token, call) is known from another request."""
     digest = digest_of_ids(request.ids)
     if request.digests is None:
         return digest
@@ -108,8 +108,9 @@ class Claims:
         return claim, journal.record([entry, *scoped(request.scope, claim)])
 
     async def take(self, request: TakeRequest, deadline: Deadline) -> ClaimResult:
-        """Which of these ids are this owner's: GRANTED when it has taken them, now or before; repeating is harmless.
+        """Decide which of these ids are this owner's: GRANTED when it has taken them, now or before.
 
+        Repeating is harmless.
         Raises TooLarge, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it.
         """
         deadline.check()
@@ -160,7 +161,7 @@ class Claims:
         return journal.record([entry(claim, journal.wall_ms())])
 
     async def explain(self, fingerprint: bytes) -> Explained:
-        """What is known about one id, once that is durable."""
+        """Tell what is known about one id, by its 16 bytes, once that is durable. Raises Recovering."""
         explained = self._index.explain(fingerprint, self._journal.clock.monotonic_ms())
         await self._journal.group_commit.durable(explained.position)
         return explained

@@ -69,8 +69,8 @@ class Drivers:
         named = [(self._of(driver, name), sequence) for name, sequence in request.upto]
         batches = 0 if request.batch is None else request.batch + 1
         self._check_done(named)
-        if held := journal.index.claims.scopes.open_ids(driver.name, batches):
-            raise refusals.batch_not_done(request, held)
+        if open_ids := journal.index.claims.scopes.open_ids(driver.name, batches):
+            raise refusals.batch_not_done(request, open_ids)
         moves = dict(self._moves(named))
         if moves or batches > driver.batches:
             journal.group_commit.check()

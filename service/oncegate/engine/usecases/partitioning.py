@@ -1,4 +1,4 @@
-"""Rows by partition: which goes where, and the Arrow streams that the ledger keeps."""
+"""Partitioning: which row goes to which partition, and the Arrow streams that the ledger keeps."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,45 +17,45 @@ ASIDE_BYTES = 256 << 10
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one partition gets of a request: `places` int64[rows] in the request, ascending; `data`: an IPC stream."""
+    """Holds what one partition gets of a request. row_indices: int64[rows], ascending. data: an Arrow IPC stream."""
 
     partition: int
-    places: NDArray[np.int64]
+    row_indices: NDArray[np.int64]
     data: bytes
 
 
 def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> NDArray[np.int64]:
-    """int64[rows]: by the hash of each row's key, or all to the one whose turn it is."""
+    """The partition of each row, int64[rows]: by the hash of its key; without keys, all to the one whose turn it is."""
     if keys is None:
         return np.full(rows, turn % partitions, np.int64)
     return (keys % np.uint64(partitions)).astype(np.int64)
 
 
 def shares(rows: Rows, wanted: NDArray[np.bool_] | None, partition: NDArray[np.int64]) -> list[Share]:
-    """The wanted rows (None: all) by partition, in their order; what is one partition's whole is not copied."""
+    """Split the wanted rows (None: all) by partition, in their order; what is one partition's whole is not copied."""
     chosen = np.arange(rows.rows) if wanted is None else np.flatnonzero(wanted)
     found = []
     for number in np.unique(partition[chosen]).tolist():
-        places = chosen[partition[chosen] == number]
-        data = rows.data if len(places) == rows.rows else _some_of(rows, places)
-        found.append(Share(number, places, data))
+        row_indices = chosen[partition[chosen] == number]
+        data = rows.data if len(row_indices) == rows.rows else _some_of(rows, row_indices)
+        found.append(Share(number, row_indices, data))
     return found
 
 
 async def shares_aside(rows: Rows, partition: NDArray[np.int64]) -> list[Share]:
-    """All rows by partition, in a thread where they are many; whoever calls decides only afterwards."""
+    """Split all rows by partition, in a thread where they are many; whoever calls decides only afterwards."""
     if len(rows.data) < ASIDE_BYTES or partition.size == 0 or (partition == partition[0]).all():
         return shares(rows, None, partition)
     return await asyncio.to_thread(shares, rows, None, partition)
 
 
-def _some_of(rows: Rows, places: NDArray[np.int64]) -> bytes:
-    table = pa.Table.from_batches(rows.batches, rows.schema).take(pa.array(places))
+def _some_of(rows: Rows, row_indices: NDArray[np.int64]) -> bytes:
+    table = pa.Table.from_batches(rows.batches, rows.schema).take(pa.array(row_indices))
     return stream(rows.schema, table.combine_chunks().to_batches())
 
 
 def stream(schema: Schema, batches: Sequence[Batch]) -> bytes:
-    """One Arrow IPC stream."""
+    """Write batches as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:

@@ -26,7 +26,7 @@ _NO_DIGEST = bytes(16)
 
 
 class Records:
-    """The use case of producing over one journal."""
+    """Appends rows to topics, over one journal."""
 
     def __init__(self, journal: Journal, topics: Topics, producers: Producers) -> None:
         self._journal = journal
@@ -38,8 +38,8 @@ class Records:
     async def produce(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         """Append rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
 
-        A repeat of rows with ids writes what nobody wrote meanwhile, and is told DUPLICATE (own) of the rest; a repeat
-        of rows without ids is written again.
+        A repeat of rows with ids writes what nobody wrote meanwhile, and is answered DUPLICATE (own) for the rest; a
+        repeat of rows without ids is written again.
         Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed, with sequences
         also what `Producers.claim` does: nothing was written; LedgerDown: unknown, repeat the same token and call.
         """
@@ -136,10 +136,10 @@ class Records:
         claim, wall_ms = journal.random(16), journal.wall_ms()
         for share in written:
             first_offset = self._index.topics.high_offset(request.topic, share.partition)
-            span = Span(share.partition, first_offset, len(share.places), len(share.data))
-            place = (request.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
+            span = Span(share.partition, first_offset, len(share.row_indices), len(share.data))
+            output = (request.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
             entries.append(
-                Produced(*place, claim, request.token, request.call, digest, wall_ms, *_ids(request, decision, share))
+                Produced(*output, claim, request.token, request.call, digest, wall_ms, *_ids(request, decision, share))
             )
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
@@ -154,12 +154,12 @@ def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) 
     one's payloads, where they came with any."""
     if decision is None or request.ids is None:
         return b"", b"", b""
-    ids, acts = request.ids[share.places], decision.actions[share.places]
+    ids, acts = request.ids[share.row_indices], decision.actions[share.row_indices]
     fresh, taken = acts == Action.GRANT, acts == Action.TAKE_OVER
     digests = b""
     if request.digests is not None:
-        came = request.digests[share.places]
-        digests = came[fresh].tobytes() + came[taken].tobytes()
+        of_rows = request.digests[share.row_indices]
+        digests = of_rows[fresh].tobytes() + of_rows[taken].tobytes()
     return ids[fresh].tobytes(), ids[taken].tobytes(), digests
 
 

@@ -1,4 +1,4 @@
-"""What a refused request about producers says: what stands in its way, and the ways on."""
+"""Refusals of requests about producers: what stands in their way, and the ways on."""
 
 from oncegate.core.errors import (
     Fenced,

@@ -26,7 +26,7 @@ from oncegate.index.producers.index import DONE_TOLD, SEQUENCE_MAX, Producer, Se
 
 
 class Producers:
-    """The use cases of sequences over one journal."""
+    """Registers producers, claims and settles their sequences, over one journal."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -86,7 +86,7 @@ class Producers:
         )
 
     def own(self, name: str, epoch: int, token: bytes) -> Producer:
-        """The producer, when this epoch and token are those in force; else UnknownProducer or Fenced."""
+        """Find the producer whose epoch and token these are. Raises UnknownProducer, Fenced."""
         found = self._index.producers.get(name)
         effect = PRODUCER[standing(found, epoch, token)].effect
         if found is None or effect is not Entrance.GO_ON:
@@ -113,7 +113,10 @@ class Producers:
         return ClaimResult(None, lease_ms, decision.verdicts, decision.numbers)
 
     def decide(self, request: SequenceRequest, person: bytes) -> tuple[Producer, SequenceDecision, bytes]:
-        """What each sequence is answered, and the request's digest; raises what refuses the request as a whole."""
+        """Decide on each sequence; the producer, the decision, and the digest of the request. No effect.
+
+        Raises what refuses the request as a whole.
+        """
         self._check(request)
         producer = self.own(request.producer, request.epoch, request.token)
         digest = hashlib.blake2b(request.sequences.tobytes(), digest_size=16, person=person).digest()
@@ -197,14 +200,14 @@ class Producers:
         return SequenceSettled(call, state, granted, lease_ms)
 
     async def close(self, name: str, epoch: int, token: bytes) -> None:
-        """The lease ends now: the next attempt need not wait. In memory only: a restart gives it a full lease.
+        """End the lease now: the next attempt need not wait. In memory only: a restart gives it a full lease.
 
         Raises UnknownProducer, Fenced: nothing was changed.
         """
         self.own(name, epoch, token).lease_until_ms = self._journal.clock.monotonic_ms()
 
     async def explain(self, name: str) -> ProducerView:
-        """What is known of a producer, once that is durable. Raises NotFound."""
+        """Tell what is known of a producer, once that is durable. Raises NotFound."""
         found = self._index.producers.get(name)
         if found is None:
             raise NotFound(f"there is no producer {name}: registering makes it")

@@ -1,4 +1,4 @@
-"""Whose stages may stay: quota, disk floor, older owners, time to live."""
+"""Stage quota: which stages may stay, by quota, free disk, older owners and time to live."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class StageQuota:
             self.touch(name, stage.owner)
 
     def touch(self, name: Name, owner: str) -> None:
-        """A call of `owner` under this name came in."""
+        """Take note of a call of `owner` under this name."""
         now_ms = self._journal.clock.monotonic_ms()
         self._last_call_ms[name] = now_ms
         self._seen += 1

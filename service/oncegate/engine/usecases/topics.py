@@ -12,7 +12,7 @@ from oncegate.ports import Outputs
 
 
 class Topics:
-    """The use cases of topics over one journal."""
+    """Makes, sets up and reads topics, over one journal."""
 
     def __init__(self, journal: Journal, outputs: Outputs) -> None:
         self._journal = journal
@@ -86,7 +86,7 @@ class Topics:
         return (1, 0) if known is None else (len(known.partitions), known.turns)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Fetched:
-        """The ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
+        """Read the ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
 
         Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged.
         """
@@ -104,7 +104,7 @@ class Topics:
         return Fetched(chunks, low, high, view.schema)
 
     async def view(self, name: str) -> TopicView:
-        """Schema and ends of a topic, once they are durable; NotFound when it was never made."""
+        """Tell schema and offsets of a topic, once they are durable; NotFound when it was never made."""
         topic = self._index.get(name)
         if topic is None:
             raise NotFound(f"no topic {name} in namespace {self._journal.namespace}; its first write creates it")
@@ -121,19 +121,19 @@ class Topics:
 
 
 def schema_bytes(schema: Schema) -> bytes:
-    """The schema as a topic keeps it, in IPC form: every column nullable, no metadata."""
+    """Encode a schema as a topic keeps it, in IPC form: every column nullable, no metadata."""
     plain = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
     data: bytes = plain.serialize().to_pybytes()
     return data
 
 
 def read_schema(data: bytes) -> Schema:
-    """The Arrow schema in IPC form `data`."""
+    """Decode an Arrow schema from its IPC form."""
     return pa.ipc.read_schema(pa.py_buffer(data))
 
 
 def check_schema(topic: str, known: Schema, brought: Schema) -> None:
-    """SchemaMismatch unless both have the same names and types in the same order; nullability is free."""
+    """Raise SchemaMismatch unless both have the same names and types in the same order; nullability is free."""
     if [(f.name, f.type) for f in known] != [(f.name, f.type) for f in brought]:
         raise SchemaMismatch(
             f"topic {topic} has the schema ({_show(known)}), the rows have ({_show(brought)}); nothing was written",
