@@ -1,4 +1,4 @@
-"""The wiring: one function opens everything in order, and everything closes in the reverse order.
+"""Wires everything up: one function opens all parts in order, and they close in the reverse order.
 
 1. The ledgers are locked: a folder in use is refused at once.
 2. The door opens, so that probes are answered (503) while a long ledger is read.
@@ -38,21 +38,21 @@ DEFAULT_NAMESPACE = "default"
 
 @dataclass(frozen=True)
 class Program:
-    """A gateway that serves: its door, and where it listens."""
+    """Holds a gateway that serves, its HTTP server, and the port that it listens on."""
 
     gateway: Gateway
     server: Server
     port: int
 
     def is_new(self, namespace: str) -> bool:
-        """Whether its ledger holds nothing but the entry that says this process owns it: the first that ever did."""
+        """Tells whether the ledger holds only the entry that says this process owns it: the first that ever did."""
         serving = self.gateway.readiness()[namespace] == "SERVING"
         return serving and self.gateway.shard(namespace).mark.position == 1
 
 
 @asynccontextmanager
 async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
-    """Everything opened, in order; closed when the context ends.
+    """Opens everything in order; closes it when the context ends.
 
     Raises SettingsError, and what `open_ledgers` and `open_gateway` raise: nothing was written.
     """
@@ -80,7 +80,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A listening address of this machine only; SettingsError when it is another or taken."""
+    """Returns a socket bound to an address of this machine only; SettingsError: another address, or it is taken."""
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
@@ -100,7 +100,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 async def serve(settings: Settings, log: Log) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what was begun; a second signal stops waiting for callers."""
+    """Serves until SIGTERM or SIGINT, then finish what was begun; a second signal stops waiting for callers."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
@@ -127,7 +127,7 @@ async def serve(settings: Settings, log: Log) -> None:
 
 
 def announce(program: Program, process: ProcessSettings, log: Log) -> None:
-    """What is promised, namespace by namespace; who may listen; where. Then the port file."""
+    """Logs what is promised, namespace by namespace, who may connect, and where; then writes the port file."""
     for name in program.gateway.namespaces():
         log.info(promise_line(name, process.ledger, program.is_new(name)))
     log.info(f"credentials: {CREDENTIALS}")
@@ -140,6 +140,6 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
 
 
 def remove_port_file(process: ProcessSettings) -> None:
-    """An older process's port must not be read as this one's."""
+    """Removes the port file: an older process's port must not be read as this one's."""
     if process.port_file is not None:
         Path(process.port_file).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The ledgers, and the one table that finds them by the scheme of a URL.
+"""Opens ledgers by the scheme of a URL. `SCHEMES` is the one table of them: scheme to opener.
 
 memory:          nothing outlives the process
 log:<folder>     segments and output files of our own below a folder; a bare path means the same
@@ -27,7 +27,7 @@ SCHEMES: dict[str, Opener] = {
 
 
 def open_ledgers(url: str, *, create: bool = False, witness: str | None = None) -> AbstractAsyncContextManager[Ledgers]:
-    """The ledgers at `url`, owned until the context ends.
+    """Opens the ledgers at `url`, owned until the context ends.
 
     `create`: make them where neither the place nor its witness knows of any. `witness`: where to keep the
     witness instead of beside the data.

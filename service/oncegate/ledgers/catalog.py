@@ -1,4 +1,4 @@
-"""What lies beside a ledger's entries: ranges of rows that wait, and the topics made of published ones.
+"""Keeps account of a ledger's outputs: ranges of rows that wait, and the topics made of published ones.
 
 Changes are applied one after the other, the same live and in replay. `L` is where a range's bytes are: the bytes
 themselves in memory, a location in a file for the log.
@@ -72,7 +72,7 @@ def change_of(output: OutputChange, locate: Callable[[WriteRange], L]) -> Change
 
 
 class TopicRanges(msgspec.Struct, Generic[L], frozen=True, array_like=True):
-    """A topic's ranges, (rows, location) each, in order; the first begins at `low_offset`."""
+    """Lists a topic's ranges, (rows, location) each, in order; the first begins at `low_offset`."""
 
     topic: str
     partition: int
@@ -89,7 +89,7 @@ class CatalogSnapshot(msgspec.Struct, Generic[L], frozen=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class PublishedRange(Generic[L]):
-    """A published range: its rows begin at `first_offset`, its bytes are at `location`."""
+    """Describes a published range: its rows begin at `first_offset`, its bytes are at `location`."""
 
     first_offset: int
     rows: int
@@ -110,7 +110,7 @@ class _Topic(Generic[L]):
 
 
 class Catalog(Generic[L]):
-    """The state that the changes so far have made. `size_of`: the bytes at a location."""
+    """Holds what the changes so far have made. `size_of`: the bytes at a location."""
 
     def __init__(self, size_of: Callable[[L], int], begun: CatalogSnapshot[L] | None = None) -> None:
         """Empty, or as `begun` says."""
@@ -131,7 +131,7 @@ class Catalog(Generic[L]):
         return CatalogSnapshot(tuple(self._waiting.values()), tuple(topics))
 
     def check(self, changes: Iterable[Wrote[L] | Published | Dropped | Trimmed]) -> None:
-        """ValueError when the changes, applied in order, contradict what is there: a bug of the caller. No effect."""
+        """Raises ValueError when the changes, in order, contradict what is there: a bug of the caller. No effect."""
         rows: dict[bytes, int | None] = {}  # what these changes did so far; None: gone
         highs: dict[tuple[str, int], int] = {}
         for change in changes:
@@ -164,7 +164,7 @@ class Catalog(Generic[L]):
         return taken
 
     def apply(self, change: Wrote[L] | Published | Dropped | Trimmed) -> list[L]:
-        """Make one checked change; the locations whose rows nothing names any more."""
+        """Applies one checked change; returns the locations whose rows nothing names any more."""
         match change:
             case Wrote():
                 self._waiting[change.range_id] = change
@@ -208,12 +208,12 @@ class Catalog(Generic[L]):
         return found is not None and self._below(found, before_offset) > 0
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
-        """The lowest offset kept and the next one to be given."""
+        """Returns the lowest offset kept and the next one to be given."""
         found = self._topics.get((topic, partition))
         return (found.low, found.high) if found else (0, 0)
 
     def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange[L]]:
-        """Published ranges, whole, until `max_rows` rows from `offset` on or `max_bytes` are covered; OffsetTrimmed."""
+        """Finds whole published ranges until `max_rows` from `offset` on or `max_bytes` are covered; OffsetTrimmed."""
         found = self._topics.get((topic, partition))
         if found is None or offset >= found.high or max_rows <= 0:
             return []
@@ -235,7 +235,7 @@ class Catalog(Generic[L]):
         return covered
 
     def locations(self) -> Iterable[L]:
-        """Every location that something names, in no order."""
+        """Yields every location that something names, in no order."""
         for wrote in self._waiting.values():
             yield wrote.location
         for topic in self._topics.values():

@@ -1,4 +1,4 @@
-"""A ledger in memory: for tests, and for whoever needs no ledger that outlives the process.
+"""Keeps a ledger in memory: for tests, and for whoever needs no ledger that outlives the process.
 
 It keeps every promise of the port but that one. Opening again within one `MemoryLedgers` fences the older
 owner and finds what was appended, so crashes of what stands above can be played with it.

@@ -1,4 +1,4 @@
-"""Archives in the ledger: where they stand, and how they are written and read back.
+"""Writes archives of evicted ids to the ledger's outputs, and reads them back.
 
 They are ranges of a topic of the ledger's own, whose name no door lets pass: 16 bytes an id, as runs hold them, so
 backup, checksums, recovery and compaction are those of rows. An id's number there is its offset.
@@ -19,7 +19,7 @@ ID_BYTES = 16
 
 
 def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, list[tuple[Archive, U64]]]:
-    """Take archives in and queue them as one change: their position, and each with its ids, uint64 (n, 2)."""
+    """Applies archives and queues them as one change; returns its position, and each with its ids, uint64 (n, 2)."""
     sealed, range_id = journal.index.claims.archives, journal.random(16)
     first, offset = sealed.next_number, sealed.high_offset
     given = [numbered(records, number) for number, (_, records) in enumerate(parts, first)]
@@ -31,13 +31,13 @@ def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, li
 
 
 def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
-    """What may go from the ledger with the entry that retires everything older than `before_wall_ms`."""
+    """Returns what goes from the ledger with the entry that retires everything older than `before_wall_ms`."""
     sealed = journal.index.claims.archives
     return [TrimRanges(TOPIC, 0, sealed.first_kept_offset(before_wall_ms))] if sealed.by_number else []
 
 
 async def read(outputs: Outputs, archives: Iterable[Archive]) -> AsyncIterator[tuple[Archive, U64]]:
-    """Each archive with its ids, uint64 (n, 2). LedgerDamaged; OffsetTrimmed: it retired meanwhile."""
+    """Yields each archive with its ids, uint64 (n, 2). LedgerDamaged; OffsetTrimmed: it retired meanwhile."""
     held: list[Chunk] = []
     for archive in archives:
         if not held or not _within(held[0], archive):

@@ -1,4 +1,4 @@
-"""Runs made from archives and from other runs, in a thread, piece by piece; and which are to be merged."""
+"""Makes runs from archives and from other runs, in a thread, piece by piece; and picks which are merged."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ _LARGER = 3
 
 
 def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
-    """Which neighbours among runs, the oldest first, become one; `sizes`: of each, its ids still known and its ids.
+    """Picks which neighbours among runs become one. `sizes`: of each, oldest first, its ids still known and its ids.
 
     One by itself of which more than half is forgotten. Where there are as many as there may be, the newest ones and all
     older ones that are not three times as large as those behind them, so that there is room for another: an id is
@@ -36,7 +36,7 @@ def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
 
 
 class RunBuilder:
-    """`spend` paces what is written; `run_ids`: how many ids are sorted in memory at once."""
+    """Builds runs. `spend` limits the rate of writing; `run_ids`: how many ids are sorted in memory at once."""
 
     def __init__(self, outputs: Outputs, files: RunFiles, spend: Callable[[int], None], run_ids: int) -> None:
         self._outputs = outputs
@@ -45,7 +45,7 @@ class RunBuilder:
         self._run_ids = run_ids
 
     async def of_records(self, given: Sequence[tuple[Archive, U64]], place: int) -> ColdRun:
-        """One run of these archives, with their ids. LedgerFull, OSError, Stopped."""
+        """Writes one run of these archives, given with their ids, uint64 (n, 2). LedgerFull, OSError, Stopped."""
         numbers = tuple(archive.number for archive, _ in given)
         ids = sum(archive.ids for archive, _ in given)
         return await self._written(Planned(_sorted([records for _, records in given]), numbers, ids, place))
@@ -53,7 +53,10 @@ class RunBuilder:
     async def of_archives(
         self, archives: Sequence[Archive], place: int, progress: Progress | None = None
     ) -> list[ColdRun]:
-        """Runs of these archives, read from the ledger; `progress` how many ids are done. Also: LedgerDamaged."""
+        """Writes runs of these archives, read from the ledger. Also: LedgerDamaged.
+
+        `progress` is called with how many ids are done.
+        """
         made: list[ColdRun] = []
         held: list[tuple[Archive, U64]] = []
         count = 0
@@ -79,7 +82,7 @@ class RunBuilder:
             await asyncio.to_thread(self._files.remove, runs)
 
     async def merged(self, runs: Sequence[ColdRun], sealed: ArchiveIndex, place: int) -> ColdRun | None:
-        """One run of these, without what has retired for good. None: one is damaged, and says so from now on."""
+        """Merges runs into one, without what has retired for good. None: one is damaged, and says so from now on."""
         numbers = [number for run in runs for number in run.archives if number in sealed.by_number]
         ids = total(sealed.by_number[number] for number in numbers)
         chunks = merge([run.run for run in runs], sealed.kept())

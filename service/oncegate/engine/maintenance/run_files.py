@@ -1,4 +1,4 @@
-"""Sorted runs and their filters as files beside the ledger: written, opened, taken for what they say they are.
+"""Writes and opens sorted runs and their filters as files in the shard's folder of runs.
 
     <number>.run      the run; its header names the ledger, the archives it holds, and 16 bytes that nothing else has
     <number>.filter   these 16 bytes, then the filter: of that run, and of no other that once had this name
@@ -32,7 +32,10 @@ def _free(_size_bytes: int) -> None:
 
 @dataclass
 class Planned:
-    """A run to be made: its records in ascending chunks, the archives they are of, how many ids at most, its place."""
+    """Describes a run to be made.
+
+    chunks: its records, ascending. archives: whose they are. ids: how many at most. place: its index in the cold tier.
+    """
 
     chunks: Iterable[U64]
     archives: tuple[int, ...]
@@ -41,7 +44,10 @@ class Planned:
 
 
 class RunFiles:
-    """All methods block. `ledger`: the id of the one whose archives these are. `kind`, `cold_fpr`: of the filters."""
+    """Keeps the runs of one ledger's archives. All methods block.
+
+    `ledger`: the ledger's id. `kind`, `cold_fpr`: the filters' kind, and how often they may be wrong.
+    """
 
     def __init__(self, runs: Runs, ledger: bytes, kind: str, cold_fpr: float) -> None:
         self._runs = runs
@@ -51,7 +57,7 @@ class RunFiles:
         self._number = max((int(match[1]) for name in runs.names() if (match := _NAME.fullmatch(name))), default=0)
 
     def write(self, planned: Planned, spend: Spend = _free) -> ColdRun:
-        """Make a run and its filter durable, and open them. LedgerFull, OSError; RunDamaged where one is merged."""
+        """Makes a run and its filter durable, and opens them. LedgerFull, OSError; RunDamaged where one is merged."""
         self._number += 1
         name, salt = f"{self._number:08}.run", secrets.token_hex(SALT_BYTES)
         sieve = make(self._kind, planned.ids, fpr_of(planned.place, self._cold_fpr))
@@ -71,7 +77,7 @@ class RunFiles:
         self._runs.write(_filter_of(name), chain([bytes.fromhex(salt)], sieve.encode()))
 
     def open_all(self, wanted: Iterable[int]) -> list[ColdRun]:
-        """Runs that together hold what there is of the archives wanted, the oldest first; no other file is left."""
+        """Opens the runs that together hold what there is of the archives wanted, oldest first; removes other files."""
         missing, found = set(wanted), []
         for name in sorted((name for name in self._runs.names() if name.endswith(".run")), reverse=True):
             run = self._open(name)
@@ -124,7 +130,7 @@ class RunFiles:
                 self._runs.remove(name)
 
     def remove(self, runs: Iterable[ColdRun]) -> None:
-        """Nobody looks into these any more; what is open stays readable."""
+        """Removes runs that nobody looks into any more; what is open stays readable."""
         for run in runs:
             self._remove(run.name)
             run.run.let_go()
@@ -151,7 +157,7 @@ def _spending(pieces: Iterable[bytes], spend: Spend) -> Iterator[bytes]:
 
 
 def spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as (first, last) of those that follow one another."""
+    """Returns ascending numbers as (first, last) of those that follow one another."""
     ordered = sorted(numbers)
     cuts = [at for at, (low, high) in enumerate(pairwise(ordered), 1) if high != low + 1]
     return [(ordered[a], ordered[b - 1]) for a, b in pairwise([0, *cuts, len(ordered)])] if ordered else []

@@ -1,5 +1,5 @@
-"""The cold tier at a start: what the table let go of goes again as the ledger is read, and every live archive is in a
-run before anything is answered."""
+"""Brings the cold tier back at a start: evicted ids leave the table again as the ledger is replayed, and every live
+archive is in a run before anything is answered."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ _LOOK_S = 1.0
 
 
 class Dropping:
-    """Lets the table go of sealed ids where their entry stands, so that it never holds more than it did then.
+    """Drops evicted ids from the table where their entry stands, so that it never holds more than it did then.
 
-    Made on the loop, called in the thread that folds. An archive that was trimmed meanwhile has retired: its ids go
+    Made on the loop, called in the thread that replays. An archive that was trimmed meanwhile has retired: its ids go
     with the `Retired` that comes later.
     """
 
@@ -52,13 +52,14 @@ class Dropping:
         raise LedgerDown("the gateway ended while it read its ledger; nothing was written")
 
     async def read_all(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
+        """Returns each archive with its ids, uint64 (n, 2). LedgerDamaged, OffsetTrimmed."""
         return [item async for item in archive_log.read(self._outputs, wanted)]
 
 
 async def open_runs(
     claims: ClaimIndex, outputs: Outputs, files: RunFiles, limits: Limits, observer: Observer, namespace: str
 ) -> None:
-    """Open the runs there are; make those that are missing, damaged or of another version again, before anything is
+    """Opens the runs there are; makes those that are missing, damaged or of another version again, before anything is
     answered. LedgerDamaged, LedgerDown; LedgerFull, OSError: there is no room for them."""
     cold, sealed = claims.cold, claims.archives
     cold.replace([], await asyncio.to_thread(files.open_all, [archive.number for archive in sealed.live]))

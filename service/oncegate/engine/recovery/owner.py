@@ -1,4 +1,4 @@
-"""Owning one ledger for as long as the gateway lives: fence, rebuild, serve; and again when its end is unknown."""
+"""Owns one ledger for as long as the gateway lives: fences, replays, serves; and again when its end is unknown."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ EVICTION_MS = 500
 
 @dataclass(frozen=True)
 class World:
-    """What every shard of one gateway shares."""
+    """Holds what every shard of one gateway shares."""
 
     ledgers: Ledgers
     runs: RunFolders
@@ -59,11 +59,11 @@ class Owner:
         return "RECOVERING" if self.shard is None else "SERVING"
 
     async def started(self) -> None:
-        """Return when the shard serves for the first time; raise why it cannot."""
+        """Returns when the shard serves for the first time; raises why it cannot."""
         await asyncio.shield(self._first)
 
     async def close(self) -> None:
-        """Write all that was taken, close the ledger."""
+        """Writes all that was taken, and closes the ledger."""
         self._closing = True
         if self.shard is not None:
             self.shard.group_commit.close()
