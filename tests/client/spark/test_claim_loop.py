@@ -205,7 +205,7 @@ def test_a_holder_that_renews_for_ever_is_waited_for_and_one_that_hangs_is_not(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Attempt(gateway).claim(["a"], 60_000)
-    monkeypatch.setattr(Watch, "saw", lambda *_: None)
+    monkeypatch.setattr(Watch, "observe", lambda *_: None)
     place = Place()
     with settler(gateway, place) as one, pytest.raises(StillBusy, match="1 rows are held by another attempt"):
         one.settle(rows("a", "b"))
