@@ -15,6 +15,10 @@ _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
+    """Holds what is known of one staged chunk: `sha256` of its bytes, the rows' fingerprint (16 bytes), the topic's
+    schema in IPC form, the ranges that hold its rows, the ledger's position that staged it.
+    """
+
     sha256: bytes
     rows: int
     size_bytes: int
@@ -34,15 +38,18 @@ class Stage:
 
     @property
     def rows(self) -> int:
+        """Counts the rows of all chunks."""
         return sum(chunk.rows for chunk in self.chunks.values())
 
     @property
     def fingerprint(self) -> bytes:
+        """Adds up the chunks' fingerprints modulo 2^128: 16 bytes, whatever the order of rows and chunks."""
         total = sum(int.from_bytes(chunk.fingerprint, "little") for chunk in self.chunks.values())
         return (total % (1 << 128)).to_bytes(16, "little")
 
     @property
     def first_position(self) -> int:
+        """Returns the ledger's position of the oldest chunk."""
         return min(chunk.position for chunk in self.chunks.values())
 
     @property
@@ -112,9 +119,11 @@ class BatchIndex:
         self.stage_bytes = sum(chunk.size_bytes for chunk in chunks)
 
     def stage(self, name: Name, token: bytes) -> Stage | None:
+        """Finds the stage of a token under a batch's name; None when there is none."""
         return self.stages.get(name, {}).get(token)
 
     def all_stages(self) -> Iterator[tuple[Name, Stage]]:
+        """Yields every stage with its batch's name."""
         for name, stages in self.stages.items():
             for stage in stages.values():
                 yield name, stage

@@ -29,8 +29,11 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """`schema`: the Arrow schema in IPC form, empty until something is written. `turns`: entries so far, for taking
-    turns among partitions. `position`: the last ledger position that changed the topic."""
+    """Describes one topic: its schema, partitions and offsets.
+
+    `schema`: the Arrow schema in IPC form, empty until something is written. `turns`: entries so far, for taking
+    turns among partitions. `position`: the last ledger position that changed the topic.
+    """
 
     schema: bytes
     retention_ms: int
@@ -44,15 +47,17 @@ TopicsSnapshot = list[tuple[str, Topic]]
 
 
 class TopicIndex:
-    """Which topics there are, and the offset that the next row of each partition will get."""
+    """Knows which topics there are, and the offset that the next row of each partition will get."""
 
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
 
     def get(self, name: str) -> Topic | None:
+        """Finds a topic by its name; None when there is none."""
         return self._topics.get(name)
 
     def names(self) -> list[str]:
+        """Lists the names of all topics, sorted."""
         return sorted(self._topics)
 
     def __iter__(self) -> Iterator[tuple[str, Topic]]:

@@ -36,7 +36,7 @@ class Runs(Protocol):
         """
 
     def remove(self, name: str) -> None:
-        """Removes `name`; no effect when it is not there. OSError: unknown whether it still is."""
+        """Removes the run `name`; no effect when it is not there. OSError: unknown whether it still is."""
 
 
 class RunFolders(Protocol):

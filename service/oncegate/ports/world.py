@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells time. Leases and deadlines use the monotonic one; the wall clock only labels."""
+    """Tells the time. Leases and deadlines use the monotonic one; the wall clock only labels."""
 
     def monotonic_ms(self) -> int:
         """Returns milliseconds since an arbitrary start; never goes back."""

@@ -5,7 +5,7 @@ import heapq
 
 
 class FakeClock:
-    """`ports.Clock`; time passes only in `advance`, and sleepers wake in the order of their deadlines."""
+    """Stands in for `ports.Clock`: time passes only in `advance`, and sleepers wake in the order of their deadlines."""
 
     def __init__(self, monotonic_ms: int = 1_000_000, wall_ms: int = 1_700_000_000_000) -> None:
         self._monotonic_ms = monotonic_ms

@@ -22,7 +22,9 @@ class Settled:
 
 @dataclass(frozen=True)
 class Staged:
-    """The result of staging one chunk.
+    """Tells what became of a staged chunk.
+
+    The result of staging one chunk.
 
     `committed`: the batch was published before, nothing was stored. `fingerprint`: the gateway's, of these rows.
     """

@@ -105,7 +105,10 @@ class Problem:
         )
 
     def error(self, request: Request, address: str, *, in_doubt: bool) -> OncegateError:
-        """`in_doubt`: an earlier try, or this one, may have taken effect all the same."""
+        """Makes the error that this problem stands for.
+
+        `in_doubt`: an earlier try, or this one, may have taken effect all the same.
+        """
         kind = BY_CODE.get(self.code) or BY_ACTION.get(self.action) or TurnedAway
         outcome = Outcome.UNKNOWN if in_doubt and self.code not in SETTLES_DOUBT else kind.outcome
         ending = f"unknown: {request.unknown}" if outcome is Outcome.UNKNOWN else outcome.value

@@ -23,7 +23,7 @@ class Connection:
         self._owner = 0
 
     def exchange(self, step: Try) -> Reply:
-        """Try once. Raises WireFailure, after which the connection is closed."""
+        """Tries the exchange once. Raises WireFailure, after which the connection is closed."""
         request, timeout_ms = step.request, step.timeout_ms
         began_ms = self._clock.monotonic_ms()
         sent = False

@@ -94,7 +94,8 @@ class Producers:
         return found
 
     async def claim(self, request: SequenceRequest, deadline: Deadline) -> ClaimResult:
-        """Which of these sequences may be written: a verdict each, in order. Its name is (producer, epoch, call).
+        """Decides which of these sequences may be written: a verdict each, in order. Its name is (producer, epoch,
+        call).
 
         Raises UnknownProducer, Fenced, Gap, OutOfOrder, TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull,
         DeadlinePassed: nothing was written; LedgerDown: unknown, repeat the same call.

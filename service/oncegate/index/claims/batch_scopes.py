@@ -1,4 +1,4 @@
-"""Which rows were claimed in which batch of which driver: what an ack of the batch lets be forgotten.
+"""Records which rows were claimed in which batch of which driver: what an ack of the batch lets be forgotten.
 
 A row's number may be given anew meanwhile, so each is kept with what it was made by: the first word of its claim's
 name, or, of taken ids, which have none, the ledger's position. Twelve bytes a row, until acked.
@@ -26,7 +26,10 @@ class _Batch:
 
 
 class BatchScopes:
-    """`rows`: of the index that this is about."""
+    """Remembers the rows of each driver's batches.
+
+    `rows`: of the index that this is about.
+    """
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

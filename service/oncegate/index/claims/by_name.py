@@ -18,6 +18,8 @@ _FORGOTTEN_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class ClaimRecord:
+    """Describes a claim as it is remembered: who made it (16 bytes and a call), the digest of its request, its rows."""
+
     token: bytes
     call: int
     digest: bytes
@@ -38,6 +40,7 @@ class ClaimRegistry:
         self._next_ms = 0
 
     def get(self, claim: bytes, now_ms: int) -> ClaimRecord | None:
+        """Finds a claim by its name; None when it is unknown or its time is past."""
         rows = self._by_claim.get(claim)
         return self._known(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
 
@@ -53,14 +56,14 @@ class ClaimRegistry:
         return None if claim is None or known is None else (claim, known)
 
     def put(self, claim: bytes, known: ClaimRecord) -> tuple[ClaimRecord | None, bytes | None]:
-        """Remember; what stood there before, for `put_back`."""
+        """Remembers a claim; returns what stood there before, for `put_back`."""
         before = self.at_any_age(claim), self._by_call.get((known.token, known.call))
         self._by_claim[claim] = known.rows
         self._by_call[known.token, known.call] = claim
         return before
 
     def put_back(self, claim: bytes, before: tuple[ClaimRecord | None, bytes | None]) -> None:
-        """Undo `put`."""
+        """Takes `put` back, with what it returned."""
         known = self._known(self._by_claim.pop(claim))
         if before[0] is not None:
             self._by_claim[claim] = before[0].rows

@@ -1,4 +1,4 @@
-"""Which rows' ids were done or taken when: what retires is found without looking at all rows."""
+"""Records which rows' ids were done or taken when: what retires is found without looking at all rows."""
 
 from array import array
 from bisect import bisect_left, insort

@@ -30,7 +30,10 @@ _CLEANED_AT_ONCE = 1
 
 
 class RowSharing:
-    """`rounds`: how often the whole table was gone over. `paused`: nothing may change now, for it is being saved."""
+    """Moves small claims that were done long ago into shared rows, a few slots at a time.
+
+    `rounds`: how often the whole table was gone over. `paused`: nothing may change now, for it is being saved.
+    """
 
     def __init__(
         self, rows: Rows, table: Table, settled: ExpiryBuckets, kernels: Kernels, rows_min: int = ROWS_MIN

@@ -1,4 +1,5 @@
-"""Which ids left memory, archive by archive: a pure function of the ledger's entries, as the table of hot ids is.
+"""Records which ids left memory, archive by archive: a pure function of the ledger's entries, as the table of hot
+ids is.
 
 An archive is the durable copy of ids that were done, or taken by one owner, within one bucket of time; its bytes are a
 range of the ledger's own topic. What is known of it here answers for all of its ids. Once `Retired` says that the
@@ -25,7 +26,10 @@ Kind = tuple[bytes, int]
 
 @dataclass(slots=True)
 class Archive:
-    """`owner`: zeros where the ids are done. `dropped`: how many of them the table let go of since."""
+    """Describes one archive: which ids, how many, and where its bytes lie.
+
+    `owner`: zeros where the ids are done. `dropped`: how many of them the table let go of since.
+    """
 
     number: int
     first_offset: int
@@ -39,6 +43,7 @@ class Archive:
 
     @property
     def end_offset(self) -> int:
+        """Returns the offset behind the archive's last id."""
         return self.first_offset + self.ids
 
 
@@ -52,7 +57,9 @@ class ArchivesSnapshot:
 
 
 class ArchiveIndex:
-    """`by_number`: archives, oldest first; retired ones until that is durable. `kinds`: what ids can be, numbered.
+    """Knows every archive of a ledger, from its entries alone.
+
+    `by_number`: archives, oldest first; retired ones until that is durable. `kinds`: what ids can be, numbered.
 
     high_offset: where the next archive begins. position: of the last entry that changed anything here.
     """
@@ -137,6 +144,7 @@ class ArchiveIndex:
 
     @property
     def live(self) -> list[Archive]:
+        """Lists the archives that are not retired, oldest first."""
         return [archive for archive in self.by_number.values() if not archive.retired]
 
     @property

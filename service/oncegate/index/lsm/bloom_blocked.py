@@ -83,7 +83,10 @@ COMPILED = FilterKernels(*(njit(nogil=True, cache=True)(kernel) for kernel in PL
 
 
 class Design(NamedTuple):
-    """`load`: ids a word when it is full."""
+    """Chooses the numbers of one filter for a rate of wrong answers.
+
+    `load`: ids a word when it is full.
+    """
 
     hashes: int
     load: float
@@ -146,18 +149,22 @@ class BlockedFilter:
 
     @property
     def sound(self) -> bool:
+        """Tells whether it holds no more ids than it was made for; where not, it passes everything."""
         return self.ids <= self.capacity
 
     @property
     def size_bytes(self) -> int:
+        """Counts the bytes of its words."""
         return self._words.nbytes
 
     def add(self, keys: U64) -> None:
+        """Adds keys, uint64 of shape (n, 2); beyond its capacity nothing is written, for it passes everything then."""
         self.ids += len(keys)
         if self.sound:
             self._kernels.add(self._words, self._hashes, keys)
 
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
+        """Tells of each key, uint64 of shape (n, 2), whether it may be there; False is certain."""
         if not self.sound:
             return np.ones(len(keys), np.bool_)
         out, at, bits = np.empty(len(keys), np.bool_), np.empty(len(keys), np.int64), np.empty(len(keys), np.uint64)
@@ -165,6 +172,7 @@ class BlockedFilter:
         return out
 
     def encode(self) -> Iterator[bytes]:
+        """Yields the filter as bytes, head first."""
         head = {"function": FUNCTION, "hashes": self._hashes, "capacity": self.capacity, "fpr": self.fpr}
         head |= {"ids": self.ids, "words": len(self._words)}
         return packed(KIND, head, self._words.data.cast("B"))

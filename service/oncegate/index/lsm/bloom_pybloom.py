@@ -59,6 +59,7 @@ class PybloomFilter:
 
     @property
     def size_bytes(self) -> int:
+        """Counts the bytes of its bits."""
         return int(self._bloom.bitarray.nbytes)
 
     def add(self, keys: U64) -> None:
@@ -71,11 +72,13 @@ class PybloomFilter:
             self.sound = False
 
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
+        """Tells of each key, uint64 of shape (n, 2), whether it may be there; False is certain."""
         if not self.sound:
             return np.ones(len(keys), np.bool_)
         return np.fromiter((text in self._bloom for text in _texts(keys)), np.bool_, len(keys))
 
     def encode(self) -> Iterator[bytes]:
+        """Yields the filter as bytes, head first."""
         written = io.BytesIO()
         self._bloom.tofile(written)
         head = {"function": FUNCTION, "libraries": _libraries(), "capacity": self.capacity, "fpr": self.fpr}

@@ -22,7 +22,10 @@ RUNS_MAX = 4
 
 @dataclass
 class ColdRun:
-    """`archives`: numbers of those whose ids it holds. `damaged`: why it answers nothing any more."""
+    """Looks up ids in one sorted run, behind its filter.
+
+    `archives`: numbers of those whose ids it holds. `damaged`: why it answers nothing any more.
+    """
 
     name: str
     run: Run
@@ -31,7 +34,7 @@ class ColdRun:
     damaged: str | None = None
 
     def candidates(self, ids: U64) -> NDArray[np.intp]:
-        """Which of the ids, shape (n, 2), must be looked up: all but those that are not here for sure."""
+        """Chooses which of the ids, shape (n, 2), must be looked up: all but those that are not here for sure."""
         if self.filter is None or not self.filter.sound:
             return np.arange(len(ids))
         return np.flatnonzero(self.filter.might_hold(ids))
@@ -51,8 +54,11 @@ class ColdRun:
 
 @dataclass
 class LookupStats:
-    """`asked`: ids asked about, each once. `found`: those that some run holds. `looked_up`: look-ups in runs, several
-    an id perhaps. `in_vain`: those of ids that no run holds. What filters passed over is asked × runs − looked_up."""
+    """Counts what look-ups of cold ids came to.
+
+    `asked`: ids asked about, each once. `found`: those that some run holds. `looked_up`: look-ups in runs, several
+    an id perhaps. `in_vain`: those of ids that no run holds. What filters passed over is asked × runs − looked_up.
+    """
 
     asked: int = 0
     found: int = 0
@@ -79,7 +85,10 @@ class LookupStats:
 
 @dataclass
 class ColdTier:
-    """`runs`: the oldest and largest first. `when_damaged` is called whenever one could not answer."""
+    """Answers for all ids that left memory, from a few sorted runs.
+
+    `runs`: the oldest and largest first. `when_damaged` is called whenever one could not answer.
+    """
 
     archives: ArchiveIndex
     runs: list[ColdRun] = field(default_factory=list)
@@ -130,6 +139,7 @@ class ColdTier:
         return [archive for archive in self.archives.live if archive.number not in held]
 
     def damaged(self) -> list[ColdRun]:
+        """Lists the runs that answer nothing any more."""
         return [run for run in self.runs if run.damaged is not None]
 
     def idle(self) -> list[ColdRun]:

@@ -52,7 +52,9 @@ class Driver:
 
 @dataclass(slots=True)
 class Producer:
-    """`held`: everything above `watermark` that was ever claimed, by label. `last_call`: the last that was granted.
+    """Holds what is known of one producer.
+
+    `held`: everything above `watermark` that was ever claimed, by label. `last_call`: the last that was granted.
 
     quiet_call: the last that was decided and granted nothing; it and `lease_until_ms` live in memory only.
     position: of the last entry about it.
@@ -75,12 +77,16 @@ class Producer:
     position: int = 0
 
     def lease_left_ms(self, now_ms: int) -> int:
+        """Returns the ms that are left of the lease, 0 when it has run out."""
         return max(0, self.lease_until_ms - now_ms)
 
 
 class ProducerStore:
-    """`takeovers`: sequences ever granted by takeover. `superseded`: how many settlings and acks this process has taken
-    in: a lane is a few intervals, however many entries made them, so that a collected ledger is much shorter."""
+    """Applies entries of producers and drivers to what is known of them, and takes them back.
+
+    `takeovers`: sequences ever granted by takeover. `superseded`: how many settlings and acks this process has taken
+    in: a lane is a few intervals, however many entries made them, so that a collected ledger is much shorter.
+    """
 
     def __init__(self) -> None:
         self.producers: dict[str, Producer] = {}

@@ -78,7 +78,7 @@ class SnapshotReader:
         self._reader: ClaimsReader | None = None
 
     def take(self, piece: SnapshotPiece) -> SettingsSnapshot | None:
-        """One piece; the settings and buckets once everything is there and restored."""
+        """Takes one piece in; returns the settings and buckets once everything is there and restored."""
         if piece.what == _END:
             return self._restore()
         if self._begun and (self._begun[-1].what, self._begun[-1].part) != (piece.what, piece.part + 1):

@@ -15,7 +15,10 @@ _PLACES = [field.name for field in fields(Producer) if field.name not in _APART]
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """`held`: three little-endian uint64 columns, first, last, label, one after the other."""
+    """Describes one producer as a snapshot holds it.
+
+    `held`: three little-endian uint64 columns, first, last, label, one after the other.
+    """
 
     values: dict[str, Any]
     past: list[bytes]

@@ -84,11 +84,11 @@ class Segments(Protocol):
     tag_mask: np.uint64
 
     def sweep_for(self, more: I64) -> None:
-        """As `Table.sweep_for`."""
+        """Does what `Table.sweep_for` does."""
         ...
 
     def make_room_within(self, begin: int, end: int, more: I64) -> None:
-        """As `Table.make_room_within`."""
+        """Does what `Table.make_room_within` does."""
         ...
 
 

@@ -103,8 +103,8 @@ def decide(
     granted: U64,
     places: I64,
 ) -> tuple[Any, bool, int, int]:
-    """Fill `answers`; the highest position that a verdict other than BUSY rests on, whether one is granted again, and
-    how many are granted and taken over.
+    """Fills `answers`; returns the highest position that a verdict other than BUSY rests on, whether one is granted
+    again, and how many are granted and taken over.
 
     `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
     many as the ids: those granted from the first on, those taken over from the last back; `places`: what `find` said

@@ -104,6 +104,7 @@ class Rows:
 
     @property
     def size_bytes(self) -> int:
+        """Counts the bytes of all rows that were ever made."""
         row_bytes: int = sum(np.dtype(dtype).itemsize * width for dtype, width in _LAYOUT.values())
         return self.made * row_bytes
 

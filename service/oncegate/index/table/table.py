@@ -46,7 +46,10 @@ class CopyOnWrite(Protocol):
 
 
 class Table:
-    """`dead`: slots that a move may leave out once nothing pins their rows."""
+    """Keeps the slots of all ids in memory, segment by segment, and moves a segment when it is full.
+
+    `dead`: slots that a move may leave out once nothing pins their rows.
+    """
 
     def __init__(self, rows: Rows, kernels: Kernels, tag_bits: int, capacity: int, segments: int) -> None:
         assert segments & (segments - 1) == 0, "the lowest bits of the tag choose the segment"
@@ -71,10 +74,12 @@ class Table:
 
     @property
     def capacity(self) -> int:
+        """Counts the slots of all segments."""
         return int(self.slots.capacity.sum())
 
     @property
     def size_bytes(self) -> int:
+        """Counts the bytes of all slots: 16 each, 20 with digests of payloads."""
         return (20 if len(self.slots.digests) else 16) * self.capacity
 
     def keep_digests(self) -> None:
@@ -193,7 +198,7 @@ class Table:
         return int(self._kernels.fill(self.slots, holders.state, given, digests, self.tag_mask, begin, end, named))
 
     def put_back(self, ids: U64, row: int, previous: U32, was_absent: int, kept: U32) -> None:
-        """Undo `put`. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
+        """Takes `put` back. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
         self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous, kept)
         self.dead += was_absent
 

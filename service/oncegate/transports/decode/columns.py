@@ -1,4 +1,4 @@
-"""Which columns are an id, a payload or a key: names checked, types checked, numbers as their decimal text."""
+"""Chooses which columns are an id, a payload or a key: names checked, types checked, numbers as their decimal text."""
 
 from collections.abc import Sequence
 from typing import Any

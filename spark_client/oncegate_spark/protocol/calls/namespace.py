@@ -280,7 +280,10 @@ def _offsets(document: dict[str, Any]) -> tuple[Offsets, ...]:
 
 
 def produced_of(reply: Reply, id_count: int | None) -> Produced:
-    """`id_count`: how many rows were sent with ids; None without."""
+    """Reads the answer to a produce request.
+
+    `id_count`: how many rows were sent with ids; None without.
+    """
     if id_count is None:
         document = json.loads(reply.body)
         return Produced(int(document["rows"]), _offsets(document))

@@ -1,4 +1,4 @@
-"""Which offsets a read covers: names for them, limits, lost ones, and slices. No I/O.
+"""Chooses which offsets a read covers: names for them, limits, lost ones, and slices. No I/O.
 
 Rule 1: an offset is a row's number in its partition; a range [start, end) is what lies between two of them.
 Rule 2: whatever cannot be read as asked is an error here, before a task begins.

@@ -14,7 +14,9 @@ from oncegate_spark.sync.gateway import Gateway
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Holds the options of one read, parsed and checked.
+    """Holds the options of a read, checked.
+
+    Holds the options of one read, parsed and checked.
 
     `columns`: None for all of the topic's. `max_rows`: of one micro-batch, None for all there are.
     """

@@ -34,7 +34,10 @@ class Writer(Protocol):
 
 
 def writer_of(options: Options, read: Input | None) -> Writer:
-    """`read`: the input of the batch that begins, as the streaming writer found it."""
+    """Makes the writer that the options choose.
+
+    `read`: the input of the batch that begins, as the streaming writer found it.
+    """
     kinds: dict[str, Any] = {"staged": StagedWriter, "ids": IdsWriter, "claim": ClaimWriter, "plain": PlainWriter}
     writer: Writer = kinds[options.write](options, read)
     return writer
@@ -82,7 +85,10 @@ def check_payloads(names: Sequence[str], schema: Any) -> None:
 
 
 def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:
-    """`argument`: what the user calls the list of names. Raises BadId."""
+    """Checks the names of columns that make an id.
+
+    `argument`: what the user calls the list of names. Raises BadId.
+    """
     types = {field.name: field.dataType.typeName() for field in schema.fields}
     for name in id_names:
         if name not in types:

@@ -1,4 +1,5 @@
-"""`write=claim`: the executors write themselves, to any sink; they ask first, write what is new, and then say so.
+"""Writes with `write=claim`: the executors write themselves, to any sink; they ask first, write what is new, and
+then say so.
 
 At least once; a duplicate needs an attempt that wrote and did not live to say so, and is counted as a takeover.
 """

@@ -1,4 +1,5 @@
-"""`write=ids`: the executors append rows that have ids to a topic; each takes effect once, whoever sends it again.
+"""Writes with `write=ids`: the executors append rows that have ids to a topic; each takes effect once, whoever
+sends it again.
 
 Claim, row and completion are one entry of the ledger, so no attempt can die in between. Rows are visible at once, not
 when the batch ends: a write that fails leaves those it has written, and the next try drops them by their ids.

@@ -1,4 +1,5 @@
-"""`write=plain`: every retry writes again. At least once on purpose, and the baseline of every comparison."""
+"""Writes with `write=plain`: every retry writes again. At least once on purpose, and the baseline of every
+comparison."""
 
 import logging
 from collections.abc import Iterator, Sequence

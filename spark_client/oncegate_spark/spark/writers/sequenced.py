@@ -34,7 +34,10 @@ log = logging.getLogger("oncegate_spark")
 
 @dataclass
 class Lane:
-    """One lane as this task writes it. `last`: the last sequence that this task has seen of it."""
+    """Follows one lane of the source through a task.
+
+    One lane as this task writes it. `last`: the last sequence that this task has seen of it.
+    """
 
     producer: Producer
     last: int | None = None

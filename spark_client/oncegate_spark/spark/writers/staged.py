@@ -1,4 +1,4 @@
-"""`write=staged`: rows are staged by the tasks and published by the driver, all or nothing, once per name.
+"""Writes with `write=staged`: rows are staged by the tasks and published by the driver, all or nothing, once per name.
 
 1. Each attempt of a task stages its rows under a token of its own. 2. The driver commits the tokens of those attempts
 that succeeded. Nobody sees a row before 2, and whatever else was staged under the name is dropped by it.

@@ -25,7 +25,8 @@ _FRAMING = {b"content-length", b"transfer-encoding"}
 
 
 class Protocol(HttpToolsProtocol):
-    """uvicorn's protocol; hot routes go straight to their function, and what is no HTTP is answered by a problem.
+    """Serves HTTP as uvicorn's protocol does; hot routes go straight to their function, and what is no HTTP is
+    answered by a problem.
 
     A connection on which no request is being answered is closed after a while, whether none was begun or its head
     comes a byte at a time; and one whose head does not end, at `HEAD_BYTES`.

@@ -1,0 +1,73 @@
+"""Everything public says what it is: modules, classes, functions, methods and properties of what is shipped."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.tree import name_of, sources
+
+WORDS_MIN = 3
+DOCUMENTED = sources("service", "spark_client", "bench", "demo")
+
+# A first sentence that begins with what depends on a noun elsewhere: "Which of them."; "As before."; "`name`: bytes."
+RIDDLE = re.compile(r"((which|whose|whom|as before|as above|some more|see above)\b|`[^`]+`:)", re.IGNORECASE)
+
+Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def public(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[tuple[str, Documented]]:
+    """The node itself, its public classes and functions, and theirs; what is nested in a function is nobody's."""
+    yield prefix or "the module", node
+    for item in node.body:
+        if isinstance(item, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not item.name.startswith("_"):
+            name = f"{prefix}.{item.name}".lstrip(".")
+            if isinstance(item, ast.ClassDef):
+                yield from public(item, name)
+            elif not repeats(item):
+                yield name, item
+
+
+def repeats(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """A property's setter, a signature of an overload, and an override that says it is one: documented elsewhere."""
+    marks = {ast.unparse(mark).rpartition(".")[2] for mark in function.decorator_list}
+    return bool(marks & {"setter", "overload", "override"})
+
+
+def first_sentence(text: str) -> str:
+    """Up to the first full stop or its kind at a word's end, or an empty line."""
+    paragraph = " ".join(text.split("\n\n")[0].split())
+    return re.split(r"(?<=[.!?])\s", paragraph)[0]
+
+
+def riddles(text: str) -> bool:
+    """Whether a first sentence is too short to have subject, verb and object, or leans on a noun elsewhere."""
+    sentence = first_sentence(text)
+    return len(sentence.split()) < WORDS_MIN or bool(RIDDLE.match(sentence))
+
+
+def said(path: Path) -> list[tuple[str, str]]:
+    """(name, docstring or nothing) of everything public in a file."""
+    tree = ast.parse(path.read_text())
+    return [(name, ast.get_docstring(node) or "") for name, node in public(tree)] if tree.body else []
+
+
+@pytest.mark.parametrize("path", DOCUMENTED, ids=name_of)
+def test_everything_public_says_what_it_is(path: Path) -> None:
+    assert not [name for name, text in said(path) if not text]
+
+
+@pytest.mark.parametrize("path", DOCUMENTED, ids=name_of)
+def test_a_first_sentence_can_be_read_alone(path: Path) -> None:
+    assert not [(name, first_sentence(text)) for name, text in said(path) if text and riddles(text)]
+
+
+@pytest.mark.parametrize("text", ["Some more.", "Its entries.", "As before; nothing else.", "Which of them."])
+def test_a_riddle_is_found(text: str) -> None:
+    assert riddles(text)
+
+
+def test_a_sentence_is_none() -> None:
+    assert not riddles("Appends groups of changes to the ledger, one append at a time.")
