@@ -36,7 +36,10 @@ def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
 
 
 class RunBuilder:
-    """Builds runs. `spend` limits the rate of writing; `run_ids`: how many ids are sorted in memory at once."""
+    """Builds sorted runs from archives and older runs.
+
+    `spend` limits the rate of writing; `run_ids`: how many ids are sorted in memory at once.
+    """
 
     def __init__(self, outputs: Outputs, files: RunFiles, spend: Callable[[int], None], run_ids: int) -> None:
         self._outputs = outputs

@@ -190,7 +190,7 @@ class DataDir:
             lock.require()
 
     def paths(self, namespace: str) -> LedgerPaths:
-        """NotFound."""
+        """Returns where a ledger stands. Raises NotFound."""
         if namespace not in self.ledgers:
             raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
         path = witness_path(self.witness, namespace)

@@ -31,7 +31,10 @@ BODY_BYTES_MAX = 1 << 30  # what a length field may say; an append beyond it is 
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """`predecessor`: the id that the ledger had until this segment; zeros, when it is still the same."""
+    """Describes a segment, as its first block does.
+
+    `predecessor`: the id that the ledger had until this segment; zeros, when it is still the same.
+    """
 
     segment: int
     epoch: int
@@ -85,7 +88,10 @@ class FrameHeader:
 
 
 def chain_of(ledger: bytes, previous: bytes, first_position: int, count: int, body: bytes | memoryview) -> bytes:
-    """16 bytes. SHA-256 and not BLAKE2: with the processor's instructions it reads twice as fast."""
+    """Returns the next link of the hash chain: the first 16 bytes of a SHA-256.
+
+    Not BLAKE2: with the processor's instructions SHA-256 reads twice as fast.
+    """
     digest = hashlib.sha256(ledger + previous + _NUMBERS.pack(len(body), first_position, count))
     digest.update(body)
     return digest.digest()[:16]

@@ -34,10 +34,7 @@ class ProduceRequest(Read):
 
 
 class ProduceQuery(Read):
-    """Describes the query of a produce request.
-
-    `id_col`: the columns that are a row's id, comma separated, none: `plain`. `key_col` chooses the partition.
-    """
+    """Names by `id_col` the columns of a row's id, comma separated, none: `plain`. `key_col` chooses the partition."""
 
     id_col: Annotated[str, Meta(description="columns that are a row's id, comma separated; none: `plain`")] = ""
     key_col: Annotated[str, Meta(description="columns that choose the partition, comma separated")] = ""
