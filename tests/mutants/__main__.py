@@ -36,7 +36,7 @@ from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("service", "spark_client", "tests", "demo", "scripts")
+COPIED = ("service", "spark_client", "tests", "demo", "scripts", "docs")
 MUTANTS = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES, *STARTING)
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.
