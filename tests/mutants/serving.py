@@ -162,8 +162,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "the row of a dead slot let go of",
         f"{INDEX}/claims/bulk_claim.py",
-        "    losers = np.unique(folded.previous[folded.previous != NO_ROW])",
-        "    losers = np.unique(folded.previous[:0])",
+        "    losers = np.unique(grants.previous[grants.previous != NO_ROW])",
+        "    losers = np.unique(grants.previous[:0])",
         _TOGETHER,
     ),
 )

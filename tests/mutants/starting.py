@@ -81,7 +81,7 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "sums of a saved index that nobody looks at",
         f"{INDEX}/snapshot/claims_reader.py",
-        '        _check(self._said == self._sums, "a piece is damaged or missing")\n',
+        '        _check(self._sums_expected == self._sums, "a piece is damaged or missing")\n',
         "",
         _LOADING,
     ),

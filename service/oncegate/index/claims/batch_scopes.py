@@ -36,7 +36,7 @@ class BatchScopes:
         self._drivers: dict[str, dict[int, _Batch]] = {}
 
     def add(self, driver: str, batch: int, rows: Iterable[int]) -> Callable[[], None]:
-        """These rows may go with the batch; what takes that back."""
+        """Lets these rows go with the batch when that is acked; returns what takes that back."""
         batches = self._drivers.setdefault(driver, {})
         held = batches.setdefault(batch, _Batch())
         given = np.array(list(rows), np.uint32)
@@ -59,13 +59,13 @@ class BatchScopes:
         return np.where(claims.any(axis=1), claims[:, 0], positions)
 
     def acked(self, driver: str, batches: int) -> tuple[U32, Callable[[], None]]:
-        """The rows of all batches below `batches`, which are not known as such any more; what takes that back."""
+        """Forgets the batches below `batches`; returns their rows, uint32 (n,), and what takes that back."""
         held = self._drivers.get(driver, {})
         gone = {batch: held.pop(batch) for batch in [batch for batch in held if batch < batches]}
         return self._those(gone.values()), lambda: held.update(gone)
 
     def open_ids(self, driver: str, batches: int) -> int:
-        """How many ids claims of batches below `batches` hold that are neither completed nor released."""
+        """Returns how many ids claims of batches below `batches` hold that are neither completed nor released."""
         held = self._drivers.get(driver, {})
         rows = self._those(found for batch, found in held.items() if batch < batches)
         holders = self._rows.holders
@@ -88,7 +88,7 @@ class BatchScopes:
         ]
 
     def restore(self, snapshot: ScopesSnapshot) -> None:
-        """Find the rows again by what made them, once they are restored; those that are in no snapshot held nothing."""
+        """Finds the rows again by what made them, once rows are restored; those in no snapshot held nothing."""
         made_by = [np.frombuffer(raw, "<u8") for _, _, raw in snapshot]
         wanted = np.concatenate([np.empty(0, np.uint64), *made_by])
         if not len(wanted):

@@ -1,8 +1,7 @@
-"""Claims that are asked for at once, by new calls, decided and folded in at once: for each what `ask` says and `apply`
-does, one after the other in the same order, by one call of a kernel and one filling of all their rows.
+"""Decides and applies many claims of new calls at once, by one call of a kernel and one filling of all their rows.
 
-A claim that would take ids over is left as it is, to be asked for alone; so is what `is_repeat`, and what comes with
-payloads or goes with a batch.
+For each it is what `decide` and `apply` would do, one after the other in the same order. A claim that would take ids
+over is left as it is, to be asked for alone; so is what `is_repeat`, and what comes with payloads or goes with a batch.
 """
 
 from collections.abc import Sequence
@@ -25,17 +24,17 @@ LEFT = -1
 
 
 def is_repeat(store: ClaimStore, token: bytes, call: int, now_ms: int) -> bool:
-    """A claim is remembered that this (token, call) made."""
+    """Says whether a claim is remembered that this (token, call) made."""
     return store.registry.find(token, call, now_ms) is not None
 
 
 @dataclass
 class ClaimBatch:
-    """What is said of claims, and what those were granted that hold ids now; to be settled or undone as one change.
+    """Holds the answers to many claims, and what those were granted that hold ids now; settled or undone as one change.
 
     claims: each with all its ids as `fresh`. ends: where each one's answers end. rests_on: the highest position that
     its verdicts rest on, 0 for none; LEFT: it is to be asked for alone.
-    entries: of those that were granted any, in order; `rows`, `folded` and `known` (what each one's name stood for
+    entries: of those that were granted any, in order; `rows`, `grants` and `registered` (what each one's name stood for
     before) have an element for each of these. counters: before the first. losers: rows that slots named for dead ids.
     """
 
@@ -46,30 +45,32 @@ class ClaimBatch:
     rests_on: list[int]
     counters: tuple[int, int, int]
     rows: I64
-    folded: BatchGrants
+    grants: BatchGrants
     entries: list[Claimed]
-    known: list[tuple[ClaimRecord | None, bytes | None]]
+    registered: list[tuple[ClaimRecord | None, bytes | None]]
     losers: U32
 
     def settle(self) -> None:
-        """The entries are durable."""
+        """Lets go of what an undo would need: the entries are durable."""
         pinned = np.concatenate([self.rows.astype(np.uint32), self.losers])
         settle(self.store, Undo(self.counters, NO_CLAIM, pinned=pinned))
 
     def undo(self) -> None:
-        """Take all of them back, the last one first: each as if it had come alone."""
+        """Takes all of them back, the last one first: each as if it had come alone."""
         takeovers, open_claims, ids = self.counters
-        ends, absent = self.folded.ends.tolist(), self.folded.absent.tolist()
+        ends, absent = self.grants.ends.tolist(), self.grants.absent.tolist()
         for n in range(len(self.rows) - 1, -1, -1):
             at, row = slice(ends[n - 1] if n else 0, ends[n]), int(self.rows[n])
-            change = Undo((takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.known[n])
-            change.puts = [(row, self.folded.ids[at], self.folded.previous[at], absent[n], self.folded.kept[at])]
+            change = Undo(
+                (takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.registered[n]
+            )
+            change.puts = [(row, self.grants.ids[at], self.grants.previous[at], absent[n], self.grants.kept[at])]
             change.pinned = (row, *(() if n else self.losers.tolist()))
             undo(self.store, change)
 
 
 def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_ms: int) -> ClaimBatch:
-    """Decide on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
+    """Decides on claims that nothing is known of, no two of one (token, call); `position`: of the first entry, if any.
 
     Raises Overloaded and Recovering, before any effect.
     """
@@ -79,25 +80,27 @@ def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_
     store.table.make_room_for([ids])
     counters, ends = store.counters(), np.cumsum([len(claim.fresh) // 16 for claim in claims])
     rows = _take_all(store.rows, claims, now_ms)
-    answers, folded = store.table.claim_each(store.rules["claim"], now_ms, ids, cold, rows, ends, position)
-    granted = np.diff(folded.ends, prepend=0)
+    answers, grants = store.table.claim_each(store.rules["claim"], now_ms, ids, cold, rows, ends, position)
+    granted = np.diff(grants.ends, prepend=0)
     store.rows.granted[rows] = granted
     store.rows.let_go(rows[granted == 0])
     given = np.flatnonzero(granted)
-    rests_on, rows = folded.rests_on.tolist(), rows[given]
-    folded = folded._replace(ends=folded.ends[given], absent=folded.absent[given])
-    entries = _entries(claims, given.tolist(), folded)
+    rests_on, rows = grants.rests_on.tolist(), rows[given]
+    grants = grants._replace(ends=grants.ends[given], absent=grants.absent[given])
+    entries = _entries(claims, given.tolist(), grants)
     # Nobody loses an id, but dead slots may have named rows: these stay what they are until all of it is settled.
-    losers = np.unique(folded.previous[folded.previous != NO_ROW])
+    losers = np.unique(grants.previous[grants.previous != NO_ROW])
     store.rows.holders.pins[losers] += 1
-    known = _count_in(store, entries, rows.tolist())
-    store.ids += int(folded.absent.sum())
-    return ClaimBatch(store, claims, answers, ends.tolist(), rests_on, counters, rows, folded, entries, known, losers)
+    registered = _count_in(store, entries, rows.tolist())
+    store.ids += int(grants.absent.sum())
+    return ClaimBatch(
+        store, claims, answers, ends.tolist(), rests_on, counters, rows, grants, entries, registered, losers
+    )
 
 
-def _entries(claims: Sequence[Claimed], given: list[int], folded: BatchGrants) -> list[Claimed]:
+def _entries(claims: Sequence[Claimed], given: list[int], grants: BatchGrants) -> list[Claimed]:
     """The claims of those places, each with what it was granted alone."""
-    raw, ends, first, entries = folded.ids.tobytes(), folded.ends.tolist(), 0, []
+    raw, ends, first, entries = grants.ids.tobytes(), grants.ends.tolist(), 0, []
     for place, end in zip(given, ends, strict=True):
         claim = claims[place]
         if len(claim.fresh) != 16 * (end - first):
@@ -111,13 +114,13 @@ def _count_in(
     store: ClaimStore, entries: Sequence[Claimed], rows: Sequence[int]
 ) -> list[tuple[ClaimRecord | None, bytes | None]]:
     """Remember the claims by their names and calls; what each stood for before."""
-    put, known = store.registry.put, []
+    put, registered = store.registry.put, []
     for claim, row in zip(entries, rows, strict=True):
-        known.append(put(claim.claim, ClaimRecord(claim.token, claim.call, claim.digest, (row,))))
+        registered.append(put(claim.claim, ClaimRecord(claim.token, claim.call, claim.digest, (row,))))
         store.wall_ms = max(store.wall_ms, claim.wall_ms)
     store.open_claims += len(rows)
     store.last_granted = tuple(rows[-1:])
-    return known
+    return registered
 
 
 def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:

@@ -45,12 +45,12 @@ class ClaimRegistry:
         return self._known(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
 
     def at_any_age(self, claim: bytes) -> ClaimRecord | None:
-        """For the fold, where an entry says that the claim was known when it was written."""
+        """Returns a claim whatever its time, for an entry that was written when it was known; None: forgotten."""
         rows = self._by_claim.get(claim)
         return None if rows is None else self._known(rows)
 
     def find(self, token: bytes, call: int, now_ms: int) -> tuple[bytes, ClaimRecord] | None:
-        """The claim that this (token, call) made."""
+        """Returns the claim that this (token, call) made, with its id; None: none that is remembered."""
         claim = self._by_call.get((token, call))
         known = None if claim is None else self.get(claim, now_ms)
         return None if claim is None or known is None else (claim, known)
@@ -73,11 +73,11 @@ class ClaimRegistry:
             self._by_call[known.token, known.call] = before[1]
 
     def is_ending(self, claim: bytes) -> None:
-        """It holds no ids that its claimant could settle: from some time on it is to be forgotten."""
+        """Lets a claim be forgotten in its time: it holds no ids any more that its claimant could settle."""
         self._ending.append(claim)
 
     def forget_due(self, now_ms: int) -> None:
-        """Drop a bounded number of those that are past their time; no answer changes by it."""
+        """Drops a bounded number of those that are past their time; no answer changes by it."""
         for _ in range(_FORGOTTEN_AT_ONCE):
             if now_ms < self._next_ms or not self._ending:
                 return
@@ -101,7 +101,7 @@ class ClaimRegistry:
             self._forget(claim, self._known(rows))
 
     def forget_old(self, now_ms: int) -> None:
-        """Drop everything past its time; no answer changes by it. What is pinned may yet be open again, and stays."""
+        """Drops everything past its time; no answer changes by it. What is pinned may yet be open again, and stays."""
         self._next_ms = 0
         ending, self._ending = self._ending, deque()
         for claim in ending:
@@ -114,13 +114,13 @@ class ClaimRegistry:
                 self._forget(claim, self._known(rows))
 
     def forget(self, claim: bytes) -> None:
-        """Drop one that is settled, whatever its time."""
+        """Drops one that is settled, whatever its time."""
         known = self.at_any_age(claim)
         if known is not None:
             self._forget(claim, known)
 
     def forget_unnamed(self, wanted: int) -> None:
-        """Drop claims that no slot names until `wanted` rows are free: settled ones first, the oldest first.
+        """Drops claims that no slot names until `wanted` rows are free: settled ones first, the oldest first.
 
         Their claimants are answered UNKNOWN_CLAIM from now on, and a late repeat is a new claim.
         """
@@ -136,7 +136,7 @@ class ClaimRegistry:
                 self._forget(claim, known)
 
     def all(self) -> Iterable[tuple[bytes, tuple[int, ...]]]:
-        """Each claim and its rows in order; of those of one call the newest last, which a repeat is taken for."""
+        """Returns each claim and its rows in order; of one call's the newest last, which a repeat is taken for."""
         return self._by_claim.items()
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""Old ids on their way from the table into archives: chosen by rows, copied, and let go of once they stand elsewhere.
+"""Moves old ids out of the table into archives: chosen by rows, copied, and dropped once they stand elsewhere.
 
     pick     the rows whose ids were done or taken first; they are pinned, so that they stay what they are meanwhile
     gather   copies of their slots, segment by segment; nothing changes
@@ -32,7 +32,10 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
 
 @dataclass
 class Picked:
-    """`rows` and how many ids they hold; by row + 1, whether it is one; by row, the number of its part in `parts`."""
+    """Names the rows that are to leave: `rows`, and how many `ids` they hold.
+
+    wanted: by row + 1, whether it is one. part_of: by row, the number of its part in `parts`.
+    """
 
     rows: U32
     ids: int
@@ -43,14 +46,17 @@ class Picked:
 
 @dataclass
 class Gathered:
-    """Copied ids, uint64 (n, 2): the tag; the place below the number of the part. `wall_ms`: when each was settled."""
+    """Holds copied ids, uint64 (n, 2): the tag; the place below the number of the part.
+
+    wall_ms: when each was settled.
+    """
 
     ids: U64
     wall_ms: I64
 
 
 def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
-    """The oldest done and taken rows that together hold `ids` ids, or what there is; pinned until `unpin`.
+    """Picks the oldest done and taken rows that together hold `ids` ids, or what there is; pinned until `unpin`.
 
     Left out is what a claim can still be named of, what an ack may let go of, what has digests of payloads, which an
     archive does not hold, and what may yet be taken back. `bounds`, ascending: ids that will retire apart, since one of
@@ -93,7 +99,7 @@ def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[
 
 
 def gather(store: ClaimStore, picked: Picked, segment: int) -> Gathered:
-    """Copies of the picked rows' slots in one segment, as they stand now."""
+    """Copies the picked rows' slots in one segment, as they stand now; nothing changes."""
     table, rows = store.table, store.rows
     if len(picked.wanted) <= rows.made:
         more = np.zeros(2 * rows.made + 1 - len(picked.wanted), np.uint8)
@@ -108,9 +114,10 @@ def gather(store: ClaimStore, picked: Picked, segment: int) -> Gathered:
 
 
 def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archived, U64]]:
-    """What was gathered, as archives: each its description and its ids, uint64 (n, 2), a 0 where its number will be.
+    """Returns what was gathered as archives: of each its description and its ids, uint64 (n, 2).
 
-    They stay in the order of the table, which `drop` then goes through from one end to the other.
+    A 0 stands where the archive's number will be. They stay in the order of the table, which `drop` then goes through
+    from one end to the other.
     """
     ids = np.concatenate([np.empty((0, 2), np.uint64), *(one.ids for one in gathered)])
     wall_ms = np.concatenate([np.empty(0, np.int64), *(one.wall_ms for one in gathered)])
@@ -127,25 +134,25 @@ def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archive
 
 
 def numbered(records: U64, archive: int) -> U64:
-    """The ids of one archive as its bytes hold them and a run takes them."""
+    """Returns the ids of one archive as its bytes hold them and a run takes them."""
     records[:, 1] |= np.uint64(archive) << _HALF
     return records
 
 
 def unpin(store: ClaimStore, picked: Picked) -> None:
-    """The rows may change again; those that hold nothing any more are free."""
+    """Lets the picked rows change again; those that hold nothing any more are free."""
     freed = np.empty_like(picked.rows)
     free = store.kernels.unpin(store.rows.holders, picked.rows, freed)
     store.rows.give_back(freed[:free])
 
 
 def drop(store: ClaimStore, ids: U64) -> int:
-    """Let go of the slots of these ids, uint64 (n, 2), as far as they are done or taken; how many that were.
+    """Empties the slots of these ids, uint64 (n, 2), as far as they are done or taken; returns how many that were.
 
-    A claim of theirs that can be named, as after a start, where all can, is forgotten, as it was when they were sealed.
+    A claim of theirs that can be named, as after a start, where all can, is forgotten, as it was when they were picked.
     """
     rows, table = store.rows, store.table
-    assert store.snapshot is None, "what is being saved would be without them, and its archives with them"
+    assert store.snapshot is None, "the snapshot would be without them, and its archives with them"
     freed, named = np.empty(len(ids), np.uint32), np.empty(len(ids), np.uint32)
     kernel = delete.COMPILED if store.kernels is COMPILED else delete.PLAIN
     count, free, claimed = kernel(table.slots, rows.holders, own(ids), table.tag_mask, freed, named)
@@ -160,7 +167,7 @@ def drop(store: ClaimStore, ids: U64) -> int:
 
 
 def standing_row(store: ClaimStore, kind: tuple[bytes, int]) -> int:
-    """A row of no claim, which no slot names and which is never free: it stands for all ids of a kind that left.
+    """Makes a row of no claim, which no slot names and which is never free: it stands for all ids of a kind that left.
 
     Raises Overloaded: no row is free.
     """

@@ -25,11 +25,11 @@ class ExpiryBuckets:
         self._unclean: set[int] = set()
 
     def add(self, row: int) -> None:
-        """A row that is done or taken, since its `wall_ms`."""
+        """Lists a row that is done or taken, since its `wall_ms`."""
         self._bucket(int(self._rows.wall_ms[row]) >> BUCKET_BITS).append(row)
 
     def add_all(self, rows: U32) -> None:
-        """The same for many."""
+        """Lists many rows, uint32 (n,), as `add` does one."""
         if not len(rows):
             return
         buckets = self._rows.wall_ms[rows] >> BUCKET_BITS
@@ -39,7 +39,7 @@ class ExpiryBuckets:
             self._bucket(bucket).frombytes(of.tobytes())
 
     def take_before(self, wall_ms: int) -> U32:
-        """All rows that may have been added with an earlier time; only such are struck off the list."""
+        """Takes all rows off the list that may have been added with a time before `wall_ms`, and returns them."""
         last = wall_ms >> BUCKET_BITS
         whole = bisect_left(self._order, last)
         found = [np.frombuffer(self._buckets.pop(bucket), np.uint32) for bucket in self._order[:whole]]
@@ -49,19 +49,19 @@ class ExpiryBuckets:
         return np.concatenate([np.empty(0, np.uint32), *found])
 
     def unclean(self, before_bucket: int) -> list[int]:
-        """Buckets below this one of more than one row, that were added to since they were cleaned; ascending."""
+        """Returns the buckets below this one, of several rows, that were added to since cleaned; ascending."""
         self._unclean &= self._buckets.keys()
         return sorted(one for one in self._unclean if one < before_bucket and len(self._buckets[one]) > 1)
 
     def done(self, bucket: int) -> U32:
-        """The rows of this bucket that are done, each once."""
+        """Returns the rows of this bucket that are done, each once."""
         rows = self._rows
         listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
         done: U32 = listed[(rows.holders.state[listed] == DONE) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
         return done
 
     def clean(self, bucket: int) -> None:
-        """Strike off what is not done or taken in this bucket any more, and what stands in it twice."""
+        """Strikes off what is not done or taken in this bucket any more, and what stands in it twice."""
         if bucket not in self._buckets:
             return
         rows, holders = self._rows, self._rows.holders
@@ -74,12 +74,12 @@ class ExpiryBuckets:
             self._unclean.discard(bucket)
 
     def listed(self) -> Iterator[U32]:
-        """All rows on the list, a bucket at a time, the oldest first; some may stand in two."""
+        """Goes through all rows on the list, a bucket at a time, the oldest first; some may stand in two."""
         for bucket in self._order:
             yield np.array(self._buckets[bucket], np.uint32)
 
     def oldest_wall_ms(self) -> int | None:
-        """When the ids were done or taken that will retire first; None when there are none."""
+        """Returns when the ids were done or taken that will retire first; None when there are none."""
         rows, holders, place = self._rows, self._rows.holders, 0
         while place < len(self._order):
             bucket = self._order[place]

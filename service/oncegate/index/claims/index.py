@@ -118,31 +118,31 @@ class ClaimIndex:
         return self.store.ids + self.archives.ids
 
     def renew(self, claim: bytes, now_ms: int) -> None:
-        """A full lease from now, also after it ran out; KeyError when nothing is known of the claim."""
-        known = self.store.registry.get(claim, now_ms)
-        if known is None:
+        """Gives a claim a full lease from now, also after it ran out; KeyError when nothing is known of it."""
+        record = self.store.registry.get(claim, now_ms)
+        if record is None:
             raise KeyError(claim.hex())
-        rows = list(known.rows)
+        rows = list(record.rows)
         self.store.rows.holders.lease_until_ms[rows] = now_ms + self.store.rows.lease_ms[rows]
 
     def view(self, claim: bytes, now_ms: int) -> ClaimView:
-        """What is known of a claim; UNKNOWN when it was never granted, or settled more than two leases ago."""
-        known = self.store.registry.get(claim, now_ms)
-        if known is None:
+        """Returns what is known of a claim; UNKNOWN: it was never granted, or settled more than two leases ago."""
+        record = self.store.registry.get(claim, now_ms)
+        if record is None:
             return ClaimView(ClaimState.UNKNOWN)
-        rows, holders, last = self.store.rows, self.store.rows.holders, known.rows[-1]
+        rows, holders, last = self.store.rows, self.store.rows.holders, record.rows[-1]
         return ClaimView(
             ClaimState(int(holders.state[last])),
-            granted=int(rows.granted[list(known.rows)].sum()),
-            named=int(holders.named[list(known.rows)].sum()),
-            token=known.token,
+            granted=int(rows.granted[list(record.rows)].sum()),
+            named=int(holders.named[list(record.rows)].sum()),
+            token=record.token,
             lease_ms=int(rows.lease_ms[last]),
             lease_left_ms=self._lease_left_ms(last, now_ms),
-            position=int(holders.position[list(known.rows)].max()),
+            position=int(holders.position[list(record.rows)].max()),
         )
 
     def explain(self, fingerprint: bytes, now_ms: int) -> Explained:
-        """What is known about one id; of one that left the table: until when its like was done, but no claim.
+        """Returns what is known about one id; of one that left the table: until when its like was done, but no claim.
 
         Raises Recovering: a run of old ids is damaged, and this one may be in it.
         """
@@ -200,8 +200,7 @@ class ClaimIndex:
         return max(0, int(holders.lease_until_ms[row]) - now_ms) if is_open else 0
 
     def contents(self) -> dict[bytes, tuple[int, bytes, bool, int]]:
-        """For tests: every id held, by tag and place: the row's state, its claim or owner, takeover, its payload's
-        digest; leases aside."""
+        """Returns every id held, for tests: by its 12 bytes, (state, claim or owner, takeover, payload's digest)."""
         slots, holders = self.store.table.slots, self.store.rows.holders
         found: dict[bytes, tuple[int, bytes, bool, int]] = {}
         for base, capacity in zip(slots.base.tolist(), slots.capacity.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""A saved index of claims, loaded: the other half of `saving`, which has the format."""
+"""Restores a store of claims from its snapshot; `claims_writer` makes it and describes the format."""
 
 import json
 import struct
@@ -28,17 +28,18 @@ BATCH_IDS = 1 << 21
 
 
 class ClaimsReader:
-    """Fills an empty index with what `save` gave, piece by piece in that order; `reset_leases` is to follow, for leases
-    are not kept. All raise ValueError: the pieces are damaged, do not belong together, or are too wide for this index,
-    which is then to be thrown away.
+    """Fills an empty store with what `snapshot` gave, piece by piece in that order.
+
+    `reset_leases` is to follow, for leases are not kept. All methods raise ValueError: the pieces are damaged, do not
+    belong together, or are too wide for this store, which is then to be thrown away.
     """
 
     def __init__(self, store: ClaimStore) -> None:
-        assert store.rows.made == 0, "only an empty index is loaded"
+        assert store.rows.made == 0, "only an empty store is restored"
         self._store = store
         self._head: _Head | None = None
         self._sums: dict[str, int] = {}
-        self._said: object = None
+        self._sums_expected: object = None
         self._taken: Counter[str] = Counter()
         self._rows = 0
         self._named: I64 | None = None
@@ -53,10 +54,10 @@ class ClaimsReader:
         }
 
     def take(self, name: str, data: bytes) -> None:
-        """The next piece; of slots some wait until they are many, or until the end."""
+        """Takes the next piece in; of slots some wait until they are many, or until the end."""
         kind = name.partition("/")[0]
         if kind == "sums":
-            self._said = json.loads(data)
+            self._sums_expected = json.loads(data)
             return
         self._sums[name] = zlib.crc32(data)
         wanted = kind if kind in ("head", "topics") else f"{kind}/{self._taken[kind]}"
@@ -65,12 +66,12 @@ class ClaimsReader:
         self._takers[kind](data)
 
     def finish(self) -> None:
-        """That was all; everything must add up now."""
+        """Ends the restore: that was all, and everything must add up now."""
         head, store = self._begun(), self._store
         named = self._all_named()
         self._fill()
         _check(self._slots == head.slots, f"{self._slots} slots of {head.slots}")
-        _check(self._said == self._sums, "a piece is damaged or missing")
+        _check(self._sums_expected == self._sums, "a piece is damaged or missing")
         column = store.rows.column
         live = np.isin(column("state"), LIVE)
         adds_up = bool((column("named")[live] == named[live]).all())
@@ -151,7 +152,11 @@ class ClaimsReader:
 
 
 def restore(store: ClaimStore, pieces: Mapping[str, bytes]) -> None:
-    """Fill an empty index with all that `save` gave, as `ClaimsReader` does; its sums are looked at first."""
+    """Fills an empty store with all that `snapshot` gave, as `ClaimsReader` does; its sums are looked at first.
+
+    `reset_leases` is to follow. Raises ValueError: damaged, inconsistent, or too wide for this store, which is then of
+    no use.
+    """
     try:
         sums = json.loads(pieces["sums"])
     except KeyError as error:

@@ -1,4 +1,4 @@
-"""An index of claims as named byte strings, and back: what a collected ledger holds in place of old entries.
+"""Makes the snapshot of a store of claims, named byte strings that replace old entries in a compacted ledger.
 
     head        the format's version, tag bits, and the counts and counters that everything else must add up to
     topics      the names that rows refer to, as JSON
@@ -9,9 +9,9 @@
 
 It does not depend on capacities or segments. What holds nothing and cannot be named is left out; leases are not kept.
 
-Saving goes on in small steps while the index changes, and what comes out is the index as it was at the first. Rows are
-copied then; slots are copied a segment at a step. Meanwhile no row's number is given anew and no slot left out, so a
-slot that names an older row is as it was; of one that is overwritten before its segment's turn, what it was is told
+A snapshot is made in small steps while the store changes, and what comes out is the store as it was at the first. Rows
+are copied then; slots are copied a segment at a step. Meanwhile no row's number is given anew and no slot left out,
+so a slot that names an older row is as it was; of one overwritten before its segment's turn, what it was is told
 (`overwritten`).
 """
 
@@ -40,7 +40,7 @@ Piece = tuple[str, bytes]
 
 
 class SnapshotStopped(Exception):
-    """Something was taken back, or room was needed: what was saved so far is of no use, and is to be saved anew."""
+    """Says that a snapshot is of no use: a change was undone, or room was needed. To be begun anew; nothing is lost."""
 
 
 def snapshot(store: ClaimStore) -> Iterator[Piece]:
@@ -85,7 +85,7 @@ class _ClaimsSnapshot:
         store.begin_snapshot(self)
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """Keep what these slots were, where their segment is still to come and they named a saved row."""
+        """Keeps what these slots were, where their segment is still to come and they named a row of the snapshot."""
         table = self._store.table
         at = np.flatnonzero(previous < len(self._numbers))
         at = at[self._numbers[previous[at]] != NO_ROW]
@@ -98,7 +98,7 @@ class _ClaimsSnapshot:
             self._before.digests.append(digests[at].tobytes())
 
     def steps(self) -> Iterator[list[Piece]]:
-        """All steps; the index is free again after the last, or when they are closed."""
+        """Goes through all steps; the store is free again after the last, or when they are closed."""
         sums: dict[str, int] = {}
         try:
             yield []

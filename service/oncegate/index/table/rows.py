@@ -49,7 +49,7 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "digests": (np.uint8, 1),
     "scoped": (np.uint8, 1),
 }
-# What a row is and was made for, without leases: what a saved index keeps of it.
+# What a row is and was made for, without leases: what a snapshot keeps of it.
 LASTING = (
     *("token", "call", "state", "takeover", "position", "named", "kept", "claim", "digest", "lease_ms", "wall_ms"),
     *("granted", "topic", "partition", "first_offset"),
@@ -88,7 +88,7 @@ class Rows:
         self._whole = reserve(_LAYOUT, (1 << row_bits) - 1)
         self.limit = len(self._whole["used"])
         self.capacity = self.made = self._spares = 0
-        # While rows as they were are being saved, no number is given anew.
+        # While a snapshot is made, no number is given anew.
         self.only_new = False
         self.grow(0)
 
