@@ -136,4 +136,11 @@ SURFACE: tuple[Mutant, ...] = (
         "    if fail_on_data_loss and until < 0:\n        raise Stopped(",
         _READERS,
     ),
+    one(
+        "a decision tells no state",
+        "service/oncegate/index/table/kernels.py",
+        "        answers.states[i] = state\n",
+        "        answers.states[i] = _ABSENT\n",
+        "tests/index/claims/test_cells.py::test_a_test_of_a_cell_reaches_just_that_cell",
+    ),
 )

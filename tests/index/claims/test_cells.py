@@ -52,6 +52,7 @@ def test_a_test_of_a_cell_reaches_just_that_cell(
         rules = driver.index.store.rules[verb]._replace(actions=np.array(list(only), np.uint8))
         monkeypatch.setitem(driver.index.store.rules, verb, rules)
         assert ask().actions.tolist() == [mine]
+        assert ask().states.tolist() == [cell[0]]
 
 
 @both_kernels

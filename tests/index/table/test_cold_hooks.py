@@ -50,7 +50,7 @@ def take(kernels: Kernels, slots: Slots, holders: Holders, ids: np.ndarray, who:
     """The actions a take is told, and what they rest on."""
     rules = Rules(np.array(list(actions(TAKE)), np.uint8), np.zeros(len(Action), np.uint8))
     n = len(ids)
-    answers = Answers(np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint32))
+    answers = Answers(*(np.zeros(n, kind) for kind in (np.uint8, np.uint8, np.uint32, np.uint8)))
     granted = np.zeros((n, 2), np.uint64), np.zeros(n, np.int64)
     question = Question(*who, 0, False, 0, MASK)
     rests_on, *_ = kernels.decide(slots, holders, rules, question, ids, answers, cold, *granted)

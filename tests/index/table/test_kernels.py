@@ -145,7 +145,7 @@ def one_question(
     token = rng.integers(0, 3, 2, dtype=np.uint64)
     known, now_ms = bool(rng.integers(2)), int(rng.integers(0, 10))
     question = Question(token[0], token[1], int(rng.integers(0, 3)), known, now_ms, mask, digests)
-    answers = Answers(np.zeros(n, np.uint8), np.zeros(n, np.uint8), np.zeros(n, np.uint32))
+    answers = Answers(*(np.zeros(n, kind) for kind in (np.uint8, np.uint8, np.uint32, np.uint8)))
     before = [array.copy() for array in (*slots, *holders)]
     cold = rng.integers(-1, ROWS, n, dtype=np.int32) if rng.random() < 0.5 else NO_COLD
     granted, places = np.zeros((n, 2), np.uint64), np.zeros(n, np.int64)
@@ -269,7 +269,9 @@ def test_repeats_are_found_wherever_they_stand(kernels: Kernels, count: int) -> 
     rules = Rules(np.zeros(len(IdState) * len(Asker), np.uint8), np.zeros(len(Action), np.uint8))
     for ids in (random_ids(rng, count), anywhere, np.ones((count, 2), np.uint64)):
         ids[count // 2 :] = ids[: count - count // 2].copy()
-        answers = Answers(np.full(count, 77, np.uint8), np.zeros(count, np.uint8), np.zeros(count, np.uint32))
+        answers = Answers(
+            np.full(count, 77, np.uint8), *(np.zeros(count, kind) for kind in (np.uint8, np.uint32, np.uint8))
+        )
         question = Question(np.uint64(1), np.uint64(2), 0, False, 0, np.uint64((1 << 64) - 1))
         granted, places = np.zeros((count, 2), np.uint64), np.zeros(count, np.int64)
         kernels.decide(empty_slots(8), random_holders(rng), rules, question, ids, answers, NO_COLD, granted, places)

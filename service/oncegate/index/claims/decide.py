@@ -47,7 +47,7 @@ def decide_verb(
     table, ids, n = store.table, own(ids), len(ids)
     first, second = words(token)
     question = Question(first, second, call, claim is not None, now_ms, table.tag_mask, digests)
-    answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
+    answers = Answers.empty(n)
     granted, slots = np.empty((n, 2), np.uint64), np.empty(n, np.int64)
     cold = cold_rows(store, ids)
     rests_on, again, fresh, taken = store.kernels.decide(

@@ -12,13 +12,16 @@ class ClaimDecision:
 
     actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: of_index, of_call or lease_left_ms where the
     verdict has one. fresh, taken: shape (k, 2), for the entry. again: an id is granted again, so renew the claim.
-    claim: of the remembered (token, call). rests_on: the highest position a verdict other than BUSY rests on, or 0.
+    states: the `IdState` that led to each action: it tells why an id is a duplicate (done, taken, done with another
+    payload). claim: of the remembered (token, call). rests_on: the highest position a verdict other than BUSY rests
+    on, or 0.
     digests: of the payloads of `fresh`, then of `taken`, as the entry has them.
     """
 
     actions: U8
     verdicts: U8
     numbers: U32
+    states: U8
     fresh: U64
     taken: U64
     again: bool

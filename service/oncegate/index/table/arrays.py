@@ -70,11 +70,21 @@ class Rules(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """One element an id; filled in by `decide`."""
+    """Holds what is decided of each id, one element an id; filled in by `decide`.
+
+    actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: what a verdict tells beside it. states: the
+    `IdState` that led to the action, which several share; 0 where the id stands in the request before.
+    """
 
     actions: U8
     verdicts: U8
     numbers: U32
+    states: U8
+
+    @classmethod
+    def empty(cls, ids: int) -> "Answers":
+        """Return room for the answers about so many ids."""
+        return cls(np.empty(ids, np.uint8), np.empty(ids, np.uint8), np.empty(ids, np.uint32), np.zeros(ids, np.uint8))
 
 
 class BatchGrants(NamedTuple):

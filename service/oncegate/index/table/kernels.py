@@ -148,6 +148,7 @@ def decide(
         elif action == _DUPLICATE:
             verdict = verdict | _OWN if own else verdict
         answers.actions[i], answers.verdicts[i], answers.numbers[i] = action, verdict, number
+        answers.states[i] = state
     return rests_on, again, fresh, taken
 
 
@@ -250,7 +251,7 @@ def claim_each(
         whole, room = slice(first, end), slice(filled, filled + end - first)
         token, call = holders.token[row], holders.call[row]
         question = Question(token[0], token[1], call, False, now_ms, tag_mask, no_digests)
-        part = Answers(answers.actions[whole], answers.verdicts[whole], answers.numbers[whole])
+        part = Answers(answers.actions[whole], answers.verdicts[whole], answers.numbers[whole], answers.states[whole])
         rests_on, _, fresh, taken = decide(
             slots, holders, rules, question, ids[whole], part, cold[whole], folded.ids[room], folded.places[room]
         )

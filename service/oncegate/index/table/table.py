@@ -163,7 +163,7 @@ class Table:
         its row. Room is made before, by `make_room_for` of them all.
         """
         n = len(ids)
-        answers = Answers(np.empty(n, np.uint8), np.empty(n, np.uint8), np.empty(n, np.uint32))
+        answers = Answers.empty(n)
         places, previous, kept = np.empty(n, np.int64), np.empty(n, np.uint32), self._kept(NO_DIGESTS, n)
         of_claims = (np.empty(len(rows), np.int64) for _ in range(3))
         folded = BatchGrants(np.empty((n, 2), np.uint64), places, previous, kept, *of_claims)
