@@ -9,9 +9,9 @@ PY := .venv/bin/python
 RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH="$(CURDIR)/.venv/bin:$$PATH"
 # `make test ARGS="tests/transports -k packed"` runs a part. A room of tests takes less than a minute, but for
 #   spark     a JVM and many short jobs; test_ways_to_run and test_chain start Sparks of their own    5 minutes
-#   faults    every state that a crash leaves, and 30 kills of a real gateway                         2 minutes
+#   faults    every state that a crash leaves, and 50 kills of a real gateway                         2 minutes
 #   model     thousands of random walks, and one search for each wrong cell of the tables             2 minutes
-#   demo      one whole run of the demo with all its faults                                           2 minutes
+#   demo      two whole runs of the demo with all their faults                                        2 minutes
 #   index     random walks of two indexes side by side; with an empty cache kernels are compiled      2 minutes
 #   engine    a year of virtual time                                                                  1 minute
 #   client    gateways that are killed, and leases that run out                                       1 minute

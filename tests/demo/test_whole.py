@@ -19,13 +19,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.server, pytest.mark.slow, pytest.ma
 START_S_MAX = 200
 
 
-def test_a_run_meets_all_six_faults_and_writes_every_flight_once(tmp_path: Path) -> None:
-    """By ids, whose input holds copies too; all four ways are the demo's own, and the same faults tests/spark's."""
-    name = SALTED
+@pytest.mark.parametrize("name", ["staged", "ids"])
+def test_a_run_meets_all_six_faults_and_writes_every_flight_once(tmp_path: Path, name: str) -> None:
     told: list[tuple[int, list[Event]]] = []
     logs = tmp_path / "logs"
     logs.mkdir()
-    flights = data.cut(tmp_path / "data", salted=True)
+    flights = data.cut(tmp_path / "data", salted=name == SALTED)
     with GatewayProcess(tmp_path / "gateway", logs / "gateway.log") as gateway:
         run = Run(name, tmp_path / name, logs, flights, gateway, lambda *news: told.append(news))
         ran = run.go()
