@@ -112,10 +112,10 @@ class ProcessSettings(_Half):
         limits = cast(Limits, self)
         if not 0 < limits.cold_fpr < 1:
             raise ValueError("0 < cold_fpr < 1 must hold")
-        if limits.cold_filter == "pybloom":
-            from oncegate.index.lsm.bloom_pybloom import require_installed  # with numpy, which nobody else here needs
+        if limits.cold_filter != Limits.cold_filter:
+            from oncegate.index.lsm.bloom import require  # with numpy and kernels, which the default needs not
 
-            require_installed()
+            require(limits.cold_filter)
         return self
 
     @model_validator(mode="after")

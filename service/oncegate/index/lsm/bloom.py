@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from oncegate.arraytypes import U64
 from oncegate.index.lsm.bloom_blocked import BlockedFilter
 from oncegate.index.lsm.bloom_format import unpacked
-from oncegate.index.lsm.bloom_pybloom import PybloomFilter
+from oncegate.index.lsm.bloom_pybloom import PybloomFilter, require_installed
 
 
 class Filter(Protocol):
@@ -65,6 +65,14 @@ KINDS: dict[str, _FilterClass] = {
     "blocked": BlockedFilter,
     "pybloom": PybloomFilter,
 }
+# What has to be there before a filter of a kind can be made; a kind that is not named needs nothing.
+_REQUIREMENTS = {"pybloom": require_installed}
+
+
+def require(kind: str) -> None:
+    """Raise ValueError, with what to install, where filters of this kind cannot be made."""
+    if kind in _REQUIREMENTS:
+        _REQUIREMENTS[kind]()
 
 
 def make(kind: str, capacity: int, fpr: float) -> Filter:
