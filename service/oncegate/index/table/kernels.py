@@ -109,9 +109,9 @@ def decide(
     `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
     many as the ids: those granted from the first on, those taken over from the last back; `places`: what `find` said
     of the former. Nothing else is written. Payloads are told apart by what stays in a slot: a cold row says nothing.
+    The arrays are taken out of their tuples once: numba counts references to an array wherever it leaves one.
     """
     words, base, capacity, held, (actions, verdicts) = slots.words, slots.base, slots.capacity, slots.digests, rules
-    # Taken out of their tuples once: numba counts references to an array wherever it leaves one.
     tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
     token_0, token_1, call, known, now_ms, tag_mask, given = question
     rests_on, again, fresh, taken = np.int64(0), False, 0, 0
