@@ -68,6 +68,14 @@ def test_the_examples_of_the_python_guide_run(number: int, local: LocalGateway) 
     run(PYTHON.blocks("python")[number], local)
 
 
+def test_who_tries_one_page_after_the_other_sees_what_stands_there(local: LocalGateway) -> None:
+    """Ids and tokens of one page are not those of another: all of them go to one namespace."""
+    test_the_quick_start_is_granted_and_then_a_duplicate(local)
+    test_the_answers_of_the_http_guide_are_the_gateways(local)
+    for block in PYTHON.blocks("python"):
+        run(block, local)
+
+
 def test_the_use_case_of_the_readme_runs_and_sends_nothing_twice(local: LocalGateway) -> None:
     block = next(block for block in README.blocks("python") if "order_numbers" in block)
     assert run(block, local) == ["a-1", "b-2"]
