@@ -40,7 +40,7 @@ class Digests(Enum):
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known when a commit arrives; the later fields mean something only where the first says so.
+    """Says what is known when a commit arrives; the later fields mean something only where the first says so.
 
     previous: digest of batch n-1 as committed against the one brought with this commit.
     run_asked: this run (never null) has asked for this name before with another nonce.
@@ -133,5 +133,5 @@ COMMIT: tuple[Row, ...] = (
 
 
 def decide(facts: Facts) -> Row:
-    """The first row of COMMIT that applies."""
+    """Returns the first row of COMMIT that applies."""
     return next(row for row in COMMIT if row.when(facts))

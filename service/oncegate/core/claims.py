@@ -12,7 +12,7 @@ from enum import IntEnum
 
 
 class IdState(IntEnum):
-    """What is known about one id. Released and retired ids are absent, swept or not. TAKEN: an owner's, for good.
+    """Names what is known about one id. Released and retired ids are absent, swept or not. TAKEN: an owner's, for good.
 
     DONE_OTHER: done with another payload than the one it is asked with. Where either has no digest it is just DONE.
     """
@@ -26,7 +26,7 @@ class IdState(IntEnum):
 
 
 class Asker(IntEnum):
-    """Who asks, seen from the id's holder.
+    """Names who asks, seen from the id's holder.
 
     SAME_CLAIM: the same (token, call) as the holder. REPEAT: a (token, call) already decided, whose claim does
     not hold this id. SAME_TOKEN: another call of the holder's attempt. OTHER: anybody else, or no holder.
@@ -183,7 +183,7 @@ TAKE: dict[tuple[IdState, Asker], Cell] = {
 
 
 def actions(table: dict[tuple[IdState, Asker], Cell]) -> bytes:
-    """A table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+    """Returns a table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
     return bytes(table[state, asker].action for state in IdState for asker in Asker)
 
 
@@ -196,7 +196,7 @@ class Verb(IntEnum):
 
 
 class ClaimState(IntEnum):
-    """What is known about one claim. A claim whose ids were all taken over is still OPEN."""
+    """Names what is known about one claim. A claim whose ids were all taken over is still OPEN."""
 
     OPEN = 0
     DONE = 1
@@ -205,7 +205,7 @@ class ClaimState(IntEnum):
 
 
 class Effect(IntEnum):
-    """On the rows of the claim, hence on just those ids whose slots still name them."""
+    """Names what settling does to the rows of a claim, hence to just those ids whose slots still name them."""
 
     EXTEND = 0
     MARK_DONE = 1

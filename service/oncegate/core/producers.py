@@ -13,7 +13,7 @@ from enum import IntEnum
 
 
 class Standing(IntEnum):
-    """The epoch and token of a request against those in force. ABOVE: an epoch that was never given."""
+    """Names how a request's epoch and token stand to those in force. ABOVE: an epoch that was never given."""
 
     UNKNOWN = 0
     ABOVE = 1
@@ -80,7 +80,7 @@ DRIVER: dict[Standing, EntranceCell] = {
 
 
 class Registrant(IntEnum):
-    """Who registers, seen from who holds the name. PAST: a token that a later one has followed already."""
+    """Names who registers, seen from who holds the name. PAST: a token that a later one has followed already."""
 
     FIRST = 0
     SAME = 1
@@ -142,7 +142,7 @@ REGISTER_DRIVER: dict[Registrant, RegisterCell] = {
 
 
 class SequenceState(IntEnum):
-    """What is known about one sequence of a producer.
+    """Names what is known about one sequence of a producer.
 
     STALE: at or below the watermark. ABSENT: above all that was ever claimed. SKIPPED: below that, and never claimed.
     FREE: claimed once, and released.
@@ -157,7 +157,7 @@ class SequenceState(IntEnum):
 
 
 class Asker(IntEnum):
-    """Who asks, of the epoch in force, seen from the sequence's holder.
+    """Names who asks, of the epoch in force, seen from the sequence's holder.
 
     SAME_CALL: the very call that holds it. SAME_EPOCH: another call of the holder's epoch. REPEAT: a call that was
     decided before, where nobody of this epoch is the holder. NEWER: a new call, where nobody of this epoch is.
@@ -253,7 +253,7 @@ NO_ACTION = 255
 
 
 def actions(table: dict[tuple[SequenceState, Asker], Cell]) -> bytes:
-    """A table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
+    """Returns a table as bytes, `Action` at `state * len(Asker) + asker`; KeyError when a cell is empty."""
     return bytes(
         table[state, asker].action if asker in ASKERS[state] else NO_ACTION
         for state in SequenceState
@@ -262,7 +262,7 @@ def actions(table: dict[tuple[SequenceState, Asker], Cell]) -> bytes:
 
 
 class AckEffect(IntEnum):
-    """On the watermark, when a driver acks a sequence s: of every sequence up to s. STOP_BELOW: s is cut to less."""
+    """Names what becomes of the watermark when a driver acks every sequence up to s. STOP_BELOW: s is cut to less."""
 
     NOTHING = 0
     STOP_BELOW = 1

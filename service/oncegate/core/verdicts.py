@@ -33,7 +33,8 @@ VERDICT_MASK = 0x0F
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """`number` names the field that an exception record carries beside the byte, if any."""
+    """Holds a verdict with its flags; `number` names the field that an exception record carries beside the byte, if
+    any."""
 
     verdict: Verdict
     flags: Flag

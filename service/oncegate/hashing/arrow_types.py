@@ -36,18 +36,18 @@ _SIMPLE: dict[pa.DataType, str] = {
 
 
 def schema_name(schema: pa.Schema) -> bytes:
-    """Names and types of all columns, independent of their order, injective (JSON)."""
+    """Returns the names and types of all columns, independent of their order, injective (JSON)."""
     return json.dumps(_fields(schema), separators=(",", ":"), ensure_ascii=True).encode()
 
 
 def in_order(fields: Iterable[pa.Field]) -> list[int]:
-    """The places of columns or struct fields, by name; fields of one name keep their order."""
+    """Returns the places of columns or struct fields, by name; fields of one name keep their order."""
     names = [field.name for field in fields]
     return sorted(range(len(names)), key=names.__getitem__)
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Is this a list, of whatever layout? (A map is not.)"""
+    """Tells whether this is a list, of whatever layout. (A map is not.)"""
     types = pa.types
     plain_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return bool(plain_list or types.is_list_view(kind) or types.is_large_list_view(kind))

@@ -12,7 +12,7 @@ _CELL = np.dtype("V16")
 
 @dataclass(frozen=True, slots=True)
 class Octets:
-    """String i is `data[starts[i] : starts[i] + lengths[i]]`. `data`: uint8; the others: int64[n].
+    """Holds byte strings; string i is `data[starts[i] : starts[i] + lengths[i]]`. `data`: uint8; the others: int64[n].
 
     stride: the length of every string when they are all equally long and lie one after the other, else None.
     """
@@ -24,20 +24,20 @@ class Octets:
 
     @classmethod
     def between(cls, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> "Octets":
-        """The strings between consecutive offsets: n + 1 of them."""
+        """Returns the strings between consecutive offsets: n + 1 of them."""
         lengths = np.diff(offsets)
         equal = len(lengths) > 0 and lengths[0] == lengths[-1] and lengths.min() == lengths.max()
         return cls(data, offsets[:-1], lengths, int(lengths[0]) if equal else None)
 
     @classmethod
     def of_width(cls, data: NDArray[np.uint8], width: int, rows: int, start: int = 0) -> "Octets":
-        """`rows` strings of `width` bytes each, from byte `start` on."""
+        """Returns `rows` strings of `width` bytes each, from byte `start` on."""
         starts = np.arange(rows, dtype=np.int64) * width + start
         return cls(data, starts, np.broadcast_to(np.int64(width), rows), width)
 
     @classmethod
     def of_array(cls, array: pa.Array) -> "Octets":
-        """The values of an Arrow string or binary array of any kind, without a copy where its layout allows.
+        """Returns the values of an Arrow string or binary array of any kind, without a copy where its layout allows.
 
         What lies under a null is unspecified. TypeError for other types.
         """
@@ -49,16 +49,16 @@ class Octets:
         return cls.between(_bytes_of(data), _offsets_of(array, offsets))
 
     def pick(self, rows: NDArray[np.intp]) -> "Octets":
-        """Some of the strings, in the order of `rows`."""
+        """Returns some of the strings, in the order of `rows`."""
         return Octets(self.data, self.starts.take(rows), self.lengths.take(rows), None)
 
     def messages(self) -> Iterator[bytes]:
-        """The strings one by one: an object each, for few or long ones."""
+        """Yields the strings one by one: an object each, for few or long ones."""
         for start, length in zip(self.starts.tolist(), self.lengths.tolist(), strict=True):
             yield self.data[start : start + length].tobytes()
 
     def strided(self, rows: slice, at: int, taken: int) -> NDArray[np.uint64]:
-        """Bytes at .. at + taken (at most 16) of some of equally long strings, zero-filled: (rows, 2)."""
+        """Returns bytes at .. at + taken (at most 16) of some of equally long strings, zero-filled: (rows, 2)."""
         count = rows.stop - rows.start
         cells = np.empty((count, 2), np.uint64) if taken == 16 else np.zeros((count, 2), np.uint64)
         if taken and self.stride:
@@ -88,7 +88,7 @@ class Octets:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """A string or binary array as one of the types with offsets or a fixed width; TypeError for other types."""
+    """Returns a string or binary array as one of the types with offsets or a fixed width; TypeError for other types."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     kind = array.type
@@ -104,13 +104,14 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Is this one of Arrow's string types?"""
+    """Tells whether this is one of Arrow's string types."""
     types = pa.types
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Is this one of Arrow's binary types? Fixed-size binary is; decimals, which share its class, are not."""
+    """Tells whether this is one of Arrow's binary types. Fixed-size binary is; decimals, which share its class, are
+    not."""
     types = pa.types
     variable = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
     return bool(variable or (types.is_fixed_size_binary(kind) and not types.is_decimal(kind)))
@@ -122,7 +123,7 @@ def _bytes_of(buffer: pa.Buffer | None) -> NDArray[np.uint8]:
 
 
 def _offsets_of(array: pa.Array, buffer: pa.Buffer | None) -> NDArray[np.int64]:
-    """The len + 1 offsets of a (sliced) array; an empty array may come without any."""
+    """Returns the len + 1 offsets of a (sliced) array; an empty array may come without any."""
     if buffer is None or len(array) == 0:
         return np.zeros(len(array) + 1, np.int64)
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)

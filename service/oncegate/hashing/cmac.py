@@ -30,7 +30,7 @@ Encrypt = Callable[[memoryview, memoryview], int]
 
 
 class Cmac:
-    """CMAC under one 16-byte AES key. Holds no scratch: any number of threads may use one object."""
+    """Computes CMACs under one 16-byte AES key. Holds no scratch: any number of threads may use one object."""
 
     def __init__(self, aes_key: bytes) -> None:
         if len(aes_key) != BLOCK_BYTES:
@@ -42,13 +42,13 @@ class Cmac:
         self._whole = np.tile(self._finish[BLOCK_BYTES], TILE_ROWS)
 
     def of_one(self, message: bytes) -> bytes:
-        """The 16 bytes for one message."""
+        """Returns the 16 bytes for one message."""
         mac = self._one.copy()
         mac.update(message)
         return mac.finalize()
 
     def of_octets(self, octets: Octets) -> Words:
-        """One CMAC per message, in order: (n, 2) C-contiguous; `.tobytes()` is the CMACs, concatenated."""
+        """Returns one CMAC per message, in order: (n, 2) C-contiguous; `.tobytes()` is the CMACs, concatenated."""
         rows = len(octets.lengths)
         if rows <= FEW_ROWS:
             return self._one_by_one(octets)
@@ -69,7 +69,7 @@ class Cmac:
         return encrypt
 
     def of_blocks(self, data: bytes | memoryview) -> Words:
-        """As `of_octets`, for messages of one whole block each that lie one after the other."""
+        """Returns what `of_octets` does, for messages of one whole block each that lie one after the other."""
         words, rows = np.frombuffer(data, np.uint64), len(data) // BLOCK_BYTES
         if rows <= FEW_BLOCKS:
             places = range(0, len(data), BLOCK_BYTES)
@@ -83,7 +83,7 @@ class Cmac:
         return state.words
 
     def of_few(self, messages: Iterable[bytes]) -> Words:
-        """As `of_octets`, an object for each message; writeable, as the kernels want it."""
+        """Returns what `of_octets` does, with an object for each message; writeable, as the kernels want it."""
         return np.frombuffer(bytearray().join(map(self.of_one, messages)), np.uint64).reshape(-1, 2)
 
     def _one_by_one(self, octets: Octets) -> Words:
@@ -121,7 +121,7 @@ class Cmac:
         return out.view(np.uint64).reshape(-1, 2)
 
     def _tile(self, octets: Octets, bounds: list[int], encrypt: Encrypt) -> Words:
-        """CMACs of rows in ascending order of their block counts; bounds[j]: how many have at most j blocks."""
+        """Returns CMACs of rows in ascending order of their block counts; bounds[j]: how many have at most j blocks."""
         state = _State(bounds[-1])
         for column, (first, last) in enumerate(itertools.pairwise(bounds)):
             at = column * BLOCK_BYTES

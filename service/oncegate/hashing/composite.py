@@ -24,7 +24,8 @@ _LARGE = pa.large_binary()
 
 
 def join(columns: Sequence[pa.Array], nulls: bool = False) -> pa.LargeBinaryArray:
-    """One id per row from one or more string or binary columns of equal length and any layout; `nulls` are taken.
+    """Returns one id per row from one or more string or binary columns of equal length and any layout; `nulls` are
+    taken.
 
     Raises:
         NullId: a value is null, and those are not taken. (An empty one is not looked at: part of an id may be empty.)
@@ -51,7 +52,7 @@ def _item(column: pa.Array, nulls: bool) -> tuple[pa.Array, pa.Array]:
 
 
 def records(array: np.ndarray[tuple[int], np.dtype[np.void]]) -> pa.LargeBinaryArray:
-    """The bytes of each item of a contiguous numpy array, as one binary value each; shares its memory."""
+    """Returns the bytes of each item of a contiguous numpy array, as one binary value each; shares its memory."""
     offsets = np.arange(len(array) + 1, dtype=np.int64) * array.dtype.itemsize
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(array.view(np.uint8) if array.dtype.itemsize else b"")]
     return pa.LargeBinaryArray.from_buffers(_LARGE, len(array), buffers)

@@ -26,14 +26,16 @@ KEY_BYTES = 32
 
 
 def derive(key: bytes, purpose: bytes) -> bytes:
-    """16 bytes for one purpose from a namespace's 32, by HKDF-SHA256 (RFC 5869) without salt; else ValueError."""
+    """Derives 16 bytes for one purpose from a namespace's 32, by HKDF-SHA256 (RFC 5869) without salt; else
+    ValueError."""
     if len(key) != KEY_BYTES:
         raise ValueError(f"a namespace's key has {KEY_BYTES} bytes, this one {len(key)}")
     return HKDF(algorithm=SHA256(), length=16, salt=None, info=b"oncegate 1 " + purpose).derive(key)
 
 
 class Fingerprinter:
-    """Fingerprints under one namespace's key. `check`: 16 bytes that tell one key from another and nothing else.
+    """Computes fingerprints under one namespace's key. `check`: 16 bytes that tell one key from another and nothing
+    else.
 
     Any number of threads may use one object.
     """
@@ -45,17 +47,19 @@ class Fingerprinter:
         self._joined = Cmac(derive(key, b"joined ids"))
 
     def of_packed(self, data: bytes | memoryview) -> NDArray[np.uint64]:
-        """Fingerprints (n, 2) of n ids of 16 raw bytes each; BadRequest for a length that is no multiple of 16."""
+        """Returns fingerprints (n, 2) of n ids of 16 raw bytes each; BadRequest for a length that is no multiple of
+        16."""
         if len(data) % FINGERPRINT_BYTES:
             raise BadRequest(f"packed ids have 16 bytes each; {len(data)} bytes are not a multiple of that")
         return self._cmac.of_blocks(data)
 
     def of_few(self, messages: Sequence[bytes]) -> NDArray[np.uint64]:
-        """As `of_array` of these bytes: for a few, an object for each."""
+        """Returns `of_array` of these bytes: for a few, an object for each."""
         return self._cmac.of_few(messages)
 
     def of_array(self, array: pa.Array) -> NDArray[np.uint64]:
-        """Fingerprints (n, 2), C-contiguous, of the bytes of a string or binary array of any kind, sliced or not.
+        """Returns fingerprints (n, 2), C-contiguous, of the bytes of a string or binary array of any kind, sliced or
+        not.
 
         Raises:
             NullId: the array has nulls, which must never share a fingerprint.
@@ -67,7 +71,7 @@ class Fingerprinter:
         return self._cmac.of_octets(Octets.of_array(array))
 
     def of_columns(self, columns: Sequence[pa.Array]) -> NDArray[np.uint64]:
-        """Fingerprints (n, 2) of ids of one column's bytes, or of several columns joined; as `of_array`."""
+        """Returns fingerprints (n, 2) of ids of one column's bytes, or of several columns joined; as `of_array`."""
         if len(columns) == 1:
             return self.of_array(columns[0])
         return self._joined.of_octets(Octets.of_array(join(columns)))

@@ -25,7 +25,7 @@ PACKED_BYTES = 16
 
 
 class PayloadDigester:
-    """Digests under one namespace's 32-byte key. Any number of threads may use one object."""
+    """Computes digests under one namespace's 32-byte key. Any number of threads may use one object."""
 
     def __init__(self, key: bytes) -> None:
         self._cmac = Cmac(derive(key, b"payloads"))
@@ -33,14 +33,15 @@ class PayloadDigester:
         self._null = self._of_joined([pa.nulls(1, pa.binary())])
 
     def of_packed(self, octets: NDArray[np.uint8]) -> U32:
-        """uint32[n] of n payloads of 16 bytes each, one after the other; ValueError when they are not whole."""
+        """Returns uint32[n] of n payloads of 16 bytes each, one after the other; ValueError when they are not whole."""
         rows, rest = divmod(len(octets), PACKED_BYTES)
         if rest:
             raise ValueError(f"{len(octets)} bytes are not a whole number of payloads")
         return _cut(self._cmac.of_octets(Octets.of_width(octets, PACKED_BYTES, rows)))
 
     def of_columns(self, columns: Sequence[pa.Array]) -> U32:
-        """uint32[n], none of them 0, of n payloads that are string or binary columns of equal length and any layout.
+        """Returns uint32[n], none of them 0, of n payloads that are string or binary columns of equal length and any
+        layout.
 
         Raises:
             TypeError: a column of another type.

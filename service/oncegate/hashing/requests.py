@@ -1,4 +1,4 @@
-"""What a repeat of a request is told by: sixteen bytes that its ids, in their order, come to.
+"""Computes what a repeat of a request is told by: sixteen bytes that its ids, in their order, come to.
 
 A multilinear hash (Carter and Wegman, 1979): the fingerprints' words, each by a weight of its place, added up modulo
 2^64. Fingerprints are pseudo-random already, so two requests come to the same by accident once in some 2^128; and
@@ -15,7 +15,7 @@ _KEPT = 1 << 17
 
 
 def _weights(count: int) -> U64:
-    """The weights of so many places, by SplitMix64 from 0, each odd: no word's bits are lost by one."""
+    """Returns the weights of so many places, by SplitMix64 from 0, each odd: no word's bits are lost by one."""
     z = np.arange(1, count + 1, dtype=np.uint64) * _STEP
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -26,6 +26,6 @@ _WEIGHTS = _weights(_KEPT)
 
 
 def digest_of_ids(ids: U64) -> bytes:
-    """16 bytes for fingerprints, shape (n, 2), of any number."""
+    """Returns 16 bytes for fingerprints, shape (n, 2), of any number."""
     weights = _WEIGHTS if len(ids) <= _KEPT else _weights(len(ids))
     return (weights[: len(ids)] @ ids).tobytes()

@@ -34,7 +34,8 @@ _LENGTH = np.dtype("<u4")
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """`valid`: None when there is no null. `fixed`: zeros under nulls. `variable`: nulls are empty."""
+    """Holds cells, one a row. `valid`: None when there is no null. `fixed`: zeros under nulls. `variable`: nulls
+    are empty."""
 
     valid: NDArray[np.bool_] | None
     fixed: NDArray[np.generic] | None = None
@@ -42,7 +43,7 @@ class _Cell:
 
 
 def encode(columns: Iterable[tuple[pa.Field, pa.Array]], rows: int) -> Octets:
-    """The bytes of each row of some columns, all of length `rows`, of types that `schema_name` knows."""
+    """Returns the bytes of each row of some columns, all of length `rows`, of types that `schema_name` knows."""
     known = list(columns)
     ordered = [known[place][1] for place in in_order(field for field, _ in known)]
     return _compose([cell for array in ordered for cell in _cells(array)], rows)
@@ -74,7 +75,7 @@ def _fixed_part(cells: list[_Cell], rows: int) -> np.ndarray[tuple[int], np.dtyp
 
 
 def _cells(array: pa.Array) -> Iterator[_Cell]:
-    """The cells of one column: one, or for a struct its flag and those of its fields."""
+    """Yields the cells of one column: one, or for a struct its flag and those of its fields."""
     array = _unwrapped(array)
     kind = array.type
     valid = None if array.null_count == 0 else pc.is_valid(array).to_numpy(zero_copy_only=False)
@@ -95,7 +96,7 @@ def _cells(array: pa.Array) -> Iterator[_Cell]:
 
 
 def _unwrapped(array: pa.Array) -> pa.Array:
-    """Without extension and dictionary; strings as a type that has offsets."""
+    """Returns the column without extension and dictionary; strings as a type that has offsets."""
     if isinstance(array, pa.ExtensionArray):
         return _unwrapped(array.storage)
     if pa.types.is_dictionary(array.type):

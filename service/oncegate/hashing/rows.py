@@ -26,14 +26,14 @@ _MODULUS = 1 << 128
 
 
 class RowFingerprinter:
-    """Fingerprints of batches under one namespace's 32-byte key. Any number of threads may use one object."""
+    """Computes fingerprints of batches under one namespace's 32-byte key. Any number of threads may use one object."""
 
     def __init__(self, key: bytes) -> None:
         derive(key, b"rows")  # a key of a wrong size fails here, not with the first batch
         self._key = key
 
     def of_batch(self, batch: pa.RecordBatch) -> bytes:
-        """16 bytes, little-endian; all zeros for no rows. BadRequest names a column type that is not supported.
+        """Returns 16 bytes, little-endian; all zeros for no rows. BadRequest names a column type that is not supported.
 
         The batch must be valid (`validate(full=True)`): offsets are followed, not checked.
         """
@@ -46,7 +46,7 @@ class RowFingerprinter:
         return total
 
     def keys_of(self, batch: pa.RecordBatch, names: Sequence[str]) -> NDArray[np.uint64]:
-        """uint64[rows]: one number for each value of some columns, by which rows find their partition.
+        """Returns uint64[rows]: one number for each value of some columns, by which rows find their partition.
 
         Stable for as long as the topic is; the batch as `of_batch` wants it. KeyError for a column it does not have.
         """
@@ -60,7 +60,8 @@ class RowFingerprinter:
 
 
 def add(first: bytes, second: bytes) -> bytes:
-    """The fingerprint of two batches together: the sum modulo 2^128 of two little-endian numbers of 16 bytes."""
+    """Returns the fingerprint of two batches together: the sum modulo 2^128 of two little-endian numbers of 16
+    bytes."""
     total = int.from_bytes(first, "little") + int.from_bytes(second, "little")
     return (total % _MODULUS).to_bytes(FINGERPRINT_BYTES, "little")
 

@@ -24,7 +24,7 @@ VERSION = 1
 
 
 class EntryError(ValueError):
-    """These bytes are no entry of a version this program knows."""
+    """Says that these bytes are no entry of a version this program knows."""
 
 
 _INT = {"u8": struct.Struct("<B"), "u32": struct.Struct("<I"), "u64": struct.Struct("<Q")}
@@ -43,7 +43,7 @@ _LAYOUTS = {kind: _layout(cls) for kind, cls in KINDS.items()}
 
 
 def encode(entry: Entry) -> bytes:
-    """The entry's bytes; ValueError or struct.error when a field does not fit its type."""
+    """Returns the entry's bytes; ValueError or struct.error when a field does not fit its type."""
     plan = _PLANS[entry.KIND]
     fixed = [getattr(entry, name) for name in plan.fixed]
     for place in plan.raw:
@@ -53,7 +53,7 @@ def encode(entry: Entry) -> bytes:
 
 
 def _check_b16(value: bytes) -> None:
-    """struct pads and cuts raw bytes without a word."""
+    """Refuses other lengths, for struct pads and cuts raw bytes without a word."""
     if len(value) != 16:
         raise ValueError(f"16 bytes expected, got {len(value)}")
 
@@ -102,7 +102,8 @@ _FIXED = {"b16": "16s", **{kind: layout.format.lstrip("<") for kind, layout in _
 
 
 class _Plan(NamedTuple):
-    """How a kind is written: its first fields, as long as their width is fixed, in one go, then each of the others.
+    """Says how a kind is written: its first fields, as long as their width is fixed, in one go, then each of the
+    others.
 
     `raw`: places of 16 raw bytes among the fixed ones.
     """
@@ -176,7 +177,7 @@ class _Reader:
 
 
 def decode(data: bytes) -> Entry:
-    """The entry in `data`; EntryError when it is of an unknown kind or version, cut short or too long."""
+    """Returns the entry in `data`; EntryError when it is of an unknown kind or version, cut short or too long."""
     if len(data) < 2 or data[0] not in KINDS or data[1] != VERSION:
         raise EntryError(f"no entry of version {VERSION}: {data[:2].hex()}")
     reader = _Reader(data)

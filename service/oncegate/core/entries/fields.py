@@ -1,4 +1,4 @@
-"""What the fields of entries are, for `encoding`: a Python type, and the name of its bytes."""
+"""Says what the fields of entries are, for `codec`: a Python type, and the name of its bytes."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The ledger's entries: what each kind holds. Their bytes are `encoding`'s."""
+"""Defines the ledger's entries: what each kind holds. Their bytes are `codec`'s."""
 
 import struct
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from oncegate.core.entries.producers import (
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The name of a batch; `write_id` is empty unless one batch writes twice to the topic."""
+    """Names a batch; `write_id` is empty unless one batch writes twice to the topic."""
 
     app: str
     version: str
@@ -28,7 +28,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of a chunk that go to one partition; `range_id` names their bytes in the ledger's outputs."""
+    """Describes the rows of a chunk that go to one partition; `range_id` names their bytes in the ledger's outputs."""
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct("<III16s")
     partition: int
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Rows at consecutive offsets of one partition, from `first_offset` on."""
+    """Describes rows at consecutive offsets of one partition, from `first_offset` on."""
 
     LAYOUT: ClassVar[struct.Struct] = struct.Struct("<IQQQ")
     partition: int
@@ -68,7 +68,7 @@ Archives = Annotated[tuple[Archived, ...], "archives"]
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An owner opened the ledger: the first entry of its epoch. `key_check` tells one namespace key from another."""
+    """Begins an epoch: an owner opened the ledger. `key_check` tells one namespace key from another."""
 
     KIND: ClassVar[int] = 1
     epoch: U64
@@ -79,7 +79,9 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """`fresh` and `taken` are fingerprints, 16 bytes each: nobody held those, and a lease had run out on these.
+    """Records what was granted to a claim.
+
+    `fresh` and `taken` are fingerprints, 16 bytes each: nobody held those, and a lease had run out on these.
 
     digests: of their payloads, in this order, 4 bytes each, little-endian, 0 for none; empty: none has one.
     """
@@ -116,7 +118,9 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class TopicCreated:
-    """`schema` is the topic's Arrow schema in IPC form, empty until something is written; retention 0: no bound."""
+    """Records that a topic was made.
+
+    `schema` is the topic's Arrow schema in IPC form, empty until something is written; retention 0: no bound."""
 
     KIND: ClassVar[int] = 5
     topic: Text
@@ -129,7 +133,7 @@ class TopicCreated:
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """Rows at `first_offset` of one partition. With ids: claim, done and output in one.
+    """Records rows that were written at `first_offset` of one partition. With ids: claim, done and output in one.
 
     `fresh`, `taken` and `digests` as of a claim, and empty where the rows have no ids. A request over several
     partitions is one entry for each, all under one `claim`.
@@ -153,7 +157,7 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One chunk of one attempt. `parts`: its rows by partition."""
+    """Records that one chunk of one attempt was staged. `parts`: its rows by partition."""
 
     KIND: ClassVar[int] = 7
     name: Named
@@ -171,7 +175,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """Stages removed before any commit: aborted by their writer, or given up by their owner."""
+    """Records stages that were removed before any commit: aborted by their writer, or given up by their owner."""
 
     KIND: ClassVar[int] = 8
     name: Named
@@ -182,7 +186,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """All rows of the winners, a span for each partition; every other stage of the name is dropped."""
+    """Publishes all rows of the winners, a span for each partition; every other stage of the name is dropped."""
 
     KIND: ClassVar[int] = 9
     name: Named
@@ -198,7 +202,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A later commit of a committed name: durable before its answer, so that a second write is known as one."""
+    """Records a later commit of a committed name, durable before its answer, so that a second write is known as one."""
 
     KIND: ClassVar[int] = 10
     name: Named
@@ -212,7 +216,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Written to find out whether a full ledger has room again; means nothing."""
+    """Finds out whether a full ledger has room again, and means nothing."""
 
     KIND: ClassVar[int] = 11
     wall_ms: U64
@@ -232,7 +236,7 @@ class TopicSet:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """Offsets below `before_offset` of a partition are no longer kept; it begins a span."""
+    """Records that offsets below `before_offset` of a partition are no longer kept; it begins a span."""
 
     KIND: ClassVar[int] = 13
     topic: Text
@@ -243,7 +247,7 @@ class Trimmed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Ids that belong to an owner from now on, without lease or settling; `fresh` and `taken` as of a claim."""
+    """Records ids that belong to an owner from now on, without lease or settling; `fresh` and `taken` as of a claim."""
 
     KIND: ClassVar[int] = 14
     owner: B16
@@ -254,7 +258,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    """Ids done or taken before `before_wall_ms` are forgotten: nobody may retry them any more."""
+    """Records that ids done or taken before `before_wall_ms` are forgotten: nobody may retry them any more."""
 
     KIND: ClassVar[int] = 15
     before_wall_ms: U64
@@ -263,7 +267,7 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSet:
-    """The namespace's settings. `horizon_ms` 0: ids are kept for ever."""
+    """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever."""
 
     KIND: ClassVar[int] = 16
     horizon_ms: U64
@@ -273,7 +277,8 @@ class NamespaceSet:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPiece:
-    """A piece of the whole index, in place of the entries that made it: `what` names it, `part` counts its pieces."""
+    """Holds a piece of the whole index, in place of the entries that made it: `what` names it, `part` counts its
+    pieces."""
 
     KIND: ClassVar[int] = 17
     what: Text

@@ -8,7 +8,7 @@ from oncegate.core.entries.fields import B16, U32, U64, Blob, Text
 
 @dataclass(frozen=True, slots=True)
 class DriverRegistered:
-    """`token` drives from now on, in this epoch; whoever drove before is fenced."""
+    """Records that `token` drives from now on, in this epoch; whoever drove before is fenced."""
 
     KIND: ClassVar[int] = 20
     driver: Text
@@ -19,7 +19,7 @@ class DriverRegistered:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRegistered:
-    """`token` writes from now on, in this epoch; the first one names the producer's number and driver for ever."""
+    """Begins an epoch in which `token` writes; the first one names the producer's number and driver for ever."""
 
     KIND: ClassVar[int] = 21
     producer: Text
@@ -33,7 +33,9 @@ class ProducerRegistered:
 
 @dataclass(frozen=True, slots=True)
 class SequencesClaimed:
-    """`fresh` and `taken`: inclusive spans, first and last u64 each: claimed by nobody, and left by older epochs."""
+    """Records what was granted to a producer's call.
+
+    `fresh` and `taken`: inclusive spans, first and last u64 each: claimed by nobody, and left by older epochs."""
 
     KIND: ClassVar[int] = 22
     producer_id: U64

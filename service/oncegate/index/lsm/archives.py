@@ -49,7 +49,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class ArchivesSnapshot:
-    """All of a ArchiveIndex."""
+    """Holds all of an `ArchiveIndex`."""
 
     next_number: int
     high_offset: int
@@ -74,7 +74,7 @@ class ArchiveIndex:
         self._kind_of: I32 = np.full(64, GONE, np.int32)
 
     def apply(self, position: int, entry: Evicted | Retired) -> Undo:
-        """Take one entry in; what takes it back."""
+        """Takes one entry in; returns what takes it back."""
         before = self.next_number, self.high_offset, self.position
         changed = self._evict(entry) if isinstance(entry, Evicted) else self._retire(entry)
         if changed:
@@ -111,7 +111,7 @@ class ArchiveIndex:
         return due
 
     def settle(self, entry: Evicted | Retired) -> None:
-        """The entry is durable: what it retired is forgotten."""
+        """Forgets what a durable entry retired."""
         if isinstance(entry, Retired):
             for number in [number for number, archive in self.by_number.items() if self._is_due(archive, entry)]:
                 del self.by_number[number]
@@ -135,7 +135,7 @@ class ArchiveIndex:
         self._kind_of[archive.number - self._base] = self.kinds.setdefault(kind, len(self.kinds))
 
     def _shorten(self) -> None:
-        """Let go of the numbers below the first archive, half of all at least."""
+        """Lets go of the numbers below the first archive, half of all at least."""
         first = next(iter(self.by_number), self.next_number)
         if 2 * (first - self._base) > max(64, self.next_number - self._base):
             self._kind_of, self._base = self._kind_of[first - self._base :].copy(), first
@@ -149,16 +149,17 @@ class ArchiveIndex:
 
     @property
     def ids(self) -> int:
-        """How many are known here and not in the table any more."""
+        """Counts the ids that are known here and not in the table any more."""
         return sum(archive.dropped for archive in self.live)
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        """When the ids were done or taken that will retire first, of those that are not in the table any more."""
+        """Tells when the ids were done or taken that will retire first, of those that are not in the table any more."""
         return min((archive.oldest_wall_ms for archive in self.live if archive.dropped), default=None)
 
     def kinds_of(self, numbers: I64) -> I32:
-        """What the ids of these archives, int64 (n,), are: numbers of `kinds`, GONE where nothing is known of them."""
+        """Returns what the ids of these archives, int64 (n,), are: numbers of `kinds`, GONE where nothing is known of
+        them."""
         at = numbers - self._base
         known = (at >= 0) & (at < len(self._kind_of))
         return np.where(known, self._kind_of[np.where(known, at, 0)], GONE).astype(np.int32)
@@ -188,7 +189,8 @@ class ArchiveIndex:
 
 
 def records_of(archive: Archive, data: memoryview) -> U64:
-    """An archive's part of the range that holds it, as a run takes it, uint64 (ids, 2). ValueError: another's bytes."""
+    """Returns an archive's part of the range that holds it, as a run takes it, uint64 (ids, 2). ValueError: another's
+    bytes."""
     records = np.frombuffer(data, np.uint64).reshape(-1, 2)
     if len(records) != archive.ids or bool((records[:, 1] >> np.uint64(32) != archive.number).any()):
         raise ValueError(f"archive {archive.number} is not what its entry says")
@@ -196,5 +198,5 @@ def records_of(archive: Archive, data: memoryview) -> U64:
 
 
 def total(archives: Iterable[Archive]) -> int:
-    """How many ids they hold."""
+    """Counts the ids that archives hold."""
     return sum(archive.ids for archive in archives)

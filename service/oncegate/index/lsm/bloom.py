@@ -20,39 +20,41 @@ from oncegate.index.lsm.bloom_pybloom import PybloomFilter, require_installed
 
 
 class Filter(Protocol):
-    """A set of ids that forgets which. Ids: uint64 (n, 2), of which the low 96 bits count: a tag, a place of 32 bits.
+    """Holds a set of ids that forgets which. Ids: uint64 (n, 2), of which the low 96 bits count: a tag, a place of 32
+    bits.
 
     They are taken for random, as fingerprints are. Adding and asking must not overlap.
     """
 
     def add(self, keys: U64) -> None:
-        """Take the ids in; one that is taken in twice counts twice. More than `capacity`: it is no longer sound."""
+        """Takes the ids in; one that is taken in twice counts twice. More than `capacity`: it is no longer sound."""
 
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
         """False: this id was not taken in. True, bool (n,): it was, or it is one of a share `fpr` of all others."""
 
     def encode(self) -> Iterator[bytes]:
-        """The filter in pieces of a MiB at most, which together are what `decode` reads; nothing is added meanwhile."""
+        """Yields the filter in pieces of a MiB at most, which together are what `decode` reads; nothing is added
+        meanwhile."""
 
     @property
     def sound(self) -> bool:
-        """Whether its "not here" means anything; where it does not, `might_hold` is True throughout."""
+        """Tells whether its "not here" means anything; where it does not, `might_hold` is True throughout."""
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it holds."""
+        """Counts the bytes of memory that it holds."""
 
     @property
     def ids(self) -> int:
-        """How many it has taken in."""
+        """Counts the ids that it has taken in."""
 
     @property
     def capacity(self) -> int:
-        """How many it can take in."""
+        """Tells how many ids it can take in."""
 
     @property
     def fpr(self) -> float:
-        """The share of others that it takes for its own once it is full, by design."""
+        """Tells the share of others that it takes for its own once it is full, by design."""
 
 
 class _FilterClass(Protocol):
@@ -76,7 +78,7 @@ def require(kind: str) -> None:
 
 
 def make(kind: str, capacity: int, fpr: float) -> Filter:
-    """An empty filter for `capacity` ids (0 will do) of which, when it is full, `fpr` of all others seem to be.
+    """Makes an empty filter for `capacity` ids (0 will do) of which, when it is full, `fpr` of all others seem to be.
 
     ValueError: there is no such kind, or its library is not installed; `fpr` is not above 0 and below 1.
     """

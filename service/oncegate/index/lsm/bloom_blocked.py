@@ -72,7 +72,7 @@ def might_hold(words: U64, hashes: int, keys: U64, at: I64, bits: U64, out: NDAr
 
 
 class FilterKernels(NamedTuple):
-    """Both sets have the same calls, so that every test can run on either."""
+    """Holds the loops; both sets have the same calls, so that every test can run on either."""
 
     add: Callable[..., None]
     might_hold: Callable[..., None]
@@ -94,7 +94,7 @@ class Design(NamedTuple):
 
 @lru_cache(maxsize=64)
 def design(fpr: float) -> Design:
-    """How many bits an id sets, and at how many ids a word the rate is `fpr`: with the fewest words."""
+    """Computes how many bits an id sets, and at how many ids a word the rate is `fpr`: with the fewest words."""
     return max((Design(hashes, _load(fpr, hashes)) for hashes in range(1, HASHES_MAX + 1)), key=lambda one: one.load)
 
 
@@ -108,7 +108,7 @@ def _load(fpr: float, hashes: int) -> float:
 
 
 def rate(load: float, hashes: int) -> float:
-    """The share of ids never taken in whose bits are all set, at `load` ids a word."""
+    """Computes the share of ids never taken in whose bits are all set, at `load` ids a word."""
     ids = np.arange(_IDS_MAX + 1)
     poisson = np.exp(ids * math.log(load) - load - _LOG_FACTORIALS)
     seen = float(poisson @ _rates(hashes))
@@ -134,7 +134,7 @@ def _rates(hashes: int) -> NDArray[np.float64]:
 
 
 class BlockedFilter:
-    """`Filter` over an array of words."""
+    """Keeps a `Filter` in an array of words."""
 
     def __init__(self, capacity: int, fpr: float, kernels: FilterKernels = COMPILED) -> None:
         self.capacity = capacity
@@ -179,7 +179,7 @@ class BlockedFilter:
 
     @classmethod
     def decode(cls, head: Mapping[str, Any], data: memoryview) -> "BlockedFilter | None":
-        """None: of another function, or of another size than this version gives it."""
+        """Reads a filter; None: of another function, or of another size than this version gives it."""
         if head["function"] != FUNCTION:
             return None
         made = cls(head["capacity"], head["fpr"])

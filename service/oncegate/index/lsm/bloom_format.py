@@ -15,8 +15,8 @@ PIECE_BYTES = 1 << 20
 
 
 def packed(kind: str, head: Mapping[str, Any], bits: bytes | memoryview) -> Iterator[bytes]:
-    """The filter in pieces; the bits must not change before the last. `head`: what JSON can hold; function and library
-    by name and version."""
+    """Yields the filter in pieces; the bits must not change before the last. `head`: what JSON can hold; function and
+    library by name and version."""
     text = json.dumps({"kind": kind, **head}).encode()
     start = _HEAD.pack(_MAGIC, VERSION, len(text)) + text
     yield start
@@ -29,7 +29,7 @@ def packed(kind: str, head: Mapping[str, Any], bits: bytes | memoryview) -> Iter
 
 
 def unpacked(data: bytes | memoryview) -> tuple[str, dict[str, Any], memoryview] | None:
-    """Kind, head and bits; None: damaged, or of another version."""
+    """Returns kind, head and bits; None: damaged, or of another version."""
     view = memoryview(data)
     end = len(view) - _CRC.size
     if end < _HEAD.size or _CRC.unpack(view[end:])[0] != zlib.crc32(view[:end]):

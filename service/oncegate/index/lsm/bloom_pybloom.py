@@ -22,7 +22,7 @@ _KEY_DIGITS = 24
 
 
 def _libraries() -> dict[str, str] | None:
-    """Their versions; None: they are not installed."""
+    """Returns the libraries' versions; None: they are not installed."""
     try:
         return {name: version(name) for name in LIBRARIES}
     except PackageNotFoundError:
@@ -30,7 +30,7 @@ def _libraries() -> dict[str, str] | None:
 
 
 def require_installed() -> None:
-    """ValueError, with what to do."""
+    """Raises ValueError, with what to do, where the library is not installed."""
     if _libraries() is None:
         raise ValueError("the filter pybloom needs pybloom-live: pip install 'oncegate[pybloom]', or use blocked")
 
@@ -44,7 +44,7 @@ def _texts(keys: U64) -> Iterator[str]:
 
 
 class PybloomFilter:
-    """`Filter` over a pybloom_live.BloomFilter."""
+    """Keeps a `Filter` in a pybloom_live.BloomFilter."""
 
     def __init__(self, capacity: int, fpr: float) -> None:
         """ValueError: the library is not installed."""
@@ -63,7 +63,8 @@ class PybloomFilter:
         return int(self._bloom.bitarray.nbytes)
 
     def add(self, keys: U64) -> None:
-        """The library refuses what is added to a full filter (IndexError); swallowed, that would be a lie for ever."""
+        """Adds keys, uint64 of shape (n, 2). The library refuses what is added to a full filter (IndexError);
+        swallowed, that would be a lie for ever."""
         self.ids += len(keys)
         try:
             for text in _texts(keys) if self.sound else ():
@@ -86,7 +87,8 @@ class PybloomFilter:
 
     @classmethod
     def decode(cls, head: Mapping[str, Any], data: memoryview) -> "PybloomFilter | None":
-        """None: of another function, or of other versions of the libraries than those that are installed."""
+        """Reads a filter; None: of another function, or of other versions of the libraries than those that are
+        installed."""
         if head["function"] != FUNCTION or head["libraries"] != _libraries():
             return None
         made = cls(head["capacity"], head["fpr"])

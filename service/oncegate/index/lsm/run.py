@@ -37,11 +37,11 @@ _NONE = np.empty((0, 2), np.uint64)
 
 
 class RunDamaged(ValueError):
-    """A run's bytes are not those of a run of this version: it is to be made again from the ledger."""
+    """Says that a run's bytes are not those of a run of this version: it is to be made again from the ledger."""
 
 
 def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COMPILED) -> U64:
-    """The records, uint64 (n, 2), in the order of tag, place, archive. `own`: theirs may be used, and half the memory.
+    """Sorts the records, uint64 (n, 2), by tag, place, archive. `own`: theirs may be used, and half the memory.
 
     By the highest 27 bits of the tags first, which leaves little to be done where tags are random.
     """
@@ -56,7 +56,7 @@ def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COM
 
 
 def encode(chunks: Iterable[U64], meta: Meta, kernels: RunKernels = COMPILED) -> Iterator[bytes]:
-    """The bytes of a run, piece by piece. `chunks`: uint64 (n, 2), a record a row: the tag; place below archive.
+    """Yields the bytes of a run. `chunks`: uint64 (n, 2), a record a row: the tag; place below archive.
 
     ValueError: the records do not ascend by tag and place, within a chunk or from one to the next.
     """
@@ -77,7 +77,7 @@ def encode(chunks: Iterable[U64], meta: Meta, kernels: RunKernels = COMPILED) ->
 
 
 def _ascending(chunks: Iterable[U64], kernels: RunKernels) -> Iterator[U64]:
-    """The chunks that hold anything; ValueError."""
+    """Yields the chunks that hold anything. ValueError: they do not ascend."""
     last = np.empty((0, 2), np.uint64)
     for chunk in chunks:
         if len(chunk):
@@ -90,7 +90,7 @@ def _ascending(chunks: Iterable[U64], kernels: RunKernels) -> Iterator[U64]:
 
 
 def _pieces(chunks: Iterable[U64]) -> Iterator[U64]:
-    """The same records in pieces of whole blocks, but for the last."""
+    """Yields the records of the chunks in pieces of whole blocks, but for the last."""
     room, held = np.empty((_PIECE_BLOCKS * BLOCK_RECORDS, 2), np.uint64), 0
     for chunk in chunks:
         taken = 0
@@ -125,7 +125,7 @@ def _crc_of(sealed: bytes | memoryview) -> int:
 
 
 class Run:
-    """A run that was opened: header, fences and footer verified and held, blocks verified where they are touched.
+    """Reads a run that was opened: header, fences and footer verified and held, blocks verified where they are touched.
 
     Made from its bytes, which may lie on a disk (`mmap`); they must not change. May be used by several threads.
     """
@@ -179,16 +179,16 @@ class Run:
 
     @property
     def blocks(self) -> int:
-        """How many blocks of records there are."""
+        """Counts the blocks of records that there are."""
         return len(self._blocks)
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it holds, the blocks not counted."""
+        """Counts the bytes of memory that it holds, the blocks not counted."""
         return self._fences.nbytes + self._seen.nbytes
 
     def find(self, keys: U64) -> I64:
-        """The archive that each id came with, int64 (n,), -1 where it is not here; `keys`: uint64 (n, 2).
+        """Returns the archive that each id came with, int64 (n,), -1 where it is not here; `keys`: uint64 (n, 2).
 
         A key is the tag, and the place in the low 32 bits of its second word; the others do not count.
         RunDamaged: a block is not what was written; nothing is answered.
@@ -201,7 +201,8 @@ class Run:
         return archives
 
     def records(self, first: int, last: int) -> U64:
-        """The records of the blocks from `first` to before `last`, uint64 (n, 2), each block verified. RunDamaged."""
+        """Returns the records of the blocks from `first` to before `last`, uint64 (n, 2), each block verified.
+        RunDamaged."""
         assert 0 <= first <= last <= self.blocks
         out = np.empty((min(self.size, last * BLOCK_RECORDS) - min(self.size, first * BLOCK_RECORDS), 2), np.uint64)
         self._require_whole(self._kernels.unpack(*self._all(), first, last, out))
@@ -227,7 +228,7 @@ class _Reader:
         return self._next < self._run.blocks
 
     def read(self) -> None:
-        """Some blocks more. RunDamaged."""
+        """Reads some blocks more. RunDamaged."""
         last = min(self._next + _WINDOW_BLOCKS, self._run.blocks)
         more, self._next = self._run.records(self._next, last), last
         self.held = np.concatenate([self.held, more]) if len(self.held) else more
@@ -238,7 +239,7 @@ class _Reader:
 
 
 def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iterator[U64]:
-    """The records of all runs in chunks of some 10,000 each run, as `encode` takes them.
+    """Yields the records of all runs in chunks of some 10,000 each run, as `encode` takes them.
 
     `keep`, by archive: 0 leaves its records out. Of several records of one id that with the lowest archive is kept.
     RunDamaged; ValueError: a record names an archive that `keep` does not reach.
@@ -269,7 +270,7 @@ def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iter
 
 
 def _joined(parts: list[U64], kernels: RunKernels) -> U64:
-    """One sequence of all, a new array; two by two."""
+    """Joins all sequences to one, a new array, two by two."""
     if not parts:
         return _NONE.copy()
     if len(parts) == 1:

@@ -49,7 +49,7 @@ def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @_helper
 def _crc_step(crc: Any, word: Any) -> Any:
-    """The CRC of eight bytes more."""
+    """Returns the CRC of eight bytes more."""
     low, high = (crc ^ word) & _LOW, word >> _HALF
     crc = _T7[low & _BYTE] ^ _T6[low >> np.uint64(8) & _BYTE]
     crc ^= _T5[low >> np.uint64(16) & _BYTE] ^ _T4[low >> np.uint64(24)]
@@ -59,7 +59,7 @@ def _crc_step(crc: Any, word: Any) -> Any:
 
 @_helper
 def _crc(words: U64) -> Any:
-    """The CRC-32 of a block's first 511 words."""
+    """Returns the CRC-32 of a block's first 511 words."""
     crc = _LOW
     for i in range(_CRC):
         crc = _crc_step(crc, words[i])
@@ -68,7 +68,7 @@ def _crc(words: U64) -> Any:
 
 @_helper
 def _four_crcs(a: U64, b: U64, c: U64, d: U64) -> Any:
-    """Those of four blocks at a time, for each step waits for the one before it."""
+    """Computes the CRCs of four blocks at a time, for each step waits for the one before it."""
     of_a, of_b, of_c, of_d = _LOW, _LOW, _LOW, _LOW
     for i in range(_CRC):
         of_a, of_b = _crc_step(of_a, a[i]), _crc_step(of_b, b[i])
@@ -78,7 +78,7 @@ def _four_crcs(a: U64, b: U64, c: U64, d: U64) -> Any:
 
 @_helper
 def _crcs(blocks: U64, first: Any, last: Any) -> Any:
-    """Those of the blocks from `first` to before `last`."""
+    """Computes the CRCs of the blocks from `first` to before `last`."""
     found, block = np.empty(last - first, np.uint64), first
     while block + 4 <= last:
         a, b, c, d = _four_crcs(blocks[block], blocks[block + 1], blocks[block + 2], blocks[block + 3])
@@ -341,7 +341,7 @@ def below(records: U64, tag: np.uint64) -> int:
 
 
 class RunKernels(NamedTuple):
-    """Both sets have the same calls, so that every test can run on either."""
+    """Holds the loops; both sets have the same calls, so that every test can run on either."""
 
     find: Callable[..., int]
     unpack: Callable[..., int]

@@ -40,7 +40,7 @@ class ColdRun:
         return np.flatnonzero(self.filter.might_hold(ids))
 
     def find(self, ids: U64) -> I64:
-        """The archive of each id, int64 (n,), or -1. Raises Recovering: the run is damaged, and made again."""
+        """Returns the archive of each id, int64 (n,), or -1. Raises Recovering: the run is damaged, and made again."""
         if self.damaged is None:
             try:
                 return self.run.find(ids)
@@ -66,7 +66,8 @@ class LookupStats:
     in_vain: int = 0
 
     def ended(self, asked: int, held: Sequence[NDArray[np.intp]], missed: Sequence[NDArray[np.intp]]) -> None:
-        """A request of so many ids: the places of those that a run held, and of those that one was asked in vain."""
+        """Counts a request of so many ids: the places of those that a run held, and of those that one was asked in
+        vain."""
         is_held = np.zeros(asked, np.bool_)
         for places in held:
             is_held[places] = True
@@ -78,7 +79,7 @@ class LookupStats:
 
     @property
     def false_positive_rate(self) -> float:
-        """Look-ups in vain an id that is in no run, measured, summed over the runs; 0 before any was asked."""
+        """Tells how many look-ups were in vain for each id that is in no run, measured, over all runs; 0 before any."""
         absent = self.asked - self.found
         return self.in_vain / absent if absent > 0 else 0.0
 
@@ -96,8 +97,8 @@ class ColdTier:
     when_damaged: Callable[[], None] = lambda: None
 
     def find(self, ids: U64) -> I64 | None:
-        """The live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place. None: no id has
-        one, as with most requests of few ids.
+        """Returns the live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place. None: no
+        id has one, as with most requests of few ids.
 
         Raises Recovering: what one of them is cannot be known now.
         """
@@ -127,14 +128,14 @@ class ColdTier:
         return found
 
     def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:
-        """At once: `by` stands where the first of `gone` stood, or last."""
+        """Replaces runs at once: `by` stands where the first of `gone` stood, or last."""
         kept = [run for run in self.runs if run not in gone]
         at = min((place for place, run in enumerate(self.runs) if run in gone), default=len(kept))
         kept[at:at] = by
         self.runs = kept
 
     def missing(self) -> list[Archive]:
-        """Live archives that are in no sound run: nothing is dropped for them, or it must be made again."""
+        """Lists live archives that are in no sound run: nothing is dropped for them, or it must be made again."""
         held = {number for run in self.runs if run.damaged is None for number in run.archives}
         return [archive for archive in self.archives.live if archive.number not in held]
 
@@ -143,24 +144,24 @@ class ColdTier:
         return [run for run in self.runs if run.damaged is not None]
 
     def idle(self) -> list[ColdRun]:
-        """Runs of which nothing is known any more."""
+        """Lists runs of which nothing is known any more."""
         return [run for run in self.runs if not any(number in self.archives.by_number for number in run.archives)]
 
     def live_ids(self, run: ColdRun) -> int:
-        """How many of a run's ids are known still."""
+        """Counts how many of a run's ids are known still."""
         known = (self.archives.by_number.get(number) for number in run.archives)
         return sum(archive.ids for archive in known if archive is not None)
 
     @property
     def size_bytes(self) -> int:
-        """Memory of filters and fences."""
+        """Counts the bytes of filters and fences in memory."""
         filters = sum(run.filter.size_bytes for run in self.runs if run.filter is not None)
         return filters + sum(run.run.size_bytes for run in self.runs)
 
 
 def fpr_of(place: int, cold_fpr: float) -> float:
-    """The rate of the filter of the run at this place, 0 the oldest and largest: halves, so that their sum is no more
-    than `cold_fpr` whichever runs there are, and the most ids have the cheapest filter."""
+    """Returns the rate of the filter of the run at this place, 0 the oldest and largest: halves, so that their sum is
+    no more than `cold_fpr` whichever runs there are, and the most ids have the cheapest filter."""
     halvings: int = min(place + 1, RUNS_MAX - 1)
     return cold_fpr / (1 << halvings)
 

@@ -30,7 +30,7 @@ CALLS_KEPT = 256
 
 @dataclass(slots=True)
 class Call:
-    """A call that was granted something: what it asked for, how much it was granted, what became of it."""
+    """Holds a call that was granted something: what it asked for, how much it was granted, what became of it."""
 
     digest: bytes
     granted: int
@@ -40,7 +40,9 @@ class Call:
 
 @dataclass(slots=True)
 class Driver:
-    """`epoch` 0: nobody has registered yet. `batches`: those below are acked. `past`: the tokens before this one."""
+    """Holds what is known of one driver.
+
+    `epoch` 0: nobody has registered yet. `batches`: those below are acked. `past`: the tokens before this one."""
 
     name: str
     epoch: int = 0
@@ -95,7 +97,8 @@ class ProducerStore:
         self.takeovers = self.superseded = 0
 
     def apply(self, position: int, entry: Entry, now_ms: int = 0) -> Undo | None:
-        """Take one entry in; what takes it back, newest first, or None when it says nothing about producers."""
+        """Takes one entry in; returns what takes it back, newest first, or None when it says nothing about
+        producers."""
         match entry:
             case DriverRegistered():
                 return self._register_driver(position, entry)
@@ -127,7 +130,7 @@ class ProducerStore:
         return undo
 
     def _register(self, position: int, entry: ProducerRegistered, now_ms: int) -> Undo:
-        """What the epoch before held is left by it: its holder is fenced, and nobody settles it any more."""
+        """Marks what the epoch before held as left by it: its holder is fenced, and nobody settles it any more."""
         before = self.producers.get(entry.producer)
         old = before or Producer(entry.producer, entry.producer_id, entry.driver)
         assert (old.number, old.driver, old.epoch + 1) == (entry.producer_id, entry.driver, entry.epoch), "one by one"
@@ -221,20 +224,20 @@ class ProducerStore:
         return producer
 
     def reset_leases(self, now_ms: int) -> None:
-        """After a rebuild: every holder has a full lease, for nobody knows how much of it was left."""
+        """Gives every holder a full lease after a rebuild, for nobody knows how much of it was left."""
         for producer in self.producers.values():
             producer.lease_until_ms = now_ms + producer.lease_ms
 
 
 def _left(label: U64) -> U64:
-    """Labels of an epoch as the next one sees them."""
+    """Returns labels of an epoch as the next one sees them."""
     kinds = label >> np.uint64(32)
     held = (kinds == HELD) | (kinds == TAKEN)
     return np.where(held, np.uint64(LEFT << 32), np.where(kinds == OWN, np.uint64(DONE << 32), label))
 
 
 def _kept(calls: dict[int, Call]) -> dict[int, Call]:
-    """The same while there are few; else a new one of those that are open, and the last of the others."""
+    """Returns the calls while they are few; else a new dictionary of the open ones, and the last of the others."""
     if len(calls) < 2 * CALLS_KEPT:
         return calls
     recent = set(list(calls)[-CALLS_KEPT:])

@@ -1,4 +1,5 @@
-"""Producers and drivers of one shard: epochs, watermarks, which sequences are held or done. A function of the ledger.
+"""Answers for producers and drivers of one shard: epochs, watermarks, which sequences are held or done. A function of
+the ledger.
 
 `ask` decides and changes nothing; `apply` folds an entry in, the same way live and in replay, and returns what takes it
 back. Leases live in memory only, by `now_ms`, monotonic. Intervals per producer, never a row per sequence.
@@ -56,13 +57,13 @@ _STATES[[FREE, LEFT, HELD, TAKEN, DONE, OWN]] = [
 
 
 def actions_of(table: Mapping[tuple[SequenceState, Asker], object] = SEQUENCE) -> U8:
-    """The table in force as an array, `Action` at `state * len(Asker) + asker`."""
+    """Returns the table in force as an array, `Action` at `state * len(Asker) + asker`."""
     return np.frombuffer(actions(table), np.uint8)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
 class SequenceDecision:
-    """What a claim of sequences would mean; n elements, in the order asked.
+    """Says what a claim of sequences would mean; n elements, in the order asked.
 
     actions: `Action`. verdicts: wire bytes. numbers: of_call or lease_left_ms where the verdict has one. fresh, taken:
     spans of shape (k, 2), for the entry. gap: the highest claimed so far does not reach the one before these.
@@ -79,7 +80,7 @@ class SequenceDecision:
 
 
 class ProducerIndex(ProducerStore):
-    """What is asked of producers and drivers; `ProducerStore` is how they change."""
+    """Answers what is asked of producers and drivers; `ProducerStore` is how they change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,7 +91,8 @@ class ProducerIndex(ProducerStore):
     def decide(
         self, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None
     ) -> SequenceDecision:
-        """What each of `sequences`, uint64[n], strictly increasing, is answered now in the epoch in force. No effect.
+        """Tells what each of `sequences`, uint64[n], strictly increasing, is answered now in the epoch in force. No
+        effect.
 
         Raises TokenReused: this call is known with other sequences.
         """
@@ -142,26 +144,28 @@ class ProducerIndex(ProducerStore):
         )
 
     def call_state(self, producer: Producer, call: int) -> ClaimState:
-        """What is known about a call of the epoch in force."""
+        """Tells what is known about a call of the epoch in force."""
         known = producer.calls.get(call)
         return ClaimState.UNKNOWN if known is None else known.state
 
     def done(self, producer: Producer) -> U64:
-        """The intervals above the watermark that are done, shape (k, 2), in order."""
+        """Returns the intervals above the watermark that are done, shape (k, 2), in order."""
         kinds = producer.held.label >> np.uint64(32)
         done = np.where((kinds == DONE) | (kinds == OWN), np.uint64(DONE << 32), np.uint64(0))
         joined = producer.held.relabelled(done)
         return np.stack((joined.first, joined.last), axis=1)
 
     def undone(self, producer: Producer, upto: int | None = None) -> U64:
-        """The intervals up to `upto` that an ack may not pass over, shape (k, 2), in order; the last may go on."""
+        """Returns the intervals up to `upto` that an ack may not pass over, shape (k, 2), in order; the last may go
+        on."""
         chosen = self._holds_up[(producer.held.label >> np.uint64(32)).astype(np.intp)]
         if upto is not None:
             chosen = chosen & (producer.held.first <= np.uint64(upto))
         return producer.held.spans(chosen)
 
     def watermark_after(self, producer: Producer, sequence: int) -> int | None:
-        """Where the watermark stands once `sequence` is acked, which nothing holds up; None: where it does now."""
+        """Tells where the watermark stands once `sequence` is acked, which nothing holds up; None: where it does
+        now."""
         reached = producer.claimed_to
         if ACK[SequenceState.ABSENT].effect is not AckEffect.STOP_BELOW or (reached is not None and sequence < reached):
             reached = sequence
@@ -169,7 +173,8 @@ class ProducerIndex(ProducerStore):
         return None if is_stale and ACK[SequenceState.STALE].effect is AckEffect.NOTHING else reached
 
     def resume_after(self, producer: Producer) -> int | None:
-        """The highest sequence such that everything that was claimed up to it is done; None when there is none."""
+        """Returns the highest sequence such that everything that was claimed up to it is done; None when there is
+        none."""
         undone = self.undone(producer)
         if not len(undone):
             return producer.claimed_to
@@ -178,7 +183,7 @@ class ProducerIndex(ProducerStore):
 
 
 def standing(found: Producer | Driver | None, epoch: int, token: bytes) -> Standing:
-    """A request's epoch and token against those in force."""
+    """Compares a request's epoch and token with those in force."""
     if found is None or not found.epoch:
         return Standing.UNKNOWN
     if epoch != found.epoch:
@@ -187,7 +192,7 @@ def standing(found: Producer | Driver | None, epoch: int, token: bytes) -> Stand
 
 
 def registrant(found: Producer | Driver | None, token: bytes, lease_left_ms: int) -> Registrant:
-    """Who registers, seen from who holds the name; a driver has no lease."""
+    """Tells who registers, seen from who holds the name; a driver has no lease."""
     if found is None or not found.epoch:
         return Registrant.FIRST
     if token == found.token:
@@ -198,5 +203,5 @@ def registrant(found: Producer | Driver | None, token: bytes, lease_left_ms: int
 
 
 def total(producers: Iterable[Producer]) -> int:
-    """How many intervals they hold."""
+    """Counts the intervals that producers hold."""
     return sum(len(producer.held) for producer in producers)

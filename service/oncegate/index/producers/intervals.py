@@ -14,7 +14,7 @@ _ONE = np.uint64(1)
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """`first`, `last`, `label`: uint64[k]; no label is 0."""
+    """Holds sorted intervals. `first`, `last`, `label`: uint64[k]; no label is 0."""
 
     first: U64
     last: U64
@@ -22,14 +22,14 @@ class Intervals:
 
     @classmethod
     def empty(cls) -> "Intervals":
-        """None: the same for all, for it never changes."""
+        """Returns no intervals: one object for all, for it never changes."""
         return _EMPTY
 
     def __len__(self) -> int:
         return len(self.first)
 
     def find(self, sequences: U64) -> U64:
-        """The label of each of `sequences`, uint64[n]; 0 where no interval holds it."""
+        """Returns the label of each of `sequences`, uint64[n]; 0 where no interval holds it."""
         if not len(self):
             return np.zeros(len(sequences), np.uint64)
         at = np.searchsorted(self.first, sequences, "right") - 1
@@ -37,7 +37,7 @@ class Intervals:
         return np.where(inside, self.label[at], np.uint64(0))
 
     def painted(self, spans: U64, label: int) -> "Intervals":
-        """`spans`, shape (m, 2), sorted and disjoint, have this label now, whatever they had. Costs what they touch."""
+        """Gives `spans`, shape (m, 2), sorted and disjoint, this label, whatever they had. Costs what they touch."""
         if not len(spans):
             return self
         low, high = spans[0, 0], spans[-1, 1] + _ONE
@@ -51,11 +51,11 @@ class Intervals:
         return Intervals(self.first[begin:end], self.last[begin:end], self.label[begin:end])
 
     def relabelled(self, label: U64) -> "Intervals":
-        """With these labels, uint64[k], joined where neighbours have become one."""
+        """Returns the intervals with these labels, uint64[k], joined where neighbours have become one."""
         return _joined(self.first, self.last, label)
 
     def above(self, watermark: int) -> "Intervals":
-        """What lies above it."""
+        """Returns what lies above a sequence."""
         begin = int(np.searchsorted(self.last, np.uint64(watermark), "right"))
         rest = self._part(begin, len(self))
         if not len(rest) or int(rest.first[0]) > watermark:
@@ -65,7 +65,7 @@ class Intervals:
         return Intervals(first, rest.last, rest.label)
 
     def spans(self, chosen: "np.ndarray[tuple[int], np.dtype[np.bool_]]") -> U64:
-        """The chosen intervals, `chosen` bool[k], as spans of shape (m, 2)."""
+        """Returns the chosen intervals, `chosen` bool[k], as spans of shape (m, 2)."""
         return np.stack((self.first[chosen], self.last[chosen]), axis=1)
 
 
@@ -74,7 +74,7 @@ _EMPTY = Intervals(*(np.empty(0, np.uint64) for _ in _FIELDS))
 
 
 def _repainted(part: Intervals, spans: U64, label: int) -> Intervals:
-    """As `Intervals.painted`, of as many intervals as the spans touch."""
+    """Does what `Intervals.painted` does, of as many intervals as the spans touch."""
     edges = (part.first, part.last + _ONE, spans[:, 0], spans[:, 1] + _ONE)
     points = np.unique(np.concatenate(edges))
     first, last = points[:-1], points[1:] - _ONE
@@ -84,7 +84,7 @@ def _repainted(part: Intervals, spans: U64, label: int) -> Intervals:
 
 
 def _joined(first: U64, last: U64, label: U64) -> Intervals:
-    """Sorted, disjoint pieces without those of label 0, neighbours of one label as one."""
+    """Returns sorted, disjoint pieces without those of label 0, neighbours of one label as one."""
     held = label != 0
     first, last, label = first[held], last[held], label[held]
     if not len(first):
@@ -96,7 +96,7 @@ def _joined(first: U64, last: U64, label: U64) -> Intervals:
 
 
 def spans_of(sequences: U64) -> U64:
-    """Strictly increasing sequences, uint64[n], as inclusive spans, shape (m, 2)."""
+    """Returns strictly increasing sequences, uint64[n], as inclusive spans, shape (m, 2)."""
     if not len(sequences):
         return np.empty((0, 2), np.uint64)
     begins = np.ones(len(sequences), np.bool_)
@@ -105,15 +105,15 @@ def spans_of(sequences: U64) -> U64:
 
 
 def count_of(spans: U64) -> int:
-    """How many sequences lie in the spans, shape (m, 2)."""
+    """Counts the sequences that lie in the spans, shape (m, 2)."""
     return int((spans[:, 1] - spans[:, 0]).sum()) + len(spans)
 
 
 def raw_spans(raw: bytes) -> U64:
-    """Spans as an entry holds them, read-only."""
+    """Returns spans as an entry holds them, read-only."""
     return np.frombuffer(raw, "<u8").reshape(-1, 2)
 
 
 def flat(pairs: "dict[int, int]") -> bytes:
-    """Pairs of numbers as an entry holds them."""
+    """Returns pairs of numbers as an entry holds them."""
     return np.array(list(pairs.items()), "<u8").tobytes()

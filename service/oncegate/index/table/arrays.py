@@ -1,4 +1,4 @@
-"""The arrays that the kernels read and write, bundled as they take them."""
+"""Bundles the arrays that the kernels read and write, as they take them."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,9 @@ TAKEN = len(ClaimState)
 
 
 class Slots(NamedTuple):
-    """`words`, shape (n, 2), a slot each: the tag; the place's 32 bits above the row + 1, which is 0 where it is empty.
+    """Holds the slots.
+
+    `words`, shape (n, 2), a slot each: the tag; the place's 32 bits above the row + 1, which is 0 where it is empty.
 
     Per segment: its first slot, how many it has, and how many are occupied, dead ones included.
     digests: of the payload that each slot's id came with, 0 for none; no elements: none ever had one.
@@ -32,8 +34,8 @@ class Slots(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """What the loops need of the rows. `named` is what the claim still holds, `slots` the slots that name the row,
-    dead ones too; `pins` counts the changes that may still be taken back; `kept`: its claim can still be named."""
+    """Holds what the loops need of the rows. `named` is what the claim still holds, `slots` the slots that name the
+    row, dead ones too; `pins` counts the changes that may still be taken back; `kept`: its claim can still be named."""
 
     token: U64
     call: U32
@@ -48,7 +50,7 @@ class Holders(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`.
+    """Says who asks and when; `known` says that this (token, call) was decided before. Tags are cut to `tag_mask`.
 
     digests: of the payload that comes with each id, 0 for none; no elements: none comes with one.
     """
@@ -63,7 +65,9 @@ class Question(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """`actions` at state × 4 + asker; `verdicts`: the wire byte of each action, flags of the row not yet added."""
+    """Holds the rules.
+
+    `actions` at state × 4 + asker; `verdicts`: the wire byte of each action, flags of the row not yet added."""
 
     actions: U8
     verdicts: U8
@@ -88,7 +92,7 @@ class Answers(NamedTuple):
 
 
 class BatchGrants(NamedTuple):
-    """What several claims that are folded in at once are granted, all one after the other: `ids`, shape (n, 2),
+    """Says what several claims that are folded in at once are granted, all one after the other: `ids`, shape (n, 2),
     `places` where their slots were found, `previous` rows of these, digests that were `kept`.
 
     Of each claim: `ends`, where its ids end; `absent`, how many of their slots were new or dead; `rests_on`, as
@@ -105,8 +109,8 @@ class BatchGrants(NamedTuple):
 
 
 class Small(NamedTuple):
-    """By row: its topic, whether its ids have digests, whether it goes with a batch; what a topic is that is none, and
-    how many ids a small row holds at most."""
+    """Holds, by row: its topic, whether its ids have digests, whether it goes with a batch; what a topic is that is
+    none, and how many ids a small row holds at most."""
 
     topic: U32
     digests: U8
@@ -116,7 +120,7 @@ class Small(NamedTuple):
 
 
 class SharedRows(NamedTuple):
-    """The buckets of 2^`bits` ms that have a shared row, ascending, and these rows."""
+    """Holds the buckets of 2^`bits` ms that have a shared row, ascending, and these rows."""
 
     buckets: I64
     rows: I64

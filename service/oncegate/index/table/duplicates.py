@@ -1,4 +1,4 @@
-"""Ids that stand in one request twice: found before any slot is looked at, in memory that the nearest cache holds."""
+"""Finds ids that stand in one request twice, before any slot is looked at, in memory that the nearest cache holds."""
 
 from typing import Any
 

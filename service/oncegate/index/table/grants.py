@@ -18,7 +18,7 @@ REPEATS_KNOWN_MS = 30_000
 # Not frozen, which would cost two microseconds a claim.
 @dataclass(slots=True)
 class Grant:
-    """What one entry gives to one holder: `fresh` and `taken` ids, shape (n, 2), as rows in `state`.
+    """Says what one entry gives to one holder: `fresh` and `taken` ids, shape (n, 2), as rows in `state`.
 
     claim: zeros for an owner's ids, which nobody settles. lease_ms: while OPEN; else how long a repeat is known.
     topic (a number of the index's own, NO_TOPIC for none), partition, first_offset: where the rows were written.
@@ -41,12 +41,12 @@ class Grant:
 
     @property
     def known(self) -> bool:
-        """It has a claim that can be named, or a call that can be repeated."""
+        """Tells whether it has a claim that can be named, or a call that can be repeated."""
         return self.state != TAKEN
 
 
 def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
-    """The entry as a grant; `topic`: the number of a produced entry's topic.
+    """Returns the entry as a grant; `topic`: the number of a produced entry's topic.
 
     Raises ValueError: the entry has digests, and not one for each of its ids.
     """

@@ -32,12 +32,13 @@ SOURCES = (
 
 
 def helper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that kernels call: compiled into them, plain where they are plain."""
+    """Marks a function that kernels call: compiled into them, plain where they are plain."""
     return register_jitable(function)  # type: ignore[no-any-return]
 
 
 def compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel as machine code, made at its first call and kept for the next process; other threads run beside it."""
+    """Returns the kernel as machine code, made at its first call and kept for the next process; other threads run
+    beside it."""
     function = njit(nogil=True, cache=True)(kernel)
     file = function._cache._cache_file
     # Read before anything else of a cache: what another version wrote may name classes that are gone.
@@ -47,11 +48,11 @@ def compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 @cache
 def digest() -> str:
-    """SHA-256 of everything that is compiled into a kernel."""
+    """Returns the SHA-256 of everything that is compiled into a kernel."""
     return digest_of(tuple(inspect.getsource(importlib.import_module(name)) for name in SOURCES))
 
 
 def digest_of(sources: tuple[str, ...]) -> str:
-    """SHA-256 over the texts, each with its length."""
+    """Returns the SHA-256 over the texts, each with its length."""
     whole = "".join(f"{len(source)}\n{source}" for source in sources)
     return hashlib.sha256(whole.encode()).hexdigest()

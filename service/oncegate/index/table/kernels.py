@@ -44,7 +44,7 @@ _CONFLICT = int(Action.CONFLICT)
 
 @helper
 def _state_of(state: Any, lease_until_ms: Any, now_ms: int) -> int:
-    """The state of an id whose row is in this one, with a lease until then."""
+    """Returns the state of an id whose row is in this one, with a lease until then."""
     if state == STATE_DONE:
         return _IS_DONE
     if state == STATE_TAKEN:
@@ -63,7 +63,7 @@ def _asker_of(own: bool, same_call: bool, known: bool) -> int:
 
 @helper
 def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: np.uint64) -> Any:
-    """What `find` says of `ids[i]`."""
+    """Returns what `find` says of `ids[i]`."""
     tag = ids[i, 0] & tag_mask
     segment = segment_of(tag, base.size)
     return find(words, base[segment], capacity[segment], tag, place_of(ids, i))
@@ -71,7 +71,8 @@ def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: n
 
 @helper
 def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
-    """The row that holds an id, which this one may be or its cold one; and a row that held it in vain; -1 for none."""
+    """Returns the row that holds an id, which this one may be or its cold one; and a row that held it in vain; -1 for
+    none."""
     if cold.size > 0 and cold[i] >= 0 and (row < 0 or not holds(states[row])):
         return np.int64(cold[i]), row
     return row, np.int64(-1)
@@ -79,7 +80,7 @@ def _holder_of(row: Any, states: U8, cold: I32, i: int) -> tuple[Any, Any]:
 
 @helper
 def _differ(first: Any, second: Any) -> bool:
-    """Whether two payloads' digests say that the payloads do; what has none says nothing."""
+    """Tells whether two payloads' digests say that the payloads do; what has none says nothing."""
     return bool(first != 0 and second != 0 and first != second)
 
 
@@ -154,7 +155,8 @@ def decide(
 
 @helper
 def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64, said: Any) -> Any:
-    """As `find`, which `said` this when no slot had another place: only what was empty then may be another id's now."""
+    """Finds as `find` does, which `said` this when no slot had another place: only what was empty then may be
+    another id's now."""
     slot = said if said >= 0 else -1 - said
     if words[slot, 1] & LOW == 0:
         return -1 - slot
@@ -165,7 +167,7 @@ def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uin
 
 @helper
 def _exchange(kept: U32, slot: Any, digests: U32, i: int) -> None:
-    """The digest that is kept of a slot for the one in `digests[i]`, where any are kept; none given is 0."""
+    """Returns the digest that is kept of a slot for the one in `digests[i]`, where any are kept; none given is 0."""
     if kept.size > 0:
         before = kept[slot]
         kept[slot] = digests[i] if digests.size > 0 else np.uint32(0)
@@ -241,9 +243,9 @@ def claim_each(
     folded: BatchGrants,
     no_digests: U32,
 ) -> int:
-    """`decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and call
-    that its row has, for the ids from where those of the row before end. The first to be granted any gets `position`,
-    the next one more. How many dead slots were taken over. There must be room for all ids.
+    """Does `decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and
+    call that its row has, for the ids from where those of the row before end. The first to be granted any gets
+    `position`, the next one more. How many dead slots were taken over. There must be room for all ids.
     """
     revived = first = filled = 0
     for n in range(rows.size):
@@ -301,7 +303,7 @@ def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
 
 
 class Kernels(NamedTuple):
-    """Both sets have the same calls, so that every test can run on either."""
+    """Holds the loops; both sets have the same calls, so that every test can run on either."""
 
     decide: Callable[..., tuple[int, bool, int, int]]
     upsert: Callable[..., tuple[int, int]]

@@ -26,7 +26,7 @@ _WORDS_PER_SLOT = 2
 
 
 def touch(words: U64, slot: Any) -> None:
-    """Soon this slot is read; nothing else comes of it, and plain Python does nothing."""
+    """Says that this slot is read soon; nothing else comes of it, and plain Python does nothing."""
 
 
 @_intrinsic
@@ -55,7 +55,7 @@ def _compiled_touch(words: Any, slot: Any) -> Any:
 
 @helper
 def touch_chain(words: U64, base: I64, capacity: I64, ids: U64, i: Any, tag_mask: Any) -> None:
-    """Soon the chain of `ids[i]` is gone through; past the last id, the last one's."""
+    """Says that the chain of `ids[i]` is gone through soon; past the last id, the last one's."""
     i = min(i, ids.shape[0] - 1)
     segment = segment_of(ids[i, 0] & tag_mask, base.size)
     at = base[segment] + begin_of(ids[i, 1] & LOW, capacity[segment])

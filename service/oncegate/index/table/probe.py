@@ -1,4 +1,4 @@
-"""How a slot is found: what every kernel shares.
+"""Finds slots: what every kernel shares.
 
 A table is segments of open addressing with linear probing. The tag's lowest bits choose the segment, the place
 (32 other bits of the fingerprint) chooses where in it a chain begins: at `place * capacity >> 32`, so that slots stand
@@ -24,25 +24,25 @@ LOW, HALF = np.uint64(U32_MAX), np.uint64(32)
 
 @helper
 def place_of(ids: U64, i: int) -> Any:
-    """The 32 bits that say where in its segment an id's chain begins."""
+    """Returns the 32 bits that say where in its segment an id's chain begins."""
     return ids[i, 1] & LOW
 
 
 @helper
 def segment_of(tag: np.uint64, segments: int) -> Any:
-    """The segment an id belongs to; there are a power of two of them."""
+    """Returns the segment an id belongs to; there are a power of two of them."""
     return np.int64(tag & np.uint64(segments - 1))
 
 
 @helper
 def begin_of(place: Any, capacity: Any) -> Any:
-    """Where in its segment the chain of an id begins."""
+    """Tells where in its segment the chain of an id begins."""
     return np.int64(place) * capacity >> 32
 
 
 @helper
 def find(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64) -> Any:
-    """The slot of this id in its segment, or `-1 - s` where s is the empty slot that ends its chain."""
+    """Returns the slot of this id in its segment, or `-1 - s` where s is the empty slot that ends its chain."""
     at = begin_of(place, capacity)
     while True:
         held = words[base + at, 1]
@@ -57,11 +57,11 @@ def find(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64)
 
 @helper
 def row_at(words: U64, slot: Any) -> Any:
-    """The row that a slot names; -1 for an empty one."""
+    """Returns the row that a slot names; -1 for an empty one."""
     return np.int64(words[slot, 1] & LOW) - 1
 
 
 @helper
 def holds(state: Any) -> bool:
-    """Whether a row in this state still holds its ids."""
+    """Tells whether a row in this state still holds its ids."""
     return bool(state in (STATE_OPEN, STATE_DONE, STATE_TAKEN))

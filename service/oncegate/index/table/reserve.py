@@ -13,7 +13,7 @@ _PAGE_BYTES = 4096
 
 
 def reserve(layout: Mapping[str, tuple[DTypeLike, int]], length: int) -> dict[str, NDArray[Any]]:
-    """Zeroed arrays of `length` elements each, by name; `layout`: dtype and words an element (1: a flat array).
+    """Returns zeroed arrays of `length` elements each, by name; `layout`: dtype and words an element (1: a flat array).
 
     Where so much address space is not to be had (`ulimit -v`), all are shorter by the same power of two.
     Raises MemoryError: not even a 4,096th of it was.

@@ -28,12 +28,12 @@ _SLOTS_PER_PAGE = 256
 
 @helper
 def _goes(state: Any, pins: Any) -> bool:
-    """Whether a move leaves out the slots of a row: nothing is held by them, and nobody can take that back."""
+    """Tells whether a move leaves out the slots of a row: nothing is held by them, and nobody can take that back."""
     return bool(pins == 0 and not holds(state))
 
 
 def staying(slots: Slots, segment: int, holders: Holders) -> int:
-    """How many slots of a segment a move would keep."""
+    """Counts how many slots of a segment a move would keep."""
     words, states, pins, base, count = slots.words, holders.state, holders.pins, slots.base[segment], 0
     for at in range(base, base + slots.capacity[segment]):
         row = row_at(words, at)
@@ -112,7 +112,7 @@ def retire(
 
 
 def unpin(holders: Holders, rows: U32, freed: U32) -> int:
-    """A change that names these rows, each once, may no longer be taken back; how many rows that frees."""
+    """Unpins rows, each named once by a change that may no longer be taken back; returns how many that frees."""
     pins, counts, kept, free = holders.pins, holders.slots, holders.kept, 0
     for row in rows:
         assert pins[row] > 0
@@ -125,7 +125,7 @@ def unpin(holders: Holders, rows: U32, freed: U32) -> int:
 
 @helper
 def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
-    """The place of a time's bucket among these, ascending; -1 where it is not."""
+    """Returns the place of a time's bucket among these, ascending; -1 where it is not."""
     bucket, low, high = wall_ms >> bits, 0, buckets.size
     while low < high:
         middle = (low + high) >> 1
@@ -171,7 +171,7 @@ def pool(
 
 
 def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> int:
-    """Copy the slots of a segment whose rows have other numbers, by these; how many.
+    """Copies the slots of a segment whose rows have other numbers, by these; returns how many.
 
     NO_ROW, or no element: the row has none, and its slots are left out. `digests` gets what they keep of payloads,
     where anything does. `out`, and `digests`, are one longer than there are slots in use, as in `gather_of`.

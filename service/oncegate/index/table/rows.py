@@ -57,12 +57,12 @@ LASTING = (
 
 
 def words(raw: bytes) -> U64:
-    """16 bytes as the two 64-bit words that arrays hold."""
+    """Returns 16 bytes as the two 64-bit words that arrays hold."""
     return np.frombuffer(raw, np.uint64)
 
 
 class Rows:
-    """`holders` is what the kernels read too; the rest is for people and for settling.
+    """Keeps the rows. `holders` is what the kernels read too; the rest is for people and for settling.
 
     `ended_ms`: when the claim was settled, on the clock of `now_ms`. `granted`: how many ids the row was made for.
     `digests`: 1 where an id came with a payload that is to be known again, so that it cannot leave memory.
@@ -94,12 +94,12 @@ class Rows:
 
     @property
     def free(self) -> int:
-        """How many can be taken before all that the width allows are in use."""
+        """Counts the rows that can be taken before all that the width allows are in use."""
         return (0 if self.only_new else self._spares) + self.limit - self.made
 
     @property
     def in_use(self) -> int:
-        """How many are not free."""
+        """Counts the rows that are not free."""
         return self.made - self._spares
 
     @property
@@ -117,7 +117,7 @@ class Rows:
             setattr(self, name, array)
 
     def column(self, name: str) -> NDArray[Any]:
-        """One array by its name, of all rows ever made."""
+        """Returns one array by its name, of all rows ever made."""
         return self._whole[name][: self.made]
 
     def restore(self, count: int) -> None:
@@ -127,7 +127,7 @@ class Rows:
         self.column("used")[:] = True
 
     def take(self, position: int, grant: Grant, takeover: bool, granted: int, now_ms: int) -> int:
-        """A free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
+        """Returns a free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
         row = self.next_free()
         holders = self.holders
         self.used[row], holders.kept[row] = True, grant.known
@@ -153,37 +153,37 @@ class Rows:
         return self.made - 1
 
     def give_back(self, rows: NDArray[Any]) -> None:
-        """These are free from now on; each stands here once."""
+        """Frees these rows; each stands here once."""
         self.holders.state[rows], self.used[rows] = UNKNOWN, False
         self.spare[self._spares : self._spares + len(rows)] = rows
         self._spares += len(rows)
 
     def let_go(self, rows: NDArray[Any]) -> None:
-        """These were taken just now, and nothing names them."""
+        """Frees rows that were taken just now, and that nothing names."""
         self.holders.pins[rows] = self.holders.kept[rows] = 0
         self.give_back(rows)
 
     def give_back_idle(self, rows: Iterable[int]) -> None:
-        """Those of the rows that nothing holds any more are free from now on."""
+        """Frees those of the rows that nothing holds any more."""
         holders = self.holders
         idle = [row for row in rows if not (holders.slots[row] or holders.pins[row] or holders.kept[row])]
         if idle:
             self.give_back(np.array(idle, np.uint32))
 
     def void(self, row: int) -> None:
-        """Its claim never was: whatever slots name it are dead, and nothing rests on it."""
+        """Undoes a row whose claim never was: whatever slots name it are dead, and nothing rests on it."""
         self.holders.state[row], self.holders.position[row] = UNKNOWN, 0
         self.holders.kept[row] = 0
 
     def pin(self, rows: Sequence[int]) -> None:
-        """While a change that names these rows, each once, may be taken back."""
+        """Pins rows, each named once by a change, while that may be taken back."""
         pins = self.holders.pins
         for row in rows:
             pins[row] += 1
 
     def remembered_until_ms(self, rows: Iterable[int]) -> int | None:
-        """When the answer to a lost reply may be forgotten, of all rows of one claim: two leases past the settling, or
-        past the lease of a claim that nothing names; None while the claim still holds ids."""
+        """Tells when the answer to a lost reply may be forgotten, of all rows of one claim: two leases past the
+        settling, or past the lease of a claim that nothing names; None while the claim still holds ids."""
         holders, until_ms = self.holders, 0
         for row in rows:
             is_open = holders.state[row] == OPEN
@@ -194,7 +194,7 @@ class Rows:
         return until_ms
 
     def unpin(self, rows: Sequence[int]) -> None:
-        """When it no longer may; what nothing holds then is free."""
+        """Unpins rows whose change may no longer be taken back; frees what nothing holds then."""
         pins = self.holders.pins
         for row in rows:
             assert pins[row] > 0, "a change is settled or undone once"
@@ -202,12 +202,12 @@ class Rows:
         self.give_back_idle(rows)
 
     def reset_leases(self, now_ms: int) -> None:
-        """A full lease for every open row; what is settled counts as settled now."""
+        """Gives every open row a full lease; what is settled counts as settled now."""
         used = self.column("used")
         self.column("lease_until_ms")[used] = now_ms + self.column("lease_ms")[used]
         self.column("ended_ms")[used] = now_ms
 
     def open_total(self, rows: Sequence[int]) -> int:
-        """How many ids the open ones of a claim's rows still hold."""
+        """Counts the ids that the open ones of a claim's rows still hold."""
         holders = self.holders
         return sum(int(holders.named[row]) for row in rows if holders.state[row] == OPEN)

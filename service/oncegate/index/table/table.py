@@ -42,7 +42,8 @@ class CopyOnWrite(Protocol):
     """Receives what slots were before they are overwritten, for a snapshot that goes on while the table changes."""
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """The slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if any."""
+        """Learns that the slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if
+        any."""
 
 
 class Table:
@@ -83,7 +84,7 @@ class Table:
         return (20 if len(self.slots.digests) else 16) * self.capacity
 
     def keep_digests(self) -> None:
-        """From now on a slot has 4 bytes more, for what tells its id's payload from another.
+        """Gives each slot 4 bytes more from now on, for what tells its id's payload from another.
 
         Raises Overloaded: there is no address space for them.
         """
@@ -95,7 +96,7 @@ class Table:
 
     @property
     def used(self) -> int:
-        """Occupied slots, dead ones included."""
+        """Counts the occupied slots, dead ones included."""
         return int(self.slots.used.sum())
 
     def make_room(self, ids: int) -> None:
@@ -139,7 +140,7 @@ class Table:
                 self._move(segment, capacity)
 
     def tell(self, ids: U64, places: I64) -> None:
-        """Where `find` ended for each of these ids: if they are put next, it need not be found again."""
+        """Tells where `find` ended for each of these ids: if they are put next, it need not be found again."""
         self._told = ids, places, self.moves
 
     def put(self, ids: U64, row: int, digests: U32 = NO_DIGESTS) -> tuple[U32, int, U32]:
@@ -174,18 +175,18 @@ class Table:
         return answers, folded
 
     def _where_told(self) -> tuple[U64, I64]:
-        """What was asked for last and where it was found; nothing once slots have moved."""
+        """Returns what was asked for last and where it was found; nothing once slots have moved."""
         asked, places, moves = self._told
         return (asked, places) if moves == self.moves else (_NO_IDS, _NO_PLACES)
 
     def _overwritten(self, revived: int, ids: U64, previous: U32, kept: U32) -> None:
-        """These slots name other rows than they did; so many of them were dead."""
+        """Notes that slots name other rows than they did, and that so many of them were dead."""
         self.dead -= revived
         if self.snapshot is not None:
             self.snapshot.overwritten(ids, previous, kept)
 
     def _kept(self, digests: U32, ids: int) -> U32:
-        """The digests to write; of payloads that have none, 0."""
+        """Returns the digests to write; of payloads that have none, 0."""
         if not len(self.slots.digests):
             return NO_DIGESTS
         return digests.copy() if len(digests) else np.zeros(ids, np.uint32)
@@ -203,12 +204,12 @@ class Table:
         self.dead += was_absent
 
     def row_of(self, fingerprint: U64) -> int | None:
-        """The row that the slot of one id names, dead or alive."""
+        """Returns the row that the slot of one id names, dead or alive."""
         slot = self._slot_of(fingerprint)
         return int(row_at(self.slots.words, slot)) if slot >= 0 else None
 
     def digest_of(self, fingerprint: U64) -> int:
-        """What is kept of one id's payload; 0: nothing."""
+        """Returns what is kept of one id's payload; 0: nothing."""
         slot = self._slot_of(fingerprint) if len(self.slots.digests) else -1
         return int(self.slots.digests[slot]) if slot >= 0 else 0
 
@@ -227,7 +228,7 @@ class Table:
         return math.ceil(slots)
 
     def _make_room(self, more: I64) -> None:
-        """Where `more`, per segment, is too much; nowhere: then one that will soon be too full."""
+        """Finds where `more`, per segment, is too much; nowhere: then one that will soon be too full."""
         slots = self.slots
         crowded = np.flatnonzero(slots.used + more > LOAD_MAX * slots.capacity)
         if not len(crowded):
@@ -236,7 +237,7 @@ class Table:
             self._enlarge(segment, int(more[segment]))
 
     def _enlarge(self, segment: int, more: int) -> None:
-        """To where `more` slots and those that a move keeps leave enough of the segment empty."""
+        """Computes to where `more` slots and those that a move keeps leave enough of the segment empty."""
         used = int(self.slots.used[segment])
         kept = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self._sweeps else used
         step = self._steps[segment]

@@ -14,7 +14,7 @@ from oncegate.ports import Mark
 
 
 class Location(msgspec.Struct, frozen=True, array_like=True):
-    """Where a range's bytes lie; the file is named by the epoch that made it and a counter."""
+    """Says where a range's bytes lie; the file is named by the epoch that made it and a counter."""
 
     epoch: int
     counter: int
@@ -24,17 +24,17 @@ class Location(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def file(self) -> tuple[int, int]:
-        """The file's name: the epoch that made it, and a counter."""
+        """Returns the file's name: the epoch that made it, and a counter."""
         return (self.epoch, self.counter)
 
     @property
     def end(self) -> int:
-        """The first byte behind the range."""
+        """Returns the first byte behind the range."""
         return self.offset + self.length
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """The entries up to `position` are those at `state` from now on; no segment before `segment` is needed.
+    """Says that the entries up to `position` are those at `state` from now on; no segment before `segment` is needed.
 
     `ledger`, `chain`: of the mark that stood at `position`. `first_position`, `previous_chain`: what the header of
     `segment` says. `predecessors`: ids that the ledger had before. `outputs`: what lies beside the entries now.
@@ -52,12 +52,12 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
     @property
     def mark(self) -> Mark:
-        """The mark that stood at `position`."""
+        """Returns the mark that stood at `position`."""
         return Mark(self.ledger, self.position, self.chain)
 
     @property
     def files(self) -> set[tuple[int, int]]:
-        """The output files that hold the snapshot."""
+        """Returns the output files that hold the snapshot."""
         return {location.file for location in self.state}
 
 
@@ -77,5 +77,5 @@ encode_body = msgspec.msgpack.Encoder().encode
 
 
 def decode_body(data: bytes | memoryview) -> Body:
-    """ValueError when the bytes are no body of this format."""
+    """Reads a body; ValueError when the bytes are no body of this format."""
     return _decoder.decode(data)

@@ -52,7 +52,7 @@ class SegmentHeader:
 
     @classmethod
     def decode(cls, block: bytes) -> "SegmentHeader | None":
-        """None unless the whole block is just what `encode` made."""
+        """Reads a header; None unless the whole block is just what `encode` made."""
         if len(block) < BLOCK_BYTES or block[:4] != _SEGMENT_MAGIC:
             return None
         _, segment, epoch, first, ledger, predecessor, check, previous, _ = _SEGMENT.unpack_from(block)
@@ -73,17 +73,17 @@ class FrameHeader:
 
     @property
     def body_at(self) -> int:
-        """The byte of the segment where the body begins."""
+        """Returns the byte of the segment where the body begins."""
         return self.offset + _FRAME.size
 
     @property
     def end(self) -> int:
-        """The block boundary behind the frame."""
+        """Returns the block boundary behind the frame."""
         return self.offset + padded(_FRAME.size + self.length)
 
     @property
     def last_position(self) -> int:
-        """The position of the last entry; of a frame without entries, the one before `first_position`."""
+        """Returns the position of the last entry; of a frame without entries, the one before `first_position`."""
         return self.first_position + self.count - 1
 
 
@@ -109,7 +109,7 @@ def encode_header(ledger: bytes, segment: int, header: FrameHeader) -> bytes:
 
 
 def decode_header(ledger: bytes, segment: int, data: bytes | memoryview, offset: int) -> FrameHeader | None:
-    """The frame header at `offset`, None when its check says there is none; the body is not looked at."""
+    """Returns the frame header at `offset`, None when its check says there is none; the body is not looked at."""
     raw = bytes(data[offset : offset + _FRAME.size])
     if len(raw) < _FRAME.size or raw[:4] != _FRAME_MAGIC:
         return None

@@ -22,7 +22,7 @@ def _open_folder(folder: Path) -> int:
 
 @contextmanager
 def held(outputs: Path) -> Iterator[None]:
-    """Until it ends no file of the ledger with this outputs folder is removed. Waits for removals under way."""
+    """Keeps every file of the ledger with this outputs folder until it ends. Waits for removals under way."""
     fd = _open_folder(outputs)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)
@@ -33,7 +33,7 @@ def held(outputs: Path) -> Iterator[None]:
 
 @contextmanager
 def removable(outputs: Path) -> Iterator[bool]:
-    """Whether files may be removed until this ends: nobody holds them."""
+    """Tells whether files may be removed until this ends: nobody holds them."""
     fd = _open_folder(outputs)
     try:
         with contextlib.suppress(BlockingIOError):
@@ -46,7 +46,7 @@ def removable(outputs: Path) -> Iterator[bool]:
 
 
 class Garbage:
-    """What is to be removed below one shard. `run` blocks; the rest does not."""
+    """Knows what is to be removed below one shard. `run` blocks; the rest does not."""
 
     def __init__(self, disk: Disk, shard: Path, outputs: Path) -> None:
         self._disk = disk
@@ -64,7 +64,7 @@ class Garbage:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Nothing that is there now is removed before this ends."""
+        """Keeps everything that is there now until this ends."""
         with self._lock:
             self._readers += 1
         try:
@@ -74,7 +74,7 @@ class Garbage:
                 self._readers -= 1
 
     def add(self, paths: list[Path], needed_segment: int = 0) -> None:
-        """Files that no durable frame names any more, and all segments before the needed one."""
+        """Adds files that no durable frame names any more, and all segments before the needed one."""
         self._paths += paths
         self._needed = max(self._needed, needed_segment)
 

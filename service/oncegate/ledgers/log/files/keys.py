@@ -19,7 +19,7 @@ def write_new_key(disk: Disk, folder: Path) -> bytes:
 
 
 def read_key(disk: Disk, folder: Path) -> bytes:
-    """LedgerDamaged when there is no whole key file."""
+    """Reads the key; LedgerDamaged when there is no whole key file."""
     path = folder / KEY_NAME
     data = disk.read(path) if path.exists() else b""
     key = data[:_KEY_BYTES]
@@ -30,13 +30,13 @@ def read_key(disk: Disk, folder: Path) -> bytes:
 
 
 def copy_key(disk: Disk, folder: Path, to: Path) -> None:
-    """LedgerDamaged when there is no whole key file in the folder."""
+    """Copies the key; LedgerDamaged when there is no whole key file in the folder."""
     key = read_key(disk, folder)
     replace_file(disk, to / KEY_NAME, [key, _check(b"file", key)], mode=0o600)
 
 
 def key_check(key: bytes) -> bytes:
-    """16 bytes that tell one key from another and give none away."""
+    """Returns 16 bytes that tell one key from another and give none away."""
     return _check(b"ledger", key)
 
 

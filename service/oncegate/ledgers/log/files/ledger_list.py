@@ -17,7 +17,7 @@ _FIRST = "oncegate ledgers 1\n"
 
 
 def read_list(disk: Disk, folder: Path) -> dict[str, bytes] | None:
-    """Namespace -> ledger id; None when the folder has no list. LedgerDamaged when it is not whole."""
+    """Reads namespace -> ledger id; None when the folder has no list. LedgerDamaged when it is not whole."""
     path = folder / LIST_NAME
     if not path.exists():
         return None

@@ -58,7 +58,7 @@ class OutputWriter:
         self._before: dict[str, int] = {}  # streams of the present append, and where each ended before it
 
     def new_file(self) -> tuple[int, int]:
-        """A name that was never used; from any thread."""
+        """Returns a name that was never used; from any thread."""
         return (self._epoch, next(self._counters))
 
     def write(self, ranges: Iterable[WriteRange]) -> list[Location]:
@@ -96,13 +96,13 @@ class OutputWriter:
         return stream
 
     def settle(self) -> None:
-        """The ranges of the present append are named by a durable frame."""
+        """Notes that a durable frame names the ranges of the present append."""
         self._before.clear()
         while len(self._streams) > STREAMS_OPEN_MAX:
             self._close(next(iter(self._streams)))
 
     def roll_back(self) -> None:
-        """The frame that was to name the present ranges could not be written; OSError when that is not sure."""
+        """Takes back the present append's ranges, whose frame could not be written; OSError when that is not sure."""
         self._roll_back()
 
     def _roll_back(self) -> None:
@@ -117,7 +117,7 @@ class OutputWriter:
         self._before.clear()
 
     def forget(self, files: Iterable[tuple[int, int]]) -> list[Path]:
-        """Never write again to files that no durable frame names any more; their paths."""
+        """Lets go for ever of files that no durable frame names any more; returns their paths."""
         gone = set(files)
         for name in [name for name, stream in self._streams.items() if stream.file in gone]:
             self._close(name)
@@ -133,7 +133,7 @@ class OutputWriter:
 
 
 class RangeCounts:
-    """How many ranges that something names lie in each file."""
+    """Counts the ranges of each file that something names."""
 
     def __init__(self, locations: Iterable[Location]) -> None:
         self._ranges = Counter(location.file for location in locations)
@@ -146,7 +146,7 @@ class RangeCounts:
         self._ranges[location.file] += 1
 
     def release(self, locations: Iterable[Location]) -> list[tuple[int, int]]:
-        """Count the ranges out; the files that hold none any more."""
+        """Counts the ranges out; returns the files that hold none any more."""
         empty = []
         for location in locations:
             self._ranges[location.file] -= 1
@@ -162,7 +162,7 @@ def located(file: tuple[int, int], offset: int, data: bytes) -> Location:
 
 
 def read_range(disk: Disk, folder: Path, location: Location) -> bytes:
-    """The range's bytes, verified. LedgerDamaged; FileNotFoundError when the file is gone."""
+    """Returns the range's bytes, verified. LedgerDamaged; FileNotFoundError when the file is gone."""
     path = output_path(folder, location.file)
     data = disk.read(path, location.offset, location.length)
     if len(data) != location.length or hashlib.sha256(data).digest() != location.sha256:
@@ -174,7 +174,7 @@ def read_range(disk: Disk, folder: Path, location: Location) -> bytes:
 
 
 def require_range(disk: Disk, folder: Path, location: Location) -> bytes:
-    """The range's bytes, verified. LedgerDamaged, also when the file is gone."""
+    """Returns the range's bytes, verified. LedgerDamaged, also when the file is gone."""
     try:
         return read_range(disk, folder, location)
     except FileNotFoundError as error:
@@ -199,7 +199,7 @@ def read_ranges(disk: Disk, folder: Path, locations: Iterable[Location]) -> Iter
 
 
 def require_reach(disk: Disk, folder: Path, locations: Iterable[Location]) -> None:
-    """LedgerDamaged unless every file that something names is there and reaches its last named range."""
+    """Raises LedgerDamaged unless every file that something names is there and reaches its last named range."""
     ends: dict[tuple[int, int], int] = {}
     for location in locations:
         ends[location.file] = max(ends.get(location.file, 0), location.end)

@@ -26,7 +26,7 @@ _NAME = re.compile(r"(\d{8,})\.seg")
 
 
 class NoRoom(Exception):
-    """The disk is full; everything is as it was before the call."""
+    """Says that the disk is full; everything is as it was before the call."""
 
 
 def segment_path(folder: Path, segment: int) -> Path:
@@ -41,7 +41,7 @@ def segments_in(folder: Path) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A verified frame; `body` is valid as long as it is held."""
+    """Holds a verified frame; `body` is valid as long as it is held."""
 
     segment: SegmentHeader
     header: FrameHeader
@@ -50,7 +50,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """Where a walk stands: behind a good frame, or behind the header of a segment without any."""
+    """Says where a walk stands: behind a good frame, or behind the header of a segment without any."""
 
     segment: int
     offset: int
@@ -93,7 +93,7 @@ class Walk:
             yield from self._segment(segment, last=self._stop is None and segment == segments[-1])
 
     def _segments(self) -> list[int]:
-        """Those to be read, none missing between the first and the last."""
+        """Lists the segments to be read, none missing between the first and the last."""
         present = segments_in(self._folder)
         last = self._stop.segment if self._stop else max(present, default=1)
         first = self._first or next((n for n in range(last, 0, -1) if n - 1 not in present), 1)
@@ -144,7 +144,7 @@ class Walk:
             self.chains[end.segment, end.offset] = end.chain
 
     def _frame(self, segment: SegmentHeader, data: memoryview) -> Frame | None:
-        """The frame at the end reached so far, if it is whole."""
+        """Returns the frame at the end reached so far, if it is whole."""
         header = decode_header(segment.ledger, segment.segment, data, self.end.offset)
         if header is None:
             return None
@@ -160,7 +160,7 @@ class Walk:
         return Frame(segment, header, body)
 
     def _require_torn(self, segment: SegmentHeader, data: bytes, at: int) -> None:
-        """LedgerDamaged unless the bytes from `at` on can be of one append that was never acknowledged."""
+        """Raises LedgerDamaged unless the bytes from `at` on can be of one append that was never acknowledged."""
         header = decode_header(segment.ledger, segment.segment, data, at)
         if header is not None and data[header.end :].strip(b"\0"):
             raise self._damaged(at, "is bad, and more was written behind it")
@@ -183,7 +183,7 @@ class Walk:
 
 
 class SegmentWriter:
-    """The segment that is being written. After any OSError it is dead, its state unknown."""
+    """Writes the newest segment. After any OSError it is dead, its state unknown."""
 
     def __init__(self, disk: Disk, folder: Path, header: SegmentHeader) -> None:
         """Create the segment durably: header and folder entry are there before its first frame. NoRoom, OSError."""
@@ -200,7 +200,8 @@ class SegmentWriter:
         self.end = End(header.segment, BLOCK_BYTES, header.first_position - 1, header.previous_chain)
 
     def append(self, count: int, body: bytes) -> FrameHeader:
-        """One frame, one write, one sync. NoRoom; after OSError it is unknown whether the frame is there."""
+        """Appends one frame by one write and one sync. NoRoom; after OSError it is unknown whether the frame is
+        there."""
         end, ledger = self.end, self.header.ledger
         first = end.position + 1
         chain = chain_of(ledger, end.chain, first, count, body)
@@ -219,11 +220,11 @@ class SegmentWriter:
         return header
 
     def end_after(self, body_bytes: int) -> int:
-        """Where the segment would end after one more frame."""
+        """Tells where the segment would end after one more frame."""
         return self.end.offset + padded(FRAME_HEADER_BYTES + body_bytes)
 
     def next_header(self) -> SegmentHeader:
-        """That of the segment which continues this one."""
+        """Returns the header of the segment which continues this one."""
         return replace(
             self.header,
             segment=self.header.segment + 1,

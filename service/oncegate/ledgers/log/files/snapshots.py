@@ -23,7 +23,7 @@ _decoder = msgspec.msgpack.Decoder(list[bytes])
 
 
 class SnapshotWriter:
-    """A new output file that is filled piece by piece, each synced by itself: an append that comes meanwhile waits for
+    """Fills a new output file piece by piece, each synced by itself: an append that comes meanwhile waits for
     one at most. All methods block.
 
     The file has its name only when it is whole: what a crash cuts short is removed at the next opening, not kept aside.
@@ -51,7 +51,8 @@ class SnapshotWriter:
         self._end += padded(len(data))
 
     def finish(self) -> tuple[Location, ...]:
-        """Give the file its name; where its entries are. None, and no file, when there are no entries. OSError."""
+        """Gives the file its name; returns where its entries are. None, and no file, when there are no entries.
+        OSError."""
         if self._fd is not None:
             self._close()
             self._disk.rename(self._temporary, self._path)
@@ -74,7 +75,7 @@ class SnapshotWriter:
 
 @contextmanager
 def _room(disk: Disk, path: Path) -> Iterator[None]:
-    """A full disk is NoRoom, and no file is left. Not around a sync: after that nobody knows."""
+    """Raises NoRoom for a full disk, and no file is left. Not around a sync: after that nobody knows."""
     try:
         yield
     except OSError as error:
@@ -100,7 +101,7 @@ async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]
 
 
 def read_snapshot(disk: Disk, folder: Path, locations: Sequence[Location]) -> Iterator[bytes]:
-    """The entries, verified. LedgerDamaged."""
+    """Yields the snapshot's entries, verified. LedgerDamaged."""
     for location, data in zip(locations, read_ranges(disk, folder, locations), strict=True):
         try:
             yield from _decoder.decode(data)

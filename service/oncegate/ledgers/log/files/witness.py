@@ -60,7 +60,7 @@ def witness_path(folder: Path, namespace: str) -> Path:
 
 
 def read_witness(disk: Disk, path: Path) -> Seen:
-    """The newer whole slot; LedgerDamaged when there is none."""
+    """Returns the newer whole slot; LedgerDamaged when there is none."""
     if not path.exists():
         raise LedgerDamaged(
             f"the witness {path} is missing, and without it nobody can tell whether the end of the ledger is there; "
@@ -75,7 +75,7 @@ def read_witness(disk: Disk, path: Path) -> Seen:
 
 
 def create_witness(disk: Disk, path: Path, ledger: bytes, epoch: int, end: End, *, serial: int = 0) -> None:
-    """A new witness whose two slots have seen `end`, durable; it replaces any other."""
+    """Makes a witness whose two slots have seen `end`, durable; it replaces any other."""
     slot = Seen(serial, ledger, epoch, end).encode().ljust(BLOCK_BYTES, b"\0")
     replace_file(disk, path, [slot, slot])
 
@@ -96,7 +96,7 @@ class WitnessWriter:
         self._syncing = threading.Lock()
 
     def see(self, end: End) -> None:
-        """The frame that ends here is durable. One small write, no sync."""
+        """Notes that the frame that ends here is durable. One small write, no sync."""
         if self._failed is not None:
             raise self._failed
         self._serial += 1
@@ -106,7 +106,7 @@ class WitnessWriter:
         self._dirty = True
 
     def sync(self) -> None:
-        """What was seen before the call is durable; no effect when nothing was."""
+        """Makes durable what was seen before the call; no effect when nothing was."""
         with self._syncing:
             if self._failed is None and self._dirty:
                 self._dirty = False
@@ -114,7 +114,7 @@ class WitnessWriter:
                     self._disk.sync(self._fd)
 
     def pin(self, end: End) -> None:
-        """Both slots saw this end, and that is durable: whatever the power leaves, the witness saw no less."""
+        """Makes both slots see this end, durably: whatever the power leaves, the witness saw no less."""
         for _ in range(2):
             self.see(end)
             self.sync()
@@ -123,7 +123,7 @@ class WitnessWriter:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Errors name the witness, and are for ever."""
+        """Makes errors name the witness, and are for ever."""
         try:
             yield
         except OSError as error:
