@@ -1,5 +1,6 @@
 """The ready sink, and how a user's is found."""
 
+import importlib
 import os
 from pathlib import Path
 
@@ -94,3 +95,15 @@ def test_the_file_sink_needs_a_folder() -> None:
 def test_a_sink_that_is_not_there_is_refused(place: str) -> None:
     with pytest.raises(BadOption):
         sinks.load(place)
+
+
+def test_the_sink_that_ships_is_found_under_its_short_name_too(tmp_path: Path) -> None:
+    """Options of jobs name it `oncegate_spark.sinks:files`, and their sinks import SinkContext from there."""
+    sink = sinks.load("oncegate_spark.sinks:files")()
+    sink.open(context(tmp_path))
+    sink.write(rows(1))
+    sink.close()
+    assert numbers(tmp_path) == [1]
+    short = importlib.import_module("oncegate_spark.sinks")
+    assert all(getattr(short, name) is getattr(sinks, name) for name in short.__all__)
+    assert {"FileSink", "Sink", "SinkContext", "files", "read_files"} <= set(short.__all__)
