@@ -1,9 +1,17 @@
 """Which entries go to which part of a shard's index."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+
 import pytest
 
 from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released, Taken
+from oncegate.engine.commit.marks import Marks
+from oncegate.engine.recovery import replay as replay_module
 from oncegate.index.shard import ShardIndex
+from oncegate.ports import Replayed
+from oncegate.runtime.clock import SystemClock
 
 ID = bytes(range(16))
 CLAIMED = Claimed(ID, ID, 0, ID, 30_000, 5, ID, b"")
@@ -27,3 +35,32 @@ def test_a_claim_is_taken_back_and_settled_by_what_applying_it_gave() -> None:
     _, settle = index.apply(1, CLAIMED, 0)
     settle()
     assert index.claims.ids == 1
+
+
+async def test_a_replay_that_is_cancelled_twice_is_cancelled_and_closes_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As two signals while a start replays: the second comes while the first one's closing waits for a read."""
+    reading, read_on, closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
+        try:
+            yield []
+            reading.set()
+            while not read_on.is_set():
+                with suppress(asyncio.CancelledError):
+                    await read_on.wait()
+            yield []
+        finally:
+            closed.set()
+
+    monkeypatch.setattr(replay_module, "rebuild", lambda _index, queue, *_rest: sum(1 for _ in queue))
+    task = asyncio.create_task(replay_module.replay(ShardIndex(), batches(), Marks(ID), b"", 0))
+    await reading.wait()
+    for _ in range(2):
+        task.cancel()
+        await SystemClock().sleep_ms(0)
+    read_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await closed.wait()

@@ -28,13 +28,18 @@ async def replay(
     Arguments, result and errors as `rebuild`; `batches` is closed whatever happens.
     """
     queue = BatchQueue()
+    filling = asyncio.create_task(_fill(queue, batches))
+    try:
+        return await asyncio.to_thread(rebuild, index, queue, marks, key_check, now_ms, *others)
+    finally:
+        filling.cancel()
+        await asyncio.wait([filling])
+
+
+async def _fill(queue: BatchQueue, batches: AsyncGenerator[Sequence[Replayed], None]) -> None:
+    """The one task that reads `batches` closes them too: a second cancelling may come while they are being closed."""
     async with aclosing(batches):
-        filling = asyncio.create_task(queue.fill(batches))
-        try:
-            return await asyncio.to_thread(rebuild, index, queue, marks, key_check, now_ms, *others)
-        finally:
-            filling.cancel()
-            await asyncio.wait([filling])
+        await queue.fill(batches)
 
 
 def rebuild(

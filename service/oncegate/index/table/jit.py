@@ -42,7 +42,7 @@ def compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
     function = njit(nogil=True, cache=True)(kernel)
     file = function._cache._cache_file
     # Read before anything else of a cache: what another version wrote may name classes that are gone.
-    file._version = f"{file._version} {digest()}"
+    file._version, file._source_stamp = f"{file._version} {digest()}", digest()
     return function  # type: ignore[no-any-return]
 
 
