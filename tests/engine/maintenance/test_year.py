@@ -129,7 +129,9 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
         assert max(measured[6:]) <= 1.2 * max(measured[:6]), measured
     counters, sealed = world.shard.counters(), world.gateway.limits.hot_ids == SEALED_FROM
     assert counters["ids"] <= 2 * IDS * STEPS_A_DAY * 8.5
-    assert (counters["cold_ids"] >= counters["ids"] // 2) == sealed
+    # A bucket's ids may have come after the last round of eviction began.
+    in_memory = counters["ids"] - counters["cold_ids"]
+    assert in_memory <= SEALED_FROM + 2 * IDS if sealed else counters["cold_ids"] == 0
     assert counters["cold_runs"] <= RUNS_MAX
     view = await world.shard.topic("topic")
     assert view.high_offsets[0] - view.low_offsets[0] <= IDS * STEPS_A_DAY * 4
