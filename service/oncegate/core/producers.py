@@ -11,6 +11,9 @@ P1..P6 and LOSS are the properties of RELIABILITY.md that a cell serves.
 from dataclasses import dataclass
 from enum import IntEnum
 
+# One more would have no successor: a span ends before it.
+SEQUENCE_MAX = 2**64 - 2
+
 
 class Standing(IntEnum):
     """Names how a request's epoch and token stand to those in force. ABOVE: an epoch that was never given."""

@@ -77,7 +77,7 @@ async def test_disk_and_memory_do_not_grow_with_what_a_lane_has_written(tmp_path
         assert events.names().count("compaction") == 10
         # Unacked: what older epochs did, and what this one did.
         known = query.shard.journal.index.producers.producers["lane"]
-        assert (known.watermark, len(known.held)) == ((known.claimed_to, 0) if acks else (None, 2))
+        assert (known.watermark, len(known.intervals)) == ((known.claimed_to, 0) if acks else (None, 2))
         await gateway.close()
         async with open_gateway(ledgers, runs, clock, events) as again:
             clock.advance(60_000)

@@ -24,7 +24,7 @@ from oncegate.core.errors import (
     UnknownDriver,
     UnknownProducer,
 )
-from oncegate.index.producers.index import DONE_TOLD
+from oncegate.index.producers.index import DONE_INTERVALS_MAX
 from tests.support.held import HeldLedgers, rows_of, said
 from tests.support.producing_lanes import Lanes, lanes
 
@@ -148,12 +148,12 @@ async def test_registering_tells_where_to_go_on(lane: Lanes) -> None:
 
 
 async def test_of_very_many_intervals_the_newest_are_told(lane: Lanes) -> None:
-    await lane.claim(0, range(0, 2 * DONE_TOLD + 2, 2))
+    await lane.claim(0, range(0, 2 * DONE_INTERVALS_MAX + 2, 2))
     await lane.complete(0)
     found = await lane.register()
-    assert (len(found.done), found.truncated) == (DONE_TOLD, True)
-    assert found.done[-1].tolist() == [2 * DONE_TOLD, 2 * DONE_TOLD]
-    assert found.resume_after == 2 * DONE_TOLD
+    assert (len(found.done), found.truncated) == (DONE_INTERVALS_MAX, True)
+    assert found.done[-1].tolist() == [2 * DONE_INTERVALS_MAX, 2 * DONE_INTERVALS_MAX]
+    assert found.resume_after == 2 * DONE_INTERVALS_MAX
 
 
 async def test_what_was_skipped_stops_the_lane_and_changes_nothing(lane: Lanes) -> None:

@@ -7,7 +7,9 @@ import pytest
 
 from oncegate.core.errors import TokenReused
 from oncegate.core.producers import ASKERS, SEQUENCE, Action, Asker, SequenceState
-from oncegate.index.producers.index import ProducerIndex, SequenceDecision, actions_of
+from oncegate.index.producers.decide import SequenceDecision
+from oncegate.index.producers.index import ProducerIndex
+from oncegate.index.producers.store import actions_of
 from tests.support.index.sequences import Lane, said
 
 # The sequence that is asked for, in every cell; calls 0 and 3 of the epoch in force are decided already.
@@ -79,7 +81,7 @@ def test_a_test_of_a_cell_reaches_just_that_cell(cell: tuple[SequenceState, Aske
     lane, ask = reach(cell)
     only = [(state, asker) == cell for state in SequenceState for asker in Asker]
     for mine, others in ((Action.DUPLICATE, Action.BUSY), (Action.BUSY, Action.DUPLICATE)):
-        lane.index._rules = np.where(only, np.uint8(mine), np.uint8(others)).astype(np.uint8)
+        lane.index.store.rules = np.where(only, np.uint8(mine), np.uint8(others)).astype(np.uint8)
         assert ask().actions.tolist() == [mine]
 
 

@@ -12,7 +12,8 @@ from oncegate.core.claims import ClaimState
 from oncegate.core.entries.producers import Acked, DriverRegistered
 from oncegate.core.producers import Registrant, Standing
 from oncegate.index.producers.apply import CALLS_KEPT, PAST_TOKENS
-from oncegate.index.producers.index import ProducerIndex, registrant, standing
+from oncegate.index.producers.decide import registrant, standing
+from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.producers.intervals import flat
 from oncegate.index.snapshot.producers import ProducersSnapshot, restore, snapshot
 from tests.support.index.sequences import LEASE_MS, Lane, id16, said
@@ -22,7 +23,7 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
 def told(index: ProducerIndex) -> object:
     """Everything that entries make, leases aside."""
-    saved = snapshot(index)
+    saved = snapshot(index.store)
     return msgspec.to_builtins((saved.producers, sorted(saved.drivers, key=lambda one: one.name), saved.takeovers))
 
 
@@ -230,8 +231,8 @@ def test_a_replay_and_what_was_saved_are_the_index() -> None:
         for position, entry in enumerate(walk.entries, 1):
             again.apply(position, entry)
         assert told(again) == told(walk.index), f"seed {seed}"
-        loaded, packed = ProducerIndex(), msgspec.msgpack.encode(snapshot(walk.index))
-        restore(loaded, msgspec.msgpack.decode(packed, type=ProducersSnapshot))
+        loaded, packed = ProducerIndex(), msgspec.msgpack.encode(snapshot(walk.index.store))
+        restore(loaded.store, msgspec.msgpack.decode(packed, type=ProducersSnapshot))
         assert told(loaded) == told(walk.index), f"seed {seed}"
         walk.index = loaded
         for _ in range(20):
@@ -243,9 +244,9 @@ def test_what_does_not_add_up_is_not_loaded(damage: str) -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 3])
-    saved = snapshot(lane.index)
+    saved = snapshot(lane.index.store)
     one = saved.producers[0]
     held = {"columns": one.held[:-8], "order": one.held[8:16] + one.held[:8] + one.held[16:], "name": one.held}[damage]
     broken = [replace(one, held=held)] * (2 if damage == "name" else 1)
     with pytest.raises(ValueError, match=r"three columns|out of order|one name"):
-        restore(ProducerIndex(), replace(saved, producers=broken))
+        restore(ProducerIndex().store, replace(saved, producers=broken))

@@ -68,7 +68,7 @@ class Gateway(Process):
         return self.began(Call(steps))
 
     def told(self, index: ShardIndex) -> object:
-        saved = snapshot(index.producers)
+        saved = snapshot(index.producers.store)
         producers = {
             str(one.values["name"]): (_lasting(one.values), one.past, one.token, one.held) for one in saved.producers
         }

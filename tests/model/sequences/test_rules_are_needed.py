@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from oncegate.core import producers as sequences
+from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.producers import Acked
 from oncegate.core.producers import (
     AckEffect,
     Action,
@@ -77,17 +79,17 @@ def test_without_r10_the_watermark_moves_beyond_what_was_claimed(monkeypatch: py
 
 def forgets_without_a_watermark(index: ShardIndex) -> None:
     """What an ack covers is as if it had never been."""
-    fold: Any = index.producers
-    ack = fold._ack
+    producers: Any = index.producers
+    apply = producers.apply
 
-    def forget(position: int, entry: Any) -> Any:
-        undo = ack(position, entry)
-        for producer in fold.producers.values():
-            if not len(producer.held):
-                producer.watermark, producer.claimed_to, producer.held = None, None, Intervals.empty()
+    def forget(position: int, entry: Entry, now_ms: int = 0) -> Any:
+        undo = apply(position, entry, now_ms)
+        for producer in producers.producers.values() if isinstance(entry, Acked) else ():
+            if not len(producer.intervals):
+                producer.watermark, producer.claimed_to, producer.intervals = None, None, Intervals.empty()
         return undo
 
-    fold._ack = forget
+    producers.apply = forget
 
 
 def test_without_r10_what_was_acked_is_forgotten_without_a_watermark() -> None:
@@ -96,13 +98,13 @@ def test_without_r10_what_was_acked_is_forgotten_without_a_watermark() -> None:
 
 def forgets_without_a_batch(index: ShardIndex) -> None:
     """The ids of an acked batch are forgotten, and nobody remembers that it was acked."""
-    fold: Any = index.producers
-    ack = fold._ack
+    producers: Any = index.producers
+    apply = producers.apply
 
-    def forget(position: int, entry: Any) -> Any:
-        return ack(position, replace(entry, batches=0))
+    def forget(position: int, entry: Entry, now_ms: int = 0) -> Any:
+        return apply(position, replace(entry, batches=0) if isinstance(entry, Acked) else entry, now_ms)
 
-    fold._ack = forget
+    producers.apply = forget
 
 
 def test_without_r10_what_was_acked_with_its_batch_is_granted_again() -> None:

@@ -16,8 +16,10 @@ from oncegate.core.entries.producers import (
     SequencesReleased,
 )
 from oncegate.core.verdicts import BY_BYTE
-from oncegate.index.producers.index import Producer, ProducerIndex, SequenceDecision
+from oncegate.index.producers.decide import SequenceDecision
+from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.producers.intervals import flat
+from oncegate.index.producers.store import Producer
 
 LEASE_MS = 10_000
 

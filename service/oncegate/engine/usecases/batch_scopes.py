@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 
 from oncegate.core.entries.producers import Scoped
 from oncegate.core.errors import BadRequest
+from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import STALE
 from oncegate.engine.names import check_name
 from oncegate.engine.requests import Scope
-from oncegate.index.producers.index import SEQUENCE_MAX
 
 
 async def is_over(journal: Journal, scope: Scope) -> bool:

@@ -7,14 +7,15 @@ from collections.abc import Iterator
 
 from oncegate.core.entries.producers import Acked, DriverRegistered
 from oncegate.core.errors import BadRequest, Fenced, TooLarge, UnknownProducer
-from oncegate.core.producers import DRIVER, REGISTER_DRIVER, Entrance, Registration
+from oncegate.core.producers import DRIVER, REGISTER_DRIVER, SEQUENCE_MAX, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
 from oncegate.engine.requests import AckRequest, AckResult, DriverRequest, DriverResult
 from oncegate.engine.usecases import producer_refusals as refusals
-from oncegate.index.producers.index import SEQUENCE_MAX, Driver, Producer, registrant, standing
+from oncegate.index.producers.decide import registrant, standing
 from oncegate.index.producers.intervals import flat
+from oncegate.index.producers.store import Driver, Producer
 
 # So many intervals are named where an ack is refused: enough to look at one by one.
 _TOLD = 10

@@ -15,7 +15,7 @@ from oncegate.core.errors import (
 )
 from oncegate.core.producers import Entrance, Registration
 from oncegate.engine.requests import AckRequest, ProducerRequest, SequenceRequest
-from oncegate.index.producers.index import Driver, Producer
+from oncegate.index.producers.store import Driver, Producer
 
 _WAYS = (
     "One task has to hold a contiguous range of a lane, in order. Ways on: write before any shuffle, or claim by ids "

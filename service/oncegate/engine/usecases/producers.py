@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from oncegate.core.claims import SETTLE, STATE_AFTER, Effect, Verb
 from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
 from oncegate.core.errors import BadRequest, NotFound, ReleasedClaim, TooLarge, UnknownClaim
-from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, Entrance, Registration
+from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, SEQUENCE_MAX, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
@@ -22,7 +22,9 @@ from oncegate.engine.requests import (
     SequenceSettled,
 )
 from oncegate.engine.usecases import producer_refusals as refusals
-from oncegate.index.producers.index import DONE_TOLD, SEQUENCE_MAX, Producer, SequenceDecision, registrant, standing
+from oncegate.index.producers.decide import SequenceDecision, registrant, standing
+from oncegate.index.producers.index import DONE_INTERVALS_MAX
+from oncegate.index.producers.store import Producer
 
 
 class Producers:
@@ -81,8 +83,8 @@ class Producers:
             producer.watermark,
             producer.claimed_to,
             self._index.resume_after(producer),
-            done[-DONE_TOLD:],
-            len(done) > DONE_TOLD,
+            done[-DONE_INTERVALS_MAX:],
+            len(done) > DONE_INTERVALS_MAX,
         )
 
     def own(self, name: str, epoch: int, token: bytes) -> Producer:
@@ -126,7 +128,7 @@ class Producers:
             raise refusals.gap(request, producer)
         if decision.out_of_order is not None:
             raise refusals.out_of_order(decision.out_of_order, producer)
-        spans = len(producer.held) + len(decision.fresh) + len(decision.taken)
+        spans = len(producer.intervals) + len(decision.fresh) + len(decision.taken)
         if spans > self._journal.limits.intervals:
             raise refusals.too_scattered(producer, spans, self._journal.limits.intervals)
         return producer, decision, digest
@@ -223,8 +225,8 @@ class Producers:
             watermark=found.watermark,
             claimed_to=found.claimed_to,
             resume_after=self._index.resume_after(found),
-            done=self._index.done(found)[-DONE_TOLD:],
-            open=self._index.undone(found)[:DONE_TOLD],
+            done=self._index.done(found)[-DONE_INTERVALS_MAX:],
+            open=self._index.undone(found)[:DONE_INTERVALS_MAX],
             position=found.position,
         )
         await self._journal.group_commit.durable(view.position)

@@ -43,7 +43,7 @@ def snapshot_steps(
     others = (
         (_BATCHES, msgspec.msgpack.encode(batches.snapshot())),
         (_TOPICS, msgspec.msgpack.encode(topics.snapshot())),
-        (_PRODUCERS, msgspec.msgpack.encode(snapshot_producers(producers))),
+        (_PRODUCERS, msgspec.msgpack.encode(snapshot_producers(producers.store))),
         (_SCOPES, msgspec.msgpack.encode(claims.scopes.snapshot())),
         (_EVICTED, msgspec.msgpack.encode(claims.archives.snapshot())),
         (_SETTINGS, msgspec.msgpack.encode((settings, buckets))),
@@ -105,7 +105,7 @@ class SnapshotReader:
             # A snapshot made before there were producers has none.
             if _PRODUCERS in self._whole:
                 restore_producers(
-                    self._producers, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=ProducersSnapshot)
+                    self._producers.store, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=ProducersSnapshot)
                 )
             scopes = msgspec.msgpack.decode(self._whole.get(_SCOPES, _NONE), type=ScopesSnapshot)
             settings: SettingsSnapshot = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SettingsSnapshot)

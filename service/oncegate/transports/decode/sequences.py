@@ -10,9 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Rows, SequenceRequest
-from oncegate.index.producers.index import SEQUENCE_MAX as SEQUENCE_MAX
 from oncegate.transports.decode import columns
 from oncegate.transports.decode.arrow_ipc import read_stream
 

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.transports.decode.ids import Id
 from oncegate.transports.decode.names import TOPIC
 from oncegate.transports.decode.payloads import Payload
-from oncegate.transports.decode.sequences import SEQUENCE_MAX
 
 
 def _hex(digits: int, description: str) -> Meta:

@@ -6,6 +6,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from oncegate.core.claims import Verb
+from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
@@ -106,7 +107,7 @@ def _request_of_json(inbound: Inbound) -> SequenceRequest:
 def _request_of_raw(inbound: Inbound) -> SequenceRequest:
     token, call = inbound.token, inbound.call
     epoch = identifiers.whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
-    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", sequences.SEQUENCE_MAX), inbound.lease_ms
+    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", SEQUENCE_MAX), inbound.lease_ms
     is_packed, body = inbound.media == PACKED, inbound.body
     found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, inbound.limits)
     return SequenceRequest(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)

@@ -1,0 +1,117 @@
+"""Decides about sequences and about who asks; reads the store of producers and changes nothing of it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oncegate.arraytypes import U8, U32, U64
+from oncegate.core.errors import TokenReused
+from oncegate.core.producers import Action, Asker, Registrant, SequenceState, Standing
+from oncegate.core.verdicts import Flag, Verdict
+from oncegate.index.producers.intervals import spans_of
+from oncegate.index.producers.store import HELD, OWN, STATES, TAKEN, Driver, Producer, ProducerStore
+
+_Kinds = np.ndarray[tuple[int], np.dtype[np.intp]]
+_VERDICTS = {
+    Action.STALE: Verdict.STALE,
+    Action.GRANT: Verdict.GRANTED,
+    Action.GRANT_AGAIN: Verdict.GRANTED,
+    Action.TAKE_OVER: Verdict.GRANTED | Flag.TAKEOVER,
+    Action.SAME: Verdict.SAME | Flag.OF_CALL,
+    Action.BUSY: Verdict.BUSY,
+    Action.DUPLICATE: Verdict.DUPLICATE,
+    # Refused with the whole request: never sent.
+    Action.OUT_OF_ORDER: 0,
+}
+_TAKEOVER, _OWN = np.uint8(Flag.TAKEOVER), np.uint8(Flag.OWN)
+_BYTES = np.array([int(_VERDICTS[action]) for action in Action], np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class SequenceDecision:
+    """Says what a claim of sequences would mean; n elements, in the order asked.
+
+    actions: `Action`. verdicts: wire bytes. numbers: of_call or lease_left_ms where the verdict has one. fresh, taken:
+    spans of shape (k, 2), for the entry. gap: the highest claimed so far does not reach the one before these.
+    out_of_order: the first sequence that comes after a later one, or None.
+    """
+
+    actions: U8
+    verdicts: U8
+    numbers: U32
+    fresh: U64
+    taken: U64
+    gap: bool
+    out_of_order: int | None
+
+
+def decide(
+    store: ProducerStore, producer: Producer, call: int, digest: bytes, sequences: U64, prev: int | None
+) -> SequenceDecision:
+    """Decides what each of `sequences`, uint64[n], strictly increasing, is answered now. No effect.
+
+    Decides in the epoch in force; `prev`: the sequence before the first of these, None: nothing is said of it.
+    Raises TokenReused: this call is known with other sequences.
+    """
+    earlier = producer.calls.get(call)
+    if earlier is not None and earlier.digest != digest:
+        raise TokenReused("this call of this epoch was used with other sequences: a new request needs a new call")
+    labels = producer.intervals.find(sequences)
+    kinds, calls = (labels >> np.uint64(32)).astype(np.intp), (labels & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
+    states = _states(producer, sequences, kinds)
+    is_repeat = call <= max(producer.last_call, producer.quiet_call)
+    askers = np.full(len(sequences), Asker.REPEAT if is_repeat else Asker.NEWER, np.uint8)
+    is_open = (kinds == HELD) | (kinds == TAKEN)
+    askers[is_open | (kinds == OWN)] = Asker.SAME_EPOCH
+    askers[is_open & (calls == call)] = Asker.SAME_CALL
+    actions = store.rules[states * len(Asker) + askers]
+    return _decision(producer, sequences, prev, actions, kinds, calls)
+
+
+def _states(producer: Producer, sequences: U64, kinds: _Kinds) -> U8:
+    states = STATES[kinds]
+    outside = kinds == 0
+    states[outside] = SequenceState.ABSENT
+    if producer.claimed_to is not None:
+        states[outside & (sequences <= np.uint64(producer.claimed_to))] = SequenceState.SKIPPED
+    if producer.watermark is not None:
+        states[sequences <= np.uint64(producer.watermark)] = SequenceState.STALE
+    return states
+
+
+def _decision(
+    producer: Producer, sequences: U64, prev: int | None, actions: U8, kinds: _Kinds, calls: U32
+) -> SequenceDecision:
+    verdicts = _BYTES[actions]
+    verdicts[(actions == Action.GRANT_AGAIN) & (kinds == TAKEN)] |= _TAKEOVER
+    verdicts[(actions == Action.DUPLICATE) & (kinds == OWN)] |= _OWN
+    late = np.flatnonzero(actions == Action.OUT_OF_ORDER)
+    return SequenceDecision(
+        actions,
+        verdicts,
+        np.where(actions == Action.SAME, calls, np.uint32(0)).astype(np.uint32),
+        fresh=spans_of(sequences[actions == Action.GRANT]),
+        taken=spans_of(sequences[actions == Action.TAKE_OVER]),
+        gap=prev is not None and (producer.claimed_to is None or prev > producer.claimed_to),
+        out_of_order=int(sequences[late[0]]) if len(late) else None,
+    )
+
+
+def standing(known: Producer | Driver | None, epoch: int, token: bytes) -> Standing:
+    """Compares a request's epoch and token with those in force."""
+    if known is None or not known.epoch:
+        return Standing.UNKNOWN
+    if epoch != known.epoch:
+        return Standing.ABOVE if epoch > known.epoch else Standing.BELOW
+    return Standing.OWN if token == known.token else Standing.OTHER_TOKEN
+
+
+def registrant(known: Producer | Driver | None, token: bytes, lease_left_ms: int) -> Registrant:
+    """Tells who registers, seen from who holds the name; a driver has no lease."""
+    if known is None or not known.epoch:
+        return Registrant.FIRST
+    if token == known.token:
+        return Registrant.SAME
+    if token in known.past:
+        return Registrant.PAST
+    return Registrant.OTHER_LIVE if lease_left_ms > 0 else Registrant.OTHER_OVER

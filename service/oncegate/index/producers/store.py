@@ -1,0 +1,112 @@
+"""The open record of one shard's producers and drivers, and who changes each of its fields."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oncegate.arraytypes import U8
+from oncegate.core.claims import ClaimState
+from oncegate.core.producers import ACK, SEQUENCE, AckEffect, Asker, SequenceState, actions
+from oncegate.index.producers.intervals import Intervals
+
+# An interval's label: one of these kinds above 32 bits of the call that holds it, zeros where no call does.
+# LEFT: claimed by an older epoch. TAKEN: held, and taken over from one. OWN: done in the epoch in force.
+FREE, LEFT, HELD, TAKEN, DONE, OWN = range(1, 7)
+# By kind of interval; of kind 0, in no interval, the sequence alone tells the state.
+STATES = np.zeros(OWN + 1, np.uint8)
+STATES[[FREE, LEFT, HELD, TAKEN, DONE, OWN]] = [
+    SequenceState.FREE,
+    *[SequenceState.CLAIMED] * 3,
+    *[SequenceState.DONE] * 2,
+]
+
+
+def actions_of(table: Mapping[tuple[SequenceState, Asker], object] = SEQUENCE) -> U8:
+    """Returns the table in force as an array, `Action` at `state * len(Asker) + asker`."""
+    return np.frombuffer(actions(table), np.uint8)  # type: ignore[arg-type]
+
+
+@dataclass(slots=True)
+class Call:
+    """Holds a call that was granted something: what it asked for, how much it was granted, what became of it."""
+
+    digest: bytes
+    granted: int
+    state: ClaimState
+    position: int
+
+
+@dataclass(slots=True)
+class Driver:
+    """Holds what is known of one driver.
+
+    `epoch` 0: nobody has registered yet. `batches`: those below are acked. `past`: the tokens before this one."""
+
+    name: str
+    epoch: int = 0
+    token: bytes = b""
+    past: tuple[bytes, ...] = ()
+    batches: int = 0
+    position: int = 0
+
+
+@dataclass(slots=True)
+class Producer:
+    """Holds what is known of one producer.
+
+    intervals: everything above `watermark` that was ever claimed, by label. last_call: the last that was granted.
+    quiet_call: the last that was decided and granted nothing; it and `lease_until_ms` live in memory only.
+    position: of the last entry about it.
+    """
+
+    name: str
+    number: int
+    driver: str
+    epoch: int = 0
+    token: bytes = b""
+    past: tuple[bytes, ...] = ()
+    lease_ms: int = 0
+    lease_until_ms: int = 0
+    watermark: int | None = None
+    claimed_to: int | None = None
+    last_call: int = -1
+    quiet_call: int = -1
+    calls: dict[int, Call] = field(default_factory=dict)
+    intervals: Intervals = field(default_factory=Intervals.empty)
+    position: int = 0
+
+    def lease_left_ms(self, now_ms: int) -> int:
+        """Returns the ms that are left of the lease, 0 when it has run out."""
+        return max(0, self.lease_until_ms - now_ms)
+
+
+class ProducerStore:
+    """Holds all that one shard knows of its producers; every field is public, and each says who changes it.
+
+    `producers.index` and `producers.decide` read it; `producers.apply` and `index.snapshot` (restore) change it. Leases
+    and quiet calls, which no entry holds, are set by the engine. One thread at a time.
+
+    rules: the table of sequences as an array; blocks_ack: bool by kind of interval, what no ack passes over; never
+    changed. producers, drivers: by name. by_number: the producers again; `put` files one in both.
+    takeovers: sequences ever granted by takeover. superseded: how many settlings and acks this process has applied:
+    a producer is a few intervals, however many entries made them, so a compacted ledger is much shorter.
+    """
+
+    def __init__(self) -> None:
+        self.rules = actions_of()
+        refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]
+        self.blocks_ack = np.array(refused)[STATES] & (np.arange(OWN + 1) > 0)
+        self.producers: dict[str, Producer] = {}
+        self.drivers: dict[str, Driver] = {}
+        self.by_number: dict[int, Producer] = {}
+        self.takeovers = self.superseded = 0
+
+    def put(self, producer: Producer) -> None:
+        """Files a producer under its name and its number, in place of what stood there."""
+        self.producers[producer.name] = self.by_number[producer.number] = producer
+
+    def reset_leases(self, now_ms: int) -> None:
+        """Gives every producer a full lease after a rebuild, for nobody knows how much of it was left."""
+        for producer in self.producers.values():
+            producer.lease_until_ms = now_ms + producer.lease_ms
