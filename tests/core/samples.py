@@ -6,6 +6,7 @@ there is never rewritten: ledgers hold these bytes, so a change of them needs a 
 
 import struct
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from oncegate.core.entries.codec import encode
@@ -52,12 +53,12 @@ def b16(first: int) -> bytes:
     return bytes(range(first, first + 16))
 
 
+CLAIMED = Claimed(b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70))
 SAMPLES: dict[str, Entry] = {
     "opened": Opened(7, 1, b16(0x10), WALL_MS),
-    "claimed": Claimed(b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
-    "claimed_with_payloads": Claimed(
-        b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70), bytes(range(12))
-    ),
+    "claimed": CLAIMED,
+    "claimed_with_payloads": replace(CLAIMED, digests=bytes(range(12))),
+    "claimed_in_a_set": replace(CLAIMED, digests=bytes(range(12)), id_set="départs"),
     "completed": Completed(b16(0x20), WALL_MS),
     "released": Released(b16(0x20), WALL_MS),
     "topic_created": TopicCreated("départs", 12, b"schema", 86_400_000, 2**36, WALL_MS),
@@ -75,6 +76,7 @@ SAMPLES: dict[str, Entry] = {
         fresh=b16(0x50) + b16(0x60),
         taken=b16(0x70),
         digests=bytes(range(12)),
+        id_set="flights",
     ),
     "produced_plain": Produced(
         "departures", 0, 2**40, 10_000, 2**20, b16(0x20), b16(0x30), 6, bytes(16), WALL_MS, b"", b""
@@ -112,6 +114,7 @@ SAMPLES: dict[str, Entry] = {
     "topic_set": TopicSet("départs", b"schema", 3_600_000, 2**37, WALL_MS),
     "trimmed": Trimmed("departures", 11, 2**41, WALL_MS),
     "taken": Taken(b16(0xC0), WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
+    "taken_in_a_set": Taken(b16(0xC0), WALL_MS, b16(0x50), b"", ""),
     "retired": Retired(WALL_MS - 604_800_000, WALL_MS),
     "namespace_set": NamespaceSet(604_800_000, 1, WALL_MS),
     "saved": SnapshotPiece("claims.rows", 2, bytes(range(64))),

@@ -1,15 +1,17 @@
 """The ledger's entries and their bytes: golden files, round trips, and everything else refused."""
 
 import struct
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oncegate.core.entries.codec import VERSION, EntryError, decode, encode
+from oncegate.core.entries.codec import VERSION, EntryVersion, decode, encode
+from oncegate.core.entries.fields import INFORMS, Tag
 from oncegate.core.entries.kinds import KINDS, Archived, Entry, Name, Part, Span
+from oncegate.core.entries.values import EntryError
 from tests.core.samples import GOLDEN, SAMPLES
 
 ENTRIES = pytest.mark.parametrize("entry", SAMPLES.values(), ids=SAMPLES)
@@ -33,16 +35,30 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def kinds_of_fields(cls: type[Any]) -> dict[str, str]:
+def values_of(cls: type[Any]) -> dict[str, st.SearchStrategy[Any]]:
+    """What each field may be; a tagged one, which may be left out, is now and then as by default."""
     hints = get_type_hints(cls, include_extras=True)
-    return {field.name: hints[field.name].__metadata__[0] for field in fields(cls)}
+    values = {field.name: VALUES[hints[field.name].__metadata__[0]] for field in fields(cls)}
+    left_out = {field.name: field.default for field in fields(cls) if field.default is not MISSING}
+    return {name: st.just(left_out[name]) | of if name in left_out else of for name, of in values.items()}
 
 
 def entries() -> st.SearchStrategy[Entry]:
-    def of(cls: type[Any]) -> st.SearchStrategy[Entry]:
-        return st.builds(cls, **{name: VALUES[kind] for name, kind in kinds_of_fields(cls).items()})
+    return st.sampled_from(list(KINDS.values())).flatmap(lambda cls: st.builds(cls, **values_of(cls)))
 
-    return st.sampled_from(list(KINDS.values())).flatmap(of)
+
+def tags_of(cls: type[Any]) -> list[int]:
+    hints = get_type_hints(cls, include_extras=True)
+    return [tag.number for field in fields(cls) for tag in hints[field.name].__metadata__ if isinstance(tag, Tag)]
+
+
+def without_tagged(entry: Entry) -> Entry:
+    return replace(entry, **{field.name: field.default for field in fields(entry) if field.default is not MISSING})
+
+
+def tagged(*pairs: tuple[int, bytes]) -> bytes:
+    """The end of an entry with these tagged fields."""
+    return bytes((len(pairs),)) + b"".join(struct.pack("<BI", tag, len(data)) + data for tag, data in pairs)
 
 
 def test_every_kind_has_a_golden_file_and_every_file_its_kind() -> None:
@@ -99,8 +115,56 @@ def test_unknown_kinds_are_refused() -> None:
 def test_unknown_versions_are_refused(entry: Entry) -> None:
     data = encode(entry)
     for version in set(range(256)) - {VERSION}:
-        with pytest.raises(EntryError, match="no entry"):
+        with pytest.raises(EntryVersion, match=f"no entry of version {VERSION}: it is of version {version}"):
             decode(data[:1] + bytes((version,)) + data[2:])
+
+
+def test_what_may_be_left_out_has_a_tag_and_tags_rise() -> None:
+    for cls in KINDS.values():
+        optional = [field for field in fields(cls) if field.default is not MISSING]
+        assert tags_of(cls) == sorted(set(tags_of(cls)))
+        assert len(tags_of(cls)) == len(optional)
+
+
+@given(entry=entries(), tags=st.sets(st.integers(INFORMS, 255), max_size=4), data=st.binary(max_size=40))
+def test_an_unknown_tag_that_informs_changes_nothing(entry: Entry, tags: set[int], data: bytes) -> None:
+    plain = without_tagged(entry)
+    unknown = [(tag, data) for tag in sorted(tags) if tag not in tags_of(type(entry))]
+    assert decode(encode(plain)[:-1] + tagged(*unknown)) == plain
+
+
+@ENTRIES
+def test_an_unknown_tag_that_changes_the_meaning_is_refused(entry: Entry) -> None:
+    data = encode(without_tagged(entry))
+    for tag in set(range(INFORMS)) - set(tags_of(type(entry))):
+        with pytest.raises(EntryError, match=f"unknown tag {tag}: it changes what the entry means"):
+            decode(data[:-1] + tagged((tag, b"")))
+
+
+@pytest.mark.parametrize("pair", [(200, 200), (201, 200), (255, 128)], ids=str)
+def test_tags_that_come_twice_or_out_of_order_are_refused(pair: tuple[int, int]) -> None:
+    data = encode(SAMPLES["probe"])
+    with pytest.raises(EntryError, match=f"tag {pair[1]} behind tag {pair[0]}"):
+        decode(data[:-1] + tagged(*((tag, b"") for tag in pair)))
+
+
+def test_a_tagged_field_that_says_its_default_or_too_much_is_refused() -> None:
+    """One encoding per entry: bytes that would decode to the same entry are no entry."""
+    data = encode(SAMPLES["claimed"])
+    with pytest.raises(EntryError, match="tag 1 says what is meant without it"):
+        decode(data[:-1] + tagged((1, bytes(4))))
+    with pytest.raises(EntryError, match="left over"):
+        decode(data[:-1] + tagged((1, b"\1\0\0\0ab")))
+
+
+def test_a_count_of_tags_that_is_too_large_is_refused() -> None:
+    with pytest.raises(EntryError, match="ends inside"):
+        decode(encode(SAMPLES["probe"])[:-1] + b"\1")
+
+
+def test_what_is_not_said_costs_one_byte() -> None:
+    assert encode(SAMPLES["probe"])[-1:] == tagged()
+    assert len(encode(SAMPLES["probe"])) == 2 + 8 + 1
 
 
 def test_a_text_that_is_not_utf8_is_refused() -> None:

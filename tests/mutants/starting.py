@@ -3,11 +3,36 @@
 from tests.mutants.mutant import Mutant, one
 from tests.mutants.planted import INDEX, LOG
 
+_CODEC = "service/oncegate/core/entries/codec.py"
+_ENTRIES = "tests/core/test_entries.py"
 _GATHERED = "tests/index/table/test_bulk_insert.py"
 _LOADING = "tests/index/snapshot/test_claims_reader.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
 
 STARTING: tuple[Mutant, ...] = (
+    one(
+        "an unknown tag that changes the meaning is passed over",
+        _CODEC,
+        "        elif number < INFORMS:\n",
+        "        elif False:\n",
+        _ENTRIES,
+    ),
+    one("a tag may come twice", _CODEC, "        if number <= last:\n", "        if number < last:\n", _ENTRIES),
+    one(
+        "an unknown tag that only informs is refused",
+        _CODEC,
+        "        elif number < INFORMS:\n",
+        "        else:\n",
+        _ENTRIES,
+    ),
+    one(
+        "an entry of another version is read",
+        _CODEC,
+        "    if data[1] != VERSION:\n",
+        "    if data[1] > VERSION:\n",
+        _ENTRIES,
+        "tests/engine/recovery/test_replay.py",
+    ),
     one(
         "a start with pandas",
         "service/oncegate/__main__.py",

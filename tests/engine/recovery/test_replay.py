@@ -6,11 +6,13 @@ from contextlib import suppress
 
 import pytest
 
-from oncegate.core.entries.kinds import Claimed, Completed, Entry, Released, Taken
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Released, Taken
+from oncegate.core.errors import LedgerDamaged
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.recovery import replay as replay_module
+from oncegate.engine.recovery.replay import rebuild
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Replayed
+from oncegate.ports import Mark, Replayed
 from oncegate.runtime.clock import SystemClock
 
 ID = bytes(range(16))
@@ -35,6 +37,13 @@ def test_a_claim_is_taken_back_and_settled_by_what_applying_it_gave() -> None:
     _, settle = index.apply(1, CLAIMED, 0)
     settle()
     assert index.claims.ids == 1
+
+
+def test_a_ledger_of_another_version_of_the_format_is_refused_in_one_line() -> None:
+    mark = Mark(ID, 1, ID)
+    old = bytes((Probe.KIND, 1)) + bytes(8)
+    with pytest.raises(LedgerDamaged, match=r"^entry 1 of the ledger cannot be read: no entry of version 2: it is of "):
+        rebuild(ShardIndex(), [[Replayed(1, old, mark)]], Marks(ID), ID, 0)
 
 
 async def test_a_replay_that_is_cancelled_twice_is_cancelled_and_closes_the_ledger(

@@ -1,6 +1,7 @@
-"""The bytes of entries: one versioned format, the only file that knows it.
+"""The bytes of entries: one versioned format. What stands in a field is `values`'.
 
-    kind u8 | version u8 | the fields of the class, in order
+    kind u8 | version u8 | the fields of the class, in order | tagged fields: count u8, then each
+                                                               tag u8, u32 length, bytes of its type
 
     u8, u32, u64   little-endian integers        b16   16 raw bytes
     blob           u32 length, bytes             text  u16 length, UTF-8
@@ -8,38 +9,75 @@
     name           four texts: app, version, topic, write_id
     parts, spans, archives   u32 count, then each one's fields (`Part`, `Span`, `Archived`)
 
+Tagged fields come in rising order of their tags, each once, and only where they differ from their default (as in
+Kafka's KIP-482). A tag that this program does not know is passed over from 128 on (`fields.INFORMS`), and below it
+the entry is refused. A new fact about an entry is a new tag; only what cannot be said so is a new version.
+
 Golden files in tests/golden hold one encoding of each kind; a changed byte is a new version.
 """
 
 import struct
-from collections.abc import Callable
-from dataclasses import astuple, fields
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields
 from itertools import takewhile
 from typing import Any, NamedTuple, get_type_hints
 
-from oncegate.core.entries.kinds import KINDS, Archived, Entry, Name, Part, Span
+from oncegate.core.entries.fields import INFORMS, Tag
+from oncegate.core.entries.kinds import KINDS, Entry
+from oncegate.core.entries.values import FIXED, PUT, EntryError, Reader, check_b16
 
-VERSION = 1
+VERSION = 2
 
-
-class EntryError(ValueError):
-    """Says that these bytes are no entry of a version this program knows."""
-
-
-_INT = {"u8": struct.Struct("<B"), "u32": struct.Struct("<I"), "u64": struct.Struct("<Q")}
-_U16 = struct.Struct("<H")
-_U32 = struct.Struct("<I")
-_NAME_PARTS = [field.name for field in fields(Name)]
-_LISTED: dict[str, type[Any]] = {"parts": Part, "spans": Span, "archives": Archived}
+_TAGGED = struct.Struct("<BI")
+_NONE_TAGGED = b"\0"
 
 
-def _layout(cls: type[Any]) -> list[tuple[str, str]]:
+class EntryVersion(EntryError):
+    """Says that this is an entry of another version of the format."""
+
+
+class _Tagged(NamedTuple):
+    """A tagged field: what stands in the entry without it, and how it is written."""
+
+    number: int
+    name: str
+    of: str
+    default: Any
+    put: Callable[[Any], bytes]
+
+
+class _Plan(NamedTuple):
+    """Says how a kind is written: its first fields, as long as their width is fixed, in one go, then each of the
+    others, then those with a tag.
+
+    `raw`: places of 16 raw bytes among the fixed ones. `order`: the types of all fields without a tag.
+    """
+
+    head: struct.Struct
+    fixed: list[str]
+    raw: list[int]
+    rest: list[tuple[str, Callable[[Any], bytes]]]
+    tagged: list[_Tagged]
+    order: list[str]
+
+
+def _tag(field: Field[Any], metadata: tuple[Any, ...]) -> _Tagged:
+    return _Tagged(metadata[1].number, field.name, metadata[0], field.default, PUT[metadata[0]])
+
+
+def _plan(cls: type[Any]) -> _Plan:
     hints = get_type_hints(cls, include_extras=True)
-    return [(field.name, hints[field.name].__metadata__[0]) for field in fields(cls)]
+    described = [(field, hints[field.name].__metadata__) for field in fields(cls)]
+    plain = [(field.name, of) for field, (of, *tags) in described if not tags]
+    fixed = list(takewhile(lambda field: field[1] in FIXED, plain))
+    head = struct.Struct("<BB" + "".join(FIXED[of] for _, of in fixed))
+    raw = [place for place, (_, of) in enumerate(fixed) if of == "b16"]
+    rest = [(name, PUT[of]) for name, of in plain[len(fixed) :]]
+    tagged = [_tag(*one) for one in described if isinstance(one[1][-1], Tag)]
+    return _Plan(head, [name for name, _ in fixed], raw, rest, tagged, [of for _, of in plain])
 
 
-_LAYOUTS = {kind: _layout(cls) for kind, cls in KINDS.items()}
+_PLANS: Mapping[int, _Plan] = {kind: _plan(cls) for kind, cls in KINDS.items()}
 
 
 def encode(entry: Entry) -> bytes:
@@ -47,144 +85,59 @@ def encode(entry: Entry) -> bytes:
     plan = _PLANS[entry.KIND]
     fixed = [getattr(entry, name) for name in plan.fixed]
     for place in plan.raw:
-        _check_b16(fixed[place])
+        check_b16(fixed[place])
     head = plan.head.pack(entry.KIND, VERSION, *fixed)
-    return b"".join((head, *[put(getattr(entry, name)) for name, put in plan.rest]))
+    said = [field for field in plan.tagged if getattr(entry, field.name) != field.default]
+    tagged = _put_tagged(said, entry) if said else _NONE_TAGGED
+    return b"".join((head, *[put(getattr(entry, name)) for name, put in plan.rest], tagged))
 
 
-def _check_b16(value: bytes) -> None:
-    """Refuses other lengths, for struct pads and cuts raw bytes without a word."""
-    if len(value) != 16:
-        raise ValueError(f"16 bytes expected, got {len(value)}")
-
-
-def _put_b16(value: bytes) -> bytes:
-    _check_b16(value)
-    return bytes(value)
-
-
-def _put_text(value: str) -> bytes:
-    raw = value.encode()
-    return _U16.pack(len(raw)) + raw
-
-
-def _put_name(value: Name) -> bytes:
-    return b"".join(_put_text(getattr(value, part)) for part in _NAME_PARTS)
-
-
-def _put_blob(value: bytes) -> bytes:
-    return _U32.pack(len(value)) + value
-
-
-def _put_opt(value: bytes | None) -> bytes:
-    return b"\0" if value is None else b"\1" + _put_blob(value)
-
-
-def _put_blobs(value: tuple[bytes, ...]) -> bytes:
-    return _U32.pack(len(value)) + b"".join(map(_put_blob, value))
-
-
-def _put_listed(layout: struct.Struct, value: tuple[Any, ...]) -> bytes:
-    return _U32.pack(len(value)) + b"".join(_packed(layout, astuple(item)) for item in value)
-
-
-_PUT: dict[str, Callable[[Any], bytes]] = {
-    **{kind: layout.pack for kind, layout in _INT.items()},
-    **{kind: partial(_put_listed, cls.LAYOUT) for kind, cls in _LISTED.items()},
-    "b16": _put_b16,
-    "text": _put_text,
-    "name": _put_name,
-    "opt": _put_opt,
-    "blob": _put_blob,
-    "blobs": _put_blobs,
-}
-_FIXED = {"b16": "16s", **{kind: layout.format.lstrip("<") for kind, layout in _INT.items()}}
-
-
-class _Plan(NamedTuple):
-    """Says how a kind is written: its first fields, as long as their width is fixed, in one go, then each of the
-    others.
-
-    `raw`: places of 16 raw bytes among the fixed ones.
-    """
-
-    head: struct.Struct
-    fixed: list[str]
-    raw: list[int]
-    rest: list[tuple[str, Callable[[Any], bytes]]]
-
-
-def _plan(layout: list[tuple[str, str]]) -> _Plan:
-    fixed = list(takewhile(lambda field: field[1] in _FIXED, layout))
-    head = struct.Struct("<BB" + "".join(_FIXED[of] for _, of in fixed))
-    raw = [place for place, (_, of) in enumerate(fixed) if of == "b16"]
-    return _Plan(head, [name for name, _ in fixed], raw, [(name, _PUT[of]) for name, of in layout[len(fixed) :]])
-
-
-_PLANS = {kind: _plan(layout) for kind, layout in _LAYOUTS.items()}
-
-
-def _packed(layout: struct.Struct, values: tuple[Any, ...]) -> bytes:
-    raw = layout.pack(*values)
-    # struct pads and cuts raw bytes without a word.
-    if layout.unpack(raw) != values:
-        raise ValueError(f"{values} does not fit {layout.format}")
-    return raw
-
-
-class _Reader:
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 2
-
-    def take(self, count: int) -> bytes:
-        end = self._at + count
-        if end > len(self._data):
-            raise EntryError(f"entry of {len(self._data)} bytes ends inside a field")
-        piece = self._data[self._at : end]
-        self._at = end
-        return piece
-
-    def get(self, kind: str) -> Any:
-        if kind in _INT:
-            return _INT[kind].unpack(self.take(_INT[kind].size))[0]
-        if kind == "b16":
-            return self.take(16)
-        if kind == "text":
-            return self.take(_U16.unpack(self.take(2))[0]).decode()
-        if kind == "name":
-            return Name(*(self.get("text") for _ in _NAME_PARTS))
-        if kind in _LISTED:
-            return self._listed(_LISTED[kind])
-        if kind == "opt":
-            return self._optional(self.take(1))
-        if kind == "blobs":
-            return tuple(self.get("blob") for _ in range(_U32.unpack(self.take(4))[0]))
-        return self.take(_U32.unpack(self.take(4))[0])
-
-    def _listed(self, cls: type[Any]) -> Any:
-        count = _U32.unpack(self.take(4))[0]
-        return tuple(cls(*cls.LAYOUT.unpack(self.take(cls.LAYOUT.size))) for _ in range(count))
-
-    def _optional(self, flag: bytes) -> Any:
-        if flag not in (b"\0", b"\1"):
-            raise EntryError(f"neither none nor a value: {flag.hex()}")
-        return None if flag == b"\0" else self.get("blob")
-
-    def finish(self) -> None:
-        if self._at != len(self._data):
-            raise EntryError(f"{len(self._data) - self._at} bytes left over")
+def _put_tagged(said: list[_Tagged], entry: Entry) -> bytes:
+    pieces = [bytes((len(said),))]
+    for field in said:
+        data = field.put(getattr(entry, field.name))
+        pieces += [_TAGGED.pack(field.number, len(data)), data]
+    return b"".join(pieces)
 
 
 def decode(data: bytes) -> Entry:
-    """Returns the entry in `data`; EntryError when it is of an unknown kind or version, cut short or too long."""
-    if len(data) < 2 or data[0] not in KINDS or data[1] != VERSION:
-        raise EntryError(f"no entry of version {VERSION}: {data[:2].hex()}")
-    reader = _Reader(data)
-    try:
-        values = [reader.get(kind) for _, kind in _LAYOUTS[data[0]]]
-    except UnicodeDecodeError as error:
-        raise EntryError("a text field is not UTF-8") from error
+    """Returns the entry in `data`.
+
+    Raises EntryVersion when it is of another version; EntryError when its kind, or a tag that changes its meaning, is
+    unknown, or when it is cut short, too long, or not the one encoding of its entry."""
+    if len(data) < 2 or data[0] not in KINDS:
+        raise EntryError(f"no entry: {data[:2].hex()}")
+    if data[1] != VERSION:
+        raise EntryVersion(f"no entry of version {VERSION}: it is of version {data[1]}")
+    plan = _PLANS[data[0]]
+    reader = Reader(data, 2)
+    values = [reader.get(of) for of in plan.order]
+    count = reader.take(1)[0]
+    tagged = _get_tagged(plan.tagged, count, reader) if count else {}
     reader.finish()
-    entry: Entry = KINDS[data[0]](*values)
+    entry: Entry = KINDS[data[0]](*values, **tagged)
     return entry
+
+
+def _get_tagged(known: list[_Tagged], count: int, reader: Reader) -> dict[str, Any]:
+    last, found = -1, {}
+    for _ in range(count):
+        number = reader.get("u8")
+        if number <= last:
+            raise EntryError(f"tag {number} behind tag {last}")
+        last, data = number, reader.blob()
+        field = next((field for field in known if field.number == number), None)
+        if field is not None:
+            found[field.name] = _value(field, data)
+        elif number < INFORMS:
+            raise EntryError(f"unknown tag {number}: it changes what the entry means")
+    return found
+
+
+def _value(field: _Tagged, data: bytes) -> Any:
+    reader = Reader(data)
+    value = reader.get(field.of)
+    reader.finish()
+    if value == field.default:
+        raise EntryError(f"tag {field.number} says what is meant without it")
+    return value

@@ -4,7 +4,7 @@ import struct
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, get_args
 
-from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Blobs, Opt, Text
+from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Blobs, Opt, Tag, Text
 from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
@@ -64,6 +64,8 @@ Named = Annotated[Name, "name"]
 Parts = Annotated[tuple[Part, ...], "parts"]
 Spans = Annotated[tuple[Span, ...], "spans"]
 Archives = Annotated[tuple[Archived, ...], "archives"]
+Digests = Annotated[bytes, "blob", Tag(1)]
+IdSet = Annotated[str | None, "text", Tag(128)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class Claimed:
     `fresh` and `taken` are fingerprints, 16 bytes each: nobody held those, and a lease had run out on these.
 
     digests: of their payloads, in this order, 4 bytes each, little-endian, 0 for none; empty: none has one.
+    id_set: the set of ids that was named; None: the one that this kind of call uses. The fingerprints have it in them.
     """
 
     KIND: ClassVar[int] = 2
@@ -95,7 +98,8 @@ class Claimed:
     wall_ms: U64
     fresh: Blob
     taken: Blob
-    digests: Blob = b""
+    digests: Digests = b""
+    id_set: IdSet = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +139,8 @@ class TopicCreated:
 class Produced:
     """Records rows that were written at `first_offset` of one partition. With ids: claim, done and output in one.
 
-    `fresh`, `taken` and `digests` as of a claim, and empty where the rows have no ids. A request over several
-    partitions is one entry for each, all under one `claim`.
+    `fresh`, `taken`, `digests` and `id_set` as of a claim, and empty where the rows have no ids. A request over
+    several partitions is one entry for each, all under one `claim`.
     """
 
     KIND: ClassVar[int] = 6
@@ -152,7 +156,8 @@ class Produced:
     wall_ms: U64
     fresh: Blob
     taken: Blob
-    digests: Blob = b""
+    digests: Digests = b""
+    id_set: IdSet = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,13 +252,15 @@ class Trimmed:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Records ids that belong to an owner from now on, without lease or settling; `fresh` and `taken` as of a claim."""
+    """Records ids that belong to an owner from now on, without lease or settling; `fresh`, `taken` and `id_set` as of
+    a claim."""
 
     KIND: ClassVar[int] = 14
     owner: B16
     wall_ms: U64
     fresh: Blob
     taken: Blob
+    id_set: IdSet = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import aclosing
 from itertools import chain
 
-from oncegate.core.entries.codec import decode
+from oncegate.core.entries.codec import EntryVersion, decode
 from oncegate.core.entries.kinds import Entry, Opened, SnapshotPiece
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
 from oncegate.engine.commit.marks import Marks
@@ -61,6 +61,11 @@ def rebuild(
     try:
         replay_claims(entries, index.claims.store, now_ms, index.replayed, *others)
         index.producers.reset_leases(now_ms)
+    except EntryVersion as error:
+        raise LedgerDamaged(
+            f"entry {entries.position} of the ledger cannot be read: {error}; start the version of oncegate that wrote "
+            "it, or begin in an empty folder"
+        ) from error
     except (ValueError, KeyError, AssertionError) as error:
         raise LedgerDamaged(f"entry {entries.position} of the ledger makes no sense: {error}") from error
     return entries.size_bytes

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from oncegate.core.entries.codec import EntryError, decode
+from oncegate.core.entries.codec import decode
+from oncegate.core.entries.values import EntryError
 from oncegate.core.errors import NotFound, OncegateError
 from oncegate.ledgers.catalog import CatalogSnapshot, Wrote
 from oncegate.ledgers.log.data_dir import DataDir
