@@ -5,7 +5,8 @@
 Each bug is a replacement of text in a copy of the shipped source. First the named tests must pass on an unchanged
 copy; then each must fail on the mutated one. As many copies as there are processors are tried at a time, in places
 that stay the same, so that kernels without a bug are compiled once. Writes out/mutants/result.json:
-[{"name", "caught", "by"}].
+[{"name", "seen_by", "caught", "by"}]; `seen_by` is "module" where a module's own test catches it, "walk" where only a
+random walk does.
 """
 
 import json
@@ -25,6 +26,7 @@ from rich.progress import Progress
 
 from tests.mutants.eviction import SEALING
 from tests.mutants.lanes import LANES
+from tests.mutants.meetings import MEETINGS
 from tests.mutants.mutant import Mutant
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
@@ -37,7 +39,7 @@ from tests.mutants.tiers import TIERS
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts", "docs")
-MUTANTS = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES, *STARTING)
+MUTANTS = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES, *STARTING, *MEETINGS)
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.
 UNCHANGED_TIMEOUT_S = 3600
@@ -96,15 +98,16 @@ def plant(folder: Path, mutant: Mutant) -> None:
 
 def try_one(mutant: Mutant, places: Places) -> dict[str, object]:
     """Whether a named test fails with the bug, and which."""
+    known = {"name": mutant.name, "seen_by": mutant.seen_by}
     with places.fresh() as folder:
         plant(folder, mutant)
         try:
             done = run_tests(folder, list(mutant.tests))
         except subprocess.TimeoutExpired:
-            return {"name": mutant.name, "caught": True, "by": f"no end after {TIMEOUT_S} s: {mutant.tests[0]}"}
+            return {**known, "caught": True, "by": f"no end after {TIMEOUT_S} s: {mutant.tests[0]}"}
         failed = [line.split()[1] for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
         caught = done.returncode == 1 and bool(failed)
-        return {"name": mutant.name, "caught": caught, "by": failed[0] if caught else done.stdout[-400:]}
+        return {**known, "caught": caught, "by": failed[0] if caught else done.stdout[-400:]}
 
 
 def check_unchanged(tests: list[str], places: Places) -> str | None:
@@ -145,7 +148,8 @@ def main() -> int:
         return 2
     (out / "result.json").write_text(json.dumps(results, indent=1) + "\n")
     caught = sum(bool(result["caught"]) for result in results)
-    print(f"mutants: {caught} of {len(results)} caught; {out / 'result.json'}")
+    walked = sum(result["seen_by"] == "walk" for result in results)
+    print(f"mutants: {caught} of {len(results)} caught, {walked} by walks alone; {out / 'result.json'}")
     return int(caught != len(results))
 
 

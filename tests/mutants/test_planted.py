@@ -18,3 +18,20 @@ def test_a_planted_bug_has_its_place_and_its_tests(mutant: Mutant) -> None:
         assert (ROOT / path).exists(), path
         if Path(path).suffix == ".py" and name:
             assert f"def {name.partition('[')[0]}(" in (ROOT / path).read_text(), test
+
+
+# Each says what may not happen to several verbs or a restart together. A new one needs a module's own test.
+BY_WALKS_ALONE = {
+    "produce over a live claim",
+    "every partition's entry names every id",
+    "taken by anybody",
+    "owner forgotten",
+    "compacted without its buckets",
+    "partition by turn",
+    "an undo brings back how many left",
+    "a row that stands for sealed ids retires",
+}
+
+
+def test_no_more_bugs_than_these_are_left_to_walks_alone() -> None:
+    assert {mutant.name for mutant in MUTANTS if mutant.seen_by == "walk"} == BY_WALKS_ALONE

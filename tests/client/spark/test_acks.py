@@ -77,6 +77,15 @@ def test_a_batch_is_acked_when_the_next_begins_and_its_commit_is_logged_and_neve
     assert (query.standing(), query.standing("b"), query.noted) == ((2, []), (7, []), 0)
 
 
+def test_two_writes_of_one_batch_are_both_acked(query: Query) -> None:
+    """As inside foreachBatch: one driver, one batch, and each write notes what its own tasks did."""
+    for name in ("a", "b"):
+        query.commit(0, query.write(0, lane(name, 1, 2)))
+    query.log(0)
+    assert query.begin() == 2
+    assert (query.standing(), query.standing("b"), query.noted) == ((2, []), (2, []), 0)
+
+
 def test_a_replay_before_the_commit_log_writes_nothing_twice_and_is_acked_once(query: Query) -> None:
     query.commit(0, query.write(0, lane("a", 1, 2)))
     again = Query(query.gateway, query.folder, "run-2")

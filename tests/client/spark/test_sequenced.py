@@ -26,9 +26,10 @@ from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import writer_of
 from oncegate_spark.spark.writers.claim_loop import Progress, Write
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
+from tests.support.client_clock import SteppedClock
 from tests.support.lane_rows import LANES, TASK, Kept, lane, rows
 from tests.support.producer_answers import registered
-from tests.support.stub_gateway import Answer, StubGateway, problem
+from tests.support.stub_gateway import Answer, Asked, StubGateway, problem
 from tests.support.verdicts import BUSY, GRANTED, packed
 
 pytestmark = pytest.mark.server
@@ -204,3 +205,32 @@ def test_outside_a_stream_somebody_must_be_named_who_owns_the_retries(gateway: G
     named: Any = pickle.loads(pickle.dumps(writer_of(Options.read({**given, "txnAppId": "load"}), None)))
     assert named.write(iter([lane("a", 1)]), new_token(), Task()).written == 1
     assert gateway.producer("a", driver="load").explain()["driver"] == "load"
+
+
+@pytest.mark.parametrize(
+    ("answered_after_ms", "renewed"), [(14_999, False), (15_000, True), (29_000, True)], ids=["fresh", "half", "late"]
+)
+def test_no_write_of_a_lane_starts_when_half_its_lease_is_spent(
+    kept: Any, answered_after_ms: int, renewed: bool
+) -> None:
+    """Renewing tells a zombie so: by then a twin may have taken the lane over, and have written."""
+    clock = SteppedClock()
+
+    def answer(asked: Asked) -> Answer:
+        if asked.path.endswith(":register"):
+            return registered()
+        if asked.path.endswith(":claim"):
+            clock.now_ms += answered_after_ms
+            return granted(1)
+        return problem(409, "FENCED", "stop") if asked.path.endswith(":renew") else settled()
+
+    with StubGateway(otherwise=answer) as stub, Gateway(stub.url, clock=clock) as gateway:
+        with settler(gateway, Kept().write) as one:
+            if renewed:
+                with pytest.raises(Fenced):
+                    one.settle(lane("a", 1))
+            else:
+                one.settle(lane("a", 1))
+        verbs = [asked.path.rsplit(":", 1)[-1] for asked in stub.asked]
+    assert Kept.rows == ([] if renewed else [("a", 1)])
+    assert verbs[2] == ("renew" if renewed else "complete")

@@ -156,3 +156,18 @@ def test_marks_are_found_by_position_and_chain() -> None:
     for position, chain in ((3, 4), (5, 5), (1, 1), (0, 0), (21, 21)):
         with pytest.raises(LedgerBehind):
             marks.require(Mark(b"L" * 16, position, chain.to_bytes(8, "little")))
+
+
+def test_a_mark_just_at_a_collection_is_kept_and_compared() -> None:
+    """A client that saw nothing later brings just this one back to a gateway that is well."""
+    ledger, marks = b"L" * 16, Marks(b"L" * 16)
+    for position in (3, 7, 20):
+        marks.add(Mark(ledger, position, position.to_bytes(8, "little")))
+    marks.compacted(7)
+    marks.require(Mark(ledger, 3, b"anything"))
+    for position in (7, 20):
+        marks.require(Mark(ledger, position, position.to_bytes(8, "little")))
+        with pytest.raises(LedgerBehind, match="another history"):
+            marks.require(Mark(ledger, position, b"another "))
+    marks.compacted(20)
+    marks.require(Mark(ledger, 20, (20).to_bytes(8, "little")))

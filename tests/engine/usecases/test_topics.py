@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import BadRequest, LedgerFull, NotFound, SchemaMismatch
-from tests.support.held import HeldLedgers, Served, rows_of, serving, winner
+from tests.support.held import HeldLedgers, Served, rows_of, serving, turns, winner
 
 
 @pytest.fixture
@@ -111,3 +111,21 @@ async def test_produced_and_committed_rows_share_one_topic_and_survive_a_restart
         assert await served.read() == [1, 2, 3, 4]
         assert (await served.produce(rows_of(5))).spans[0].first_offset == 4
         assert served.shard.topics() == ["topic"]
+
+
+async def test_no_offset_is_told_of_what_came_while_it_waited(served: Served) -> None:
+    """The answer rests on what it was made from, and waits for just that: what comes later may be refused."""
+    disk = served.disk
+    disk.hold()
+    first = await served.begin(served.produce(rows_of(1)))
+    asked = await served.begin(served.shard.topic("topic"))
+    second = await served.begin(served.produce(rows_of(2, 3), call=2))
+    disk.gate.set()
+    disk.gate.clear()  # one append goes, the next waits
+    await turns()
+    assert (first.done(), asked.done(), second.done()) == (True, True, False)
+    disk.faults = ["full"]
+    await disk.let_go()
+    assert isinstance(second.exception(), LedgerFull)
+    assert (asked.result().low_offsets, asked.result().high_offsets) == ([0], [1])
+    assert (await served.shard.topic("topic")).high_offsets == [1]

@@ -57,6 +57,22 @@ async def test_a_file_goes_when_its_last_range_does(tmp_path) -> None:
     assert files(data, "aside") == []
 
 
+@pytest.mark.parametrize("first", ["trim", "write"])
+async def test_a_file_whose_last_range_goes_with_an_append_that_adds_one_stays(tmp_path, first: str) -> None:
+    """A trim and a write to the same stream, in one append and in either order: what was acknowledged is there."""
+    data = tmp_path / "data"
+    async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        ledger = opened.ledger
+        await ledger.append([], [range_of(1, stream="a"), publish(0, 1)])
+        trim, write = [TrimRanges("t", 0, 1)], [range_of(2, stream="a"), publish(1, 2)]
+        await ledger.append([], trim + write if first == "trim" else write + trim)
+        await settled(ledger)
+        assert files(data) == ["00000001-00000001.out"]
+        assert [chunk.data for chunk in await opened.outputs.fetch("t", 0, 1, 1, 1 << 40)] == [range_of(2).data]
+    async with open_log(str(data), disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        assert [chunk.data for chunk in await opened.outputs.fetch("t", 0, 1, 1, 1 << 40)] == [range_of(2).data]
+
+
 async def test_a_new_owner_appends_to_no_older_file(tmp_path) -> None:
     data = tmp_path / "data"
     await fill(data, [produce(0)])

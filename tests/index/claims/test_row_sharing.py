@@ -10,6 +10,7 @@ from oncegate.core.claims import IdState
 from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.core.verdicts import Flag
 from oncegate.index.claims import expiry, row_sharing
+from oncegate.index.claims.evict import gather, pick, unpin
 from oncegate.index.claims.expiry import BUCKET_BITS
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.snapshot.claims_reader import restore
@@ -212,3 +213,52 @@ def test_what_is_told_of_a_pooled_id_is_that_it_is_done_and_when() -> None:
     assert (after.state, after.claim, after.token) == (IdState.DONE, None, None)
     assert before.claim is not None
     assert 0 <= after.wall_ms - before.wall_ms < BUCKET_MS
+
+
+def test_a_row_that_is_leaving_memory_takes_in_no_more_ids() -> None:
+    """What leaves was counted, and will retire, by what the row held when it was picked."""
+    driver = VerbDriver(EAGER)
+    store, bound_ms = driver.index.store, 9_500
+    driver.now_ms = 1_000
+    for call in range(10):
+        driver.complete(driver.claim("early", call, [call]).claim)
+    driver.now_ms += 1_000
+    late = [driver.claim("late", call, [100 + call], lease_ms=3 * LATER_MS).claim for call in range(10)]
+    for claim in late:
+        driver.complete(claim)
+    many(driver, 0)
+    go_round(driver)
+    picked = pick(store, 10, [bound_ms])
+    assert picked is not None
+    assert picked.ids == 10
+    segments = range(len(store.table.slots.base))
+    gathered = [gather(store, picked, segment) for segment in segments[:1]]
+    driver.now_ms += 7 * LATER_MS
+    many(driver, 0)
+    go_round(driver)
+    assert store.rows.in_use < 10, "the others share a row by now"
+    gathered += [gather(store, picked, segment) for segment in segments[1:]]
+    assert sum(len(part.ids) for part in gathered) == picked.ids
+    assert max(int(part.wall_ms.max(initial=0)) for part in gathered) < bound_ms
+    unpin(store, picked)
+
+
+def test_a_shared_row_that_retires_during_a_round_takes_no_id_along(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round is done in steps; between two of them the oldest of a bucket may retire, the row they share with them."""
+    monkeypatch.setattr(row_sharing, "SLOTS_AT_ONCE", 4)
+    driver, done_ms = VerbDriver(replace(EAGER, capacity=64)), {}
+    driver.now_ms = 1_000
+    for id_ in range(40):
+        driver.now_ms += 100
+        driver.complete(driver.claim("a", id_, [id_]).claim)
+        done_ms[id_] = 8_000 + driver.now_ms
+    many(driver, 0)
+    driver.index.sweep(driver.now_ms)
+    driver.index.make_room(1, driver.now_ms)  # the round begins: a row that is done since its bucket began
+    before_ms = done_ms[2] + 1
+    assert {wall_ms >> BUCKET_BITS for wall_ms in done_ms.values()} == {before_ms >> BUCKET_BITS}
+    driver.retire(before_ms)
+    go_round(driver)
+    states = [driver.index.explain(fp.tobytes(), driver.now_ms).state for fp in fingerprints(done_ms)]
+    wanted = [IdState.DONE if wall_ms >= before_ms else IdState.ABSENT for wall_ms in done_ms.values()]
+    assert states == wanted

@@ -157,3 +157,16 @@ def test_a_damaged_run_is_never_answered_from() -> None:
 def test_rates_of_filters_never_add_up_to_more_than_the_setting() -> None:
     assert sum(fpr_of(place, 0.01) for place in range(RUNS_MAX)) == pytest.approx(0.01)
     assert fpr_of(0, 0.01) == 0.005
+
+
+def test_a_run_is_idle_only_once_all_its_archives_have_retired() -> None:
+    """What is idle is removed: an archive that lives would be lost with one that does not."""
+    driver = sealed_driver(Taken(name("o"), 6_000, prints(1), b""), Taken(name("p"), 8_000, prints(2), b""))
+    (run,), cold = driver.index.cold.runs, driver.index.cold
+    assert len(run.archives) == 2
+    for before_ms, idle in ((6_000, []), (6_001, []), (8_000, []), (8_001, [run])):
+        driver.retire(before_ms)
+        assert cold.idle() == idle
+        cold.replace(cold.idle(), [])
+        told = driver.asks("take", "x", 0, [2]).verdicts.tolist()
+        assert told == [Verdict.GRANTED if idle else Verdict.DUPLICATE]

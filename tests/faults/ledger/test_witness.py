@@ -1,0 +1,42 @@
+"""The witness: what it has seen is on disk after the next sync, whatever comes while one runs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files.segments import End
+from oncegate.ledgers.log.files.witness import WitnessWriter, create_witness, read_witness
+
+LEDGER = b"L" * 16
+
+
+def end(position: int) -> End:
+    return End(1, 4096 * position, position, bytes([position]) * 16)
+
+
+class Meanwhile(Disk):
+    """Calls back when a sync of the witness begins, once; counts them."""
+
+    def __init__(self) -> None:
+        self.then: Callable[[], None] | None = None
+        self.synced = 0
+
+    def sync(self, fd: int) -> None:
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+        self.synced += 1
+
+
+def test_what_is_seen_while_a_sync_runs_is_synced_by_the_next(tmp_path: Path) -> None:
+    """The keeper syncs each second in one thread, appends are seen in another: the power may fail a second later."""
+    disk, path = Meanwhile(), tmp_path / "default.witness"
+    create_witness(disk, path, LEDGER, 1, end(0))
+    writer, before = WitnessWriter(disk, path, LEDGER, 1, 0), disk.synced
+    writer.see(end(1))
+    disk.then = lambda: writer.see(end(2))
+    for synced in (1, 2, 2):  # the third has nothing left to do
+        writer.sync()
+        assert disk.synced - before == synced
+    assert read_witness(disk, path).end == end(2)
+    writer.close()

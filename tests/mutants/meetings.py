@@ -1,0 +1,151 @@
+"""Planted bugs of what meets: two events in one append, an arrival during an await, equality at a cut."""
+
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG
+
+_SHARING = "tests/index/claims/test_row_sharing.py"
+_INCOMING = "tests/transports/test_incoming.py"
+_REPLAY = "tests/engine/recovery/test_replay.py"
+_NAMES = "tests/transports/http/test_names.py"
+
+MEETINGS: tuple[Mutant, ...] = (
+    one(
+        "a lane's write on a lease that is half spent",
+        f"{CLIENT}/spark/writers/sequenced.py",
+        "            if not self._holder.fresh(claimed):\n",
+        "            if False:\n",
+        "tests/client/spark/test_sequenced.py::test_no_write_of_a_lane_starts_when_half_its_lease_is_spent",
+    ),
+    one(
+        "a file let go of before its append is over",
+        f"{LOG}/ledger.py",
+        "            released += self._catalog.apply(change)\n        gone = self._range_counts.release(released)\n"
+        "        if gone:\n            self._writer.submit(self._remove, gone)\n",
+        "            released = self._catalog.apply(change)\n            gone = self._range_counts.release(released)\n"
+        "            if gone:\n                self._writer.submit(self._remove, gone)\n",
+        "tests/faults/ledger/test_outputs.py::test_a_file_whose_last_range_goes_with_an_append_that_adds_one_stays",
+    ),
+    one(
+        "the mark at a collection forgotten",
+        f"{ENGINE}/commit/marks.py",
+        "        at = bisect_left(self._positions, position)\n        del",
+        "        at = bisect_left(self._positions, position + 1)\n        del",
+        "tests/engine/commit/test_marks.py::test_a_mark_just_at_a_collection_is_kept_and_compared",
+    ),
+    one(
+        "any mark at a collection passes",
+        f"{ENGINE}/commit/marks.py",
+        "        if mark.position < self._compacted:\n",
+        "        if mark.position <= self._compacted:\n",
+        "tests/engine/commit/test_marks.py::test_a_mark_just_at_a_collection_is_kept_and_compared",
+    ),
+    Mutant(
+        "offsets read after the wait",
+        (
+            (
+                f"{ENGINE}/usecases/topics.py",
+                "        view = TopicView(\n",
+                "        await self._journal.group_commit.durable(topic.position)\n        view = TopicView(\n",
+            ),
+            (
+                f"{ENGINE}/usecases/topics.py",
+                "        await self._journal.group_commit.durable(topic.position)\n        return view\n",
+                "        return view\n",
+            ),
+        ),
+        ("tests/engine/usecases/test_topics.py::test_no_offset_is_told_of_what_came_while_it_waited",),
+    ),
+    one(
+        "one note for all writes of a batch",
+        f"{CLIENT}/spark/acks.py",
+        "hashlib.sha256(text.encode()).hexdigest()",
+        "hashlib.sha256(made.driver.encode()).hexdigest()",
+        "tests/client/spark/test_acks.py::test_two_writes_of_one_batch_are_both_acked",
+    ),
+    one(
+        "what the witness saw during a sync forgotten",
+        f"{LOG}/files/witness.py",
+        "                self._dirty = False\n                with self._named():\n                    self._disk.sync(self._fd)\n",
+        "                with self._named():\n                    self._disk.sync(self._fd)\n                self._dirty = False\n",
+        "tests/faults/ledger/test_witness.py::test_what_is_seen_while_a_sync_runs_is_synced_by_the_next",
+    ),
+    one(
+        "a row that leaves memory is shared",
+        f"{INDEX}/claims/row_sharing.py",
+        "        free = (holders.kept[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)\n",
+        "        free = (holders.kept[done] == 0) & ~rows.claim[done].any(axis=1)\n",
+        f"{_SHARING}::test_a_row_that_is_leaving_memory_takes_in_no_more_ids",
+    ),
+    one(
+        "a shared row that retired meanwhile",
+        f"{INDEX}/claims/row_sharing.py",
+        "        return pools if live.all() else SharedRows(pools.buckets[live], pools.rows[live], pools.bits)\n",
+        "        return pools\n",
+        f"{_SHARING}::test_a_shared_row_that_retires_during_a_round_takes_no_id_along",
+    ),
+    one(
+        "a run with one retired archive removed",
+        f"{INDEX}/lsm/tier.py",
+        "if not any(number in self.archives.by_number for number in run.archives)]",
+        "if not all(number in self.archives.by_number for number in run.archives)]",
+        "tests/index/lsm/test_eviction.py::test_a_run_is_idle_only_once_all_its_archives_have_retired",
+    ),
+    one(
+        "room kept for whoever went away",
+        "service/oncegate/transports/incoming.py",
+        "    except BaseException:\n        gateway.admission.give(size_bytes)\n",
+        "    except Exception:\n        gateway.admission.give(size_bytes)\n",
+        f"{_INCOMING}::test_whoever_goes_away_while_its_body_is_read_gives_its_room_back",
+    ),
+    one(
+        "room reserved before the namespace is known",
+        "service/oncegate/transports/incoming.py",
+        "    shard = shard_at(gateway, incoming.namespace(), incoming.marks)\n    gateway.admission.take(size_bytes)\n",
+        "    gateway.admission.take(size_bytes)\n    shard = shard_at(gateway, incoming.namespace(), incoming.marks)\n",
+        f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
+    ),
+    one(
+        "a body over the limit asks for its namespace first",
+        "service/oncegate/transports/incoming.py",
+        "    if size_bytes > gateway.limits.body_bytes:\n        raise TooLarge("
+        'f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")\n    shard =',
+        "    shard =",
+        f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
+    ),
+    one(
+        "a name's length counted in characters",
+        f"{ENGINE}/names.py",
+        'len(name.encode("utf-8", "replace"))',
+        "len(name)",
+        f"{_NAMES}::test_a_name_of_one_byte_too_many_is_too_large_and_the_longest_passes",
+    ),
+    one(
+        "an empty name taken",
+        f"{ENGINE}/names.py",
+        "    if not name:\n",
+        "    if name is None:\n",
+        f"{_NAMES}::test_an_empty_name_is_a_bad_request",
+    ),
+    one(
+        "a second cancelling is one too many",
+        f"{ENGINE}/recovery/replay.py",
+        "        filling.cancel()\n        await asyncio.wait([filling])\n",
+        "        filling.cancel()\n        try:\n            await asyncio.wait([filling])\n        finally:\n"
+        "            await batches.aclose()\n",
+        f"{_REPLAY}::test_a_replay_that_is_cancelled_twice_is_cancelled_and_closes_the_ledger",
+    ),
+    one(
+        "a ledger that leaves one thing out is checked in nothing",
+        "service/oncegate/testing/ledger_checks.py",
+        '(missing)}" if missing else None\n',
+        '(missing)}" if leaving_out else None\n',
+        "tests/testing/test_abilities.py::test_a_ledger_without_it_passes_the_rest_and_is_told_what_was_skipped",
+    ),
+    one(
+        "an ability that may be left out in silence",
+        "service/oncegate/ports/abilities.py",
+        "    Ability.NAMESPACES: (\n",
+        "    Ability.OUTPUTS: (\n",
+        "tests/testing/test_abilities.py::test_each_ability_that_may_be_left_out_says_what_becomes_of_it",
+    ),
+)

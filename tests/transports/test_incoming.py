@@ -1,0 +1,96 @@
+"""How a request is let in, whatever the transport: one order of checks, and room that is always given back."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from oncegate.core.errors import BadRequest, LedgerBehind, NotFound, OncegateError, Overloaded, TooLarge
+from oncegate.engine.deadline import Deadline
+from oncegate.ports import Mark
+from oncegate.transports.incoming import admit
+from tests.support.held import Served, serving
+
+LIMITS = {"body_bytes": 60, "bytes_in_flight": 100, "requests_in_flight": 2}
+ELSEWHERE = Mark(b"another ledger..", 1, bytes(8))
+
+
+@dataclass
+class Told:
+    """A request, as a transport tells of it; `body` None: it never comes."""
+
+    timeout: str = ""
+    announced: int = 4
+    where: str = "default"
+    seen: tuple[Mark, ...] = ()
+    body: bytes | None = b"body"
+    asked: list[str] = field(default_factory=list)
+
+    def timeout_ms(self) -> int | None:
+        if self.timeout:
+            raise BadRequest(self.timeout)
+        return None
+
+    def size_bytes(self) -> int:
+        return self.announced
+
+    def namespace(self) -> str:
+        return self.where
+
+    def marks(self) -> Iterable[Mark]:
+        return self.seen
+
+    async def read(self, size_bytes: int, deadline: Deadline) -> bytes:
+        self.asked.append("read")
+        if self.body is None:
+            await asyncio.Event().wait()
+        if len(self.body or b"") != size_bytes:
+            raise BadRequest("the body ended early")
+        return self.body or b""
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving(**LIMITS) as served:
+        yield served
+
+
+def reserved(served: Served) -> tuple[int, int]:
+    return served.gateway.admission.requests, served.gateway.admission.size_bytes
+
+
+Mend = Callable[[Told], Told]
+# What is wrong with it, from the first that is looked at to the last, and how each is mended.
+ORDER: list[tuple[type[OncegateError], str, Mend]] = [
+    (BadRequest, "no number", lambda told: replace(told, timeout="")),
+    (TooLarge, "61 bytes", lambda told: replace(told, announced=60)),
+    (NotFound, "nowhere", lambda told: replace(told, where="default")),
+    (LedgerBehind, "this one is", lambda told: replace(told, seen=())),
+    (Overloaded, "no room for 60", lambda told: replace(told, announced=40)),
+    (BadRequest, "ended early", lambda told: replace(told, body=b"b" * 40)),
+]
+
+
+async def test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved(served: Served) -> None:
+    told = Told("no number", 61, "nowhere", (ELSEWHERE,), b"half")
+    with served.gateway.admission.hold(50):
+        for kind, text, mend in ORDER:
+            with pytest.raises(kind, match=text):
+                await admit(told, served.gateway)
+            assert reserved(served) == (1, 50)
+            assert (told.asked == []) == (text != "ended early"), "a body that is refused is not read"
+            told = mend(told)
+        admitted = await admit(told, served.gateway)
+        assert (reserved(served), admitted.body) == ((2, 90), b"b" * 40)
+        admitted.release()
+    assert reserved(served) == (0, 0)
+
+
+async def test_whoever_goes_away_while_its_body_is_read_gives_its_room_back(served: Served) -> None:
+    task = await served.begin(admit(Told(body=None), served.gateway))
+    assert reserved(served) == (1, 4)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert reserved(served) == (0, 0)
