@@ -28,7 +28,7 @@ from bench.scale.report import Window, draw, figures, reached
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import SALT_BYTES
-from oncegate.index.lsm.bloom import load
+from oncegate.index.lsm.bloom import decode
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
@@ -87,7 +87,7 @@ def reading_s(folder: Path) -> float:
     begin, size_bytes = time.perf_counter(), 0
     for path in folder.rglob("*.filter"):
         data = path.read_bytes()
-        assert load(data[SALT_BYTES:]) is not None, "a run's own filter"
+        assert decode(data[SALT_BYTES:]) is not None, "a run's own filter"
         size_bytes += len(data)
     return (time.perf_counter() - begin) / max(1, size_bytes)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from oncegate.arraytypes import U64
 from oncegate.index.lsm.bloom_blocked import BlockedFilter
 from oncegate.index.lsm.bloom_format import unpacked
-from oncegate.index.lsm.bloom_pybloom import PybloomFilter, require_installed
+from oncegate.index.lsm.bloom_pybloom import PybloomFilter
 
 
 class Filter(Protocol):
@@ -60,6 +60,8 @@ class Filter(Protocol):
 class _FilterClass(Protocol):
     def __call__(self, capacity: int, fpr: float) -> Filter: ...
 
+    def require(self) -> None: ...
+
     def decode(self, head: Mapping[str, Any], data: memoryview) -> Filter | None: ...
 
 
@@ -67,14 +69,11 @@ KINDS: dict[str, _FilterClass] = {
     "blocked": BlockedFilter,
     "pybloom": PybloomFilter,
 }
-# What has to be there before a filter of a kind can be made; a kind that is not named needs nothing.
-_REQUIREMENTS = {"pybloom": require_installed}
 
 
 def require(kind: str) -> None:
-    """Raise ValueError, with what to install, where filters of this kind cannot be made."""
-    if kind in _REQUIREMENTS:
-        _REQUIREMENTS[kind]()
+    """Raises ValueError, with what to install, where filters of this kind cannot be made."""
+    KINDS[kind].require()
 
 
 def make(kind: str, capacity: int, fpr: float) -> Filter:

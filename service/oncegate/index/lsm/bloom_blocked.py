@@ -147,6 +147,10 @@ class BlockedFilter:
             raise ValueError(f"{capacity} ids at {fpr} need {words} words, and {_WORDS_MAX} are all there can be")
         self._words: U64 = np.zeros(words, np.uint64)
 
+    @staticmethod
+    def require() -> None:
+        """Returns at once: nothing has to be installed."""
+
     @property
     def sound(self) -> bool:
         """Tells whether it holds no more ids than it was made for; where not, it passes everything."""

@@ -29,12 +29,6 @@ def _libraries() -> dict[str, str] | None:
         return None
 
 
-def require_installed() -> None:
-    """Raises ValueError, with what to do, where the library is not installed."""
-    if _libraries() is None:
-        raise ValueError("the filter pybloom needs pybloom-live: pip install 'oncegate[pybloom]', or use blocked")
-
-
 def _texts(keys: U64) -> Iterator[str]:
     """The 12 bytes of each id that count, as digits: the library hashes texts."""
     packed = np.empty(len(keys), np.dtype([("tag", ">u8"), ("place", ">u4")]))
@@ -48,7 +42,7 @@ class PybloomFilter:
 
     def __init__(self, capacity: int, fpr: float) -> None:
         """ValueError: the library is not installed."""
-        require_installed()
+        self.require()
         from pybloom_live import BloomFilter
 
         self.capacity = capacity
@@ -56,6 +50,12 @@ class PybloomFilter:
         self.ids = 0
         self.sound = True
         self._bloom = BloomFilter(capacity, fpr)
+
+    @staticmethod
+    def require() -> None:
+        """Raises ValueError, with what to do, where the library is not installed."""
+        if _libraries() is None:
+            raise ValueError("the filter pybloom needs pybloom-live: pip install 'oncegate[pybloom]', or use blocked")
 
     @property
     def size_bytes(self) -> int:
