@@ -4,7 +4,8 @@ The model sees what breaks a promise. What only makes an answer late or odd (a r
 a settled claim settled again) breaks none: the cell's own test sees it, as it sees every other change.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from enum import Enum
 
 import pytest
 
@@ -13,13 +14,22 @@ from oncegate.core.claims import CLAIM, SETTLE, Action, Asker, Cell, ClaimState,
 from oncegate.index.claims.index import Widths
 from tests.model.claims.stories import late_copy_meets_a_released_id
 from tests.model.claims.walks import SETUPS
-from tests.model.kit.outcome import Outcome, walk
+from tests.model.kit.outcome import Outcome, first_broken, walk
 from tests.model.kit.replies import Broken
 from tests.support.index.cells import check_cell
 from tests.support.index.settle_cells import check_settle_cell
 
 CELLS, STORY = "cells", "story"
 WALKS_MAX = 1_500
+# What a hundred walks do not come to, and a walk that does; where walks change, the search finds another.
+KNOWN_SEEDS = {
+    "ABSENT-SAME_CLAIM-GRANT_AGAIN": 105,
+    "CLAIMED_OVER-REPEAT-GRANT_AGAIN": 127,
+    "RENEW-RELEASED-REFUSE_UNKNOWN": 123,
+    "RELEASE-RELEASED-MARK_DONE": 63,
+    "RENEW-DONE": 106,
+    "RENEW-RELEASED": 73,
+}
 
 # (cell, wrong action) -> the property that the model finds broken, or CELLS where it has nothing to see.
 WRONG_CLAIM: dict[tuple[IdState, Asker, Action], str] = {
@@ -76,40 +86,39 @@ WRONG_SETTLE: dict[tuple[Verb, ClaimState, Effect], str] = {
 }
 
 
-def walk_on(name: str) -> set[str]:
-    """The property that the first bad walk breaks."""
-    outcome = Outcome()
-    for seed in range(1, WALKS_MAX):
-        if not walk(SETUPS[name], seed, outcome):
-            break
-    return set(outcome.broken)
+def name_of(change: Iterable[Enum]) -> str:
+    return "-".join(part.name for part in change)
 
 
-def expect_caught(by: str, check: Callable[[], None]) -> None:
+def broken_by(name: str, change: Iterable[Enum]) -> set[str]:
+    return first_broken(SETUPS[name], WALKS_MAX, KNOWN_SEEDS.get(name_of(change), 1))
+
+
+def expect_caught(by: str, change: Iterable[Enum], check: Callable[[], None]) -> None:
     with pytest.raises(AssertionError):
         check()
     if by == STORY:
         with pytest.raises(Broken):
             late_copy_meets_a_released_id()
     elif by != CELLS:
-        assert walk_on("default") == {by}
+        assert broken_by("default", change) == {by}
 
 
-@pytest.mark.parametrize("change", WRONG_CLAIM, ids=lambda change: "-".join(part.name for part in change))
+@pytest.mark.parametrize("change", WRONG_CLAIM, ids=name_of)
 def test_a_wrong_claim_cell_is_caught(change: tuple[IdState, Asker, Action], monkeypatch: pytest.MonkeyPatch) -> None:
     state, asker, wrong = change
     monkeypatch.setitem(decisions.CLAIM, (state, asker), Cell(wrong, "wrong", "wrong"))
-    expect_caught(WRONG_CLAIM[change], lambda: check_cell("claim", (state, asker), Widths(), True))
+    expect_caught(WRONG_CLAIM[change], change, lambda: check_cell("claim", (state, asker), Widths(), True))
 
 
-@pytest.mark.parametrize("change", WRONG_SETTLE, ids=lambda change: "-".join(part.name for part in change))
+@pytest.mark.parametrize("change", WRONG_SETTLE, ids=name_of)
 def test_a_wrong_settling_is_caught(change: tuple[Verb, ClaimState, Effect], monkeypatch: pytest.MonkeyPatch) -> None:
     verb, state, wrong = change
     monkeypatch.setitem(decisions.SETTLE, (verb, state), SettleCell(wrong, "wrong", "wrong"))
-    expect_caught(WRONG_SETTLE[change], lambda: check_settle_cell((verb, state), Widths(), True))
+    expect_caught(WRONG_SETTLE[change], change, lambda: check_settle_cell((verb, state), Widths(), True))
 
 
-@pytest.mark.parametrize("cell", CLAIM, ids=lambda cell: "-".join(part.name for part in cell))
+@pytest.mark.parametrize("cell", CLAIM, ids=name_of)
 def test_without_a_claim_cell_nothing_starts(cell: tuple[IdState, Asker], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(decisions.CLAIM, cell)
     with pytest.raises(KeyError):
@@ -122,7 +131,7 @@ def test_without_a_claim_cell_nothing_starts(cell: tuple[IdState, Asker], monkey
 NEVER_WALKED = {(Verb.COMPLETE, ClaimState.RELEASED), (Verb.RELEASE, ClaimState.DONE)}
 
 
-@pytest.mark.parametrize("cell", SETTLE, ids=lambda cell: "-".join(part.name for part in cell))
+@pytest.mark.parametrize("cell", SETTLE, ids=name_of)
 def test_without_a_settling_cell_the_model_stops(
     cell: tuple[Verb, ClaimState], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +141,7 @@ def test_without_a_settling_cell_the_model_stops(
     if cell in NEVER_WALKED:
         return
     with pytest.raises(KeyError):
-        walk_on("late")
+        broken_by("late", cell)
 
 
 def test_each_cell_has_a_wrong_action_here_and_no_action_here_is_the_right_one() -> None:

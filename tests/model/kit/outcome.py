@@ -65,6 +65,15 @@ def walk(setup: Walked, seed: int, outcome: Outcome) -> bool:
     return True
 
 
+def first_broken(setup: Walked, walks: int, known_seed: int = 1) -> set[str]:
+    """The property that the first bad walk breaks; the walk of `known_seed` comes before the search."""
+    outcome = Outcome()
+    for seed in (known_seed, *range(1, walks)):
+        if not walk(setup, seed, outcome):
+            break
+    return set(outcome.broken)
+
+
 def walk_all(setup: Walked, walks: int) -> Outcome:
     """So many walks, from the seed that ONCEGATE_SEED gives."""
     print(f"ONCEGATE_SEED={SEED}")

@@ -8,13 +8,27 @@ import pytest
 
 from oncegate.core.claims import CLAIM, PRODUCE, TAKE, Action, Asker, Cell, IdState
 from oncegate.index.claims.index import Widths
-from tests.model.kit.outcome import Outcome, walk
+from tests.model.kit.outcome import Outcome, first_broken, walk
 from tests.model.kit.replies import Broken
 from tests.model.mixed.stories import STORIES
 from tests.model.mixed.walks import SETUPS
 from tests.support.index.cells import check_cell
 
 WALKS_MAX = 1_500
+# What dozens of walks do not come to, and a walk that does; where walks change, the search finds another.
+KNOWN_SEEDS = {
+    "produce-ABSENT-OTHER-BUSY": 93,
+    "produce-CLAIMED_LIVE-REPEAT-TAKE_OVER": 178,
+    "produce-CLAIMED_LIVE-REPEAT-DUPLICATE": 178,
+    "produce-CLAIMED_OVER-REPEAT-DUPLICATE": 192,
+    "produce-CLAIMED_OVER-OTHER-GRANT": 40,
+    "produce-CLAIMED_OVER-OTHER-BUSY": 94,
+    "produce-DONE-REPEAT-TAKE_OVER": 25,
+    "produce-DONE_OTHER-REPEAT-DUPLICATE": 289,
+    "take-ABSENT-OTHER-BUSY": 137,
+    "take-CLAIMED_OVER-OTHER-GRANT": 39,
+    "take-CLAIMED_OVER-OTHER-BUSY": 28,
+}
 CELLS = "cells"
 # The asker would have to be the owner: 16 random bytes against a hash of its name.
 NO_OWNER = CELLS
@@ -136,15 +150,6 @@ TABLES = {"claim": CLAIM, "produce": PRODUCE, "take": TAKE}
 CHANGES = [(verb, *change) for verb, wrong in WRONG.items() for change in wrong]
 
 
-def walk_on() -> set[str]:
-    """The property that the first bad walk breaks."""
-    outcome = Outcome()
-    for seed in range(1, WALKS_MAX):
-        if not walk(SETUPS["mixed, late"], seed, outcome):
-            break
-    return set(outcome.broken)
-
-
 def name_of(change: tuple[str, IdState, Asker, Action]) -> str:
     return "-".join([change[0], *(part.name for part in change[1:])])
 
@@ -161,7 +166,8 @@ def test_a_wrong_cell_is_caught(change: tuple[str, IdState, Asker, Action], monk
         with pytest.raises(Broken, match=f"^{broken}: "):
             STORIES[story][0]()
     elif by != CELLS:
-        assert len(walk_on() & set(by.split("|"))) == 1
+        seed = KNOWN_SEEDS.get(name_of(change), 1)
+        assert len(first_broken(SETUPS["mixed, late"], WALKS_MAX, seed) & set(by.split("|"))) == 1
 
 
 @pytest.mark.parametrize("name", STORIES)
