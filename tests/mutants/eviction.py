@@ -27,7 +27,7 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "a digest stays where its slot was",
         f"{INDEX}/table/delete.py",
-        "            kept[base + hole] = kept[base + at]\n",
+        "            digests[base + hole] = digests[base + at]\n",
         "            pass\n",
         f"{_DROPPING}::test_what_is_dropped_is_gone_and_every_other_id_is_found_with_its_row_and_digest",
     ),
@@ -128,7 +128,7 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "sealed while its claim can be named",
         f"{INDEX}/claims/evict.py",
-        "(holders.kept[listed] == 0) & ",
+        "(holders.remembered[listed] == 0) & ",
         "",
         f"{_ENGINE}::test_what_cannot_leave_memory_stays",
     ),

@@ -46,8 +46,8 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "a takeover keeps the old payload",
         f"{INDEX}/table/kernels.py",
-        "        kept[slot] = digests[i] if digests.size > 0 else np.uint32(0)\n",
-        "        kept[slot] = digests[i] if before == 0 else before\n",
+        "        slot_digests[slot] = digests[i] if digests.size > 0 else np.uint32(0)\n",
+        "        slot_digests[slot] = digests[i] if old == 0 else old\n",
         _DIGESTS,
     ),
     one(
@@ -60,7 +60,7 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "a move leaves payloads behind",
         f"{INDEX}/table/resize.py",
-        "                slots.digests[base + put] = digests[i]\n",
+        "                slots.digests[base + target] = digests[i]\n",
         "                pass\n",
         _DIGESTS,
         "tests/index/table/test_kernels.py",

@@ -28,7 +28,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "a save forgets what is overwritten",
         f"{INDEX}/table/table.py",
-        "            self.snapshot.overwritten(ids, previous, kept)\n",
+        "            self.snapshot.overwritten(ids, previous, old_digests)\n",
         "            pass\n",
         _IN_STEPS,
     ),
@@ -63,7 +63,7 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "a named claim shares a row",
         f"{INDEX}/table/resize.py",
-        "STATE_DONE or kept[row] != 0 or pins[row] != 0 or named[row] > most:",
+        "STATE_DONE or remembered[row] != 0 or pins[row] != 0 or named[row] > most:",
         "STATE_DONE or pins[row] != 0 or named[row] > most:",
         _POOLING,
     ),
@@ -86,9 +86,9 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "first completer",
         f"{INDEX}/table/kernels.py",
-        "        words[slot, 1] = place << HALF | np.uint64(row + 1)\n        _exchange(kept,",
+        "        words[slot, 1] = home << HALF | np.uint64(row + 1)\n        _exchange(slot_digests,",
         "        if previous[i] == NO_ROW or states[previous[i]] != STATE_OPEN:\n"
-        "            words[slot, 1] = place << HALF | np.uint64(row + 1)\n        _exchange(kept,",
+        "            words[slot, 1] = home << HALF | np.uint64(row + 1)\n        _exchange(slot_digests,",
         _CELLS,
         "tests/index/claims/test_index.py",
     ),
@@ -130,10 +130,10 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "first-fit reuse",
         f"{INDEX}/table/kernels.py",
-        "        slot = find(words, base[segment], capacity[segment], tag, place)\n"
+        "        slot = find(words, base[segment], capacity[segment], tag, home)\n"
         "        if slot < 0:\n            slot, new",
-        "        slot = find(words, base[segment], capacity[segment], tag, place)\n"
-        "        at = np.int64(place) * capacity[segment] >> 32\n"
+        "        slot = find(words, base[segment], capacity[segment], tag, home)\n"
+        "        at = np.int64(home) * capacity[segment] >> 32\n"
         "        while words[base[segment] + at, 1] & np.uint64(0xFFFF_FFFF) != 0:\n"
         "            dead = holders.state[row_at(words, base[segment] + at)]\n"
         "            if dead != STATE_OPEN and dead != STATE_DONE:\n"
@@ -147,8 +147,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "row reuse before sweep",
         f"{INDEX}/table/rows.py",
-        "if not (holders.slots[row] or holders.pins[row] or holders.kept[row])]",
-        "if not (holders.pins[row] or holders.kept[row])]",
+        "if not (holders.slots[row] or holders.pins[row] or holders.remembered[row])]",
+        "if not (holders.pins[row] or holders.remembered[row])]",
         "tests/index/table/test_slots_and_rows.py",
     ),
     one(

@@ -33,7 +33,7 @@ def one_by_one(entries: Entries, widths: Widths, now_ms: int, compiled: bool = T
 def held(rows: Rows) -> list[tuple[bytes, int, int, int, int, int]]:
     """What the rows in use say, whatever their numbers are."""
     holders, used = rows.holders, np.flatnonzero(rows.column("used"))
-    names = ("state", "named", "slots", "pins", "kept")
+    names = ("state", "named", "slots", "pins", "remembered")
     numbers = zip(*(getattr(holders, of)[used].tolist() for of in names), strict=True)
     return sorted((rows.claim[row].tobytes(), *of) for row, of in zip(used, numbers, strict=True))
 

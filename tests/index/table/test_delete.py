@@ -76,7 +76,7 @@ def test_a_row_is_free_once_its_last_id_is_dropped_unless_something_holds_it_sti
     _, free, claimed = drop(slots, holders, np.array(list(told), np.uint64), MASK, freed, named)
     assert (freed[:free].tolist(), claimed) == ([DONE], 0)
     slots, holders, told = crowded(kernels, np.random.default_rng(SEED))
-    holders.kept[DONE] = 1
+    holders.remembered[DONE] = 1
     _, free, claimed = drop(slots, holders, np.array(list(told), np.uint64), MASK, freed, named)
     assert (freed[:free].tolist(), set(named[:claimed].tolist())) == ([TAKEN_ROW], {DONE})
     assert holders.state[RELEASED] == ClaimState.RELEASED

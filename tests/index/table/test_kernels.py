@@ -39,7 +39,7 @@ def random_holders(rng: np.random.Generator) -> Holders:
         named=np.zeros(ROWS, np.int32),
         slots=np.zeros(ROWS, np.int32),
         pins=rng.integers(0, 2, ROWS, dtype=np.int32),
-        kept=rng.integers(0, 2, ROWS, dtype=np.uint8),
+        remembered=rng.integers(0, 2, ROWS, dtype=np.uint8),
     )
 
 
@@ -199,7 +199,7 @@ def test_moving_leaves_out_the_dead_but_for_those_that_may_come_back(kernels: Ke
     rng = np.random.default_rng(SEED)
     slots, holders = empty_slots(64), random_holders(rng)
     holders.state[:4], holders.pins[:4] = ClaimState.RELEASED, (0, 1, 0, 0)
-    holders.state[2], holders.kept[:4] = ClaimState.DONE, (0, 0, 0, 1)
+    holders.state[2], holders.remembered[:4] = ClaimState.DONE, (0, 0, 0, 1)
     for row in range(4):
         ids = np.array([[2 * row, 60 + row], [2 * row + 10, 60 + row]], np.uint64)
         kernels.upsert(slots, holders, ids, np.uint64(0xFFFF), row, np.zeros(2, np.uint32), *UNTOLD, NO_DIGESTS)

@@ -22,7 +22,7 @@ def some_holders() -> Holders:
         named=np.zeros(ROWS, np.int32),
         slots=np.zeros(ROWS, np.int32),
         pins=np.zeros(ROWS, np.int32),
-        kept=np.zeros(ROWS, np.uint8),
+        remembered=np.zeros(ROWS, np.uint8),
     )
     holders.state[:4] = ClaimState.DONE, TAKEN, ClaimState.OPEN, ClaimState.RELEASED
     holders.token[TAKEN_ROW] = OWNER

@@ -64,7 +64,7 @@ class ClaimBatch:
             change = Undo(
                 (takeovers, open_claims + n, ids + sum(absent[:n])), self.entries[n].claim, self.registered[n]
             )
-            change.puts = [(row, self.grants.ids[at], self.grants.previous[at], absent[n], self.grants.kept[at])]
+            change.puts = [(row, self.grants.ids[at], self.grants.previous[at], absent[n], self.grants.old_digests[at])]
             change.pinned = (row, *(() if n else self.losers.tolist()))
             undo(self.store, change)
 
@@ -127,7 +127,7 @@ def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
     """Free rows, filled in as `Rows.take` fills in one each, but for their positions and how many ids are granted."""
     at, holders = np.array([rows.next_free() for _ in claims], np.int64), rows.holders
     lease_ms = np.array([claim.lease_ms for claim in claims], np.int64)
-    rows.used[at], holders.kept[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
+    rows.used[at], holders.remembered[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
     rows.claim[at] = _words([claim.claim for claim in claims])
     holders.token[at] = _words([claim.token for claim in claims])
     rows.digest[at] = _words([claim.digest for claim in claims])

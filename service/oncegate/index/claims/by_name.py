@@ -125,7 +125,7 @@ class ClaimRegistry:
         Their claimants are answered UNKNOWN_CLAIM from now on, and a late repeat is a new claim.
         """
         rows, holders = self._rows, self._rows.holders
-        idle = np.flatnonzero(rows.used & (holders.kept != 0) & (holders.slots == 0) & (holders.pins == 0))
+        idle = np.flatnonzero(rows.used & (holders.remembered != 0) & (holders.slots == 0) & (holders.pins == 0))
         order = np.lexsort((holders.position[idle], holders.state[idle] == OPEN))
         for row in idle[order]:
             claim = rows.claim[row].tobytes()
@@ -156,7 +156,7 @@ class ClaimRegistry:
 
     def _forget(self, claim: bytes, known: ClaimRecord) -> None:
         for row in known.rows:
-            self._rows.holders.kept[row] = 0
+            self._rows.holders.remembered[row] = 0
         self._rows.give_back_idle(known.rows)
         del self._by_claim[claim]
         if self._by_call.get((known.token, known.call)) == claim:

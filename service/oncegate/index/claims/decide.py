@@ -53,7 +53,7 @@ def decide_verb(
     rests_on, again, fresh, taken = store.kernels.decide(
         table.slots, store.rows.holders, store.rules[verb], question, ids, answers, cold, granted, slots
     )
-    table.tell(granted[:fresh], slots[:fresh])
+    table.hint(granted[:fresh], slots[:fresh])
     return ClaimDecision(
         *answers,
         granted[:fresh],

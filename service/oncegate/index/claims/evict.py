@@ -68,7 +68,7 @@ def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
     for listed in store.expiry.listed():
         listed = np.unique(listed)
         is_done = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
-        free = (holders.kept[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
+        free = (holders.remembered[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
         whole = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)
         listed = listed[is_done & free & whole]
         upto = int(np.searchsorted(np.cumsum(holders.named[listed]), ids - count)) + 1
@@ -179,5 +179,5 @@ def standing_row(store: ClaimStore, kind: tuple[bytes, int]) -> int:
     # Its number may be listed as that of a row that was settled once; so late, it is never taken for that one.
     grant = Grant(NO_CLAIM, NOBODY if owner == NO_CLAIM else owner, 0, NO_CLAIM, state, 0, NEVER_MS, none, none)
     row = rows.take(0, grant, bool(takeover), 0, 0)
-    rows.holders.kept[row], rows.holders.pins[row] = 1, 0
+    rows.holders.remembered[row], rows.holders.pins[row] = 1, 0
     return row

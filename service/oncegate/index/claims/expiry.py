@@ -70,7 +70,7 @@ class ExpiryBuckets:
         # What may yet be taken back is done or taken again then.
         left = listed[(held | (holders.pins[listed] > 0)) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
         self._buckets[bucket] = array("I", left.tobytes())
-        if not holders.kept[left].any() and not holders.pins[left].any():
+        if not holders.remembered[left].any() and not holders.pins[left].any():
             self._unclean.discard(bucket)
 
     def listed(self) -> Iterator[U32]:

@@ -80,7 +80,7 @@ class RowSharing:
         """The bucket's shared row, pinned for as long as the round goes on, so that it is nobody else's meanwhile."""
         rows, holders = self._rows, self._rows.holders
         done = self._settled.done(bucket)
-        free = (holders.kept[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)
+        free = (holders.remembered[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)
         if free.any():
             rows.pin([int(done[free][0])])
             return int(done[free][0])
@@ -88,7 +88,7 @@ class RowSharing:
         grant = Grant(NO_CLAIM, NO_CLAIM, 0, NO_CLAIM, DONE, 0, bucket << BUCKET_BITS, none, none)
         row = rows.take(0, grant, False, 0, 0)
         holders = rows.holders
-        holders.kept[row] = 0
+        holders.remembered[row] = 0
         self._settled.add(row)
         return row
 

@@ -195,7 +195,8 @@ def _check(holds: bool, why: str) -> None:
 def _check_rows(rows: Rows, topics: int) -> None:
     state, topic = rows.column("state"), rows.column("topic")
     _check(bool((state <= TAKEN).all()), "a row's state is unknown")
-    _check(bool((np.isin(state, LIVE) | (rows.column("kept") > 0)).all()), "a row holds nothing and cannot be named")
+    is_of_use = np.isin(state, LIVE) | (rows.column("remembered") > 0)
+    _check(bool(is_of_use.all()), "a row holds nothing and cannot be named")
     _check(bool(((topic < topics) | (topic == NO_TOPIC)).all()), "a row's topic is unknown")
 
 
@@ -238,7 +239,7 @@ def _digests_of(store: ClaimStore, given: U64, data: bytes) -> U32:
 def _restore_registry(store: ClaimStore) -> int:
     """Let the claims be named that could be; how many of them are open."""
     rows, known, open_claims = store.rows, store.registry, 0
-    kept = rows.column("kept")
+    kept = rows.column("remembered")
     count = int(np.count_nonzero(kept))
     _check(bool((kept[:count] == 1).all()), "claims that can be named come first")
     for raw, group in groupby(range(count), key=lambda row: rows.claim[row].tobytes()):

@@ -149,7 +149,7 @@ def _rows_in_order(store: ClaimStore) -> U32:
     """The rows in the order in which they are saved."""
     column = store.rows.column
     named = [row for _, of in store.registry.all() for row in of]
-    others = column("used") & (column("kept") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
+    others = column("used") & (column("remembered") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
     return np.concatenate([np.array(named, np.uint32), np.flatnonzero(others).astype(np.uint32)])
 
 

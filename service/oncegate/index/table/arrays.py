@@ -9,7 +9,7 @@ from oncegate.core.claims import ClaimState
 
 NO_ROW = 0xFFFF_FFFF
 SAME_INDEX = 250
-# What `decide` is told where no id is in the cold tier.
+# What `decide` gets where no id is in the cold tier.
 NO_COLD: I32 = np.empty(0, np.int32)
 # Where no payload has a digest.
 NO_DIGESTS: U32 = np.empty(0, np.uint32)
@@ -20,7 +20,7 @@ TAKEN = len(ClaimState)
 class Slots(NamedTuple):
     """Holds the slots.
 
-    `words`, shape (n, 2), a slot each: the tag; the place's 32 bits above the row + 1, which is 0 where it is empty.
+    `words`, shape (n, 2), a slot each: the tag; the home's 32 bits above the row + 1, which is 0 where it is empty.
 
     Per segment: its first slot, how many it has, and how many are occupied, dead ones included.
     digests: of the payload that each slot's id came with, 0 for none; no elements: none ever had one.
@@ -35,7 +35,7 @@ class Slots(NamedTuple):
 
 class Holders(NamedTuple):
     """Holds what the loops need of the rows. `named` is what the claim still holds, `slots` the slots that name the
-    row, dead ones too; `pins` counts the changes that may still be taken back; `kept`: its claim can still be named."""
+    row, dead ones too; `pins` counts the changes that may still be taken back; `remembered`: its claim can be named."""
 
     token: U64
     call: U32
@@ -46,7 +46,7 @@ class Holders(NamedTuple):
     named: I32
     slots: I32
     pins: I32
-    kept: U8
+    remembered: U8
 
 
 class Question(NamedTuple):
@@ -87,22 +87,24 @@ class Answers(NamedTuple):
 
     @classmethod
     def empty(cls, ids: int) -> "Answers":
-        """Return room for the answers about so many ids."""
+        """Returns room for the answers about so many ids."""
         return cls(np.empty(ids, np.uint8), np.empty(ids, np.uint8), np.empty(ids, np.uint32), np.zeros(ids, np.uint8))
 
 
 class BatchGrants(NamedTuple):
-    """Says what several claims that are folded in at once are granted, all one after the other: `ids`, shape (n, 2),
-    `places` where their slots were found, `previous` rows of these, digests that were `kept`.
+    """Says what several claims that are applied at once are granted, all one after the other.
+
+    Of each id: `ids`, shape (n, 2); `hints`, what `find` said of its slot; `previous`, the row that the slot named;
+    `old_digests`, what it kept of a payload.
 
     Of each claim: `ends`, where its ids end; `absent`, how many of their slots were new or dead; `rests_on`, as
     `decide` says, or -1: it would take ids over, and nothing was done.
     """
 
     ids: U64
-    places: I64
+    hints: I64
     previous: U32
-    kept: U32
+    old_digests: U32
     ends: I64
     absent: I64
     rests_on: I64

@@ -15,7 +15,7 @@ from oncegate.arraytypes import I64, U32, U64
 from oncegate.index.table.arrays import Slots
 from oncegate.index.table.jit import compiled
 from oncegate.index.table.prefetch import READ_AHEAD, touch
-from oncegate.index.table.probe import HALF, begin_of, find, place_of, row_at, segment_of
+from oncegate.index.table.probe import HALF, begin_of, find, home_of, row_at, segment_of
 
 # Ids collected for each segment: 64 MiB over 256 of them. Fewer, and each comes back from memory too often.
 IDS_PER_SEGMENT = 16_384
@@ -35,7 +35,7 @@ def collect(ids: U64, first: int, tag_mask: np.uint64, row: int, collected: U64,
         if at == collected.shape[1]:
             return i
         collected[segment, at, 0] = tag
-        collected[segment, at, 1] = place_of(ids, i) << HALF | np.uint64(row + 1)
+        collected[segment, at, 1] = home_of(ids, i) << HALF | np.uint64(row + 1)
         counts[segment] = at + 1
     return ids.shape[0]
 
@@ -45,7 +45,7 @@ def insert(slots: Slots, begin: int, end: int, collected: U64, counts: I64, lost
 
     Returns how many slots are new, and how many named a row before; those rows get into `lost`, as often as each lost.
     """
-    words, kept, losses, new = slots.words, slots.digests, 0, 0
+    words, digests, losses, new = slots.words, slots.digests, 0, 0
     for segment in range(begin, end):
         base, capacity, last = slots.base[segment], slots.capacity[segment], counts[segment] - 1
         for i in range(last + 1):
@@ -61,8 +61,8 @@ def insert(slots: Slots, begin: int, end: int, collected: U64, counts: I64, lost
                 lost[losses] = row_at(words, slot)
                 losses += 1
             words[slot, 1] = word
-            if kept.size > 0:
-                kept[slot] = 0
+            if digests.size > 0:
+                digests[slot] = 0
     return new, losses
 
 
@@ -134,5 +134,5 @@ class BulkInsert:
     def _insert(self, begin: int, end: int) -> Inserted:
         lost = np.empty(int(self._counts[begin:end].sum()), np.uint32)
         self._table.make_room_within(begin, end, self._counts)
-        found: Any = self._kernels.insert(self._table.slots, begin, end, self._slots, self._counts, lost)
-        return Inserted(int(found[0]), lost[: found[1]])
+        counts: Any = self._kernels.insert(self._table.slots, begin, end, self._slots, self._counts, lost)
+        return Inserted(int(counts[0]), lost[: counts[1]])

@@ -8,60 +8,61 @@ from oncegate.arraytypes import U32, U64
 from oncegate.index.table.arrays import Holders, Slots
 from oncegate.index.table.jit import compiled, helper
 from oncegate.index.table.prefetch import READ_AHEAD, touch_chain
-from oncegate.index.table.probe import LOW, STATE_DONE, STATE_TAKEN, begin_of, find, place_of, row_at, segment_of
+from oncegate.index.table.probe import LOW, STATE_DONE, STATE_TAKEN, begin_of, find, home_of, row_at, segment_of
 
 
 @helper
 def _close(slots: Slots, segment: Any, slot: Any) -> None:
-    """Empty a slot, and let those behind it move up that its chain would be cut from (Knuth, TAOCP 3, 6.4, R)."""
-    words, kept, base, capacity = slots.words, slots.digests, slots.base[segment], slots.capacity[segment]
+    """Empties a slot, and moves those up behind it that its chain would be cut from (Knuth, TAOCP 3, 6.4, R)."""
+    words, digests, base, capacity = slots.words, slots.digests, slots.base[segment], slots.capacity[segment]
     hole, at = slot - base, slot - base
     while True:
         at = at + 1 if at + 1 < capacity else np.int64(0)
-        held = words[base + at, 1]
-        if held & LOW == 0:
+        word = words[base + at, 1]
+        if word & LOW == 0:
             break
         # Its chain begins behind the hole, if it is nearer to its beginning than to the hole.
-        from_begin = at - begin_of(held >> np.uint64(32), capacity)
+        from_begin = at - begin_of(word >> np.uint64(32), capacity)
         from_hole = at - hole
         from_begin = from_begin if from_begin >= 0 else from_begin + capacity
         from_hole = from_hole if from_hole >= 0 else from_hole + capacity
         if from_begin < from_hole:
             continue
-        words[base + hole, 0], words[base + hole, 1] = words[base + at, 0], held
-        if kept.size > 0:
-            kept[base + hole] = kept[base + at]
+        words[base + hole, 0], words[base + hole, 1] = words[base + at, 0], word
+        if digests.size > 0:
+            digests[base + hole] = digests[base + at]
         hole = at
     words[base + hole, 1] = np.uint64(0)
     slots.used[segment] -= 1
 
 
 def drop_ids(
-    slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, freed: U32, named: U32
+    slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, freed: U32, named_rows: U32
 ) -> tuple[int, int, int]:
-    """Empty the slots of those ids that are done or taken; nothing else names them any more, nor may bring them back.
+    """Empties the slots of those ids that are done or taken; nothing else names them any more, nor may bring them back.
 
-    How many slots there were; how many rows that leaves without a slot, claim or pin, which are `freed`; how many of
-    the rows have a claim that can be named, which get into `named`, some of them again and again.
+    Returns how many slots there were; how many rows that leaves without a slot, claim or pin, which are `freed`; how
+    many of the rows have a claim that can be named, which get into `named_rows`, some of them again and again.
     """
     words, base, capacity = slots.words, slots.base, slots.capacity
-    states, counts, held, kept, pins = holders.state, holders.slots, holders.named, holders.kept, holders.pins
+    states, counts, named, pins = holders.state, holders.slots, holders.named, holders.pins
+    remembered = holders.remembered
     count = free = claimed = 0
     for i in range(ids.shape[0]):
         touch_chain(words, base, capacity, ids, i + READ_AHEAD, tag_mask)
-        tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
+        tag, home = ids[i, 0] & tag_mask, home_of(ids, i)
         segment = segment_of(tag, base.size)
-        slot: Any = find(words, base[segment], capacity[segment], tag, place)
+        slot: Any = find(words, base[segment], capacity[segment], tag, home)
         row = row_at(words, slot) if slot >= 0 else np.int64(-1)
         if row < 0 or states[row] not in (STATE_DONE, STATE_TAKEN):
             continue
         _close(slots, segment, slot)
         counts[row] -= 1
-        held[row] -= 1
+        named[row] -= 1
         count += 1
-        if kept[row] != 0:
-            if claimed == 0 or named[claimed - 1] != row:
-                named[claimed] = row
+        if remembered[row] != 0:
+            if claimed == 0 or named_rows[claimed - 1] != row:
+                named_rows[claimed] = row
                 claimed += 1
         elif counts[row] == 0 and pins[row] == 0:
             freed[free] = row

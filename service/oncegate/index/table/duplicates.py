@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from oncegate.arraytypes import U64
 from oncegate.index.table.arrays import SAME_INDEX, Answers
 from oncegate.index.table.jit import helper
-from oncegate.index.table.probe import place_of
+from oncegate.index.table.probe import home_of
 
 # With 16 bits an id, one in 32 shares its bit with an earlier one by chance, and is compared.
 _BITS_PER_ID = 16
@@ -18,11 +18,11 @@ _BITS_PER_ID = 16
 def _first_of(ids: U64, i: int, tag_mask: np.uint64, seen: NDArray[np.int32]) -> Any:
     """Where the id of `ids[i]` stands first in this request; enters it into `seen` when that is `i` itself."""
     mask = seen.size - 1
-    tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
-    at = np.int64(place) & mask
+    tag, home = ids[i, 0] & tag_mask, home_of(ids, i)
+    at = np.int64(home) & mask
     while seen[at] >= 0:
         j = seen[at]
-        if place_of(ids, j) == place and ids[j, 0] & tag_mask == tag:
+        if home_of(ids, j) == home and ids[j, 0] & tag_mask == tag:
             return j
         at = (at + 1) & mask
     seen[at] = i
@@ -41,13 +41,13 @@ def _power_above(number: int, least: int) -> int:
 def mark_repeats(ids: U64, tag_mask: np.uint64, answers: Answers, verdict: int) -> None:
     """Where an id stands in `ids` again: SAME_INDEX, this verdict, and where it stood first; 0 for all other actions.
 
-    A bit for each place tells nearly all that are there once; only ids that share one are compared.
+    A bit for each home tells nearly all that are there once; only ids that share one are compared.
     """
     bits = _power_above(_BITS_PER_ID * ids.shape[0], 64)
     once, twice = np.zeros(bits >> 6, np.uint64), np.zeros(bits >> 6, np.uint64)
     shared: Any = 0
     for i in range(ids.shape[0]):
-        at = np.int64(place_of(ids, i)) & (bits - 1)
+        at = np.int64(home_of(ids, i)) & (bits - 1)
         bit = np.uint64(1) << np.uint64(at & 63)
         again = once[at >> 6] & bit
         twice[at >> 6] |= again
@@ -59,7 +59,7 @@ def mark_repeats(ids: U64, tag_mask: np.uint64, answers: Answers, verdict: int) 
     # A shared bit has at most twice as many ids as it was met again.
     seen = np.full(_power_above(4 * shared, 4), -1, np.int32)
     for i in range(ids.shape[0]):
-        at = np.int64(place_of(ids, i)) & (bits - 1)
+        at = np.int64(home_of(ids, i)) & (bits - 1)
         if twice[at >> 6] >> np.uint64(at & 63) & np.uint64(1):
             first = _first_of(ids, i, tag_mask, seen)
             if first != i:

@@ -1,4 +1,4 @@
-"""What an entry gives to a holder of ids: the one form in which claims, produced rows and taken ids are folded."""
+"""What an entry gives to a holder of ids: the one form in which claims, produced rows and taken ids are applied."""
 
 from dataclasses import dataclass, field
 
@@ -58,7 +58,7 @@ def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
     digests = np.frombuffer(entry.digests, np.uint32)
     if len(digests) not in (0, len(fresh) + len(taken)):
         raise ValueError(f"{len(digests)} digests of the payloads of {len(fresh) + len(taken)} ids")
-    found = (entry.claim, entry.token, entry.call, entry.digest, state, lease_ms, entry.wall_ms, fresh, taken)
+    common = (entry.claim, entry.token, entry.call, entry.digest, state, lease_ms, entry.wall_ms, fresh, taken)
     if isinstance(entry, Produced):
-        return Grant(*found, topic, entry.partition, entry.first_offset, digests)
-    return Grant(*found, digests=digests)
+        return Grant(*common, topic, entry.partition, entry.first_offset, digests)
+    return Grant(*common, digests=digests)

@@ -1,8 +1,8 @@
 """The loops over ids: look up and decide, insert, take back; and both sets of all kernels.
 
-Rule 1: no rule stands here. Which action belongs to (state, asker) is an array from `core.decisions`.
+Rule 1: no rule stands here. Which action belongs to (state, asker) is an array from `core.claims`.
 Rule 2: plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba.
-Rule 3: what is compiled into them stands in the files that `compiling` names, for the cache to know when it is stale.
+Rule 3: what is compiled into them stands in the files that `jit` names, for the cache to know when it is stale.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from oncegate.index.table.probe import (
     U32_MAX,
     find,
     holds,
-    place_of,
+    home_of,
     row_at,
     segment_of,
 )
@@ -66,7 +66,7 @@ def _slot_of(words: U64, base: I64, capacity: I64, ids: U64, i: int, tag_mask: n
     """Returns what `find` says of `ids[i]`."""
     tag = ids[i, 0] & tag_mask
     segment = segment_of(tag, base.size)
-    return find(words, base[segment], capacity[segment], tag, place_of(ids, i))
+    return find(words, base[segment], capacity[segment], tag, home_of(ids, i))
 
 
 @helper
@@ -86,7 +86,7 @@ def _differ(first: Any, second: Any) -> bool:
 
 @helper
 def _tell_apart(given: U32, answers: Answers, verdicts: U8) -> None:
-    """An id that stands in a request twice with two payloads is a conflict where it stands again."""
+    """Makes an id that stands in a request twice with two payloads a conflict where it stands again."""
     for i in range(given.size):
         if answers.actions[i] == SAME_INDEX and _differ(given[answers.numbers[i]], given[i]):
             answers.actions[i], answers.verdicts[i], answers.numbers[i] = _CONFLICT, verdicts[_CONFLICT], 0
@@ -102,20 +102,20 @@ def decide(
     answers: Answers,
     cold: I32,
     granted: U64,
-    places: I64,
+    hints: I64,
 ) -> tuple[Any, bool, int, int]:
     """Fills `answers`; returns the highest position that a verdict other than BUSY rests on, whether one is granted
     again, and how many are granted and taken over.
 
     `cold`: the row that holds each id where no slot's row does, -1 for none; no elements: no id has one. `granted`, as
-    many as the ids: those granted from the first on, those taken over from the last back; `places`: what `find` said
+    many as the ids: those granted from the first on, those taken over from the last back; `hints`: what `find` said
     of the former. Nothing else is written. Payloads are told apart by what stays in a slot: a cold row says nothing.
     The arrays are taken out of their tuples once: numba counts references to an array wherever it leaves one.
     """
-    words, base, capacity, held, (actions, verdicts) = slots.words, slots.base, slots.capacity, slots.digests, rules
+    words, base, capacity, digests, (actions, verdicts) = slots.words, slots.base, slots.capacity, slots.digests, rules
     tokens, calls, states, takeovers, leases_ms, positions = holders[:6]
     token_0, token_1, call, known, now_ms, tag_mask, given = question
-    rests_on, again, fresh, taken = np.int64(0), False, 0, 0
+    rests_on, again, fresh, taken, compares = np.int64(0), False, 0, 0, given.size > 0 and digests.size > 0
     mark_repeats(ids, tag_mask, answers, _SAME_VERDICT)
     _tell_apart(given, answers, verdicts)
     for i in range(ids.shape[0]):
@@ -128,14 +128,14 @@ def decide(
         if row >= 0:
             own = tokens[row, 0] == token_0 and tokens[row, 1] == token_1
             state, asker = _state_of(states[row], leases_ms[row], now_ms), _asker_of(own, calls[row] == call, known)
-            told = given.size > 0 and held.size > 0 and slot >= 0 and state == _IS_DONE and row == row_at(words, slot)
-            state = _IS_OTHER if told and _differ(held[slot], given[i]) else state
+            both = compares and slot >= 0 and state == _IS_DONE and row == row_at(words, slot)
+            state = _IS_OTHER if both and _differ(digests[slot], given[i]) else state
         action = actions[state * _ASKERS + asker]
         verdict, number = np.int64(verdicts[action]), np.int64(0)
         if row >= 0 and action != _BUSY:
             rests_on = max(rests_on, positions[row] if dead < 0 else max(positions[row], positions[dead]))
         if action == _GRANT:
-            granted[fresh, 0], granted[fresh, 1], places[fresh] = ids[i, 0], ids[i, 1], slot
+            granted[fresh, 0], granted[fresh, 1], hints[fresh] = ids[i, 0], ids[i, 1], slot
             fresh += 1
         elif action == _TAKE_OVER:
             taken += 1
@@ -154,25 +154,25 @@ def decide(
 
 
 @helper
-def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64, said: Any) -> Any:
-    """Finds as `find` does, which `said` this when no slot had another place: only what was empty then may be
-    another id's now."""
-    slot = said if said >= 0 else -1 - said
+def _find_at(words: U64, base: Any, capacity: Any, tag: np.uint64, home: np.uint64, hint: Any) -> Any:
+    """Finds as `find` does, which said `hint` when every slot stood where it does now: only what was empty then may
+    be another id's."""
+    slot = hint if hint >= 0 else -1 - hint
     if words[slot, 1] & LOW == 0:
         return -1 - slot
-    if words[slot, 1] >> HALF == place and words[slot, 0] == tag:
+    if words[slot, 1] >> HALF == home and words[slot, 0] == tag:
         return slot
-    return find(words, base, capacity, tag, place)
+    return find(words, base, capacity, tag, home)
 
 
 @helper
-def _exchange(kept: U32, slot: Any, digests: U32, i: int) -> None:
-    """Returns the digest that is kept of a slot for the one in `digests[i]`, where any are kept; none given is 0."""
-    if kept.size > 0:
-        before = kept[slot]
-        kept[slot] = digests[i] if digests.size > 0 else np.uint32(0)
+def _exchange(slot_digests: U32, slot: Any, digests: U32, i: int) -> None:
+    """Exchanges a slot's digest and `digests[i]`, where slots have any; none given is 0."""
+    if slot_digests.size > 0:
+        old = slot_digests[slot]
+        slot_digests[slot] = digests[i] if digests.size > 0 else np.uint32(0)
         if digests.size > 0:
-            digests[i] = before
+            digests[i] = old
 
 
 @helper
@@ -183,36 +183,37 @@ def upsert(
     tag_mask: np.uint64,
     row: int,
     previous: U32,
-    asked: U64,
-    places: I64,
+    hinted: U64,
+    hints: I64,
     digests: U32,
 ) -> tuple[int, int]:
-    """Let each id's slot name `row`; `previous` gets what it named before. How many slots are new, how many were dead.
+    """Lets each id's slot name `row`; returns how many slots are new, and how many were dead.
 
-    There must be room: an empty slot is always left in every segment. Only its own id takes a dead slot over. Where
-    `asked` has the same ids, `places` is what `find` said of them since the last move; both may have no elements.
-    digests: of the ids' payloads, exchanged for those that were kept before; no elements: there are none of either.
+    `previous` gets what each named before. There must be room: an empty slot is always left in every segment. Only its
+    own id takes a dead slot over. Where `hinted` has the same ids, `hints` is what `find` said of them since the last
+    move; both may have no elements. digests: of the ids' payloads, exchanged for those of the slots; no elements: there
+    are none of either.
     """
     words, base, capacity, used = slots.words, slots.base, slots.capacity, slots.used
-    states, named, counts, kept = holders.state, holders.named, holders.slots, slots.digests
+    states, named, counts, slot_digests = holders.state, holders.named, holders.slots, slots.digests
     new = revived = 0
-    told = places.size == ids.shape[0]
+    has_hints = hints.size == ids.shape[0]
     for i in range(ids.shape[0]):
-        tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
+        tag, home = ids[i, 0] & tag_mask, home_of(ids, i)
         segment = segment_of(tag, base.size)
-        if told and asked[i, 0] == ids[i, 0] and asked[i, 1] == ids[i, 1]:
-            read_ahead = places[min(i + READ_AHEAD, ids.shape[0] - 1)]
+        if has_hints and hinted[i, 0] == ids[i, 0] and hinted[i, 1] == ids[i, 1]:
+            read_ahead = hints[min(i + READ_AHEAD, ids.shape[0] - 1)]
             touch(words, read_ahead if read_ahead >= 0 else -1 - read_ahead)
-            slot = _find_at(words, base[segment], capacity[segment], tag, place, places[i])
+            slot = _find_at(words, base[segment], capacity[segment], tag, home, hints[i])
         else:
             touch_chain(words, base, capacity, ids, i + READ_AHEAD, tag_mask)
-            slot = find(words, base[segment], capacity[segment], tag, place)
+            slot = find(words, base[segment], capacity[segment], tag, home)
         if slot < 0:
             slot, new = -1 - slot, new + 1
             words[slot, 0], previous[i] = tag, NO_ROW
             used[segment] += 1
-            if kept.size > 0:
-                kept[slot] = 0
+            if slot_digests.size > 0:
+                slot_digests[slot] = 0
         else:
             before = row_at(words, slot)
             previous[i] = before
@@ -221,8 +222,8 @@ def upsert(
                 named[before] -= 1
             else:
                 revived += 1
-        words[slot, 1] = place << HALF | np.uint64(row + 1)
-        _exchange(kept, slot, digests, i)
+        words[slot, 1] = home << HALF | np.uint64(row + 1)
+        _exchange(slot_digests, slot, digests, i)
     counts[row] += ids.shape[0]
     named[row] += ids.shape[0]
     return new, revived
@@ -240,12 +241,12 @@ def claim_each(
     ends: I64,
     position: int,
     answers: Answers,
-    folded: BatchGrants,
+    grants: BatchGrants,
     no_digests: U32,
 ) -> int:
     """Does `decide`, then `upsert`, for one claim after the other: each asks for the first time, with the token and
     call that its row has, for the ids from where those of the row before end. The first to be granted any gets
-    `position`, the next one more. How many dead slots were taken over. There must be room for all ids.
+    `position`, the next one more. Returns how many dead slots were taken over. There must be room for all ids.
     """
     revived = first = filled = 0
     for n in range(rows.size):
@@ -255,40 +256,48 @@ def claim_each(
         question = Question(token[0], token[1], call, False, now_ms, tag_mask, no_digests)
         part = Answers(answers.actions[whole], answers.verdicts[whole], answers.numbers[whole], answers.states[whole])
         rests_on, _, fresh, taken = decide(
-            slots, holders, rules, question, ids[whole], part, cold[whole], folded.ids[room], folded.places[room]
+            slots, holders, rules, question, ids[whole], part, cold[whole], grants.ids[room], grants.hints[room]
         )
-        first, folded.rests_on[n], folded.absent[n] = end, rests_on if taken == 0 else -1, 0
+        first, grants.rests_on[n], grants.absent[n] = end, rests_on if taken == 0 else -1, 0
         if fresh > 0 and taken == 0:
             given = slice(filled, filled + fresh)
-            part_ids, places = folded.ids[given], folded.places[given]
+            part_ids, hints = grants.ids[given], grants.hints[given]
             new, dead = upsert(
-                slots, holders, part_ids, tag_mask, row, folded.previous[given], part_ids, places, folded.kept[given]
+                slots,
+                holders,
+                part_ids,
+                tag_mask,
+                row,
+                grants.previous[given],
+                part_ids,
+                hints,
+                grants.old_digests[given],
             )
             holders.position[row], position, filled = position, position + 1, filled + fresh
-            folded.absent[n], revived = new + dead, revived + dead
-        folded.ends[n] = filled
+            grants.absent[n], revived = new + dead, revived + dead
+        grants.ends[n] = filled
     return revived
 
 
 def restore(
     slots: Slots, holders: Holders, ids: U64, tag_mask: np.uint64, row: int, previous: U32, digests: U32
 ) -> int:
-    """Undo `upsert` of the same arguments, the table having moved or not; how many slots name `row` still.
+    """Undoes `upsert` of the same arguments, the table having moved or not; returns how many slots name `row` still.
 
     Those are the slots that were new: they cannot be emptied within a chain, and die with `row`.
     """
     words, left = slots.words, 0
     for i in range(ids.shape[0] - 1, -1, -1):
-        tag, place = ids[i, 0] & tag_mask, place_of(ids, i)
+        tag, home = ids[i, 0] & tag_mask, home_of(ids, i)
         segment = segment_of(tag, slots.base.size)
-        slot = find(words, slots.base[segment], slots.capacity[segment], tag, place)
+        slot = find(words, slots.base[segment], slots.capacity[segment], tag, home)
         assert slot >= 0
         _exchange(slots.digests, slot, digests, i)
         before = np.int64(previous[i])
         if before == NO_ROW:
             left += 1
             continue
-        words[slot, 1] = place << HALF | np.uint64(before + 1)
+        words[slot, 1] = home << HALF | np.uint64(before + 1)
         holders.slots[before] += 1
         if holds(holders.state[before]):
             holders.named[before] += 1
@@ -297,7 +306,7 @@ def restore(
 
 
 def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
-    """Add to `counts`, per segment, how many of the ids belong there."""
+    """Adds to `counts`, per segment, how many of the ids belong there."""
     for i in range(ids.shape[0]):
         counts[segment_of(ids[i, 0] & tag_mask, counts.size)] += 1
 

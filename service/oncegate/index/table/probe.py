@@ -1,9 +1,9 @@
 """Finds slots: what every kernel shares.
 
-A table is segments of open addressing with linear probing. The tag's lowest bits choose the segment, the place
-(32 other bits of the fingerprint) chooses where in it a chain begins: at `place * capacity >> 32`, so that slots stand
-nearly in the order of their places whatever the capacity. Two ids are the same when tag and place are: of two
-different ones with probability 2^-96.
+A table is segments of open addressing with linear probing. The tag's lowest bits choose the segment, the home (32
+other bits of the fingerprint) chooses where in it a chain begins: at `home * capacity >> 32`, so that slots stand
+nearly in the order of their homes whatever the capacity. Two ids are the same when tag and home are: of two different
+ones with probability 2^-96.
 """
 
 from typing import Any
@@ -23,8 +23,8 @@ LOW, HALF = np.uint64(U32_MAX), np.uint64(32)
 
 
 @helper
-def place_of(ids: U64, i: int) -> Any:
-    """Returns the 32 bits that say where in its segment an id's chain begins."""
+def home_of(ids: U64, i: int) -> Any:
+    """Returns an id's home: the 32 bits that say where in its segment its chain begins."""
     return ids[i, 1] & LOW
 
 
@@ -35,20 +35,20 @@ def segment_of(tag: np.uint64, segments: int) -> Any:
 
 
 @helper
-def begin_of(place: Any, capacity: Any) -> Any:
+def begin_of(home: Any, capacity: Any) -> Any:
     """Tells where in its segment the chain of an id begins."""
-    return np.int64(place) * capacity >> 32
+    return np.int64(home) * capacity >> 32
 
 
 @helper
-def find(words: U64, base: Any, capacity: Any, tag: np.uint64, place: np.uint64) -> Any:
+def find(words: U64, base: Any, capacity: Any, tag: np.uint64, home: np.uint64) -> Any:
     """Returns the slot of this id in its segment, or `-1 - s` where s is the empty slot that ends its chain."""
-    at = begin_of(place, capacity)
+    at = begin_of(home, capacity)
     while True:
-        held = words[base + at, 1]
-        if held & LOW == 0:
+        word = words[base + at, 1]
+        if word & LOW == 0:
             return -1 - (base + at)
-        if held >> HALF == place and words[base + at, 0] == tag:
+        if word >> HALF == home and words[base + at, 0] == tag:
             return base + at
         at += 1
         if at == capacity:

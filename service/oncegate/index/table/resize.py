@@ -1,7 +1,7 @@
 """The loops over rows and over whole segments: move, retire, snapshot, restore, and let slots go to the cold tier.
 
 The rules of `kernels` hold here too. A slot is not emptied by itself: it dies with its row and is left out when its
-segment moves (`move`), for a change that made it may be taken back. What leaves memory is past that (`dropping`).
+segment moves (`move`), for a change that made it may be taken back. What leaves memory is past that (`delete`).
 """
 
 from typing import Any
@@ -43,49 +43,49 @@ def staying(slots: Slots, segment: int, holders: Holders) -> int:
 
 
 def move(
-    slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, hand: U64, digests: U32, freed: U32
+    slots: Slots, segment: int, capacity: int, holders: Holders, sweeping: bool, chain: U64, digests: U32, freed: U32
 ) -> Any:
-    """Spread a segment, where it stands, over `capacity` slots, no fewer than before; how many rows are `freed` by it,
-    and how many slots were left out.
+    """Spreads a segment, where it stands, over `capacity` slots, no fewer than before.
 
-    Sweeping leaves out the dead slots of unpinned rows. Chains are taken up from the last to the first: an id never
-    moves to the left of where its chain begins, so none lands among those that have yet to move; but for those that go
-    round the end, which are taken up once more with the chain they then belong to. `hand`: as many as are in use;
-    `digests` too, where they are kept.
+    Returns how many rows are `freed` by it, and how many slots were left out. Sweeping leaves out the dead slots of
+    unpinned rows. Chains are taken up from the last to the first: an id never moves to the left of where its chain
+    begins, so none lands among those that have yet to move; but for those that go round the end, which are taken up
+    once more with the chain they then belong to. `chain`: as many as are in use; `digests` too, where slots have any.
     """
     keeping = slots.digests.size > 0
-    words, states, pins, kept, named_by = slots.words, holders.state, holders.pins, holders.kept, holders.slots
+    words, states, pins = slots.words, holders.state, holders.pins
+    remembered, named_by = holders.remembered, holders.slots
     base, free, dropped = slots.base[segment], 0, 0
     # A page that is read before it is written is mapped twice, and all of these are written soon.
     for new in range(base + slots.capacity[segment], base + capacity, _SLOTS_PER_PAGE):
         words[new, 1] = np.uint64(0)
     at = slots.capacity[segment] - 1
     while at >= 0:
-        held = 0
+        length = 0
         while at >= 0 and words[base + at, 1] & LOW != 0:
             row = row_at(words, base + at)
             if sweeping and _goes(states[row], pins[row]):
                 dropped += 1
                 named_by[row] -= 1
-                if named_by[row] == 0 and kept[row] == 0:
+                if named_by[row] == 0 and remembered[row] == 0:
                     freed[free] = row
                     free += 1
             else:
-                hand[held, 0], hand[held, 1] = words[base + at, 0], words[base + at, 1]
+                chain[length, 0], chain[length, 1] = words[base + at, 0], words[base + at, 1]
                 if keeping:
-                    digests[held] = slots.digests[base + at]
-                held += 1
+                    digests[length] = slots.digests[base + at]
+                length += 1
             words[base + at, 1] = 0
             at -= 1
-        for i in range(held):
-            put = np.int64(hand[i, 1] >> HALF) * capacity >> 32
-            while words[base + put, 1] & LOW != 0:
-                put += 1
-                if put == capacity:
-                    put = np.int64(0)
-            words[base + put, 0], words[base + put, 1] = hand[i, 0], hand[i, 1]
+        for i in range(length):
+            target = np.int64(chain[i, 1] >> HALF) * capacity >> 32
+            while words[base + target, 1] & LOW != 0:
+                target += 1
+                if target == capacity:
+                    target = np.int64(0)
+            words[base + target, 0], words[base + target, 1] = chain[i, 0], chain[i, 1]
             if keeping:
-                slots.digests[base + put] = digests[i]
+                slots.digests[base + target] = digests[i]
         at -= 1
     slots.capacity[segment] = capacity
     slots.used[segment] -= dropped
@@ -95,29 +95,30 @@ def move(
 def retire(
     holders: Holders, wall_ms: I64, rows: U32, before_ms: int, position: int, due: U32, states: U8, positions: I64
 ) -> tuple[int, int, int]:
-    """Let go of what those of the rows hold that are done or taken since before `before_ms`, and pin them.
+    """Lets go of what those of the rows hold that are done or taken since before `before_ms`, and pins them.
 
-    `due`, `states`, `positions` get the rows and what they were; how many, and how many ids and slots they had.
+    `due`, `states`, `positions` get the rows and what they were. Returns how many, and how many ids and slots they had.
     """
-    held, since, named, counts, pins = holders.state, holders.position, holders.named, holders.slots, holders.pins
+    row_states, row_positions, pins = holders.state, holders.position, holders.pins
+    named, counts = holders.named, holders.slots
     count = ids = slots = 0
     for row in rows:
-        state = held[row]
+        state = row_states[row]
         if state in (STATE_DONE, STATE_TAKEN) and wall_ms[row] < before_ms:
-            due[count], states[count], positions[count] = row, state, since[row]
+            due[count], states[count], positions[count] = row, state, row_positions[row]
             ids, slots, count = ids + named[row], slots + counts[row], count + 1
-            held[row], since[row] = STATE_UNKNOWN, position
+            row_states[row], row_positions[row] = STATE_UNKNOWN, position
             pins[row] += 1
     return count, ids, slots
 
 
 def unpin(holders: Holders, rows: U32, freed: U32) -> int:
     """Unpins rows, each named once by a change that may no longer be taken back; returns how many that frees."""
-    pins, counts, kept, free = holders.pins, holders.slots, holders.kept, 0
+    pins, counts, remembered, free = holders.pins, holders.slots, holders.remembered, 0
     for row in rows:
         assert pins[row] > 0
         pins[row] -= 1
-        if pins[row] == 0 and counts[row] == 0 and kept[row] == 0:
+        if pins[row] == 0 and counts[row] == 0 and remembered[row] == 0:
             freed[free] = row
             free += 1
     return free
@@ -125,7 +126,7 @@ def unpin(holders: Holders, rows: U32, freed: U32) -> int:
 
 @helper
 def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
-    """Returns the place of a time's bucket among these, ascending; -1 where it is not."""
+    """Returns the index of a time's bucket among these, ascending; -1 where it is not."""
     bucket, low, high = wall_ms >> bits, 0, buckets.size
     while low < high:
         middle = (low + high) >> 1
@@ -139,27 +140,27 @@ def _pool_at(buckets: I64, wall_ms: Any, bits: int) -> Any:
 def pool(
     slots: Slots, begin: int, end: int, holders: Holders, times: I64, small: Small, pools: SharedRows, freed: U32
 ) -> tuple[int, int]:
-    """Let slots from `begin` to `end` that name small done rows name the shared row of the rows' bucket instead.
+    """Lets slots from `begin` to `end` that name small done rows name the shared row of the rows' bucket instead.
 
     A row is left alone while its claim can be named or a change of it taken back, when it holds more than `small.most`
     ids, or when it tells something of its ids that a shared row could not. What is shared has the latest of its rows'
-    `times` and positions. How many rows are `freed`, and how many slots were given over.
+    `times` and positions. Returns how many rows are `freed`, and how many slots were given over.
     """
-    words, states, pins, kept = slots.words, holders.state, holders.pins, holders.kept
+    words, states, pins, remembered = slots.words, holders.state, holders.pins, holders.remembered
     named, counts, positions = holders.named, holders.slots, holders.position
     buckets, rows, bits = pools
     topics, digests, scoped, no_topic, most = small
     free = count = 0
     for at in range(begin, end):
         row = row_at(words, at)
-        if row < 0 or states[row] != STATE_DONE or kept[row] != 0 or pins[row] != 0 or named[row] > most:
+        if row < 0 or states[row] != STATE_DONE or remembered[row] != 0 or pins[row] != 0 or named[row] > most:
             continue
         if topics[row] != no_topic or digests[row] != 0 or scoped[row] != 0:
             continue
-        found = _pool_at(buckets, times[row], bits)
-        if found < 0 or rows[found] == row:
+        bucket = _pool_at(buckets, times[row], bits)
+        if bucket < 0 or rows[bucket] == row:
             continue
-        shared = rows[found]
+        shared = rows[bucket]
         words[at, 1] = words[at, 1] & ~LOW | np.uint64(shared + 1)
         times[shared], positions[shared] = max(times[shared], times[row]), max(positions[shared], positions[row])
         counts[shared], named[shared] = counts[shared] + 1, named[shared] + 1
@@ -173,10 +174,10 @@ def pool(
 def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> int:
     """Copies the slots of a segment whose rows have other numbers, by these; returns how many.
 
-    NO_ROW, or no element: the row has none, and its slots are left out. `digests` gets what they keep of payloads,
-    where anything does. `out`, and `digests`, are one longer than there are slots in use, as in `gather_of`.
+    NO_ROW, or no element: the row has none, and its slots are left out. `digests` gets their payloads' digests, where
+    slots have any. `out`, and `digests`, are one longer than there are slots in use, as in `gather_of`.
     """
-    words, kept, base, count = slots.words, slots.digests, slots.base[segment], np.int64(0)
+    words, slot_digests, base, count = slots.words, slots.digests, slots.base[segment], np.int64(0)
     last = np.int64(numbers.size) - 1
     if last < 0:
         return 0
@@ -185,36 +186,36 @@ def gather(slots: Slots, segment: int, numbers: U32, out: U64, digests: U32) -> 
         number = np.int64(numbers[min(max(row, np.int64(0)), last)])
         out[count, 0] = words[at, 0]
         out[count, 1] = words[at, 1] & ~LOW | np.uint64(number + 1)
-        if kept.size > 0:
-            digests[count] = kept[at]
+        if slot_digests.size > 0:
+            digests[count] = slot_digests[at]
         count += np.int64(row >= 0) & np.int64(row <= last) & np.int64(number != NO_ROW)
     return count  # type: ignore[return-value]
 
 
-def gather_of(slots: Slots, segment: int, holders: Holders, wanted: U8, out: U64) -> int:
-    """Copy the slots of a segment as they stand that hold their ids for a row which is wanted; how many.
+def gather_of(slots: Slots, segment: int, holders: Holders, is_picked: U8, out: U64) -> int:
+    """Copies the slots of a segment as they stand that hold their ids for a picked row; returns how many.
 
-    `wanted`: by row + 1, 0 or 1. `out` is one longer than there are slots in use: every slot is written, and counted if
-    it is wanted, for which they are cannot be foretold, and a wrong guess costs more than a copy.
+    `is_picked`: by row + 1, 0 or 1. `out` is one longer than there are slots in use: every slot is written, and counted
+    if its row is picked, for which they are cannot be foretold, and a wrong guess costs more than a copy.
     """
     words, states, base, count = slots.words, holders.state, slots.base[segment], np.int64(0)
     for at in range(base, base + slots.capacity[segment]):
         row = np.int64(words[at, 1] & LOW)
         out[count, 0], out[count, 1] = words[at, 0], words[at, 1]
-        count += np.int64(wanted[row]) & np.int64(holds(states[max(row, np.int64(1)) - 1]))
+        count += np.int64(is_picked[row]) & np.int64(holds(states[max(row, np.int64(1)) - 1]))
     return count  # type: ignore[return-value]
 
 
 def fill(
     slots: Slots, states: U8, given: U64, digests: U32, tag_mask: np.uint64, begin: int, end: int, named: I64
 ) -> int:
-    """Insert slots as `gather` gave them into the segments from `begin` to `end`, with room; how many of them all were
-    looked at, before the first that cannot be.
+    """Inserts slots as `gather` gave them into the segments from `begin` to `end`, with room.
 
-    That is a slot of a row that holds nothing or is none of those in `named`, of too wide a tag, or of an id that is
-    there already. `named`: by row, how many slots; counted on. `digests`: as many as are given, or none.
+    Returns how many of them all were looked at, before the first that cannot be. That is a slot of a row that holds
+    nothing or is none of those in `named`, of too wide a tag, or of an id that is there already. `named`: by row, how
+    many slots; counted on. `digests`: as many as are given, or none.
     """
-    words, base, capacity, used, kept = slots.words, slots.base, slots.capacity, slots.used, slots.digests
+    words, base, capacity, used, slot_digests = slots.words, slots.base, slots.capacity, slots.used, slots.digests
     for i in range(given.shape[0]):
         tag, row = given[i, 0], row_at(given, i)
         segment = segment_of(tag, base.size)
@@ -226,8 +227,8 @@ def fill(
         if slot >= 0:
             return i
         words[-1 - slot, 0], words[-1 - slot, 1] = tag, given[i, 1]
-        if kept.size > 0:
-            kept[-1 - slot] = digests[i] if digests.size > 0 else np.uint32(0)
+        if slot_digests.size > 0:
+            slot_digests[-1 - slot] = digests[i] if digests.size > 0 else np.uint32(0)
         used[segment] += 1
         named[row] += 1
     return len(given)

@@ -1,7 +1,7 @@
 """The rows: one a claim and kind of grant (fresh, taken over), as arrays.
 
-A row is a place in this process's memory, reused and never shown; the ledger's position is what lasts. It is free again
-when no slot names it (`slots` is 0, as a sweep left it), nobody can ask for its claim any more (`kept` is 0) and no
+A row's number is this process's own, reused and never shown; the ledger's position is what lasts. It is free again when
+no slot names it (`slots` is 0, as a sweep left it), nobody can ask for its claim any more (`remembered` is 0) and no
 change that names it may still be taken back (`pins` is 0): whoever makes the last of these so gives it back.
 """
 
@@ -34,7 +34,7 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "named": (np.int32, 1),
     "slots": (np.int32, 1),
     "pins": (np.int32, 1),
-    "kept": (np.uint8, 1),
+    "remembered": (np.uint8, 1),
     "used": (np.bool_, 1),
     "spare": (np.uint32, 1),
     "claim": (np.uint64, 2),
@@ -51,8 +51,8 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
 }
 # What a row is and was made for, without leases: what a snapshot keeps of it.
 LASTING = (
-    *("token", "call", "state", "takeover", "position", "named", "kept", "claim", "digest", "lease_ms", "wall_ms"),
-    *("granted", "topic", "partition", "first_offset"),
+    *("token", "call", "state", "takeover", "position", "named", "remembered", "claim", "digest", "lease_ms"),
+    *("wall_ms", "granted", "topic", "partition", "first_offset"),
 )
 
 
@@ -109,7 +109,8 @@ class Rows:
         return self.made * row_bytes
 
     def grow(self, to: int) -> None:
-        """Let the arrays reach as far as row `to`, or twice as far as they do. Rows keep their numbers and contents."""
+        """Makes the arrays reach as far as row `to`, or twice as far as they do. Rows keep their numbers and
+        contents."""
         self.capacity = min(max(2 * self.capacity, CAPACITY_MIN, to), self.limit)
         arrays = {name: array[: self.capacity] for name, array in self._whole.items()}
         self.holders = Holders(**{name: arrays.pop(name) for name in Holders._fields})
@@ -121,7 +122,7 @@ class Rows:
         return self._whole[name][: self.made]
 
     def restore(self, count: int) -> None:
-        """Make the first `count` rows, to be filled in by their columns."""
+        """Makes the first `count` rows, to be filled in by their columns."""
         self.made = count
         self.grow(count)
         self.column("used")[:] = True
@@ -130,7 +131,7 @@ class Rows:
         """Returns a free row, filled in for `granted` ids of the grant; nothing names it yet, and it is pinned once."""
         row = self.next_free()
         holders = self.holders
-        self.used[row], holders.kept[row] = True, grant.known
+        self.used[row], holders.remembered[row] = True, grant.known
         self.claim[row], holders.token[row], holders.call[row] = words(grant.claim), words(grant.token), grant.call
         holders.state[row], holders.takeover[row], holders.position[row] = grant.state, takeover, position
         self.lease_ms[row], holders.lease_until_ms[row] = grant.lease_ms, now_ms + grant.lease_ms
@@ -160,20 +161,20 @@ class Rows:
 
     def let_go(self, rows: NDArray[Any]) -> None:
         """Frees rows that were taken just now, and that nothing names."""
-        self.holders.pins[rows] = self.holders.kept[rows] = 0
+        self.holders.pins[rows] = self.holders.remembered[rows] = 0
         self.give_back(rows)
 
     def give_back_idle(self, rows: Iterable[int]) -> None:
         """Frees those of the rows that nothing holds any more."""
         holders = self.holders
-        idle = [row for row in rows if not (holders.slots[row] or holders.pins[row] or holders.kept[row])]
+        idle = [row for row in rows if not (holders.slots[row] or holders.pins[row] or holders.remembered[row])]
         if idle:
             self.give_back(np.array(idle, np.uint32))
 
     def void(self, row: int) -> None:
         """Undoes a row whose claim never was: whatever slots name it are dead, and nothing rests on it."""
         self.holders.state[row], self.holders.position[row] = UNKNOWN, 0
-        self.holders.kept[row] = 0
+        self.holders.remembered[row] = 0
 
     def pin(self, rows: Sequence[int]) -> None:
         """Pins rows, each named once by a change, while that may be taken back."""

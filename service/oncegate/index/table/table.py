@@ -5,7 +5,7 @@ it stands, for the address space up to its largest size is its own. Capacities a
 segment's ladder begins a little higher than the one before, so that about as many segments move at any request.
 A dead slot (its row was released, retired, or its claim taken back) counts as occupied until its segment moves, and
 only its own id takes it over before. No answer changes by a move. Slots of ids that leave memory are empty at once
-(`dropping`), so a table that old ids leave neither grows nor moves.
+(`delete`), so a table that old ids leave neither grows nor moves.
 """
 
 import math
@@ -33,16 +33,16 @@ GROWTH = 1.5
 # 32 GiB of address space: more ids than a shard's 2^28 rows, one a claim at least, are worth.
 SLOTS_MAX = 1 << 31
 _NO_IDS: U64 = np.empty((0, 2), np.uint64)
-_NO_PLACES: I64 = np.empty(0, np.int64)
-# What `Folded` has of each id.
-_OF_IDS = ("ids", "places", "previous", "kept")
+_NO_HINTS: I64 = np.empty(0, np.int64)
+# What `BatchGrants` has of each id.
+_OF_IDS = ("ids", "hints", "previous", "old_digests")
 
 
 class CopyOnWrite(Protocol):
     """Receives what slots were before they are overwritten, for a snapshot that goes on while the table changes."""
 
     def overwritten(self, ids: U64, previous: U32, digests: U32) -> None:
-        """Learns that the slots of these ids, shape (n, 2), have just named these rows, and kept these digests, if
+        """Learns that the slots of these ids, shape (n, 2), named these rows just now, and had these digests, if
         any."""
 
 
@@ -66,12 +66,12 @@ class Table:
         self.slots = Slots(whole, base, np.array(capacities, np.int64), np.zeros(segments, np.int64))
         self.dead = 0
         self.moves = 0
-        # The snapshot under way: it is told of slots that are overwritten, and no move leaves any out.
+        # The snapshot under way: it learns of slots that are overwritten, and no move leaves any out.
         self.snapshot: CopyOnWrite | None = None
         # Ids that have room wherever they belong; what may fill one segment only is counted where it may not.
         self._sure = 0
-        # What was asked for last, where its slots were found, and how many moves there had been.
-        self._told: tuple[U64, I64, int] = (_NO_IDS, _NO_PLACES, 0)
+        # What was asked for last, what `find` said of each id, and how many moves there had been.
+        self._hints: tuple[U64, I64, int] = (_NO_IDS, _NO_HINTS, 0)
 
     @property
     def capacity(self) -> int:
@@ -100,13 +100,13 @@ class Table:
         return int(self.slots.used.sum())
 
     def make_room(self, ids: int) -> None:
-        """Move the segments that would be too full if each got its share of `ids` more."""
+        """Moves the segments that would be too full if each got its share of `ids` more."""
         if ids > self._sure:
             share = -(-ids // len(self._steps))
             self._make_room(np.full(len(self._steps), share))
 
     def make_room_for(self, given: Sequence[U64]) -> None:
-        """Move the segments that would be too full with these ids, arrays of shape (n, 2).
+        """Moves the segments that would be too full with these ids, arrays of shape (n, 2).
 
         Raises Overloaded, with no effect on any answer: a segment is as large as segments get.
         """
@@ -121,86 +121,92 @@ class Table:
         self._sure -= count
 
     def sweep_for(self, more: I64) -> None:
-        """Where dead slots can go, let the segments move that would be too full with so many more each."""
+        """Moves the segments that would be too full with so many more each, where dead slots can go."""
         self._sure = 0
         if self._sweeps:
             self._make_room(more)
 
     def make_room_within(self, begin: int, end: int, more: I64) -> None:
-        """Move the segments from `begin` to `end` that would be too full with so many more each; after `sweep_for`,
-        other threads may do so for other segments. Raises Overloaded, as `make_room_for`."""
+        """Moves the segments from `begin` to `end` that would be too full with so many more each.
+
+        After `sweep_for`, other threads may do so for other segments. Raises Overloaded, as `make_room_for`.
+        """
         used, capacity = self.slots.used[begin:end] + more[begin:end], self.slots.capacity[begin:end]
         for segment in (begin + np.flatnonzero(used > LOAD_MAX * capacity)).tolist():
             self._enlarge(segment, int(more[segment]))
 
     def sweep(self) -> None:
-        """Drop every dead slot that nothing pins."""
+        """Drops every dead slot that nothing pins."""
         if self._sweeps:
             for segment, capacity in enumerate(self.slots.capacity.tolist()):
                 self._move(segment, capacity)
 
-    def tell(self, ids: U64, places: I64) -> None:
-        """Tells where `find` ended for each of these ids: if they are put next, it need not be found again."""
-        self._told = ids, places, self.moves
+    def hint(self, ids: U64, hints: I64) -> None:
+        """Takes what `find` said of each of these ids: if they are put next, their slots need not be found again."""
+        self._hints = ids, hints, self.moves
 
     def put(self, ids: U64, row: int, digests: U32 = NO_DIGESTS) -> tuple[U32, int, U32]:
-        """Let the slots of `ids`, shape (n, 2), name `row`; what each named before, how many ids were absent, and the
-        digests that were kept before, where any are: those of payloads that `digests` takes the place of.
+        """Lets the slots of `ids`, shape (n, 2), name `row`.
 
-        Room is made before, by `make_room_for`, and for digests by `keep_digests`.
+        Returns what each named before, how many ids were absent, and the digests that the slots kept before, where any
+        are: those of payloads that `digests` takes the place of. Room is made before, by `make_room_for`, and for
+        digests by `keep_digests`.
         """
-        previous, kept = np.empty(len(ids), np.uint32), self._kept(digests, len(ids))
-        asked, places = self._where_told()
+        previous, old_digests = np.empty(len(ids), np.uint32), self._digests_of(digests, len(ids))
+        hinted, hints = self._valid_hints()
         new, revived = self._kernels.upsert(
-            self.slots, self._rows.holders, ids, self.tag_mask, row, previous, asked, places, kept
+            self.slots, self._rows.holders, ids, self.tag_mask, row, previous, hinted, hints, old_digests
         )
-        self._overwritten(int(revived), ids, previous, kept)
-        return previous, int(new) + int(revived), kept
+        self._overwritten(int(revived), ids, previous, old_digests)
+        return previous, int(new) + int(revived), old_digests
 
     def claim_each(
         self, rules: Rules, now_ms: int, ids: U64, cold: I32, rows: I64, ends: I64, position: int
     ) -> tuple[Answers, BatchGrants]:
-        """Decide on claims of `ids`, shape (n, 2), one after the other, and let the slots of what each is granted name
-        its row. Room is made before, by `make_room_for` of them all.
+        """Decides on claims of `ids`, shape (n, 2), one after the other; slots of what each is granted name its row.
+
+        Room is made before, by `make_room_for` of them all.
         """
         n = len(ids)
         answers = Answers.empty(n)
-        places, previous, kept = np.empty(n, np.int64), np.empty(n, np.uint32), self._kept(NO_DIGESTS, n)
+        hints, previous, old_digests = np.empty(n, np.int64), np.empty(n, np.uint32), self._digests_of(NO_DIGESTS, n)
         of_claims = (np.empty(len(rows), np.int64) for _ in range(3))
-        folded = BatchGrants(np.empty((n, 2), np.uint64), places, previous, kept, *of_claims)
-        asked = rules, now_ms, self.tag_mask, ids, cold, rows, ends, position
-        revived = self._kernels.claim_each(self.slots, self._rows.holders, *asked, answers, folded, NO_DIGESTS)
-        folded = folded._replace(**{name: getattr(folded, name)[: folded.ends[-1]] for name in _OF_IDS})
-        self._overwritten(int(revived), folded.ids, folded.previous, folded.kept)
-        return answers, folded
+        grants = BatchGrants(np.empty((n, 2), np.uint64), hints, previous, old_digests, *of_claims)
+        request = rules, now_ms, self.tag_mask, ids, cold, rows, ends, position
+        revived = self._kernels.claim_each(self.slots, self._rows.holders, *request, answers, grants, NO_DIGESTS)
+        grants = grants._replace(**{name: getattr(grants, name)[: grants.ends[-1]] for name in _OF_IDS})
+        self._overwritten(int(revived), grants.ids, grants.previous, grants.old_digests)
+        return answers, grants
 
-    def _where_told(self) -> tuple[U64, I64]:
-        """Returns what was asked for last and where it was found; nothing once slots have moved."""
-        asked, places, moves = self._told
-        return (asked, places) if moves == self.moves else (_NO_IDS, _NO_PLACES)
+    def _valid_hints(self) -> tuple[U64, I64]:
+        """Returns what was asked for last and what `find` said of it; nothing once slots have moved."""
+        hinted, hints, moves = self._hints
+        return (hinted, hints) if moves == self.moves else (_NO_IDS, _NO_HINTS)
 
-    def _overwritten(self, revived: int, ids: U64, previous: U32, kept: U32) -> None:
+    def _overwritten(self, revived: int, ids: U64, previous: U32, old_digests: U32) -> None:
         """Notes that slots name other rows than they did, and that so many of them were dead."""
         self.dead -= revived
         if self.snapshot is not None:
-            self.snapshot.overwritten(ids, previous, kept)
+            self.snapshot.overwritten(ids, previous, old_digests)
 
-    def _kept(self, digests: U32, ids: int) -> U32:
+    def _digests_of(self, digests: U32, ids: int) -> U32:
         """Returns the digests to write; of payloads that have none, 0."""
         if not len(self.slots.digests):
             return NO_DIGESTS
         return digests.copy() if len(digests) else np.zeros(ids, np.uint32)
 
     def fill(self, given: U64, digests: U32, begin: int, end: int, named: I64) -> int:
-        """Insert slots as they were saved, those of the segments from `begin` to `end`; how many of `given` were looked
-        at, before the first that cannot be. `named`: by row that was saved, how many slots; counted on. Room is made
-        before, by `make_room_for`; other threads may fill other segments."""
+        """Inserts slots as they were saved, those of the segments from `begin` to `end`.
+
+        Returns how many of `given` were looked at, before the first that cannot be. `named`: by row that was saved, how
+        many slots; counted on. Room is made before, by `make_room_for`; other threads may fill other segments.
+        """
         holders = self._rows.holders
         return int(self._kernels.fill(self.slots, holders.state, given, digests, self.tag_mask, begin, end, named))
 
-    def put_back(self, ids: U64, row: int, previous: U32, was_absent: int, kept: U32) -> None:
+    def put_back(self, ids: U64, row: int, previous: U32, was_absent: int, old_digests: U32) -> None:
         """Takes `put` back. Slots that were new stay, dead: emptying one would cut the chains that run through it."""
-        self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous, kept)
+        self._kernels.restore(self.slots, self._rows.holders, ids, self.tag_mask, row, previous, old_digests)
         self.dead += was_absent
 
     def row_of(self, fingerprint: U64) -> int | None:
@@ -209,18 +215,18 @@ class Table:
         return int(row_at(self.slots.words, slot)) if slot >= 0 else None
 
     def digest_of(self, fingerprint: U64) -> int:
-        """Returns what is kept of one id's payload; 0: nothing."""
+        """Returns the digest of one id's payload; 0: it has none."""
         slot = self._slot_of(fingerprint) if len(self.slots.digests) else -1
         return int(self.slots.digests[slot]) if slot >= 0 else 0
 
     def _slot_of(self, fingerprint: U64) -> int:
-        tag, place = fingerprint[0] & self.tag_mask, fingerprint[1] & np.uint64(0xFFFF_FFFF)
+        tag, home = fingerprint[0] & self.tag_mask, fingerprint[1] & np.uint64(0xFFFF_FFFF)
         segment, slots = segment_of(tag, len(self._steps)), self.slots
-        return int(find(slots.words, slots.base[segment], slots.capacity[segment], tag, place))
+        return int(find(slots.words, slots.base[segment], slots.capacity[segment], tag, home))
 
     @property
     def _sweeps(self) -> bool:
-        """A move leaves dead slots out."""
+        """Tells whether a move leaves dead slots out."""
         return self.dead > 0 and self.snapshot is None
 
     def _capacity_at(self, segment: int, step: int) -> int:
@@ -228,7 +234,7 @@ class Table:
         return math.ceil(slots)
 
     def _make_room(self, more: I64) -> None:
-        """Finds where `more`, per segment, is too much; nowhere: then one that will soon be too full."""
+        """Enlarges where `more`, per segment, is too much; nowhere: then one that will soon be too full."""
         slots = self.slots
         crowded = np.flatnonzero(slots.used + more > LOAD_MAX * slots.capacity)
         if not len(crowded):
@@ -237,11 +243,11 @@ class Table:
             self._enlarge(segment, int(more[segment]))
 
     def _enlarge(self, segment: int, more: int) -> None:
-        """Computes to where `more` slots and those that a move keeps leave enough of the segment empty."""
+        """Moves a segment to where `more` slots and those that stay leave enough of it empty."""
         used = int(self.slots.used[segment])
-        kept = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self._sweeps else used
+        staying = int(self._kernels.staying(self.slots, segment, self._rows.holders)) if self._sweeps else used
         step = self._steps[segment]
-        while kept + more > LOAD_AFTER_MOVE * self._capacity_at(segment, step):
+        while staying + more > LOAD_AFTER_MOVE * self._capacity_at(segment, step):
             step += 1
         capacity = self._capacity_at(segment, step)
         if capacity > self._slots_max:
@@ -251,10 +257,10 @@ class Table:
 
     def _move(self, segment: int, capacity: int) -> None:
         used, sweeping = int(self.slots.used[segment]), self._sweeps
-        hand, freed = np.empty((used + 1, 2), np.uint64), np.empty(used if sweeping else 0, np.uint32)
+        chain, freed = np.empty((used + 1, 2), np.uint64), np.empty(used if sweeping else 0, np.uint32)
         digests = np.empty(used + 1 if len(self.slots.digests) else 0, np.uint32)
         holders = self._rows.holders
-        free, dropped = self._kernels.move(self.slots, segment, capacity, holders, sweeping, hand, digests, freed)
+        free, dropped = self._kernels.move(self.slots, segment, capacity, holders, sweeping, chain, digests, freed)
         self._rows.give_back(freed[:free])
         self.dead -= int(dropped)
         self.moves += 1
