@@ -74,7 +74,8 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         finally:
             await warming
         stack.push_async_callback(server.drain)
-        await gateway.create(DEFAULT_NAMESPACE)
+        if DEFAULT_NAMESPACE not in gateway.namespaces():
+            await gateway.create(DEFAULT_NAMESPACE)
         app.state.gateway = gateway
         yield Program(gateway, server, port)
 

@@ -7,6 +7,7 @@ _CODEC = "service/oncegate/core/entries/codec.py"
 _ENTRIES = "tests/core/test_entries.py"
 _GATHERED = "tests/index/table/test_bulk_insert.py"
 _LOADING = "tests/index/snapshot/test_claims_reader.py"
+_SHORTAGE = "tests/engine/recovery/test_want_of_resources.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
 
 STARTING: tuple[Mutant, ...] = (
@@ -116,5 +117,26 @@ STARTING: tuple[Mutant, ...] = (
         "        piece = self._waiting.pop()\n        self._waiting.append(",
         "        piece = self._waiting.pop()\n        self._waiting.insert(0, ",
         _LOADING,
+    ),
+    one(
+        "a first opening that found no descriptors is given up",
+        "service/oncegate/engine/recovery/owner.py",
+        "            return is_shortage(error) or (self._has_served",
+        "            return False or (self._has_served",
+        f"{_SHORTAGE}::test_a_first_opening_that_found_no_resources_is_tried_again_by_itself",
+    ),
+    one(
+        "rebuilding in the threads that reading needs",
+        "service/oncegate/engine/recovery/replay.py",
+        "        return await loop.run_in_executor(thread, rebuild",
+        "        return await loop.run_in_executor(None, rebuild",
+        f"{_SHORTAGE}::test_rebuilding_takes_none_of_the_threads_that_reading_needs",
+    ),
+    one(
+        "ledgers opened without a bound",
+        "service/oncegate/engine/recovery/owner.py",
+        "            async with self._world.openings:\n                shard = await self._open(stack)\n",
+        "            shard = await self._open(stack)\n",
+        f"{_SHORTAGE}::test_ledgers_are_opened_side_by_side_and_a_bounded_number_of_them",
     ),
 )

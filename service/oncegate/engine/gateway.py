@@ -1,8 +1,9 @@
 """The gateway: owns a shard for each namespace, and admits requests to all of them."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering
 from oncegate.engine.admission import Admission
@@ -40,7 +41,10 @@ class Gateway:
         return owner.shard
 
     async def create(self, namespace: str) -> bool:
-        """Make a namespace with its own key and ledger; False when it exists. Durable when it returns."""
+        """Make a namespace with its own key and ledger; False when it exists. Durable when it returns.
+
+        Raises BadRequest; Recovering: it exists, and cannot be opened for now.
+        """
         if not _NAME.fullmatch(namespace):
             raise BadRequest(f"namespace {namespace!r}: lower-case letters, digits, _ . -, at most 63, no leading dot")
         if namespace in self._owners:
@@ -65,14 +69,19 @@ class Gateway:
         await owner.started()
 
     async def start(self) -> None:
-        """Own every namespace there is; raise the first reason why one cannot be served."""
-        for namespace in self._world.ledgers.names():
+        """Own every namespace there is, side by side; raise the first reason why one cannot be served.
+
+        One that cannot be opened for now is opened later, and the others serve.
+        """
+        await asyncio.gather(*map(self._own_if_possible, self._world.ledgers.names()))
+
+    async def _own_if_possible(self, namespace: str) -> None:
+        with suppress(Recovering):
             await self._own(namespace)
 
     async def close(self) -> None:
         """Write all that was taken, close every ledger."""
-        for owner in self._owners.values():
-            await owner.close()
+        await asyncio.gather(*(owner.close() for owner in self._owners.values()))
 
 
 @asynccontextmanager

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
-from oncegate.core.errors import BadRequest, OncegateError, Stop
+from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
 from oncegate.engine.recovery.replay import replay
+from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.shard import Shard
 from oncegate.hashing.ids import FUNCTION, Fingerprinter
 from oncegate.index.shard import ShardIndex
@@ -20,6 +22,8 @@ from oncegate.ports import Clock, Ledgers, Observer, OpenLedger, RunFolders, Run
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
 REOPEN_MS_MAX = 60_000
+# Openings side by side: each waits for some seven syncs of the disk, and takes a thread and some descriptors meanwhile.
+OPENINGS = 16
 # How often the upkeep looks for what is due.
 MAINTENANCE_MS = 5_000
 # How often it is seen whether ids are to leave memory: at two million a second a million more came meanwhile.
@@ -36,10 +40,14 @@ class World:
     observer: Observer
     limits: Limits
     make_index: Callable[[], ShardIndex] = ShardIndex
+    openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
 
 
 class Owner:
-    """Keeps one namespace's shard serving. `shard` is None while it recovers; `failed` says why it stays down."""
+    """Keeps one namespace's shard serving. `shard` is None while it recovers; `failed` says why it stays down.
+
+    An opening that fails for want of descriptors, memory, threads or room is tried again, the first one too.
+    """
 
     def __init__(self, world: World, namespace: str) -> None:
         self._world = world
@@ -47,8 +55,9 @@ class Owner:
         self.shard: Shard | None = None
         self.failed: Exception | None = None
         self._closing = False
-        self._served = False
-        self._first: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._served = self._has_served = False
+        # The end of the opening that is under way, or of the last one.
+        self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
 
     @property
@@ -59,8 +68,9 @@ class Owner:
         return "RECOVERING" if self.shard is None else "SERVING"
 
     async def started(self) -> None:
-        """Returns when the shard serves for the first time; raises why it cannot."""
-        await asyncio.shield(self._first)
+        """Returns once the shard serves; raises why it cannot: Recovering where it is tried again by itself."""
+        if self.shard is None:
+            await asyncio.shield(self._opening)
 
     async def close(self) -> None:
         """Writes all that was taken, and closes the ledger."""
@@ -75,30 +85,46 @@ class Owner:
         pause_ms = REOPEN_MS
         while not self._closing:
             self._served = False
+            if self._opening.done():
+                self._opening = asyncio.get_running_loop().create_future()
             try:
                 await self._serve()
-            except (OncegateError, OSError) as error:
-                self._world.observer.event("ledger_lost", namespace=self.namespace, error=str(error))
-                if not self._first.done() or isinstance(error, Stop):
-                    self._fail(error)
-                    return
             except Exception as error:
-                self._world.observer.event("owner_failed", namespace=self.namespace, error=repr(error))
-                self._fail(error)
-                return
+                if not self._may_try_again(error):
+                    self.failed = error
+                    self._end_opening(error)
+                    return
+                again = f"namespace {self.namespace} cannot be opened for now ({error}); it is tried again by itself"
+                self._end_opening(Recovering(f"{again}; nothing was written"))
             if not self._closing:
                 pause_ms = REOPEN_MS if self._served else pause_ms
                 await self._world.clock.sleep_ms(pause_ms)
                 pause_ms = min(2 * pause_ms, REOPEN_MS_MAX)
 
+    def _may_try_again(self, error: Exception) -> bool:
+        """Logs what ended the ownership. A first opening is repeated for want of resources alone: all else is a
+        person's to mend, who waits for the answer."""
+        if isinstance(error, OncegateError | OSError) or is_shortage(error):
+            self._world.observer.event("ledger_lost", namespace=self.namespace, error=str(error))
+            return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
+        self._world.observer.event("owner_failed", namespace=self.namespace, error=repr(error))
+        return False
+
+    def _end_opening(self, error: Exception | None) -> None:
+        if not self._opening.done():
+            if error is None:
+                self._opening.set_result(None)
+            else:
+                self._opening.set_exception(error)
+                self._opening.exception()  # perhaps nobody waits for it
+
     async def _serve(self) -> None:
         """One ownership: from fencing to the end of its group commit."""
-        world, namespace = self._world, self.namespace
-        async with world.ledgers.open(namespace) as opened, world.runs.open(namespace, opened) as runs:
-            shard = await self._rebuild(opened, runs)
-            self.shard, self._served = shard, True
-            if not self._first.done():
-                self._first.set_result(None)
+        async with AsyncExitStack() as stack:
+            async with self._world.openings:
+                shard = await self._open(stack)
+            self.shard, self._served, self._has_served = shard, True, True
+            self._end_opening(None)
             if self._closing:
                 shard.group_commit.close()
             scheduler = asyncio.create_task(self._keep_up(shard))
@@ -110,6 +136,11 @@ class Owner:
                 await shard.eviction.close()
             if shard.group_commit.dead is not None:
                 raise shard.group_commit.dead
+
+    async def _open(self, stack: AsyncExitStack) -> Shard:
+        world, namespace = self._world, self.namespace
+        opened = await stack.enter_async_context(world.ledgers.open(namespace))
+        return await self._rebuild(opened, await stack.enter_async_context(world.runs.open(namespace, opened)))
 
     async def _rebuild(self, opened: OpenLedger, runs: Runs) -> Shard:
         """1. Apply the ledger to an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of
@@ -159,8 +190,3 @@ class Owner:
                     shard.scheduler.step()
             except Exception as error:
                 self._world.observer.event("maintenance_failed", namespace=self.namespace, error=repr(error))
-
-    def _fail(self, error: Exception) -> None:
-        self.failed = error
-        if not self._first.done():
-            self._first.set_exception(error)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from itertools import chain
 
@@ -27,11 +28,14 @@ async def replay(
 
     Arguments, result and errors as `rebuild`; `batches` is closed whatever happens.
     """
-    queue = BatchQueue()
+    queue, loop = BatchQueue(), asyncio.get_running_loop()
+    # A thread of its own: one that waits for a reading must not have the last that could read.
+    thread = ThreadPoolExecutor(1, thread_name_prefix="rebuilding")
     filling = asyncio.create_task(_fill(queue, batches))
     try:
-        return await asyncio.to_thread(rebuild, index, queue, marks, key_check, now_ms, *others)
+        return await loop.run_in_executor(thread, rebuild, index, queue, marks, key_check, now_ms, *others)
     finally:
+        thread.shutdown(wait=False)
         filling.cancel()
         await asyncio.wait([filling])
 
