@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering
 from oncegate.engine.admission import Admission
 from oncegate.engine.limits import Limits
-from oncegate.engine.recovery.owner import Owner, World
+from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
 from oncegate.ports import Clock, Ledgers, Observer, RunFolders
 
@@ -21,6 +21,7 @@ class Gateway:
     def __init__(self, world: World) -> None:
         self._world = world
         self._owners: dict[str, Owner] = {}
+        self._upkeep = asyncio.create_task(self._keep_up(), name="upkeep")
         self.limits = world.limits
         self.clock = world.clock
         self.observer = world.observer
@@ -79,8 +80,16 @@ class Gateway:
         with suppress(Recovering):
             await self._own(namespace)
 
+    async def _keep_up(self) -> None:
+        """One clock for the background work of all namespaces: an idle one costs a look."""
+        while True:
+            await self.clock.sleep_ms(EVICTION_MS)
+            for owner in list(self._owners.values()):
+                owner.keep_up()
+
     async def close(self) -> None:
         """Write all that was taken, close every ledger."""
+        self._upkeep.cancel()
         await asyncio.gather(*(owner.close() for owner in self._owners.values()))
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, LedgerFull, NotFound
 from oncegate.ledgers.log import backup, open_log, restore, verify
-from oncegate.ledgers.log import ledger as ledger_module
+from oncegate.ledgers.log import ledgers as ledgers_module
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import DropRanges
 from oncegate.testing.ledger_places import snapshot_of
@@ -97,7 +97,7 @@ async def test_a_backup_beside_a_writer_that_drops_and_collects_is_whole(data, n
 
 
 async def test_what_a_backup_held_back_is_removed_after_it(data, monkeypatch) -> None:
-    monkeypatch.setattr(ledger_module, "WITNESS_SYNC_S", 0.01)
+    monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     async with opened_at(data, create=True) as ledger:
         for n in range(9):
             await ledger.append(*produce(n))

@@ -11,6 +11,7 @@ import pytest
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.log import accept, dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
+from oncegate.ledgers.log import ledgers as ledgers_module
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.snapshots import PIECE_BYTES
 from oncegate.ports import TrimRanges
@@ -187,7 +188,7 @@ async def test_segments_that_a_crash_left_behind_are_removed_also_with_a_hole(tm
 
 
 async def test_a_replay_under_way_keeps_what_it_reads(tmp_path, small_segments, monkeypatch) -> None:
-    monkeypatch.setattr(ledger_module, "WITNESS_SYNC_S", 0.01)
+    monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:
         for number in range(10):
@@ -210,7 +211,7 @@ async def test_a_replay_under_way_keeps_what_it_reads(tmp_path, small_segments, 
 
 async def test_files_that_are_held_are_removed_when_they_are_let_go(tmp_path, small_segments, monkeypatch) -> None:
     """Also when nothing is appended any more."""
-    monkeypatch.setattr(ledger_module, "WITNESS_SYNC_S", 0.01)
+    monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:
         with held(data / "default/0/outputs"):

@@ -84,7 +84,7 @@ async def test_every_crash_state_of_a_collection_opens_to_before_or_after(
     fast_folder, small_segments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What has to be synced is synced by the collection: on a slow machine a second could pass, and hide that it is not.
-    monkeypatch.setattr("oncegate.ledgers.log.ledger.WITNESS_SYNC_S", 3600.0)
+    monkeypatch.setattr("oncegate.ledgers.log.ledgers.WITNESS_SYNC_S", 3600.0)
     ops, seen = await record(fast_folder / "origin")
     crashes, rng = Crashes(fast_folder / "origin"), random.Random(SEED)
     acknowledged, found, hits = 0, {}, {"before": 0, "after": 0}

@@ -14,6 +14,7 @@ import pytest
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull, OncegateError
 from oncegate.ledgers.log import dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
+from oncegate.ledgers.log import ledgers as ledgers_module
 from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges, Ledger, TrimRanges
 from tests.support.crash_disk import Crashes, LosingDisk, materialize
@@ -93,7 +94,7 @@ async def test_the_table_of_calls_is_complete(tmp_path) -> None:
 @pytest.mark.parametrize("where", [".seg", "outputs", ".witness"])
 async def test_a_file_whose_sync_failed_is_never_written_or_synced_again(tmp_path, monkeypatch, where) -> None:
     """A second sync would say that all is well, with the bytes lost."""
-    monkeypatch.setattr(ledger_module, "WITNESS_SYNC_S", 0.01)
+    monkeypatch.setattr(ledgers_module, "WITNESS_SYNC_S", 0.01)
     trouble = Trouble("sync", 1, errno.EIO, where)
     disk = FailingDisk(trouble)
 

@@ -71,6 +71,9 @@ class Eviction:
 
     def step(self) -> None:
         """See to it, soon, that there is no more to do. May be called at any time."""
+        claims = self._claims
+        if claims.ids <= self._journal.limits.hot_ids and not claims.archives.live and not claims.cold.runs:
+            return  # as most namespaces of a thousand: not worth a task
         if not self._closing and not self.working and self._journal.clock.monotonic_ms() >= self._from_ms:
             self._task = asyncio.create_task(self._work(), name=f"eviction of {self._journal.namespace}")
 

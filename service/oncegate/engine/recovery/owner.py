@@ -55,6 +55,7 @@ class Owner:
         self.shard: Shard | None = None
         self.failed: Exception | None = None
         self._closing = False
+        self._due_ms = 0
         self._served = self._has_served = False
         # The end of the opening that is under way, or of the last one.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -127,12 +128,11 @@ class Owner:
             self._end_opening(None)
             if self._closing:
                 shard.group_commit.close()
-            scheduler = asyncio.create_task(self._keep_up(shard))
+            self._due_ms = self._world.clock.monotonic_ms() + MAINTENANCE_MS
             try:
                 await shard.group_commit.run()
             finally:
                 self.shard = None
-                scheduler.cancel()
                 await shard.eviction.close()
             if shard.group_commit.dead is not None:
                 raise shard.group_commit.dead
@@ -178,15 +178,15 @@ class Owner:
         shard.journal.size_bytes = size_bytes
         return shard
 
-    async def _keep_up(self, shard: Shard) -> None:
-        clock = self._world.clock
-        due_ms = clock.monotonic_ms() + MAINTENANCE_MS
-        while True:
-            await clock.sleep_ms(EVICTION_MS)
-            try:
-                shard.eviction.step()
-                if clock.monotonic_ms() >= due_ms:
-                    due_ms = clock.monotonic_ms() + MAINTENANCE_MS
-                    shard.scheduler.step()
-            except Exception as error:
-                self._world.observer.event("maintenance_failed", namespace=self.namespace, error=repr(error))
+    def keep_up(self) -> None:
+        """Does what is due of the shard's background work; every `EVICTION_MS` of the gateway's clock. Never raises."""
+        shard, now_ms = self.shard, self._world.clock.monotonic_ms()
+        if shard is None:
+            return
+        try:
+            shard.eviction.step()
+            if now_ms >= self._due_ms:
+                self._due_ms = now_ms + MAINTENANCE_MS
+                shard.scheduler.step()
+        except Exception as error:
+            self._world.observer.event("maintenance_failed", namespace=self.namespace, error=repr(error))

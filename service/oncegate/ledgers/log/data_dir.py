@@ -8,25 +8,19 @@ A ledger is made whole, then its witness, then the witness's list names it, then
 never lists what its witness does not, and what the witness lists and the folder does not hold is gone.
 """
 
-import asyncio
-import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TypeVar
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound
 from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ledgers.log.files.witness import ACCEPT, WITNESS_SUFFIX, witness_path
-from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import OWNER_NAME, FolderLock
 from oncegate.ledgers.log.opening.create import make_ledger
-from oncegate.ledgers.log.opening.recovery import SHARD_NAME, Found, LedgerPaths, Owned, inspect, repair
-from oncegate.ports import OpenLedger
+from oncegate.ledgers.log.opening.recovery import SHARD_NAME, LedgerPaths
 
-T = TypeVar("T")
 DEFAULT = "default"
 BACKUP_NAME = "BACKUP"  # the list that a backup has in place of a data folder's
 # What may stand in a folder that is as good as empty.
@@ -42,18 +36,6 @@ def ledger_errors(shown: str) -> Iterator[None]:
         if isinstance(error, NoRoom) or error.errno in FULL:
             raise LedgerFull(f"the disk of {shown} is full ({error}); make room and try again") from error
         raise LedgerDown(f"{shown} cannot be used ({error}); nothing is answered from it") from error
-
-
-async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) -> T:
-    """Wait for the end of `work` even when the caller is cancelled, and then take its result back."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if undo is not None and not task.cancelled() and task.exception() is None:
-            undo(task.result())
-        raise
 
 
 class DataDir:
@@ -195,93 +177,3 @@ class DataDir:
             raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
         path = witness_path(self.witness, namespace)
         return LedgerPaths(namespace, self.root / namespace, path, self.ledgers[namespace])
-
-
-class LogLedgers:
-    """Implements `ports.Ledgers` over one data folder."""
-
-    def __init__(self, folder: DataDir) -> None:
-        self._folder = folder
-        self._creating = asyncio.Lock()
-
-    def names(self) -> list[str]:
-        """As the port says."""
-        return sorted(self._folder.ledgers)
-
-    async def create(self, namespace: str) -> None:
-        """As the port says; BadRequest when it cannot be a name."""
-        async with self._creating:
-            await finished(asyncio.to_thread(self._folder.create, namespace))
-
-    @asynccontextmanager
-    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        """As the port says; NotFound, KeyMismatch, LedgerFull and LedgerDown too: nothing is lost, try again."""
-        paths = self._folder.paths(namespace)
-        lock, found, owned = await finished(asyncio.to_thread(self._own, paths), _disown)
-
-        def guard() -> None:
-            self._folder.require()
-            lock.require()
-
-        ledger = LogLedger(self._folder.disk, paths, found, owned, guard)
-        try:
-            yield OpenLedger(
-                ledger,
-                found.key,
-                ledger.epoch,
-                ledger.require_owner,
-                ledger,
-                ledger.predecessors,
-                ledger.compacted_position,
-            )
-        finally:
-            await finished(_close(ledger, lock))
-
-    def _own(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
-        with ledger_errors(self._folder.shown):
-            self._folder.require()
-            lock = FolderLock(paths.shard, f"ledger {paths.namespace} in {self._folder.shown}")
-            try:
-                found = inspect(self._folder.disk, paths)
-                return lock, found, repair(self._folder.disk, paths, found)
-            except BaseException:
-                lock.close()
-                raise
-
-    def free_bytes(self) -> tuple[int, int]:
-        """As the port says, of the disk below the data folder; LedgerDown."""
-        with ledger_errors(self._folder.shown):
-            stat = os.statvfs(self._folder.root)
-        return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
-
-    def close(self) -> None:
-        """Lets go of the data folder."""
-        self._folder.release()
-
-
-def _disown(owning: tuple[FolderLock, Found, Owned]) -> None:
-    lock, _, owned = owning
-    owned.segment.close()
-    owned.witness.close()
-    lock.close()
-
-
-async def _close(ledger: LogLedger, lock: FolderLock) -> None:
-    try:
-        await ledger.close()
-    finally:
-        lock.close()
-
-
-@asynccontextmanager
-async def open_log(
-    folder: str, create: bool = False, witness: str | None = None, disk: Disk | None = None
-) -> AsyncIterator[LogLedgers]:
-    """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests."""
-    data = DataDir(folder, witness, disk or Disk())
-    await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
-    ledgers = LogLedgers(data)
-    try:
-        yield ledgers
-    finally:
-        ledgers.close()

@@ -6,8 +6,9 @@ A compaction writes its snapshot beside the appends; only its frame waits its tu
 import asyncio
 import contextlib
 import math
+import threading
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -27,7 +28,6 @@ from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
-WITNESS_SYNC_S = 1.0
 _NOWHERE = Location(0, 0, 0, 0, b"")
 T = TypeVar("T")
 
@@ -35,10 +35,12 @@ T = TypeVar("T")
 class LogLedger:
     """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
 
-    `guard` raises LedgerFenced when the folder is lost.
+    `guard` raises LedgerFenced when the folder is lost. `writer` makes one call at a time, in order.
     """
 
-    def __init__(self, disk: Disk, paths: LedgerPaths, found: Found, owned: Owned, guard: Callable[[], None]) -> None:
+    def __init__(
+        self, disk: Disk, paths: LedgerPaths, found: Found, owned: Owned, guard: Callable[[], None], writer: Executor
+    ) -> None:
         self._disk = disk
         self._paths = paths
         self._guard = guard
@@ -55,10 +57,10 @@ class LogLedger:
         self._dead: OncegateError | None = None
         self._one = asyncio.Lock()
         self._compacting = asyncio.Lock()
-        # A thread of its own: fetches may fill the loop's pool, and appends must not wait for them.
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"ledger {paths.namespace}")
-        self._closing = asyncio.Event()
-        self._keeper = asyncio.create_task(self._keep_witness(), name=f"witness of {paths.namespace}")
+        # Not the loop's pool: fetches may fill that, and appends must not wait for them.
+        self._writer = writer
+        self._keeping = asyncio.Lock()
+        self._closed = threading.Event()
 
     @property
     def mark(self) -> Mark:
@@ -307,15 +309,21 @@ class LogLedger:
         outputs = self._paths.outputs
         return [Chunk(held.first_offset, held.rows, read_range(self._disk, outputs, held.location)) for held in found]
 
-    async def _keep_witness(self) -> None:
-        while not self._closing.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._closing.wait(), WITNESS_SYNC_S)
+    @property
+    def has_upkeep(self) -> bool:
+        """Whether the witness is to be synced, or files wait to be removed."""
+        due = self._witness.lags or self._removals.waiting
+        return due and self._dead is None and not self._keeping.locked()
+
+    async def keep_up(self) -> None:
+        """Syncs the witness and removes what nobody needs any more; no effect once it is closed."""
+        async with self._keeping:
+            if self._closed.is_set() or self._dead is not None:
+                return
             try:
-                if self._dead is None:
-                    await asyncio.to_thread(self._witness.sync)
-                    if self._removals.waiting:
-                        await self._in_writer(self._run_removals)
+                await asyncio.to_thread(self._witness.sync)
+                if self._removals.waiting:
+                    await self._in_writer(self._run_removals)
             except OSError as error:
                 self._dead = LedgerDown(
                     f"the witness {self._paths.witness} cannot be synced ({error}); open the ledger anew"
@@ -323,11 +331,10 @@ class LogLedger:
 
     async def close(self) -> None:
         """Finishes what was begun, syncs the witness and closes the files. No effect when it is closed."""
-        async with self._compacting, self._one:
-            self._closing.set()
-            await asyncio.wait([self._keeper])
-            await self._in_writer(self._close_files)
-            self._writer.shutdown(wait=False)
+        async with self._compacting, self._one, self._keeping:
+            if not self._closed.is_set():
+                self._closed.set()
+                await self._in_writer(self._close_files)
 
     def _close_files(self) -> None:
         self._run_removals()
@@ -341,7 +348,7 @@ class LogLedger:
 
     def require_owner(self) -> None:
         """Raises LedgerFenced once the data folder has another owner or this ledger was closed; from any thread."""
-        if self._closing.is_set():
+        if self._closed.is_set():
             raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
         self._guard()
 

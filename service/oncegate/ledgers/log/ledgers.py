@@ -1,0 +1,142 @@
+"""The ledgers of one data folder: opened, created, and kept up by one clock, in threads that they share."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.ledger import LogLedger
+from oncegate.ledgers.log.locks import FolderLock
+from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned, inspect, repair
+from oncegate.ledgers.log.strands import Strand, writing_threads
+from oncegate.ports import OpenLedger
+
+# How long a witness may lag behind its ledger, where the power fails.
+WITNESS_SYNC_S = 1.0
+T = TypeVar("T")
+
+
+async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) -> T:
+    """Wait for the end of `work` even when the caller is cancelled, and then take its result back."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if undo is not None and not task.cancelled() and task.exception() is None:
+            undo(task.result())
+        raise
+
+
+class LogLedgers:
+    """Implements `ports.Ledgers` over one data folder."""
+
+    def __init__(self, folder: DataDir) -> None:
+        self._folder = folder
+        self._creating = asyncio.Lock()
+        self._open: set[LogLedger] = set()
+        self._writing = writing_threads()
+        self._keeping: set[asyncio.Task[None]] = set()
+        self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
+
+    def names(self) -> list[str]:
+        """As the port says."""
+        return sorted(self._folder.ledgers)
+
+    async def create(self, namespace: str) -> None:
+        """As the port says; BadRequest when it cannot be a name."""
+        async with self._creating:
+            await finished(asyncio.to_thread(self._folder.create, namespace))
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        """As the port says; NotFound, KeyMismatch, LedgerFull and LedgerDown too: nothing is lost, try again."""
+        paths = self._folder.paths(namespace)
+        lock, found, owned = await finished(asyncio.to_thread(self._own, paths), _disown)
+
+        def guard() -> None:
+            self._folder.require()
+            lock.require()
+
+        ledger = LogLedger(self._folder.disk, paths, found, owned, guard, Strand(self._writing))
+        self._open.add(ledger)
+        try:
+            yield OpenLedger(
+                ledger,
+                found.key,
+                ledger.epoch,
+                ledger.require_owner,
+                ledger,
+                ledger.predecessors,
+                ledger.compacted_position,
+            )
+        finally:
+            self._open.discard(ledger)
+            await finished(_close(ledger, lock))
+
+    async def _keep_up(self) -> None:
+        """One clock for all ledgers: those without upkeep cost a look."""
+        never = asyncio.Event()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(never.wait(), WITNESS_SYNC_S)
+            for ledger in [ledger for ledger in self._open if ledger.has_upkeep]:
+                task = asyncio.create_task(ledger.keep_up(), name="witness")
+                self._keeping.add(task)
+                task.add_done_callback(self._keeping.discard)
+
+    def _own(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
+        with ledger_errors(self._folder.shown):
+            self._folder.require()
+            lock = FolderLock(paths.shard, f"ledger {paths.namespace} in {self._folder.shown}")
+            try:
+                found = inspect(self._folder.disk, paths)
+                return lock, found, repair(self._folder.disk, paths, found)
+            except BaseException:
+                lock.close()
+                raise
+
+    def free_bytes(self) -> tuple[int, int]:
+        """As the port says, of the disk below the data folder; LedgerDown."""
+        with ledger_errors(self._folder.shown):
+            stat = os.statvfs(self._folder.root)
+        return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
+
+    async def close(self) -> None:
+        """Lets go of the data folder; every ledger was closed before."""
+        self._keeper.cancel()
+        await asyncio.wait([self._keeper, *self._keeping])
+        self._writing.shutdown(wait=False)
+        self._folder.release()
+
+
+def _disown(owning: tuple[FolderLock, Found, Owned]) -> None:
+    lock, _, owned = owning
+    owned.segment.close()
+    owned.witness.close()
+    lock.close()
+
+
+async def _close(ledger: LogLedger, lock: FolderLock) -> None:
+    try:
+        await ledger.close()
+    finally:
+        lock.close()
+
+
+@asynccontextmanager
+async def open_log(
+    folder: str, create: bool = False, witness: str | None = None, disk: Disk | None = None
+) -> AsyncIterator[LogLedgers]:
+    """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests."""
+    data = DataDir(folder, witness, disk or Disk())
+    await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
+    ledgers = LogLedgers(data)
+    try:
+        yield ledgers
+    finally:
+        await finished(ledgers.close())
