@@ -7,6 +7,7 @@ _CODEC = "service/oncegate/core/entries/codec.py"
 _ENTRIES = "tests/core/test_entries.py"
 _GATHERED = "tests/index/table/test_bulk_insert.py"
 _LOADING = "tests/index/snapshot/test_claims_reader.py"
+_MANY = "tests/faults/ledger/test_many_ledgers.py"
 _SHORTAGE = "tests/engine/recovery/test_want_of_resources.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
 
@@ -138,5 +139,13 @@ STARTING: tuple[Mutant, ...] = (
         "            async with self._world.openings:\n                shard = await self._open(stack)\n",
         "            shard = await self._open(stack)\n",
         f"{_SHORTAGE}::test_ledgers_are_opened_side_by_side_and_a_bounded_number_of_them",
+    ),
+    Mutant(
+        "a strand that makes several calls at once",
+        (
+            (f"{LOG}/strands.py", "            if not self._due:\n", "            if True:\n"),
+            (f"{LOG}/strands.py", "            if self._busy or not", "            if not"),
+        ),
+        (f"{_MANY}::test_a_strand_makes_its_calls_in_order_one_at_a_time_and_strands_side_by_side",),
     ),
 )

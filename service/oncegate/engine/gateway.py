@@ -84,8 +84,9 @@ class Gateway:
         """One clock for the background work of all namespaces: an idle one costs a look."""
         while True:
             await self.clock.sleep_ms(EVICTION_MS)
+            now_ms = self.clock.monotonic_ms()
             for owner in list(self._owners.values()):
-                owner.keep_up()
+                owner.keep_up(now_ms)
 
     async def close(self) -> None:
         """Write all that was taken, close every ledger."""

@@ -9,6 +9,7 @@ any other, and is told from an empty one.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,11 @@ class PayloadDigester:
     def __init__(self, key: bytes) -> None:
         self._cmac = Cmac(derive(key, b"payloads"))
         self._joined = Cmac(derive(key, b"joined payloads"))
-        self._null = self._of_joined([pa.nulls(1, pa.binary())])
+
+    @cached_property
+    def _null(self) -> U32:
+        """Computed when the first null comes: a namespace without payloads opens sooner."""
+        return self._of_joined([pa.nulls(1, pa.binary())])
 
     def of_packed(self, octets: NDArray[np.uint8]) -> U32:
         """Returns uint32[n] of n payloads of 16 bytes each, one after the other; ValueError when they are not whole."""

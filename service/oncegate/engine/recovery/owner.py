@@ -55,7 +55,7 @@ class Owner:
         self.shard: Shard | None = None
         self.failed: Exception | None = None
         self._closing = False
-        self._due_ms = 0
+        self._due_ms = self._looked_at = 0
         self._served = self._has_served = False
         # The end of the opening that is under way, or of the last one.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -178,11 +178,15 @@ class Owner:
         shard.journal.size_bytes = size_bytes
         return shard
 
-    def keep_up(self) -> None:
-        """Does what is due of the shard's background work; every `EVICTION_MS` of the gateway's clock. Never raises."""
-        shard, now_ms = self.shard, self._world.clock.monotonic_ms()
-        if shard is None:
+    def keep_up(self, now_ms: int) -> None:
+        """Does what is due of the shard's background work; every `EVICTION_MS` of the gateway's clock. Never raises.
+
+        Where nothing was written since the last time, there is nothing to look for before the next maintenance.
+        """
+        shard = self.shard
+        if shard is None or (shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms):
             return
+        self._looked_at = shard.group_commit.next_position
         try:
             shard.eviction.step()
             if now_ms >= self._due_ms:

@@ -35,11 +35,19 @@ T = TypeVar("T")
 class LogLedger:
     """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
 
-    `guard` raises LedgerFenced when the folder is lost. `writer` makes one call at a time, in order.
+    `guard` raises LedgerFenced when the folder is lost. `writer` makes one call at a time, in order. `due`: where it
+    puts itself when something is left for `keep_up`.
     """
 
     def __init__(
-        self, disk: Disk, paths: LedgerPaths, found: Found, owned: Owned, guard: Callable[[], None], writer: Executor
+        self,
+        disk: Disk,
+        paths: LedgerPaths,
+        found: Found,
+        owned: Owned,
+        guard: Callable[[], None],
+        writer: Executor,
+        due: "set[LogLedger]",
     ) -> None:
         self._disk = disk
         self._paths = paths
@@ -59,6 +67,7 @@ class LogLedger:
         self._compacting = asyncio.Lock()
         # Not the loop's pool: fetches may fill that, and appends must not wait for them.
         self._writer = writer
+        self._due = due
         self._keeping = asyncio.Lock()
         self._closed = threading.Event()
 
@@ -174,6 +183,7 @@ class LogLedger:
         old, self._compacted = self._compacted, compacted
         self._headers = [header for header in self._headers if header.segment >= compacted.segment]
         self._writer.submit(self._remove, sorted(old.files) if old else [], compacted.segment)
+        self._due.add(self)
 
     def _remove(self, files: Sequence[tuple[int, int]], needed_segment: int = 0) -> None:
         self._removals.add(self._outputs.forget(files), needed_segment)
@@ -205,6 +215,7 @@ class LogLedger:
 
     def _written(self, has_entries: bool, written: "asyncio.Future[list[Change]]") -> None:
         self._one.release()
+        self._due.add(self)
         if written.cancelled() or written.exception() is not None:
             return
         self._apply(written.result())
@@ -310,10 +321,9 @@ class LogLedger:
         return [Chunk(held.first_offset, held.rows, read_range(self._disk, outputs, held.location)) for held in found]
 
     @property
-    def has_upkeep(self) -> bool:
-        """Whether the witness is to be synced, or files wait to be removed."""
-        due = self._witness.lags or self._removals.waiting
-        return due and self._dead is None and not self._keeping.locked()
+    def kept_up(self) -> bool:
+        """Whether `keep_up` is under way."""
+        return self._keeping.locked()
 
     async def keep_up(self) -> None:
         """Syncs the witness and removes what nobody needs any more; no effect once it is closed."""
@@ -322,12 +332,13 @@ class LogLedger:
                 return
             try:
                 await asyncio.to_thread(self._witness.sync)
-                if self._removals.waiting:
-                    await self._in_writer(self._run_removals)
+                await self._in_writer(self._run_removals)
             except OSError as error:
                 self._dead = LedgerDown(
                     f"the witness {self._paths.witness} cannot be synced ({error}); open the ledger anew"
                 )
+            if self._removals.waiting:  # somebody reads them
+                self._due.add(self)
 
     async def close(self) -> None:
         """Finishes what was begun, syncs the witness and closes the files. No effect when it is closed."""

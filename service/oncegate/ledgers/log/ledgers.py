@@ -38,7 +38,7 @@ class LogLedgers:
     def __init__(self, folder: DataDir) -> None:
         self._folder = folder
         self._creating = asyncio.Lock()
-        self._open: set[LogLedger] = set()
+        self._due: set[LogLedger] = set()
         self._writing = writing_threads()
         self._keeping: set[asyncio.Task[None]] = set()
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
@@ -62,8 +62,7 @@ class LogLedgers:
             self._folder.require()
             lock.require()
 
-        ledger = LogLedger(self._folder.disk, paths, found, owned, guard, Strand(self._writing))
-        self._open.add(ledger)
+        ledger = LogLedger(self._folder.disk, paths, found, owned, guard, Strand(self._writing), self._due)
         try:
             yield OpenLedger(
                 ledger,
@@ -75,16 +74,17 @@ class LogLedgers:
                 ledger.compacted_position,
             )
         finally:
-            self._open.discard(ledger)
             await finished(_close(ledger, lock))
+            self._due.discard(ledger)
 
     async def _keep_up(self) -> None:
-        """One clock for all ledgers: those without upkeep cost a look."""
+        """One clock for all ledgers; one that nobody writes to costs nothing."""
         never = asyncio.Event()
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(never.wait(), WITNESS_SYNC_S)
-            for ledger in [ledger for ledger in self._open if ledger.has_upkeep]:
+            for ledger in [ledger for ledger in self._due if not ledger.kept_up]:
+                self._due.discard(ledger)
                 task = asyncio.create_task(ledger.keep_up(), name="witness")
                 self._keeping.add(task)
                 task.add_done_callback(self._keeping.discard)

@@ -95,11 +95,6 @@ class WitnessWriter:
         # Two syncs at once: the error would be told to one, and the other would say that all is well.
         self._syncing = threading.Lock()
 
-    @property
-    def lags(self) -> bool:
-        """Whether something was seen and is not synced."""
-        return self._dirty
-
     def see(self, end: End) -> None:
         """Notes that the frame that ends here is durable. One small write, no sync."""
         if self._failed is not None:
