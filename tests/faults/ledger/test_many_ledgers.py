@@ -58,7 +58,7 @@ async def test_the_witness_of_each_ledger_is_synced_once_after_it_was_written(
 def test_a_strand_makes_its_calls_in_order_one_at_a_time_and_strands_side_by_side() -> None:
     with ThreadPoolExecutor(4) as pool:
         strands = [Strand(pool) for _ in range(3)]
-        together = threading.Barrier(3)
+        together = threading.Barrier(4)
         made: list[list[int]] = [[], [], []]
         under_way = [0, 0, 0]
 
@@ -72,6 +72,7 @@ def test_a_strand_makes_its_calls_in_order_one_at_a_time_and_strands_side_by_sid
             return number
 
         futures = [strands[strand].submit(call, strand, number) for number in range(200) for strand in range(3)]
+        together.wait(20)
         assert [future.result(20) for future in futures] == [number for number in range(200) for _ in range(3)]
         assert made == [list(range(200))] * 3
 
