@@ -74,8 +74,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "a rate of others' ids",
         f"{INDEX}/lsm/tier.py",
-        "int(np.count_nonzero(~is_held[places])) for places in missed",
-        "len(places) for places in missed",
+        "int(np.count_nonzero(~is_hit[indices])) for indices in misses",
+        "len(indices) for indices in misses",
         f"{_ENGINE}::test_an_id_that_one_run_holds_counts_as_none_that_others_were_asked_for_in_vain",
     ),
     one(
@@ -114,8 +114,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "a merge drops a live archive",
         f"{INDEX}/lsm/archives.py",
-        "kept[list(self.by_number)] = 1",
-        "kept[list(self.by_number)[1:]] = 1",
+        "keep[list(self.by_number)] = 1",
+        "keep[list(self.by_number)[1:]] = 1",
         f"{_ENGINE}::test_there_are_four_runs_at_most_and_no_other_files",
     ),
     one(
@@ -163,8 +163,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "trimmed with the first that retires",
         f"{INDEX}/lsm/archives.py",
-        "        return next(kept, self.high_offset)\n",
-        "        return self.high_offset if self.archives else next(kept)\n",
+        "        return next(offsets, self.high_offset)\n",
+        "        return self.high_offset if self.archives else next(offsets)\n",
         f"{_ENGINE}::test_what_has_not_retired_can_be_made_again_from_the_ledger",
     ),
     one(

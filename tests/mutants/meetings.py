@@ -72,8 +72,8 @@ MEETINGS: tuple[Mutant, ...] = (
     one(
         "a row that leaves memory is shared",
         f"{INDEX}/claims/row_sharing.py",
-        "        free = (holders.remembered[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)\n",
-        "        free = (holders.remembered[done] == 0) & ~rows.claim[done].any(axis=1)\n",
+        "        is_free = (holders.remembered[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)\n",
+        "        is_free = (holders.remembered[done] == 0) & ~rows.claim[done].any(axis=1)\n",
         f"{_SHARING}::test_a_row_that_is_leaving_memory_takes_in_no_more_ids",
     ),
     one(

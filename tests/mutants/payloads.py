@@ -91,8 +91,8 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "ids with payloads are sealed",
         f"{INDEX}/claims/evict.py",
-        "whole = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)",
-        "whole = rows.scoped[listed] == 0",
+        "is_plain = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)",
+        "is_plain = rows.scoped[listed] == 0",
         "tests/index/lsm/test_eviction.py",
     ),
     one(

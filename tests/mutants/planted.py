@@ -176,8 +176,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "XOR fingerprint",
         "service/oncegate/hashing/rows.py",
-        "int(limb.sum(dtype=np.uint64)) << (32 * place)",
-        "int(np.bitwise_xor.reduce(limb)) << (32 * place)",
+        "int(limb.sum(dtype=np.uint64)) << (32 * index)",
+        "int(np.bitwise_xor.reduce(limb)) << (32 * index)",
         "tests/hashing/test_rows.py::test_a_row_twice_is_not_another_row_twice",
     ),
     one(

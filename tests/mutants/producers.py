@@ -137,8 +137,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "ack of a batch forgets the next",
         f"{INDEX}/claims/batch_scopes.py",
-        "for batch in [batch for batch in held if batch < batches]}",
-        "for batch in [batch for batch in held if batch <= batches]}",
+        "for batch in [batch for batch in known if batch < batches]}",
+        "for batch in [batch for batch in known if batch <= batches]}",
         f"{_SCOPES}::test_only_what_was_claimed_in_those_batches_is_forgotten",
     ),
     one(

@@ -28,15 +28,15 @@ TIERS: tuple[Mutant, ...] = (
     one(
         "a block of another run",
         f"{INDEX}/lsm/run_kernels.py",
-        "words[_NUMBER] == named and words[0] == fences[block] and",
-        "words[_NUMBER] & _LOW == named & _LOW and",
+        "words[_NUMBER] == stamp and words[0] == fences[block] and",
+        "words[_NUMBER] & _LOW == stamp & _LOW and",
         f"{_RUNS}::test_damage_anywhere_is_refused",
     ),
     one(
         "one block for a tag",
         f"{INDEX}/lsm/run_kernels.py",
-        "            if fences[block] == tag and words[1] & _LOW > place:",
-        "            if fences[block] == tag and words[1] & _LOW > place and block < 0:",
+        "            if fences[block] == tag and words[1] & _LOW > home:",
+        "            if fences[block] == tag and words[1] & _LOW > home and block < 0:",
         f"{_RUNS}::test_what_was_put_in_is_found_and_nothing_else",
     ),
     one(
@@ -56,8 +56,8 @@ TIERS: tuple[Mutant, ...] = (
     one(
         "what has gone takes its double along",
         f"{INDEX}/lsm/run_kernels.py",
-        "            last_tag, last_place, first = tag, place, False\n            count += 1\n",
-        "            count += 1\n        last_tag, last_place, first = tag, place, False\n",
+        "            last_tag, last_home, first = tag, home, False\n            count += 1\n",
+        "            count += 1\n        last_tag, last_home, first = tag, home, False\n",
         f"{_RUNS}::test_a_merge_is_that_of_dicts",
     ),
     one(

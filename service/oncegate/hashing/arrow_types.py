@@ -55,7 +55,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 def _fields(fields: Iterable[pa.Field]) -> list[Described]:
     known = list(fields)
-    return [[known[place].name, _type(known[place].type)] for place in in_order(known)]
+    return [[known[index].name, _type(known[index].type)] for index in in_order(known)]
 
 
 def _type(kind: pa.DataType) -> Described:

@@ -45,7 +45,7 @@ class _Cell:
 def encode(columns: Iterable[tuple[pa.Field, pa.Array]], rows: int) -> Octets:
     """Returns the bytes of each row of some columns, all of length `rows`, of types that `schema_name` knows."""
     known = list(columns)
-    ordered = [known[place][1] for place in in_order(field for field, _ in known)]
+    ordered = [known[index][1] for index in in_order(field for field, _ in known)]
     return _compose([cell for array in ordered for cell in _cells(array)], rows)
 
 
@@ -62,15 +62,15 @@ def _compose(cells: list[_Cell], rows: int) -> Octets:
 
 def _fixed_part(cells: list[_Cell], rows: int) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     names: list[tuple[str, np.dtype[np.generic]]] = []
-    for place, cell in enumerate(cells):
-        names.append((f"flag{place}", np.dtype("u1")))
+    for index, cell in enumerate(cells):
+        names.append((f"flag{index}", np.dtype("u1")))
         if cell.fixed is not None:
-            names.append((f"value{place}", cell.fixed.dtype))
+            names.append((f"value{index}", cell.fixed.dtype))
     part = np.empty(rows, np.dtype(names))
-    for place, cell in enumerate(cells):
-        part[f"flag{place}"] = 1 if cell.valid is None else cell.valid
+    for index, cell in enumerate(cells):
+        part[f"flag{index}"] = 1 if cell.valid is None else cell.valid
         if cell.fixed is not None:
-            part[f"value{place}"] = cell.fixed
+            part[f"value{index}"] = cell.fixed
     return part
 
 
@@ -82,8 +82,8 @@ def _cells(array: pa.Array) -> Iterator[_Cell]:
     if pa.types.is_struct(kind):
         yield _Cell(valid)
         children = array.flatten()  # the parent's nulls and slice included
-        for place in in_order(kind.fields):
-            yield from _cells(children[place])
+        for index in in_order(kind.fields):
+            yield from _cells(children[index])
     elif pa.types.is_null(kind):
         yield _Cell(np.zeros(len(array), np.bool_))
     elif is_text(kind) or is_binary(kind):

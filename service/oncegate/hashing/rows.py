@@ -52,11 +52,11 @@ class RowFingerprinter:
         """
         chosen = batch.select(list(names))
         cmac = Cmac(derive(self._key, b"partition keys " + hashlib.sha256(schema_name(chosen.schema)).digest()))
-        found = [np.zeros(0, np.uint64)]
+        hashes = [np.zeros(0, np.uint64)]
         for first in range(0, chosen.num_rows, SLICE_ROWS):
             part = chosen.slice(first, SLICE_ROWS)
-            found.append(cmac.of_octets(encode(zip(part.schema, part.columns, strict=True), part.num_rows))[:, 0])
-        return np.concatenate(found)
+            hashes.append(cmac.of_octets(encode(zip(part.schema, part.columns, strict=True), part.num_rows))[:, 0])
+        return np.concatenate(hashes)
 
 
 def add(first: bytes, second: bytes) -> bytes:
@@ -69,5 +69,5 @@ def add(first: bytes, second: bytes) -> bytes:
 def _sum(prints: NDArray[np.uint64]) -> bytes:
     """The sum of (n, 2) words modulo 2^128; 32-bit limbs leave room for 2^32 rows."""
     limbs = prints.view("<u4").T
-    total = sum(int(limb.sum(dtype=np.uint64)) << (32 * place) for place, limb in enumerate(limbs))
+    total = sum(int(limb.sum(dtype=np.uint64)) << (32 * index) for index, limb in enumerate(limbs))
     return (total % _MODULUS).to_bytes(FINGERPRINT_BYTES, "little")

@@ -106,13 +106,13 @@ class BatchIndex:
 
     def snapshot(self) -> BatchesSnapshot:
         """Returns all of it, for `restore`; to be encoded at once, for it changes with the index."""
-        stages = [(name, list(found.values())) for name, found in self.stages.items()]
+        stages = [(name, list(by_token.values())) for name, by_token in self.stages.items()]
         return BatchesSnapshot(list(self.committed.items()), stages, list(self._recent.items()), self.suppressed_rows)
 
     def restore(self, snapshot: BatchesSnapshot) -> None:
         """Takes over what `snapshot` gave, in place of everything."""
         self.committed = dict(snapshot.committed)
-        self.stages = {name: {stage.token: stage for stage in found} for name, found in snapshot.stages}
+        self.stages = {name: {stage.token: stage for stage in listed} for name, listed in snapshot.stages}
         self._recent = dict(snapshot.recent)
         self.suppressed_rows = snapshot.suppressed_rows
         chunks = [chunk for _, stage in self.all_stages() for chunk in stage.chunks.values()]

@@ -175,7 +175,7 @@ def _ids_of(index: ShardIndex, batches: int) -> int:
     """How many ids the rows of batches below `batches` hold."""
     scopes: BatchScopes = index.claims.scopes
     held = [batch for number, batch in scopes._drivers["d"].items() if number < batches]
-    return int(index.claims.store.rows.holders.named[scopes._those(held)].sum())
+    return int(index.claims.store.rows.holders.named[scopes._rows_of(held)].sum())
 
 
 async def test_a_driver_that_never_registered_has_nothing_acked(lane: Lanes) -> None:

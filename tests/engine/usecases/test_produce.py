@@ -175,8 +175,8 @@ async def test_an_id_says_where_it_was_written(served: Served) -> None:
     await served.shard.create_topic(TopicRequest("turns", partitions=2), served.deadline())
     await produce(served, 1, 2, topic="turns")
     await produce(served, 3, token=2, topic="turns")
-    assert (await explained(served, 2)).place == ("turns", 0, 0)
-    assert (await explained(served, 3)).place == ("turns", 1, 0)
+    assert (await explained(served, 2)).written_at == ("turns", 0, 0)
+    assert (await explained(served, 3)).written_at == ("turns", 1, 0)
 
 
 async def test_rows_of_another_schema_are_refused_before_their_ids_are_done(served: Served) -> None:

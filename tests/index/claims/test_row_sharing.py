@@ -160,7 +160,7 @@ def test_what_a_shared_row_could_not_tell_keeps_its_own() -> None:
     many(driver, 0)
     go_round(driver)
     explained = [driver.index.explain(fp.tobytes(), driver.now_ms) for fp in fingerprints(range(6))]
-    assert [(found.state, found.place) for found in explained] == [(IdState.DONE, ("t", 1, 9))] * 6
+    assert [(found.state, found.written_at) for found in explained] == [(IdState.DONE, ("t", 1, 9))] * 6
     owned = [driver.index.explain(fp.tobytes(), driver.now_ms).owner for fp in fingerprints(range(100, 106))]
     assert owned == [name(f"owner {call}") for call in range(6)]
     driver.apply(Acked("driver", 1, 8, b"", 9_000 + driver.now_ms))

@@ -79,7 +79,7 @@ def test_however_the_records_come_in_the_bytes_are_the_same(held, data) -> None:
 def test_records_that_do_not_ascend_are_refused() -> None:
     good = sorted_records(records_of({(1, 1): 0, (1, 2): 0, (2, 0): 0}))
     for chunks in ([good[::-1]], [good[1:], good[:1]], [good[:1], good[:1]], [good, good[2:]]):
-        with pytest.raises(ValueError, match="ascend by tag and place"):
+        with pytest.raises(ValueError, match="ascend by tag and home"):
             list(encode(chunks, {}))
 
 

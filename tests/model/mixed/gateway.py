@@ -161,8 +161,8 @@ class Gateway(Process):
     def state(self, i: int) -> IdState:
         """Of one id, as durable entries have it; it is said to lie where its key goes."""
         explained = self._twin.claims.explain(self.fingerprints[i].tobytes(), self.clock.monotonic_ms())
-        if explained.place is not None and explained.place[1] != i % PARTITIONS:
-            raise Broken("OFFSETS", f"{i} is said to lie in partition {explained.place[1]}")
+        if explained.written_at is not None and explained.written_at[1] != i % PARTITIONS:
+            raise Broken("OFFSETS", f"{i} is said to lie in partition {explained.written_at[1]}")
         return explained.state
 
     @property

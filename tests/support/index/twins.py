@@ -204,7 +204,7 @@ class TwinWalk(Walk):
     def merge(self) -> None:
         cold = self.eviction.cold
         at = self.rng.randrange(len(cold.runs) + 1)
-        gone, kept = cold.runs[at : at + 3], self.eviction.archives.kept()
+        gone, kept = cold.runs[at : at + 3], self.eviction.archives.keep_mask()
         if gone:
             archives = [number for run in gone for number in run.archives if kept[number]]
             cold.replace(gone, [self.store.run(merge([run.run for run in gone], kept), archives)])

@@ -88,7 +88,7 @@ class RunBuilder:
         """Merges runs into one, without what has retired for good. None: one is damaged, and says so from now on."""
         numbers = [number for run in runs for number in run.archives if number in sealed.by_number]
         ids = total(sealed.by_number[number] for number in numbers)
-        chunks = merge([run.run for run in runs], sealed.kept())
+        chunks = merge([run.run for run in runs], sealed.keep_mask())
         try:
             return await self._written(Planned(chunks, tuple(numbers), ids, place))
         except RunDamaged as error:

@@ -19,7 +19,7 @@ ScopesSnapshot = list[tuple[str, int, bytes]]
 
 @dataclass(slots=True)
 class _Batch:
-    """Rows and their makers, one for one."""
+    """Lists the rows of one batch and their makers, one for one."""
 
     rows: "array[int]" = field(default_factory=lambda: array("I"))
     made_by: "array[int]" = field(default_factory=lambda: array("Q"))
@@ -38,73 +38,73 @@ class BatchScopes:
     def add(self, driver: str, batch: int, rows: Iterable[int]) -> Callable[[], None]:
         """Lets these rows go with the batch when that is acked; returns what takes that back."""
         batches = self._drivers.setdefault(driver, {})
-        held = batches.setdefault(batch, _Batch())
-        given = np.array(list(rows), np.uint32)
-        self._rows.scoped[given] = 1
-        held.rows.extend(given.tolist())
-        held.made_by.extend(self._makers(given).tolist())
+        members = batches.setdefault(batch, _Batch())
+        numbers = np.array(list(rows), np.uint32)
+        self._rows.scoped[numbers] = 1
+        members.rows.extend(numbers.tolist())
+        members.made_by.extend(self._makers(numbers).tolist())
 
         def undo() -> None:
-            if len(given):
-                del held.rows[-len(given) :], held.made_by[-len(given) :]
-            if not held.rows:
+            if len(numbers):
+                del members.rows[-len(numbers) :], members.made_by[-len(numbers) :]
+            if not members.rows:
                 batches.pop(batch, None)
 
         return undo
 
     def _makers(self, rows: U32) -> U64:
-        """What made each of the rows as they are now."""
+        """Returns what made each of the rows as they are now."""
         claims = self._rows.claim[rows]
         positions = self._rows.holders.position[rows].astype(np.uint64)
         return np.where(claims.any(axis=1), claims[:, 0], positions)
 
     def acked(self, driver: str, batches: int) -> tuple[U32, Callable[[], None]]:
         """Forgets the batches below `batches`; returns their rows, uint32 (n,), and what takes that back."""
-        held = self._drivers.get(driver, {})
-        gone = {batch: held.pop(batch) for batch in [batch for batch in held if batch < batches]}
-        return self._those(gone.values()), lambda: held.update(gone)
+        known = self._drivers.get(driver, {})
+        forgotten = {batch: known.pop(batch) for batch in [batch for batch in known if batch < batches]}
+        return self._rows_of(forgotten.values()), lambda: known.update(forgotten)
 
     def open_ids(self, driver: str, batches: int) -> int:
         """Returns how many ids claims of batches below `batches` hold that are neither completed nor released."""
-        held = self._drivers.get(driver, {})
-        rows = self._those(found for batch, found in held.items() if batch < batches)
+        known = self._drivers.get(driver, {})
+        rows = self._rows_of(members for batch, members in known.items() if batch < batches)
         holders = self._rows.holders
         return int(holders.named[rows[holders.state[rows] == OPEN]].sum())
 
-    def _those(self, batches: Iterable[_Batch]) -> U32:
-        """The rows of these batches that are still what they were."""
-        found = list(batches)
-        rows = np.concatenate([np.empty(0, np.uint32), *(np.array(one.rows, np.uint32) for one in found)])
-        made_by = np.concatenate([np.empty(0, np.uint64), *(np.array(one.made_by, np.uint64) for one in found)])
-        still: U32 = rows[self._rows.used[rows] & (self._makers(rows) == made_by)]
-        return still
+    def _rows_of(self, batches: Iterable[_Batch]) -> U32:
+        """Returns the rows of these batches that are still what they were."""
+        members = list(batches)
+        rows = np.concatenate([np.empty(0, np.uint32), *(np.array(one.rows, np.uint32) for one in members)])
+        made_by = np.concatenate([np.empty(0, np.uint64), *(np.array(one.made_by, np.uint64) for one in members)])
+        unchanged: U32 = rows[self._rows.used[rows] & (self._makers(rows) == made_by)]
+        return unchanged
 
     def snapshot(self) -> ScopesSnapshot:
         """Returns all of it, for `restore`."""
         return [
-            (driver, batch, np.array(held.made_by, "<u8").tobytes())
+            (driver, batch, np.array(members.made_by, "<u8").tobytes())
             for driver, batches in self._drivers.items()
-            for batch, held in batches.items()
+            for batch, members in batches.items()
         ]
 
     def restore(self, snapshot: ScopesSnapshot) -> None:
         """Finds the rows again by what made them, once rows are restored; those in no snapshot held nothing."""
         made_by = [np.frombuffer(raw, "<u8") for _, _, raw in snapshot]
-        wanted = np.concatenate([np.empty(0, np.uint64), *made_by])
-        if not len(wanted):
+        sorted_makers = np.concatenate([np.empty(0, np.uint64), *made_by])
+        if not len(sorted_makers):
             return
-        order = np.argsort(wanted, kind="stable")
-        wanted, batch_of = (
-            wanted[order],
+        order = np.argsort(sorted_makers, kind="stable")
+        sorted_makers, batch_of = (
+            sorted_makers[order],
             np.repeat(np.arange(len(snapshot)), [len(makers) for makers in made_by])[order],
         )
         used = np.flatnonzero(self._rows.column("used")).astype(np.uint32)
         makers = self._makers(used)
         # A claim's rows have one maker: whichever of its equals is found, it is of the same batch.
-        at = np.minimum(np.searchsorted(wanted, makers), len(wanted) - 1)
-        found = wanted[at] == makers
-        batches = batch_of[at[found]]
+        at = np.minimum(np.searchsorted(sorted_makers, makers), len(sorted_makers) - 1)
+        is_known = sorted_makers[at] == makers
+        batches = batch_of[at[is_known]]
         by_batch = np.argsort(batches, kind="stable")
         ends = np.searchsorted(batches[by_batch], np.arange(1, len(snapshot)))
-        for (driver, batch, _), rows in zip(snapshot, np.split(used[found][by_batch], ends), strict=True):
+        for (driver, batch, _), rows in zip(snapshot, np.split(used[is_known][by_batch], ends), strict=True):
             self.add(driver, batch, rows.tolist())

@@ -98,11 +98,11 @@ def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_
     )
 
 
-def _entries(claims: Sequence[Claimed], given: list[int], grants: BatchGrants) -> list[Claimed]:
-    """The claims of those places, each with what it was granted alone."""
+def _entries(claims: Sequence[Claimed], indices: list[int], grants: BatchGrants) -> list[Claimed]:
+    """Returns the claims at those indices, each with what it was granted alone."""
     raw, ends, first, entries = grants.ids.tobytes(), grants.ends.tolist(), 0, []
-    for place, end in zip(given, ends, strict=True):
-        claim = claims[place]
+    for index, end in zip(indices, ends, strict=True):
+        claim = claims[index]
         if len(claim.fresh) != 16 * (end - first):
             claim = replace(claim, fresh=raw[16 * first : 16 * end])
         entries.append(claim)
@@ -113,7 +113,7 @@ def _entries(claims: Sequence[Claimed], given: list[int], grants: BatchGrants) -
 def _count_in(
     store: ClaimStore, entries: Sequence[Claimed], rows: Sequence[int]
 ) -> list[tuple[ClaimRecord | None, bytes | None]]:
-    """Remember the claims by their names and calls; what each stood for before."""
+    """Remembers the claims by their names and calls; returns what each stood for before."""
     put, registered = store.registry.put, []
     for claim, row in zip(entries, rows, strict=True):
         registered.append(put(claim.claim, ClaimRecord(claim.token, claim.call, claim.digest, (row,))))
@@ -124,7 +124,8 @@ def _count_in(
 
 
 def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
-    """Free rows, filled in as `Rows.take` fills in one each, but for their positions and how many ids are granted."""
+    """Takes free rows, filled in as `Rows.take` fills in one each, but for their positions and how many ids are
+    granted."""
     at, holders = np.array([rows.next_free() for _ in claims], np.int64), rows.holders
     lease_ms = np.array([claim.lease_ms for claim in claims], np.int64)
     rows.used[at], holders.remembered[at], holders.pins[at], holders.state[at] = True, True, 1, OPEN
@@ -142,5 +143,5 @@ def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
 
 
 def _words(raw: Sequence[bytes]) -> U64:
-    """16 bytes each as the two words that arrays hold, (n, 2)."""
+    """Returns 16 bytes each as the two words that arrays hold, (n, 2)."""
     return np.frombuffer(b"".join(raw), np.uint64).reshape(-1, 2)

@@ -27,7 +27,7 @@ class ClaimRecord:
 
 
 class ClaimRegistry:
-    """Two dictionaries over `rows`; an entry that is past its time but not yet dropped is not found either.
+    """Remembers claims in two dictionaries over `rows`; one past its time that is not yet dropped is not found either.
 
     What a claim is stands in its rows' arrays: the dictionaries hold nothing that a garbage collection walks through.
     """
@@ -42,35 +42,35 @@ class ClaimRegistry:
     def get(self, claim: bytes, now_ms: int) -> ClaimRecord | None:
         """Finds a claim by its name; None when it is unknown or its time is past."""
         rows = self._by_claim.get(claim)
-        return self._known(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
+        return self._record(rows) if rows is not None and self._is_remembered(rows, now_ms) else None
 
     def at_any_age(self, claim: bytes) -> ClaimRecord | None:
         """Returns a claim whatever its time, for an entry that was written when it was known; None: forgotten."""
         rows = self._by_claim.get(claim)
-        return None if rows is None else self._known(rows)
+        return None if rows is None else self._record(rows)
 
     def find(self, token: bytes, call: int, now_ms: int) -> tuple[bytes, ClaimRecord] | None:
         """Returns the claim that this (token, call) made, with its id; None: none that is remembered."""
         claim = self._by_call.get((token, call))
-        known = None if claim is None else self.get(claim, now_ms)
-        return None if claim is None or known is None else (claim, known)
+        record = None if claim is None else self.get(claim, now_ms)
+        return None if claim is None or record is None else (claim, record)
 
-    def put(self, claim: bytes, known: ClaimRecord) -> tuple[ClaimRecord | None, bytes | None]:
+    def put(self, claim: bytes, record: ClaimRecord) -> tuple[ClaimRecord | None, bytes | None]:
         """Remembers a claim; returns what stood there before, for `put_back`."""
-        before = self.at_any_age(claim), self._by_call.get((known.token, known.call))
-        self._by_claim[claim] = known.rows
-        self._by_call[known.token, known.call] = claim
+        before = self.at_any_age(claim), self._by_call.get((record.token, record.call))
+        self._by_claim[claim] = record.rows
+        self._by_call[record.token, record.call] = claim
         return before
 
     def put_back(self, claim: bytes, before: tuple[ClaimRecord | None, bytes | None]) -> None:
         """Takes `put` back, with what it returned."""
-        known = self._known(self._by_claim.pop(claim))
+        record = self._record(self._by_claim.pop(claim))
         if before[0] is not None:
             self._by_claim[claim] = before[0].rows
         if before[1] is None or before[1] not in self._by_claim:
-            del self._by_call[known.token, known.call]
+            del self._by_call[record.token, record.call]
         else:
-            self._by_call[known.token, known.call] = before[1]
+            self._by_call[record.token, record.call] = before[1]
 
     def is_ending(self, claim: bytes) -> None:
         """Lets a claim be forgotten in its time: it holds no ids any more that its claimant could settle."""
@@ -84,7 +84,7 @@ class ClaimRegistry:
             self._forget_first(now_ms)
 
     def _forget_first(self, now_ms: int) -> None:
-        """The one that ended first; when it is not past its time, nothing is looked at again before it is."""
+        """Drops the one that ended first; while it is not past its time, nothing is looked at again."""
         claim = self._ending[0]
         rows = self._by_claim.get(claim)
         until_ms = None if rows is None else self._rows.remembered_until_ms(rows)
@@ -98,7 +98,7 @@ class ClaimRegistry:
             # It may yet be open again; if not, it is looked at in its turn.
             self._ending.append(claim)
         else:
-            self._forget(claim, self._known(rows))
+            self._forget(claim, self._record(rows))
 
     def forget_old(self, now_ms: int) -> None:
         """Drops everything past its time; no answer changes by it. What is pinned may yet be open again, and stays."""
@@ -111,16 +111,16 @@ class ClaimRegistry:
             if self._is_remembered(rows, now_ms) or self._pinned(rows):
                 self._ending.append(claim)
             else:
-                self._forget(claim, self._known(rows))
+                self._forget(claim, self._record(rows))
 
     def forget(self, claim: bytes) -> None:
         """Drops one that is settled, whatever its time."""
-        known = self.at_any_age(claim)
-        if known is not None:
-            self._forget(claim, known)
+        record = self.at_any_age(claim)
+        if record is not None:
+            self._forget(claim, record)
 
-    def forget_unnamed(self, wanted: int) -> None:
-        """Drops claims that no slot names until `wanted` rows are free: settled ones first, the oldest first.
+    def forget_unnamed(self, rows_needed: int) -> None:
+        """Drops claims that no slot names until `rows_needed` rows are free: settled ones first, the oldest first.
 
         Their claimants are answered UNKNOWN_CLAIM from now on, and a late repeat is a new claim.
         """
@@ -129,11 +129,11 @@ class ClaimRegistry:
         order = np.lexsort((holders.position[idle], holders.state[idle] == OPEN))
         for row in idle[order]:
             claim = rows.claim[row].tobytes()
-            known = self.at_any_age(claim)
-            if rows.free >= wanted:
+            record = self.at_any_age(claim)
+            if rows.free >= rows_needed:
                 break
-            if known is not None and not rows.open_total(known.rows) and not self._pinned(known.rows):
-                self._forget(claim, known)
+            if record is not None and not rows.open_total(record.rows) and not self._pinned(record.rows):
+                self._forget(claim, record)
 
     def all(self) -> Iterable[tuple[bytes, tuple[int, ...]]]:
         """Returns each claim and its rows in order; of one call's the newest last, which a repeat is taken for."""
@@ -142,7 +142,7 @@ class ClaimRegistry:
     def __len__(self) -> int:
         return len(self._by_claim)
 
-    def _known(self, rows: tuple[int, ...]) -> ClaimRecord:
+    def _record(self, rows: tuple[int, ...]) -> ClaimRecord:
         holders, first = self._rows.holders, rows[0]
         digest = self._rows.digest[first].tobytes()
         return ClaimRecord(holders.token[first].tobytes(), int(holders.call[first]), digest, rows)
@@ -154,10 +154,10 @@ class ClaimRegistry:
     def _pinned(self, rows: tuple[int, ...]) -> bool:
         return any(self._rows.holders.pins[row] for row in rows)
 
-    def _forget(self, claim: bytes, known: ClaimRecord) -> None:
-        for row in known.rows:
+    def _forget(self, claim: bytes, record: ClaimRecord) -> None:
+        for row in record.rows:
             self._rows.holders.remembered[row] = 0
-        self._rows.give_back_idle(known.rows)
+        self._rows.give_back_idle(record.rows)
         del self._by_claim[claim]
-        if self._by_call.get((known.token, known.call)) == claim:
-            del self._by_call[known.token, known.call]
+        if self._by_call.get((record.token, record.call)) == claim:
+            del self._by_call[record.token, record.call]

@@ -29,10 +29,12 @@ def decide(
     Raises TokenReused: this (token, call) is remembered with another digest; Recovering: a run of old ids is
     damaged, and one of these may be in it.
     """
-    found = store.registry.find(token, call, now_ms)
-    if found is not None and found[1].digest != digest:
+    remembered = store.registry.find(token, call, now_ms)
+    if remembered is not None and remembered[1].digest != digest:
         raise TokenReused("this token and call were used with other ids: a new request needs a new call")
-    return decide_verb(store, verb, token, call, found[0] if found is not None else None, ids, now_ms, digests)
+    return decide_verb(
+        store, verb, token, call, remembered[0] if remembered is not None else None, ids, now_ms, digests
+    )
 
 
 def decide_take(store: ClaimStore, owner: bytes, ids: U64, now_ms: int) -> ClaimDecision:

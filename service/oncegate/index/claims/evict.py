@@ -34,19 +34,19 @@ _HALF, _LOW = np.uint64(32), np.uint64(0xFFFF_FFFF)
 class Picked:
     """Names the rows that are to leave: `rows`, and how many `ids` they hold.
 
-    wanted: by row + 1, whether it is one. part_of: by row, the number of its part in `parts`.
+    is_picked: by row + 1, whether it is one. part_of: by row, the number of its part in `parts`.
     """
 
     rows: U32
     ids: int
-    wanted: U8
+    is_picked: U8
     part_of: I32
     parts: list[tuple[bytes, int]]
 
 
 @dataclass
 class Gathered:
-    """Holds copied ids, uint64 (n, 2): the tag; the place below the number of the part.
+    """Holds copied ids, uint64 (n, 2): the tag; the home below the number of the part.
 
     wall_ms: when each was settled.
     """
@@ -63,31 +63,31 @@ def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
     these lies between the times when they were settled, get into different parts.
     """
     rows, holders = store.rows, store.rows.holders
-    found: list[U32] = []
+    listings: list[U32] = []
     count = 0
     for listed in store.expiry.listed():
         listed = np.unique(listed)
         is_done = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
-        free = (holders.remembered[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
-        whole = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)
-        listed = listed[is_done & free & whole]
+        is_idle = (holders.remembered[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
+        is_plain = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)
+        listed = listed[is_done & is_idle & is_plain]
         upto = int(np.searchsorted(np.cumsum(holders.named[listed]), ids - count)) + 1
-        found.append(listed[:upto])
+        listings.append(listed[:upto])
         count += int(holders.named[listed[:upto]].sum())
         if count >= ids:
             break
-    chosen = np.unique(np.concatenate([np.empty(0, np.uint32), *found]))
+    chosen = np.unique(np.concatenate([np.empty(0, np.uint32), *listings]))
     if not len(chosen):
         return None
     holders.pins[chosen] += 1
-    wanted, part_of = np.zeros(rows.made + 1, np.uint8), np.zeros(rows.made, np.int32)
-    wanted[chosen.astype(np.int64) + 1] = 1
+    is_picked, part_of = np.zeros(rows.made + 1, np.uint8), np.zeros(rows.made, np.int32)
+    is_picked[chosen.astype(np.int64) + 1] = 1
     parts, part_of[chosen] = _parts(store, chosen, bounds)
-    return Picked(chosen, int(holders.named[chosen].sum()), wanted, part_of, parts)
+    return Picked(chosen, int(holders.named[chosen].sum()), is_picked, part_of, parts)
 
 
 def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[tuple[bytes, int]], I32]:
-    """(owner, takeover) of each part, zeros for done ids, and the number of each row's."""
+    """Returns (owner, takeover) of each part, zeros for done ids, and the number of each row's."""
     rows, holders = store.rows, store.rows.holders
     taken = holders.state[chosen] == TAKEN
     of = np.zeros((len(chosen), 4), np.uint64)
@@ -101,12 +101,12 @@ def _parts(store: ClaimStore, chosen: U32, bounds: Sequence[int]) -> tuple[list[
 def gather(store: ClaimStore, picked: Picked, segment: int) -> Gathered:
     """Copies the picked rows' slots in one segment, as they stand now; nothing changes."""
     table, rows = store.table, store.rows
-    if len(picked.wanted) <= rows.made:
-        more = np.zeros(2 * rows.made + 1 - len(picked.wanted), np.uint8)
-        picked.wanted = np.concatenate([picked.wanted, more])
-    # One more than there can be: what is not wanted is written too, and then written over.
+    if len(picked.is_picked) <= rows.made:
+        more = np.zeros(2 * rows.made + 1 - len(picked.is_picked), np.uint8)
+        picked.is_picked = np.concatenate([picked.is_picked, more])
+    # One more than there can be: what is not picked is written too, and then written over.
     out = np.empty((int(table.slots.used[segment]) + 1, 2), np.uint64)
-    count = int(store.kernels.gather_of(table.slots, segment, rows.holders, picked.wanted, out))
+    count = int(store.kernels.gather_of(table.slots, segment, rows.holders, picked.is_picked, out))
     ids = out[:count]
     of = (ids[:, 1] & _LOW).astype(np.int64) - 1
     ids[:, 1] = ids[:, 1] >> _HALF | picked.part_of[of].astype(np.uint64) << _HALF
@@ -122,11 +122,11 @@ def parts_of(picked: Picked, gathered: Sequence[Gathered]) -> list[tuple[Archive
     ids = np.concatenate([np.empty((0, 2), np.uint64), *(one.ids for one in gathered)])
     wall_ms = np.concatenate([np.empty(0, np.int64), *(one.wall_ms for one in gathered)])
     number, made = (ids[:, 1] >> _HALF).astype(np.int64), []
-    found = np.flatnonzero(np.bincount(number)).tolist()
-    for part in found:
+    numbers = np.flatnonzero(np.bincount(number)).tolist()
+    for part in numbers:
         # Most often all are of one part, and need not be copied.
-        mine = number == part if len(found) > 1 else slice(None)
-        records, times = ids[mine], wall_ms[mine]
+        of_part = number == part if len(numbers) > 1 else slice(None)
+        records, times = ids[of_part], wall_ms[of_part]
         records[:, 1] &= _LOW
         archived = Archived(*picked.parts[part], int(times.min()), int(times.max()), len(records))
         made.append((archived, records))

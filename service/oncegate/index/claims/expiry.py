@@ -15,7 +15,7 @@ BUCKET_BITS = 13
 
 
 class ExpiryBuckets:
-    """Rows by time on the ledger's clock. What has changed since it was added is still listed: whoever looks checks."""
+    """Lists rows by time on the ledger's clock; what has changed since it was added still is: whoever looks checks."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -34,19 +34,19 @@ class ExpiryBuckets:
             return
         buckets = self._rows.wall_ms[rows] >> BUCKET_BITS
         order = np.argsort(buckets, kind="stable")
-        found, first = np.unique(buckets[order], return_index=True)
-        for bucket, of in zip(found.tolist(), np.split(rows[order], first[1:]), strict=True):
+        numbers, first = np.unique(buckets[order], return_index=True)
+        for bucket, of in zip(numbers.tolist(), np.split(rows[order], first[1:]), strict=True):
             self._bucket(bucket).frombytes(of.tobytes())
 
     def take_before(self, wall_ms: int) -> U32:
         """Takes all rows off the list that may have been added with a time before `wall_ms`, and returns them."""
         last = wall_ms >> BUCKET_BITS
         whole = bisect_left(self._order, last)
-        found = [np.frombuffer(self._buckets.pop(bucket), np.uint32) for bucket in self._order[:whole]]
+        listings = [np.frombuffer(self._buckets.pop(bucket), np.uint32) for bucket in self._order[:whole]]
         del self._order[:whole]
         if last in self._buckets:
-            found.append(np.array(self._buckets[last], np.uint32))
-        return np.concatenate([np.empty(0, np.uint32), *found])
+            listings.append(np.array(self._buckets[last], np.uint32))
+        return np.concatenate([np.empty(0, np.uint32), *listings])
 
     def unclean(self, before_bucket: int) -> list[int]:
         """Returns the buckets below this one, of several rows, that were added to since cleaned; ascending."""
@@ -66,11 +66,11 @@ class ExpiryBuckets:
             return
         rows, holders = self._rows, self._rows.holders
         listed = np.unique(np.frombuffer(self._buckets[bucket], np.uint32))
-        held = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
+        is_settled = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
         # What may yet be taken back is done or taken again then.
-        left = listed[(held | (holders.pins[listed] > 0)) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
-        self._buckets[bucket] = array("I", left.tobytes())
-        if not holders.remembered[left].any() and not holders.pins[left].any():
+        remaining = listed[(is_settled | (holders.pins[listed] > 0)) & (rows.wall_ms[listed] >> BUCKET_BITS == bucket)]
+        self._buckets[bucket] = array("I", remaining.tobytes())
+        if not holders.remembered[remaining].any() and not holders.pins[remaining].any():
             self._unclean.discard(bucket)
 
     def listed(self) -> Iterator[U32]:
@@ -80,9 +80,9 @@ class ExpiryBuckets:
 
     def oldest_wall_ms(self) -> int | None:
         """Returns when the ids were done or taken that will retire first; None when there are none."""
-        rows, holders, place = self._rows, self._rows.holders, 0
-        while place < len(self._order):
-            bucket = self._order[place]
+        rows, holders, index = self._rows, self._rows.holders, 0
+        while index < len(self._order):
+            bucket = self._order[index]
             listed = np.array(self._buckets[bucket], np.uint32)
             listed = listed[(holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)]
             listed = listed[rows.wall_ms[listed] >> BUCKET_BITS == bucket]
@@ -90,9 +90,9 @@ class ExpiryBuckets:
             if len(times):
                 return int(times.min())
             if len(listed):
-                place += 1
+                index += 1
             else:
-                del self._order[place], self._buckets[bucket]
+                del self._order[index], self._buckets[bucket]
         return None
 
     def _bucket(self, bucket: int) -> "array[int]":

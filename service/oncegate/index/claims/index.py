@@ -152,14 +152,14 @@ class ClaimIndex:
             return self._explain_cold(fingerprint, 0 if row is None else int(holders.position[row]))
         state, position = holders.state[row], int(holders.position[row])
         left_ms = self._lease_left_ms(row, now_ms)
-        held = IdState.CLAIMED_LIVE if left_ms else IdState.CLAIMED_OVER
+        open_state = IdState.CLAIMED_LIVE if left_ms else IdState.CLAIMED_OVER
         wall_ms, takeover, holder = int(rows.wall_ms[row]), bool(holders.takeover[row]), holders.token[row].tobytes()
         if state == TAKEN:
             return Explained(IdState.TAKEN, position=position, wall_ms=wall_ms, takeover=takeover, owner=holder)
         if state == DONE and not rows.claim[row].any():
             return Explained(IdState.DONE, position=position, wall_ms=wall_ms)
         return Explained(
-            IdState.DONE if state == DONE else held,
+            IdState.DONE if state == DONE else open_state,
             rows.claim[row].tobytes(),
             holder,
             int(holders.call[row]),
@@ -167,22 +167,23 @@ class ClaimIndex:
             position,
             wall_ms,
             takeover,
-            place=self._place(row),
+            written_at=self._written_at(row),
             digest_kept=self.store.table.digest_of(words(fingerprint)) != 0,
         )
 
     def _explain_cold(self, fingerprint: bytes, position: int) -> Explained:
-        """`position`: of what let the slot go; an absent id may rest on an archive's retirement too."""
+        """Explains an id that has no slot; `position`: of what let it go. An archive's retirement may have come
+        later."""
         position = max(position, self.archives.position)
-        found = self.cold.find(as_wide_as(self.store, words(fingerprint).reshape(1, 2)))
-        if found is None:
+        archives = self.cold.find(as_wide_as(self.store, words(fingerprint).reshape(1, 2)))
+        if archives is None:
             return Explained(IdState.ABSENT, position=position)
-        archive = self.archives.by_number[int(found[0])]
+        archive = self.archives.by_number[int(archives[0])]
         owner = archive.owner if archive.owner != NO_CLAIM else None
         state, takeover = IdState.DONE if owner is None else IdState.TAKEN, bool(archive.takeover)
         return Explained(state, position=position, wall_ms=archive.newest_wall_ms, takeover=takeover, owner=owner)
 
-    def _place(self, row: int) -> tuple[str, int, int] | None:
+    def _written_at(self, row: int) -> tuple[str, int, int] | None:
         rows, topic = self.store.rows, int(self.store.rows.topic[row])
         if topic == NO_TOPIC:
             return None
@@ -191,8 +192,8 @@ class ClaimIndex:
     @property
     def oldest_wall_ms(self) -> int | None:
         """When the ids were done or taken that would retire first; None when there are none."""
-        found = (self.store.expiry.oldest_wall_ms(), self.archives.oldest_wall_ms)
-        return min((wall_ms for wall_ms in found if wall_ms is not None), default=None)
+        candidates = (self.store.expiry.oldest_wall_ms(), self.archives.oldest_wall_ms)
+        return min((wall_ms for wall_ms in candidates if wall_ms is not None), default=None)
 
     def _lease_left_ms(self, row: int, now_ms: int) -> int:
         holders = self.store.rows.holders
@@ -202,12 +203,12 @@ class ClaimIndex:
     def contents(self) -> dict[bytes, tuple[int, bytes, bool, int]]:
         """Returns every id held, for tests: by its 12 bytes, (state, claim or owner, takeover, payload's digest)."""
         slots, holders = self.store.table.slots, self.store.rows.holders
-        found: dict[bytes, tuple[int, bytes, bool, int]] = {}
+        contents: dict[bytes, tuple[int, bytes, bool, int]] = {}
         for base, capacity in zip(slots.base.tolist(), slots.capacity.tolist(), strict=True):
-            for at, (tag, held) in enumerate(slots.words[base : base + capacity].tolist(), base):
-                row, key = (held & 0xFFFF_FFFF) - 1, tag.to_bytes(8, "little") + (held >> 32).to_bytes(4, "little")
+            for at, (tag, word) in enumerate(slots.words[base : base + capacity].tolist(), base):
+                row, key = (word & 0xFFFF_FFFF) - 1, tag.to_bytes(8, "little") + (word >> 32).to_bytes(4, "little")
                 if row >= 0 and (state := int(holders.state[row])) in LIVE:
                     holder = holders.token[row] if state == TAKEN else self.store.rows.claim[row]
                     digest = int(slots.digests[at]) if len(slots.digests) else 0
-                    found[key] = (state, holder.tobytes(), bool(holders.takeover[row]), digest)
-        return found
+                    contents[key] = (state, holder.tobytes(), bool(holders.takeover[row]), digest)
+        return contents

@@ -47,7 +47,7 @@ class ClaimView:
 class Explained:
     """What is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done.
 
-    owner: of a taken id, which has no claim. place: topic, partition and first offset of what it was written with.
+    owner: of a taken id, which has no claim. written_at: topic, partition and first offset of what it was written with.
     digest_kept: its payload would be known again.
     """
 
@@ -60,5 +60,5 @@ class Explained:
     wall_ms: int = 0
     takeover: bool = False
     owner: bytes | None = None
-    place: tuple[str, int, int] | None = None
+    written_at: tuple[str, int, int] | None = None
     digest_kept: bool = False

@@ -32,7 +32,7 @@ _CLEANED_AT_ONCE = 1
 class RowSharing:
     """Moves small claims that were done long ago into shared rows, a few slots at a time.
 
-    `rounds`: how often the whole table was gone over. `paused`: nothing may change now, for it is being saved.
+    `rounds`: how often the whole table was gone over. `paused`: nothing may change now, for a snapshot is made.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RowSharing:
         self.paused = False
 
     def step(self, ids: int, wall_ms: int) -> None:
-        """A bounded part of what is due. `ids`: how many are held; `wall_ms`: the latest time in any entry."""
+        """Does a bounded part of what is due. `ids`: how many are held; `wall_ms`: the latest time in any entry."""
         if self.paused:
             return
         if self._pools is not None:
@@ -66,7 +66,7 @@ class RowSharing:
             self._begin(wall_ms)
 
     def _begin(self, wall_ms: int) -> None:
-        """A shared row for each bucket that has several; as many as there is ample room for."""
+        """Begins a round: a shared row for each bucket that has several; as many as there is ample room for."""
         self._begun = wall_ms >> BUCKET_BITS
         buckets = self._settled.unclean(wall_ms >> BUCKET_BITS)[: self._rows.free // 8]
         if not buckets:
@@ -77,13 +77,14 @@ class RowSharing:
         self._segment = self._done = 0
 
     def _shared(self, bucket: int) -> int:
-        """The bucket's shared row, pinned for as long as the round goes on, so that it is nobody else's meanwhile."""
+        """Returns the bucket's shared row, pinned as long as the round goes on, so that it is nobody else's
+        meanwhile."""
         rows, holders = self._rows, self._rows.holders
         done = self._settled.done(bucket)
-        free = (holders.remembered[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)
-        if free.any():
-            rows.pin([int(done[free][0])])
-            return int(done[free][0])
+        is_free = (holders.remembered[done] == 0) & (holders.pins[done] == 0) & ~rows.claim[done].any(axis=1)
+        if is_free.any():
+            rows.pin([int(done[is_free][0])])
+            return int(done[is_free][0])
         none = np.empty((0, 2), np.uint64)
         grant = Grant(NO_CLAIM, NO_CLAIM, 0, NO_CLAIM, DONE, 0, bucket << BUCKET_BITS, none, none)
         row = rows.take(0, grant, False, 0, 0)
@@ -109,7 +110,7 @@ class RowSharing:
             self._end(pools)
 
     def _live(self, pools: SharedRows) -> SharedRows:
-        """Those that have not retired meanwhile: what is older retires with them."""
+        """Returns those that have not retired meanwhile: what is older retires with them."""
         live = self._rows.holders.state[pools.rows] == DONE
         return pools if live.all() else SharedRows(pools.buckets[live], pools.rows[live], pools.bits)
 
@@ -120,7 +121,7 @@ class RowSharing:
         self.rounds += 1
 
     def warm_up(self) -> None:
-        """Compile the kernel, or load it from numba's cache."""
+        """Compiles the kernel, or loads it from numba's cache."""
         none = np.empty(0, np.int64)
         self._pools = SharedRows(none, none, BUCKET_BITS)
         self._go_on(self._pools)

@@ -119,18 +119,18 @@ class ClaimStore:
         """
         if digests:
             self.table.keep_digests()
-        rows, wanted = self.rows, ROWS_PER_CLAIM * entries
+        rows, rows_needed = self.rows, ROWS_PER_CLAIM * entries
         self.registry.forget_due(now_ms)
         if ids:
             self.table.make_room(ids)
             self.sharing.step(self.ids, self.wall_ms)
-        if rows.free >= wanted:
+        if rows.free >= rows_needed:
             return
         self.end_snapshot()
         self.sweep(now_ms)
-        if rows.free < wanted:
-            self.registry.forget_unnamed(max(wanted, int(rows.limit * _ROWS_KEPT_FREE)))
-        if rows.free < wanted:
+        if rows.free < rows_needed:
+            self.registry.forget_unnamed(max(rows_needed, int(rows.limit * _ROWS_KEPT_FREE)))
+        if rows.free < rows_needed:
             raise Overloaded(f"all {rows.limit} rows hold claims that are open or done; nothing was written")
 
     def sweep(self, now_ms: int) -> None:

@@ -164,16 +164,16 @@ class ArchiveIndex:
         known = (at >= 0) & (at < len(self._kind_of))
         return np.where(known, self._kind_of[np.where(known, at, 0)], GONE).astype(np.int32)
 
-    def kept(self) -> U8:
-        """By number, up to the next to be given: 1 where a run must hold the archive still."""
-        kept = np.zeros(self.next_number, np.uint8)
-        kept[list(self.by_number)] = 1
-        return kept
+    def keep_mask(self) -> U8:
+        """Returns, by number up to the next to be given, 1 where a run must hold the archive still."""
+        keep = np.zeros(self.next_number, np.uint8)
+        keep[list(self.by_number)] = 1
+        return keep
 
     def first_kept_offset(self, before_wall_ms: int) -> int:
-        """Below it the ledger's topic may be trimmed once what is older than `before_wall_ms` has retired."""
-        kept = (archive.first_offset for archive in self.live if archive.newest_wall_ms >= before_wall_ms)
-        return next(kept, self.high_offset)
+        """Returns the offset below which the ledger's topic may be trimmed once what is older has retired."""
+        offsets = (archive.first_offset for archive in self.live if archive.newest_wall_ms >= before_wall_ms)
+        return next(offsets, self.high_offset)
 
     def snapshot(self) -> ArchivesSnapshot:
         """Returns all of it, for `restore`; to be encoded at once, for its archives may change later."""

@@ -20,7 +20,7 @@ from oncegate.index.lsm.bloom_pybloom import PybloomFilter
 
 
 class Filter(Protocol):
-    """Holds a set of ids that forgets which. Ids: uint64 (n, 2), of which the low 96 bits count: a tag, a place of 32
+    """Holds a set of ids that forgets which. Ids: uint64 (n, 2), of which the low 96 bits count: a tag, a home of 32
     bits.
 
     They are taken for random, as fingerprints are. Adding and asking must not overlap.
@@ -93,8 +93,8 @@ def decode(data: bytes | memoryview) -> Filter | None:
 
     None: it is damaged, or of another format, function or library; do without it.
     """
-    found = unpacked(data)
-    if found is None or found[0] not in KINDS:
+    parts = unpacked(data)
+    if parts is None or parts[0] not in KINDS:
         return None
-    kind, head, bits = found
+    kind, head, bits = parts
     return KINDS[kind].decode(head, bits)

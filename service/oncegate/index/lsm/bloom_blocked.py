@@ -6,7 +6,7 @@ formula promises too much: the size is found by inverting the rate as it is, ove
 word and the exact distribution of the bits that so many ids set there.
 
 An id's fingerprint is random already, so nothing is hashed: the word is chosen by the tag's upper half, in proportion,
-so that ids sorted by tag fill the filter from end to end; the bits by the tag's lower half and the place, six each.
+so that ids sorted by tag fill the filter from end to end; the bits by the tag's lower half and the home, six each.
 """
 
 import math
@@ -23,7 +23,8 @@ from oncegate.arraytypes import I64, U64
 from oncegate.index.lsm.bloom_format import packed
 
 KIND = "blocked"
-FUNCTION = "tag and place, 6 bits a bit, 1"  # to be changed with anything that `_word` or `_bits` says
+# To be changed with anything that `_word` or `_bits` says; saved filters hold this text, where "place" is the home.
+FUNCTION = "tag and place, 6 bits a bit, 1"
 WORD_BITS = 64
 HASHES_MAX = 10  # six bits each of the 64 there are
 _LOW, _HALF = np.uint64(0xFFFF_FFFF), np.uint64(32)
@@ -44,9 +45,9 @@ def _word(tag: np.uint64, words: Any) -> Any:
 
 
 @_helper
-def _bits(tag: np.uint64, place: np.uint64, hashes: int) -> Any:
-    """The bits of an id in its word; some may be one."""
-    drawn, bits = (tag & _LOW) << _HALF | place & _LOW, np.uint64(0)
+def _bits(tag: np.uint64, home: np.uint64, hashes: int) -> Any:
+    """Computes the bits of an id in its word; some may be one."""
+    drawn, bits = (tag & _LOW) << _HALF | home & _LOW, np.uint64(0)
     for _ in range(hashes):
         bits |= _ONE << (drawn & _SIXTY_THREE)
         drawn >>= _SIX
@@ -54,13 +55,13 @@ def _bits(tag: np.uint64, place: np.uint64, hashes: int) -> Any:
 
 
 def add(words: U64, hashes: int, keys: U64) -> None:
-    """Set the bits of each id."""
+    """Sets the bits of each id."""
     for i in range(keys.shape[0]):
         words[_word(keys[i, 0], words.size)] |= _bits(keys[i, 0], keys[i, 1], hashes)
 
 
 def might_hold(words: U64, hashes: int, keys: U64, at: I64, bits: U64, out: NDArray[np.bool_]) -> None:
-    """Fill `out`: whether all bits of an id are set. `at`, `bits`: scratch.
+    """Fills `out`: whether all bits of an id are set. `at`, `bits`: scratch.
 
     First where to look, then nothing but looking: the processor waits for many words at once.
     """
@@ -99,7 +100,7 @@ def design(fpr: float) -> Design:
 
 
 def _load(fpr: float, hashes: int) -> float:
-    """By bisection: the rate grows with the load."""
+    """Finds the load by bisection: the rate grows with it."""
     low, high = _LOAD_MIN, _LOAD_MAX
     while high / low > 1.0001:
         middle = math.sqrt(low * high)
@@ -120,17 +121,17 @@ _LOG_FACTORIALS = np.array([math.lgamma(ids + 1) for ids in range(_IDS_MAX + 1)]
 
 @lru_cache(maxsize=HASHES_MAX)
 def _rates(hashes: int) -> NDArray[np.float64]:
-    """The rate within a word that holds 0, 1, … ids: the expectation of (bits set / 64) ** hashes."""
+    """Computes the rate within a word that holds 0, 1, … ids: the expectation of (bits set / 64) ** hashes."""
     bits = np.arange(WORD_BITS + 1) / WORD_BITS
-    shares, found = np.zeros(WORD_BITS + 1), np.empty(_IDS_MAX + 1)
+    shares, rates = np.zeros(WORD_BITS + 1), np.empty(_IDS_MAX + 1)
     shares[0] = 1.0  # of words with so many bits set
     for ids in range(_IDS_MAX + 1):
-        found[ids] = shares @ bits**hashes
+        rates[ids] = shares @ bits**hashes
         for _ in range(hashes):  # a bit more: it was set, or it was not
             stays, grows = shares * bits, shares * (1 - bits)
             shares = stays
             shares[1:] += grows[:-1]
-    return found
+    return rates
 
 
 class BlockedFilter:

@@ -16,6 +16,7 @@ from oncegate.arraytypes import U64
 from oncegate.index.lsm.bloom_format import packed
 
 KIND = "pybloom"
+# Saved filters hold this text, where "place" is the home.
 FUNCTION = "the hexadecimal digits of tag and place"
 LIBRARIES = ("pybloom-live", "xxhash", "bitarray")
 _KEY_DIGITS = 24
@@ -30,9 +31,9 @@ def _libraries() -> dict[str, str] | None:
 
 
 def _texts(keys: U64) -> Iterator[str]:
-    """The 12 bytes of each id that count, as digits: the library hashes texts."""
-    packed = np.empty(len(keys), np.dtype([("tag", ">u8"), ("place", ">u4")]))
-    packed["tag"], packed["place"] = keys[:, 0], (keys[:, 1] & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
+    """Returns the 12 bytes of each id that count, as digits: the library hashes texts."""
+    packed = np.empty(len(keys), np.dtype([("tag", ">u8"), ("home", ">u4")]))
+    packed["tag"], packed["home"] = keys[:, 0], (keys[:, 1] & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
     digits = packed.tobytes().hex()
     return (digits[at : at + _KEY_DIGITS] for at in range(0, len(digits), _KEY_DIGITS))
 

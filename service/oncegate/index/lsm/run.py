@@ -1,7 +1,7 @@
 """Sorted runs: ids that left memory, in a file that is looked into by 4,096-byte blocks.
 
     header    magic, version, blocks of it, length of what follows: the caller's words about the run, as JSON
-    data      255 records of 16 bytes a block: tag u64, place u32, archive u32; its number, the run's salt, its CRC-32
+    data      255 records of 16 bytes a block: tag u64, home u32, archive u32; its number, the run's salt, its CRC-32
     fences    the first tag of each data block
     footer    magic, version, blocks of each part, records, the CRC-32s of header and fences
 
@@ -41,7 +41,7 @@ class RunDamaged(ValueError):
 
 
 def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COMPILED) -> U64:
-    """Sorts the records, uint64 (n, 2), by tag, place, archive. `own`: theirs may be used, and half the memory.
+    """Sorts the records, uint64 (n, 2), by tag, home, archive. `own`: theirs may be used, and half the memory.
 
     By the highest 27 bits of the tags first, which leaves little to be done where tags are random.
     """
@@ -56,9 +56,9 @@ def sorted_records(records: U64, *, own: bool = False, kernels: RunKernels = COM
 
 
 def encode(chunks: Iterable[U64], meta: Meta, kernels: RunKernels = COMPILED) -> Iterator[bytes]:
-    """Yields the bytes of a run. `chunks`: uint64 (n, 2), a record a row: the tag; place below archive.
+    """Yields the bytes of a run. `chunks`: uint64 (n, 2), a record a row: the tag; home below archive.
 
-    ValueError: the records do not ascend by tag and place, within a chunk or from one to the next.
+    ValueError: the records do not ascend by tag and home, within a chunk or from one to the next.
     """
     header = _header(meta)
     yield header
@@ -84,25 +84,25 @@ def _ascending(chunks: Iterable[U64], kernels: RunKernels) -> Iterator[U64]:
             chunk = np.ascontiguousarray(chunk, np.uint64)
             seam = np.concatenate([last, chunk[:1]])
             if kernels.ascending(seam) < len(seam) or kernels.ascending(chunk) < len(chunk):
-                raise ValueError("the records of a run ascend by tag and place; sort them, and leave doubles out")
+                raise ValueError("the records of a run ascend by tag and home; sort them, and leave doubles out")
             last = chunk[-1:].copy()
             yield chunk
 
 
 def _pieces(chunks: Iterable[U64]) -> Iterator[U64]:
     """Yields the records of the chunks in pieces of whole blocks, but for the last."""
-    room, held = np.empty((_PIECE_BLOCKS * BLOCK_RECORDS, 2), np.uint64), 0
+    room, filled = np.empty((_PIECE_BLOCKS * BLOCK_RECORDS, 2), np.uint64), 0
     for chunk in chunks:
         taken = 0
         while taken < len(chunk):
-            more = min(len(chunk) - taken, len(room) - held)
-            room[held : held + more] = chunk[taken : taken + more]
-            held, taken = held + more, taken + more
-            if held == len(room):
+            more = min(len(chunk) - taken, len(room) - filled)
+            room[filled : filled + more] = chunk[taken : taken + more]
+            filled, taken = filled + more, taken + more
+            if filled == len(room):
                 yield room
-                held = 0
-    if held:
-        yield room[:held]
+                filled = 0
+    if filled:
+        yield room[:filled]
 
 
 def _header(meta: Meta) -> bytes:
@@ -170,8 +170,10 @@ class Run:
         return meta
 
     def let_go(self) -> None:
-        """Nobody looks into it any more, or hardly: what of it is mapped goes in small pieces, from any thread. All at
-        once, when the last reference goes, a gigabyte of it would hold up everything for some 30 ms."""
+        """Unmaps in small pieces, from any thread, what nobody looks into any more, or hardly.
+
+        All at once, when the last reference goes, a gigabyte of it would hold up everything for some 30 ms.
+        """
         under = self._data.obj
         if isinstance(under, mmap.mmap):
             for at in range(0, len(under), _LET_GO_BYTES):
@@ -190,14 +192,14 @@ class Run:
     def find(self, keys: U64) -> I64:
         """Returns the archive that each id came with, int64 (n,), -1 where it is not here; `keys`: uint64 (n, 2).
 
-        A key is the tag, and the place in the low 32 bits of its second word; the others do not count.
+        A key is the tag, and the home in the low 32 bits of its second word; the others do not count.
         RunDamaged: a block is not what was written; nothing is answered.
         """
         archives = np.full(len(keys), -1, np.int64)
         if len(self._blocks) and len(keys):
-            tags, places = np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1])
+            tags, homes = np.ascontiguousarray(keys[:, 0]), np.ascontiguousarray(keys[:, 1])
             here, at = self._all(), np.empty(len(keys), np.int64)
-            self._require_whole(self._kernels.find(*here, self._seen, tags, places, at, archives))
+            self._require_whole(self._kernels.find(*here, self._seen, tags, homes, at, archives))
         return archives
 
     def records(self, first: int, last: int) -> U64:
@@ -216,12 +218,12 @@ class Run:
 
 
 class _Reader:
-    """A run from its first block to its last; `held`: what was read of it and not yet given."""
+    """Reads a run from its first block to its last; `buffer`: what was read of it and not yet given."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._next = 0
-        self.held: U64 = _NONE
+        self.buffer: U64 = _NONE
 
     @property
     def has_more(self) -> bool:
@@ -231,10 +233,10 @@ class _Reader:
         """Reads some blocks more. RunDamaged."""
         last = min(self._next + _WINDOW_BLOCKS, self._run.blocks)
         more, self._next = self._run.records(self._next, last), last
-        self.held = np.concatenate([self.held, more]) if len(self.held) else more
+        self.buffer = np.concatenate([self.buffer, more]) if len(self.buffer) else more
 
     def give(self, count: int) -> U64:
-        given, self.held = self.held[:count], self.held[count:]
+        given, self.buffer = self.buffer[:count], self.buffer[count:]
         return given
 
 
@@ -247,15 +249,15 @@ def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iter
     readers = [_Reader(run) for run in runs]
     while True:
         for reader in readers:
-            if reader.has_more and not len(reader.held):
+            if reader.has_more and not len(reader.buffer):
                 reader.read()
         going_on = [reader for reader in readers if reader.has_more]
         if going_on:
             # Of the tag itself there may be more in the next block.
-            end = min(reader.held[-1, 0] for reader in going_on)
-            parts = [reader.give(int(kernels.below(reader.held, end))) for reader in readers]
+            end = min(reader.buffer[-1, 0] for reader in going_on)
+            parts = [reader.give(int(kernels.below(reader.buffer, end))) for reader in readers]
         else:
-            parts = [reader.give(len(reader.held)) for reader in readers]
+            parts = [reader.give(len(reader.buffer)) for reader in readers]
         chunk = _joined([part for part in parts if len(part)], kernels)
         count = int(kernels.settle(chunk, keep))
         if count < 0:
@@ -265,7 +267,7 @@ def merge(runs: Sequence[Run], keep: U8, kernels: RunKernels = COMPILED) -> Iter
         if not going_on:
             return
         for reader in going_on:
-            if reader.held[0, 0] == end:
+            if reader.buffer[0, 0] == end:
                 reader.read()
 
 

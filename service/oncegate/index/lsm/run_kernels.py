@@ -3,7 +3,7 @@
 Plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba. All of them
 stand here, for numba's cache looks at one file only to know whether it is stale.
 
-A record is two 64-bit words: the tag; the place's 32 bits below the archive's 32. Records ascend by (tag, place). A
+A record is two 64-bit words: the tag; the home's 32 bits below the archive's 32. Records ascend by (tag, home). A
 block is 512 words: 255 records, its number below the run's salt, and the CRC-32 of all that (ISO 3309, as zlib's;
 eight bytes a step: Kounavis and Berry, "Novel table lookup-based algorithms for high-performance CRC generation",
 2008).
@@ -26,12 +26,12 @@ _NUMBER, _CRC = 510, 511  # words of a block
 _LOW, _HALF = np.uint64(0xFFFF_FFFF), np.uint64(32)
 _BYTE = np.uint64(0xFF)
 _SPAN = 2.0**64
-_DIGITS = 1 << 9  # more than that, and the places written to outgrow the processor's table of pages
+_DIGITS = 1 << 9  # more than that, and the addresses written to outgrow the processor's table of pages
 _DIGIT = np.uint64(_DIGITS - 1)
 
 
 def _tables() -> NDArray[np.uint64]:
-    """Row k: what a byte does to the CRC of the k bytes behind it."""
+    """Computes tables of CRCs; row k: what a byte does to the CRC of the k bytes behind it."""
     first = [zlib.crc32(bytes([byte])) ^ zlib.crc32(b"\0") for byte in range(256)]
     rows = [first]
     for _ in range(7):
@@ -79,29 +79,29 @@ def _four_crcs(a: U64, b: U64, c: U64, d: U64) -> Any:
 @_helper
 def _crcs(blocks: U64, first: Any, last: Any) -> Any:
     """Computes the CRCs of the blocks from `first` to before `last`."""
-    found, block = np.empty(last - first, np.uint64), first
+    crcs, block = np.empty(last - first, np.uint64), first
     while block + 4 <= last:
         a, b, c, d = _four_crcs(blocks[block], blocks[block + 1], blocks[block + 2], blocks[block + 3])
         at = block - first
-        found[at], found[at + 1], found[at + 2], found[at + 3] = a, b, c, d
+        crcs[at], crcs[at + 1], crcs[at + 2], crcs[at + 3] = a, b, c, d
         block += 4
     while block < last:
-        found[block - first] = _crc(blocks[block])
+        crcs[block - first] = _crc(blocks[block])
         block += 1
-    return found
+    return crcs
 
 
 @_helper
 def _is_whole(blocks: U64, block: Any, crc: Any, fences: U64, salt: Any) -> bool:
-    """Whether a block of this CRC is the one that was written, and of this run."""
+    """Tells whether a block of this CRC is the one that was written, and of this run."""
     words = blocks[block]
-    named = np.uint64(block) | np.uint64(salt) << _HALF
-    return bool(words[_NUMBER] == named and words[0] == fences[block] and words[_CRC] == crc)
+    stamp = np.uint64(block) | np.uint64(salt) << _HALF
+    return bool(words[_NUMBER] == stamp and words[0] == fences[block] and words[_CRC] == crc)
 
 
 @_helper
 def _block_of(fences: U64, tag: np.uint64) -> Any:
-    """The last block whose first tag is not above; -1: none. From where it would be were tags even, outwards."""
+    """Finds the last block whose first tag is not above, -1: none; from where it would be were tags even, outwards."""
     count = np.int64(fences.size)
     guess = min(np.int64(np.float64(tag) / _SPAN * count), count - 1)
     low, high, step = guess, guess + 1, np.int64(1)
@@ -124,34 +124,34 @@ def _block_of(fences: U64, tag: np.uint64) -> Any:
 
 
 @_helper
-def _is_below(words: U64, i: Any, tag: np.uint64, place: np.uint64) -> bool:
-    """Whether record i comes before this id."""
-    held = words[2 * i]
-    return bool(held < tag or (held == tag and words[2 * i + 1] & _LOW < place))
+def _is_below(words: U64, i: Any, tag: np.uint64, home: np.uint64) -> bool:
+    """Tells whether record i comes before this id."""
+    own_tag = words[2 * i]
+    return bool(own_tag < tag or (own_tag == tag and words[2 * i + 1] & _LOW < home))
 
 
 @_helper
-def _in_block(words: U64, count: Any, guess: Any, tag: np.uint64, place: np.uint64) -> Any:
-    """The archive of an id in a block of `count` records, or -1."""
+def _in_block(words: U64, count: Any, guess: Any, tag: np.uint64, home: np.uint64) -> Any:
+    """Finds the archive of an id in a block of `count` records, or -1."""
     at = guess
-    while at < count and _is_below(words, at, tag, place):
+    while at < count and _is_below(words, at, tag, home):
         at += 1
-    while at > 0 and not _is_below(words, at - 1, tag, place):
+    while at > 0 and not _is_below(words, at - 1, tag, home):
         at -= 1
-    if at < count and words[2 * at] == tag and words[2 * at + 1] & _LOW == place:
+    if at < count and words[2 * at] == tag and words[2 * at + 1] & _LOW == home:
         return np.int64(words[2 * at + 1] >> _HALF)
     return np.int64(-1)
 
 
 @_helper
 def _count(block: Any, records: int) -> Any:
-    """How many records a block holds."""
+    """Computes how many records a block holds."""
     return min(np.int64(BLOCK_RECORDS), records - np.int64(block) * BLOCK_RECORDS)
 
 
 @_helper
 def _guess(fences: U64, block: Any, count: Any, tag: np.uint64) -> Any:
-    """Where in its block a tag would stand were they even."""
+    """Computes where in its block a tag would stand were they even."""
     above = np.float64(fences[block + 1]) if block + 1 < fences.size else _SPAN
     below = np.float64(fences[block])
     part = (np.float64(tag) - below) / (above - below) if above > below else 0.0
@@ -160,7 +160,7 @@ def _guess(fences: U64, block: Any, count: Any, tag: np.uint64) -> Any:
 
 @_helper
 def _check_four(blocks: U64, fences: U64, salt: Any, seen: U8, four: I64) -> Any:
-    """Check these blocks; the first of them that is damaged, or -1."""
+    """Checks these blocks; returns the first of them that is damaged, or -1."""
     crcs = _four_crcs(blocks[four[0]], blocks[four[1]], blocks[four[2]], blocks[four[3]])
     for i in range(4):
         if not _is_whole(blocks, four[i], crcs[i], fences, salt):
@@ -171,7 +171,7 @@ def _check_four(blocks: U64, fences: U64, salt: Any, seen: U8, four: I64) -> Any
 
 @_helper
 def _check_unseen(blocks: U64, fences: U64, salt: Any, seen: U8, at: I64) -> Any:
-    """Check those of the blocks that were never looked into, as long as there are four; a damaged one, or -1."""
+    """Checks those of the blocks never looked into, as long as there are four; returns a damaged one, or -1."""
     four, waiting = np.empty(4, np.int64), 0
     for i in range(at.size):
         if at[i] >= 0 and seen[at[i]] == 0:
@@ -185,9 +185,9 @@ def _check_unseen(blocks: U64, fences: U64, salt: Any, seen: U8, at: I64) -> Any
 
 
 def find(
-    blocks: U64, fences: U64, records: int, salt: int, seen: U8, tags: U64, places: U64, at: I64, archives: I64
+    blocks: U64, fences: U64, records: int, salt: int, seen: U8, tags: U64, homes: U64, at: I64, archives: I64
 ) -> int:
-    """Fill `archives`: of each (tag, place) where it is, else -1. The number of a damaged block, or -1.
+    """Fills `archives`: of each (tag, home) where it is, else -1; returns the number of a damaged block, or -1.
 
     A block is checked the first time that it is touched: then `seen` gets 1. `at`: scratch, one an id. First where to
     look, then a look at each, so that the processor waits for many at once, then blocks by fours, then the search.
@@ -201,25 +201,28 @@ def find(
     if damaged >= 0:
         return damaged  # type: ignore[no-any-return]
     for i in range(tags.size):
-        tag, place, block, archive = tags[i], places[i] & _LOW, at[i], np.int64(-1)
+        tag, home, block, archive = tags[i], homes[i] & _LOW, at[i], np.int64(-1)
         while block >= 0:
             if seen[block] == 0:
                 if not _is_whole(blocks, block, _crc(blocks[block]), fences, salt):
                     return np.int64(block)  # type: ignore[return-value]
                 seen[block] = 1
             words = blocks[block]
-            if fences[block] == tag and words[1] & _LOW > place:  # of one tag, and in the block before if anywhere
+            if fences[block] == tag and words[1] & _LOW > home:  # of one tag, and in the block before if anywhere
                 block -= 1
                 continue
             count = _count(block, records)
-            archive = _in_block(words, count, _guess(fences, block, count, tag), tag, place)
+            archive = _in_block(words, count, _guess(fences, block, count, tag), tag, home)
             break
         archives[i] = archive
     return np.int64(-1)  # type: ignore[return-value]
 
 
 def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: int, out: U64) -> int:
-    """Copy the records of the blocks from `first` to before `last`, each checked. The number of a damaged one or -1."""
+    """Copies the records of the blocks from `first` to before `last`, each checked.
+
+    Returns the number of a damaged one, or -1.
+    """
     count, crcs = np.int64(0), _crcs(blocks, first, last)
     for block in range(first, last):
         if not _is_whole(blocks, block, crcs[block - first], fences, salt):
@@ -231,7 +234,7 @@ def unpack(blocks: U64, fences: U64, records: int, salt: int, first: int, last: 
 
 
 def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
-    """Write the records to as many blocks as they take, the first with this number."""
+    """Writes the records to as many blocks as they take, the first with this number."""
     for block in range(blocks.shape[0]):
         words, first = blocks[block], block * BLOCK_RECORDS
         count = min(BLOCK_RECORDS, records.shape[0] - first)
@@ -245,7 +248,7 @@ def pack(records: U64, number: int, salt: int, blocks: U64) -> None:
 
 
 def ascending(records: U64) -> int:
-    """The first record that does not come after the one before it; as many as there are: each does."""
+    """Finds the first record that does not come after the one before it; as many as there are: each does."""
     count: int = records.shape[0]
     for i in range(1, count):
         before, tag = records[i - 1, 0], records[i, 0]
@@ -256,12 +259,12 @@ def ascending(records: U64) -> int:
 
 @_helper
 def _rest(word: np.uint64) -> Any:
-    """A record's second word such that records of one tag ascend by it: place, then archive."""
+    """Returns a record's second word such that records of one tag ascend by it: home, then archive."""
     return word << _HALF | word >> _HALF
 
 
 def distribute(records: U64, digit: int, out: U64) -> None:
-    """One pass of a radix sort from the least significant digit: stable, by 9 of the highest 27 bits of the tags."""
+    """Does one pass of a radix sort from the least significant digit: stable, by 9 of the highest 27 bits of tags."""
     shift, ends = np.uint64(37 + 9 * digit), np.zeros(_DIGITS, np.int64)
     for i in range(records.shape[0]):
         ends[records[i, 0] >> shift & _DIGIT] += 1
@@ -271,13 +274,13 @@ def distribute(records: U64, digit: int, out: U64) -> None:
     for i in range(records.shape[0]):
         tag = records[i, 0]
         digit_of = tag >> shift & _DIGIT
-        put = ends[digit_of]
-        ends[digit_of] = put + 1
-        out[put, 0], out[put, 1] = tag, records[i, 1]
+        target = ends[digit_of]
+        ends[digit_of] = target + 1
+        out[target, 0], out[target, 1] = tag, records[i, 1]
 
 
 def insert(records: U64, moves_max: int) -> bool:
-    """Sort by insertion what is nearly sorted; False: it is not, and more moves than that would be needed."""
+    """Sorts by insertion what is nearly sorted; False: it is not, and more moves than that would be needed."""
     moves = np.int64(0)
     for i in range(1, records.shape[0]):
         tag, word, at = records[i, 0], records[i, 1], i
@@ -294,7 +297,7 @@ def insert(records: U64, moves_max: int) -> bool:
 
 
 def join(older: U64, newer: U64, out: U64) -> None:
-    """Merge two sequences of records by tag, place and archive into `out`, which is as long as both.
+    """Merges two sequences of records by tag, home and archive into `out`, which is as long as both.
 
     Which comes first cannot be foretold, so nothing branches on it.
     """
@@ -311,25 +314,25 @@ def join(older: U64, newer: U64, out: U64) -> None:
 
 
 def settle(records: U64, keep: U8) -> int:
-    """Leave out, where they stand, records of archives that are not in `keep`, and of an id all but the first.
+    """Leaves out, where they stand, records of archives that are not in `keep`, and of an id all but the first.
 
-    How many are left; -1: `keep` does not reach an archive, and nothing is to be used.
+    Returns how many are left; -1: `keep` does not reach an archive, and nothing is to be used.
     """
-    count, last_tag, last_place, first = np.intp(0), np.uint64(0), np.uint64(0), True
+    count, last_tag, last_home, first = np.intp(0), np.uint64(0), np.uint64(0), True
     for i in range(records.shape[0]):
         tag, word = records[i, 0], records[i, 1]
-        place, archive = word & _LOW, np.int64(word >> _HALF)
+        home, archive = word & _LOW, np.int64(word >> _HALF)
         if archive >= keep.size:
             return -1
         records[count, 0], records[count, 1] = tag, word
-        if keep[archive] != 0 and (first or tag != last_tag or place != last_place):
-            last_tag, last_place, first = tag, place, False
+        if keep[archive] != 0 and (first or tag != last_tag or home != last_home):
+            last_tag, last_home, first = tag, home, False
             count += 1
     return count  # type: ignore[return-value]
 
 
 def below(records: U64, tag: np.uint64) -> int:
-    """How many records, from the first on, are of lower tags; they ascend."""
+    """Counts the records, from the first on, that are of lower tags; they ascend."""
     low, high = np.intp(0), np.intp(records.shape[0])
     while low < high:
         middle = (low + high) // 2

@@ -56,31 +56,31 @@ class ColdRun:
 class LookupStats:
     """Counts what look-ups of cold ids came to.
 
-    `asked`: ids asked about, each once. `found`: those that some run holds. `looked_up`: look-ups in runs, several
+    `asked`: ids asked about, each once. `hits`: those that some run holds. `looked_up`: look-ups in runs, several
     an id perhaps. `in_vain`: those of ids that no run holds. What filters passed over is asked × runs − looked_up.
     """
 
     asked: int = 0
-    found: int = 0
+    hits: int = 0
     looked_up: int = 0
     in_vain: int = 0
 
-    def ended(self, asked: int, held: Sequence[NDArray[np.intp]], missed: Sequence[NDArray[np.intp]]) -> None:
-        """Counts a request of so many ids: the places of those that a run held, and of those that one was asked in
+    def ended(self, asked: int, hits: Sequence[NDArray[np.intp]], misses: Sequence[NDArray[np.intp]]) -> None:
+        """Counts a request of `asked` ids; of each run, the indices of those that it held, and was asked for in
         vain."""
-        is_held = np.zeros(asked, np.bool_)
-        for places in held:
-            is_held[places] = True
+        is_hit = np.zeros(asked, np.bool_)
+        for indices in hits:
+            is_hit[indices] = True
         self.asked += asked
-        self.found += int(np.count_nonzero(is_held))
-        self.looked_up += sum(map(len, (*held, *missed)))
+        self.hits += int(np.count_nonzero(is_hit))
+        self.looked_up += sum(map(len, (*hits, *misses)))
         # A run's filter that was wrong about an id of another run tells nothing of ids that are new.
-        self.in_vain += sum(int(np.count_nonzero(~is_held[places])) for places in missed)
+        self.in_vain += sum(int(np.count_nonzero(~is_hit[indices])) for indices in misses)
 
     @property
     def false_positive_rate(self) -> float:
         """Tells how many look-ups were in vain for each id that is in no run, measured, over all runs; 0 before any."""
-        absent = self.asked - self.found
+        absent = self.asked - self.hits
         return self.in_vain / absent if absent > 0 else 0.0
 
 
@@ -97,14 +97,14 @@ class ColdTier:
     when_damaged: Callable[[], None] = lambda: None
 
     def find(self, ids: U64) -> I64 | None:
-        """Returns the live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and place. None: no
+        """Returns the live archive of each id, int64 (n,), -1 for none; `ids`: uint64 (n, 2), tag and home. None: no
         id has one, as with most requests of few ids.
 
         Raises Recovering: what one of them is cannot be known now.
         """
-        found = None
-        held: list[NDArray[np.intp]] = []
-        missed: list[NDArray[np.intp]] = []
+        live_archives = None
+        hits: list[NDArray[np.intp]] = []
+        misses: list[NDArray[np.intp]] = []
         for run in self.runs:
             at = run.candidates(ids)
             if not len(at):
@@ -115,29 +115,29 @@ class ColdTier:
                 self.when_damaged()
                 raise
             here = archives >= 0
-            held.append(at[here])
-            missed.append(at[~here])
+            hits.append(at[here])
+            misses.append(at[~here])
             live = here & (self.archives.kinds_of(archives) != GONE)
             if live.any():
-                found = np.full(len(ids), -1, np.int64) if found is None else found
-                found[at[live]] = archives[live]
-        if held:
-            self.looks.ended(len(ids), held, missed)
+                live_archives = np.full(len(ids), -1, np.int64) if live_archives is None else live_archives
+                live_archives[at[live]] = archives[live]
+        if hits:
+            self.looks.ended(len(ids), hits, misses)
         else:
             self.looks.asked += len(ids)
-        return found
+        return live_archives
 
     def replace(self, gone: Sequence[ColdRun], by: Sequence[ColdRun]) -> None:
         """Replaces runs at once: `by` stands where the first of `gone` stood, or last."""
-        kept = [run for run in self.runs if run not in gone]
-        at = min((place for place, run in enumerate(self.runs) if run in gone), default=len(kept))
-        kept[at:at] = by
-        self.runs = kept
+        runs = [run for run in self.runs if run not in gone]
+        at = min((index for index, run in enumerate(self.runs) if run in gone), default=len(runs))
+        runs[at:at] = by
+        self.runs = runs
 
     def missing(self) -> list[Archive]:
         """Lists live archives that are in no sound run: nothing is dropped for them, or it must be made again."""
-        held = {number for run in self.runs if run.damaged is None for number in run.archives}
-        return [archive for archive in self.archives.live if archive.number not in held]
+        in_runs = {number for run in self.runs if run.damaged is None for number in run.archives}
+        return [archive for archive in self.archives.live if archive.number not in in_runs]
 
     def damaged(self) -> list[ColdRun]:
         """Lists the runs that answer nothing any more."""
@@ -159,15 +159,15 @@ class ColdTier:
         return filters + sum(run.run.size_bytes for run in self.runs)
 
 
-def fpr_of(place: int, cold_fpr: float) -> float:
-    """Returns the rate of the filter of the run at this place, 0 the oldest and largest: halves, so that their sum is
-    no more than `cold_fpr` whichever runs there are, and the most ids have the cheapest filter."""
-    halvings: int = min(place + 1, RUNS_MAX - 1)
+def fpr_of(tier_index: int, cold_fpr: float) -> float:
+    """Returns the rate of the filter of the run at this index of the tier, 0 the oldest and largest: halves, so that
+    their sum is no more than `cold_fpr` whichever runs there are, and the most ids have the cheapest filter."""
+    halvings: int = min(tier_index + 1, RUNS_MAX - 1)
     return cold_fpr / (1 << halvings)
 
 
 def warm_up() -> None:
-    """Compile what looks into runs, or load it from numba's cache, so that no request waits for it."""
+    """Compiles what looks into runs, or loads it from numba's cache, so that no request waits for it."""
     ids, sieve = np.ones((1, 2), np.uint64), make("blocked", 1, 0.01)
     sieve.add(ids)
     run = Run(memoryview(b"".join(encode([sorted_records(ids)], {}))))

@@ -60,8 +60,8 @@ class ClaimsReader:
             self._sums_expected = json.loads(data)
             return
         self._sums[name] = zlib.crc32(data)
-        wanted = kind if kind in ("head", "topics") else f"{kind}/{self._taken[kind]}"
-        _check(kind in self._takers and name == wanted, f"pieces that nothing refers to: {name}")
+        expected = kind if kind in ("head", "topics") else f"{kind}/{self._taken[kind]}"
+        _check(kind in self._takers and name == expected, f"pieces that nothing refers to: {name}")
         self._taken[kind] += 1
         self._takers[kind](data)
 
@@ -116,7 +116,7 @@ class ClaimsReader:
         self._rows += more
 
     def _all_named(self) -> I64:
-        """By row, how many slots were put in; every row is there by now."""
+        """Returns, by row, how many slots were put in; every row is there by now."""
         if self._named is None:
             head, rows = self._begun(), self._store.rows
             _check(self._rows == head.rows, f"{self._rows} rows of {head.rows}")
@@ -143,7 +143,7 @@ class ClaimsReader:
         self._waiting.append(piece._replace(digests=_digests_of(self._store, piece.given, data)))
 
     def _fill(self) -> None:
-        """Put what waits into the table; each row then names as many as it was saved with."""
+        """Puts what waits into the table; each row then names as many as it was saved with."""
         table, named = self._store.table, self._all_named()
         waiting, self._waiting = [piece for piece in self._waiting if len(piece.given)], []
         table.make_room_for([piece.given for piece in waiting])
@@ -161,8 +161,8 @@ def restore(store: ClaimStore, pieces: Mapping[str, bytes]) -> None:
         sums = json.loads(pieces["sums"])
     except KeyError as error:
         raise ValueError("the saved claims have no sums") from error
-    found = {name: zlib.crc32(data) for name, data in pieces.items() if name != "sums"}
-    _check(sums == found, "a piece is damaged or missing")
+    computed = {name: zlib.crc32(data) for name, data in pieces.items() if name != "sums"}
+    _check(sums == computed, "a piece is damaged or missing")
     reader = ClaimsReader(store)
     for name, data in pieces.items():
         reader.take(name, data)
@@ -180,7 +180,7 @@ class _Head(NamedTuple):
 
 
 class _Slots(NamedTuple):
-    """A piece of them, shape (n, 2), with the digests beside it, if any; how many stand before it."""
+    """Holds a piece of slots, shape (n, 2), with the digests beside it, if any; how many stand before it."""
 
     given: U64
     digests: U32
@@ -200,23 +200,25 @@ def _check_rows(rows: Rows, topics: int) -> None:
     _check(bool(((topic < topics) | (topic == NO_TOPIC)).all()), "a row's topic is unknown")
 
 
-def _fill(table: Table, found: Sequence[_Slots], named: I64) -> int | None:
-    """Put these in, counted in `named` by row; the first that cannot be. Segments know nothing of one another, so two
-    threads have some each: slots were saved by segments, so about half."""
-    if sum(len(piece.given) for piece in found) < ALONE:
-        return _fill_part(table, found, 0, len(table.slots.base), named)
+def _fill(table: Table, pieces: Sequence[_Slots], named: I64) -> int | None:
+    """Puts these in, counted in `named` by row; returns the first that cannot be.
+
+    Segments know nothing of one another, so two threads have some each: slots were saved by segments, so about half.
+    """
+    if sum(len(piece.given) for piece in pieces) < ALONE:
+        return _fill_part(table, pieces, 0, len(table.slots.base), named)
     segments = len(table.slots.base)
-    first, last = (int(slot[0]) & (segments - 1) for slot in (found[0].given[0], found[-1].given[-1]))
+    first, last = (int(slot[0]) & (segments - 1) for slot in (pieces[0].given[0], pieces[-1].given[-1]))
     middle, beside = (first + last + 1) // 2, np.zeros_like(named)
     with ThreadPoolExecutor(1) as other:
-        later = other.submit(_fill_part, table, found, middle, segments, beside)
-        wrong = [_fill_part(table, found, 0, middle, named), later.result()]
+        later = other.submit(_fill_part, table, pieces, middle, segments, beside)
+        wrong = [_fill_part(table, pieces, 0, middle, named), later.result()]
     named += beside
     return min((first for first in wrong if first is not None), default=None)
 
 
-def _fill_part(table: Table, found: Sequence[_Slots], begin: int, end: int, named: I64) -> int | None:
-    for piece in found:
+def _fill_part(table: Table, pieces: Sequence[_Slots], begin: int, end: int, named: I64) -> int | None:
+    for piece in pieces:
         filled = table.fill(piece.given, piece.digests, begin, end, named)
         if filled < len(piece.given):
             return piece.before + filled
@@ -224,7 +226,7 @@ def _fill_part(table: Table, found: Sequence[_Slots], begin: int, end: int, name
 
 
 def _digests_of(store: ClaimStore, given: U64, data: bytes) -> U32:
-    """The digests beside a piece of slots; their rows are marked, as they were when the digests came."""
+    """Reads the digests beside a piece of slots; their rows are marked, as they were when the digests came."""
     if not data:
         return NO_DIGESTS
     _check(4 * len(given) == len(data), f"{len(data)} bytes are no digests of {len(given)} slots")
@@ -237,21 +239,21 @@ def _digests_of(store: ClaimStore, given: U64, data: bytes) -> U32:
 
 
 def _restore_registry(store: ClaimStore) -> int:
-    """Let the claims be named that could be; how many of them are open."""
-    rows, known, open_claims = store.rows, store.registry, 0
-    kept = rows.column("remembered")
-    count = int(np.count_nonzero(kept))
-    _check(bool((kept[:count] == 1).all()), "claims that can be named come first")
+    """Restores the claims that could be named; returns how many of them are open."""
+    rows, registry, open_claims = store.rows, store.registry, 0
+    remembered = rows.column("remembered")
+    count = int(np.count_nonzero(remembered))
+    _check(bool((remembered[:count] == 1).all()), "claims that can be named come first")
     for raw, group in groupby(range(count), key=lambda row: rows.claim[row].tobytes()):
-        of = tuple(group)
+        claim_rows = tuple(group)
         holders = rows.holders
-        _check(known.at_any_age(raw) is None, f"claim {raw.hex()} is there twice")
-        token, call = holders.token[of[0]].tobytes(), int(holders.call[of[0]])
-        known.put(raw, ClaimRecord(token, call, rows.digest[of[0]].tobytes(), of))
-        if rows.open_total(of):
+        _check(registry.at_any_age(raw) is None, f"claim {raw.hex()} is there twice")
+        token, call = holders.token[claim_rows[0]].tobytes(), int(holders.call[claim_rows[0]])
+        registry.put(raw, ClaimRecord(token, call, rows.digest[claim_rows[0]].tobytes(), claim_rows))
+        if rows.open_total(claim_rows):
             open_claims += 1
         else:
-            known.is_ending(raw)
+            registry.is_ending(raw)
     settled = np.flatnonzero(np.isin(rows.column("state"), (DONE, TAKEN))).astype(np.uint32)
     store.expiry.add_all(settled)
     return open_claims

@@ -3,7 +3,7 @@
     head        the format's version, tag bits, and the counts and counters that everything else must add up to
     topics      the names that rows refer to, as JSON
     rows/<n>    rows, column after column (`LASTING`): of the claims that can be named, claim by claim; then others
-    slots/<n>   pairs of 64-bit words, little-endian: the tag; the place's 32 bits above the row's number + 1
+    slots/<n>   pairs of 64-bit words, little-endian: the tag; the home's 32 bits above the row's number + 1
     digests/<n> of the payload of each of these slots' ids, 32 bits, 0 for none; only where any payload has one
     sums        the CRC-32 of each of these pieces, as JSON
 
@@ -11,8 +11,8 @@ It does not depend on capacities or segments. What holds nothing and cannot be n
 
 A snapshot is made in small steps while the store changes, and what comes out is the store as it was at the first. Rows
 are copied then; slots are copied a segment at a step. Meanwhile no row's number is given anew and no slot left out,
-so a slot that names an older row is as it was; of one overwritten before its segment's turn, what it was is told
-(`overwritten`).
+so a slot that names an older row is as it was; of one overwritten before its segment's turn, `overwritten`
+keeps what it was.
 """
 
 import json
@@ -65,7 +65,7 @@ def snapshot_steps(store: ClaimStore) -> Iterator[list[Piece]]:
 
 
 class _ClaimsSnapshot:
-    """`numbers`: by row, what it is saved as; NO_ROW for one that held nothing."""
+    """Makes one snapshot. `numbers`: by row, what it is saved as; NO_ROW for one that held nothing."""
 
     def __init__(self, store: ClaimStore) -> None:
         rows, order = store.rows, _rows_in_order(store)
@@ -129,13 +129,14 @@ class _ClaimsSnapshot:
         if not self._digests:
             slots = slots._replace(digests=NO_DIGESTS)
         room = int(slots.used[segment]) + 1
-        found, digests = np.empty((room, 2), np.uint64), np.empty(room if self._digests else 0, np.uint32)
-        held = int(self._store.kernels.gather(slots, segment, self._numbers, found, digests))
-        self._parts.slots.append(found[:held].tobytes())
-        self._parts.digests.append(digests[:held].tobytes())
+        copied, digests = np.empty((room, 2), np.uint64), np.empty(room if self._digests else 0, np.uint32)
+        count = int(self._store.kernels.gather(slots, segment, self._numbers, copied, digests))
+        self._parts.slots.append(copied[:count].tobytes())
+        self._parts.digests.append(digests[:count].tobytes())
 
     def _taken(self, parts: "_Parts") -> list[Piece]:
-        """What the parts are together; they are empty then. None of nothing: its digests would be the next one's."""
+        """Returns what the parts are together, and empties them. None of nothing: its digests would be the next
+        one's."""
         if not any(parts.slots):
             return []
         pieces = parts.pieces(self._pieces)
@@ -146,7 +147,7 @@ class _ClaimsSnapshot:
 
 
 def _rows_in_order(store: ClaimStore) -> U32:
-    """The rows in the order in which they are saved."""
+    """Returns the rows in the order in which they are saved."""
     column = store.rows.column
     named = [row for _, of in store.registry.all() for row in of]
     others = column("used") & (column("remembered") == 0) & np.isin(column("state"), LIVE) & (column("slots") > 0)
@@ -154,7 +155,7 @@ def _rows_in_order(store: ClaimStore) -> U32:
 
 
 class _Parts(NamedTuple):
-    """What one piece of slots, and one of digests, are put together from."""
+    """Collects what one piece of slots, and one of digests, are put together from."""
 
     slots: list[bytes]
     digests: list[bytes]

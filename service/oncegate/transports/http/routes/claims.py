@@ -129,7 +129,7 @@ async def explain(
 def _explained(known: Explained, horizon_ms: int) -> messages.ExplainReply:
     held = known.state is not IdState.ABSENT
     state: Any = known.state.name
-    topic, partition, first_offset = known.place or (None, None, None)
+    topic, partition, first_offset = known.written_at or (None, None, None)
     return messages.ExplainReply(
         state=state,
         claim=None if known.claim is None else identifiers.claim_text(known.claim),
