@@ -27,7 +27,7 @@ from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
 from oncegate.settings import ProcessSettings, Settings, SettingsError
-from oncegate.transports.decode import ids
+from oncegate.transports.decode import ids, json_scan
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.protocol import Server, listening
 from oncegate.transports.promises import CREDENTIALS, promise_line
@@ -66,7 +66,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         server = await stack.enter_async_context(listening(app, sock, process.shutdown_ms))
         await asyncio.to_thread(warm_up)
         # While ledgers are read: both take a second of a start.
-        warming = asyncio.ensure_future(asyncio.to_thread(ids.warm_up))
+        warming = asyncio.ensure_future(asyncio.to_thread(_warm_up))
         try:
             gateway = await stack.enter_async_context(
                 open_gateway(ledgers, runs, SystemClock(), observer, settings.limits)
@@ -78,6 +78,12 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
             await gateway.create(DEFAULT_NAMESPACE)
         app.state.gateway = gateway
         yield Program(gateway, server, port)
+
+
+def _warm_up() -> None:
+    """Loads what decoding needs."""
+    ids.warm_up()
+    json_scan.warm_up()
 
 
 def bound(host: str, port: int) -> socket.socket:

@@ -107,8 +107,8 @@ MEETINGS: tuple[Mutant, ...] = (
     one(
         "a body over the limit asks for its namespace first",
         "service/oncegate/transports/incoming.py",
-        "    if size_bytes > gateway.limits.body_bytes:\n        raise TooLarge("
-        'f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")\n    shard =',
+        "    if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):\n        raise TooLarge("
+        'f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")\n    shard =',
         "    shard =",
         f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
     ),

@@ -8,7 +8,30 @@ _CRASHES = "tests/faults/ledger/test_compaction_crashes.py"
 _BACKUPS = "tests/faults/ledger/test_backups.py"
 _READERS = "tests/spark/test_source_readers.py"
 
+_TAKING = "tests/transports/http/test_taking.py"
+
 SURFACE: tuple[Mutant, ...] = (
+    one(
+        "header of another body passed over",
+        "service/oncegate/transports/http/taking.py",
+        "            if name not in taken and (name not in _ONCE or name in _RELIED_ON):\n",
+        "            if name not in taken and name in _RELIED_ON:\n",
+        f"{_TAKING}::test_a_header_of_packed_bodies_is_refused_beside_arrow_and_the_other_way_round",
+    ),
+    one(
+        "parameter beside a body that says it itself",
+        "service/oncegate/transports/http/taking.py",
+        "            if name not in taken:\n",
+        "            if False:\n",
+        f"{_TAKING}::test_ids_named_beside_a_json_body_are_refused_before_anything_is_written",
+    ),
+    one(
+        "member twice once escaped",
+        "service/oncegate/transports/decode/json_scan.py",
+        "            digest = _add_char(digest, char)\n",
+        "            digest = _add_char(digest, char + 1)\n",
+        f"{_TAKING}::test_a_member_that_is_there_twice_is_refused_by_name",
+    ),
     one(
         "witness lags behind a collection",
         f"{LOG}/ledger.py",

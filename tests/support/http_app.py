@@ -4,10 +4,11 @@ import asyncio
 import io
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 from fastapi import FastAPI
@@ -84,13 +85,20 @@ class Http:
         return await self.call("POST", path, json.dumps(message).encode(), {"Content-Type": JSON, **(headers or {})})
 
     async def post_raw(self, path: str, media: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
-        named = {"Content-Type": media, "Oncegate-Token": token(), "Oncegate-Call": "0"}
+        named = {"Content-Type": media} | ({} if path.endswith(":take") or media == JSON else attempt())
+        if ":stage" in path:
+            del named["Oncegate-Call"]
         return await self.call("POST", path, body, {**named, **(headers or {})})
 
     async def claim(self, *ids: object, call: int = 0, as_token: str | None = None) -> Any:
         reply = await self.post_json(CLAIM, {"token": as_token or token(), "call": call, "ids": list(ids)})
         assert reply.status == 200, reply.body
         return reply.json
+
+
+def attempt() -> dict[str, str]:
+    """The headers of an attempt's first request."""
+    return {"Oncegate-Token": token(), "Oncegate-Call": "0"}
 
 
 @asynccontextmanager
@@ -105,19 +113,27 @@ async def open_http(limits: Limits | None = None, url: str = "memory:") -> Async
         yield Http(create_app(observer, About(url, "5f1d8c0a2b3e4f60"), gateway), gateway, log)
 
 
-async def asgi(app: FastAPI, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-    """One request through the application, its body in two parts."""
+async def asgi(
+    app: FastAPI,
+    method: str,
+    path: str,
+    body: bytes,
+    headers: Mapping[str, str] | Sequence[tuple[str, str]],
+    raw_path: str | None = None,
+) -> Reply:
+    """One request through the application, its body in two parts. `raw_path`: as it was before it was decoded."""
     path, _, query = path.partition("?")
+    given = headers.items() if isinstance(headers, Mapping) else headers
     scope = {
         "type": "http",
         "http_version": "1.1",
         "method": method,
         "path": path,
-        "raw_path": path.encode(),
+        "raw_path": (quote(path, safe="/%:@!$&'()*+,;=~") if raw_path is None else raw_path).encode(),
         "query_string": query.encode(),
         "root_path": "",
         "scheme": "http",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in given],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 80),
     }

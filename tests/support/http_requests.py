@@ -38,7 +38,8 @@ def arrow(body: bytes, path: str = CLAIM, **headers: str) -> bytes:
     return request("POST", path, body, Content_Type=ARROW, **{**RAW, **headers})
 
 
-WRONG_DIGEST = {"Content_Digest": "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"}
+STAGED = {"Oncegate_Call": ""}
+WRONG_DIGEST = STAGED | {"Content_Digest": "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"}
 
 
 CASES: dict[str, tuple[bytes, int, str]] = {
@@ -74,12 +75,12 @@ CASES: dict[str, tuple[bytes, int, str]] = {
     "a record over the limit": (arrow(stream(pa.record_batch({"id": ["x" * 5_001]})), PRODUCE), 413, "TOO_LARGE"),
     "a topic that is no name": (arrow(ROWS, PRODUCE.replace("/t/", "/-t/")), 400, "BAD_REQUEST"),
     "a malformed chunk": (arrow(b"chunk", STAGE, **WRONG_DIGEST), 400, "BAD_REQUEST"),
-    "a chunk without digest": (arrow(ROWS, STAGE), 400, "BAD_REQUEST"),
+    "a chunk without digest": (arrow(ROWS, STAGE, **STAGED), 400, "BAD_REQUEST"),
     "a chunk with another digest": (arrow(ROWS, STAGE, **WRONG_DIGEST), 400, "BAD_REQUEST"),
-    "a stage without owner": (arrow(ROWS, STAGE.replace("owner=run:1&", "")), 400, "BAD_REQUEST"),
-    "a stage without version": (arrow(ROWS, STAGE.replace("version=1", "version=")), 400, "BAD_REQUEST"),
-    "a stage with an unknown parameter": (arrow(ROWS, STAGE + "&writeId=x"), 400, "BAD_REQUEST"),
-    "a stage with a parameter twice": (arrow(ROWS, STAGE + "&chunk=1"), 400, "BAD_REQUEST"),
+    "a stage without owner": (arrow(ROWS, STAGE.replace("owner=run:1&", ""), **STAGED), 400, "BAD_REQUEST"),
+    "a stage without version": (arrow(ROWS, STAGE.replace("version=1", "version="), **STAGED), 400, "BAD_REQUEST"),
+    "a stage with an unknown parameter": (arrow(ROWS, STAGE + "&writeId=x", **STAGED), 400, "BAD_REQUEST"),
+    "a stage with a parameter twice": (arrow(ROWS, STAGE + "&chunk=1", **STAGED), 400, "BAD_REQUEST"),
     "an unknown claim": (
         request("POST", "/v1/namespaces/default/claims/" + "0" * 26 + ":complete"),
         404,
@@ -98,12 +99,29 @@ CASES: dict[str, tuple[bytes, int, str]] = {
         409,
         "LEDGER_BEHIND",
     ),
-    "a deadline that has passed": (
+    "a deadline of no time": (
         claim_json(json.dumps({"token": TOKEN, "call": 0, "ids": ["a"]}).encode(), Oncegate_Timeout_Ms="0"),
-        504,
-        "DEADLINE",
+        400,
+        "BAD_REQUEST",
     ),
     "a deadline that is none": (claim_json(b"{}", Oncegate_Timeout_Ms="soon"), 400, "BAD_REQUEST"),
+    "a parameter of another body": (
+        request("POST", PRODUCE + "?id_col=id", b"{}", Content_Type=JSON),
+        400,
+        "BAD_REQUEST",
+    ),
+    "a header of another body": (claim_json(b"{}", Oncegate_Call="0"), 400, "BAD_REQUEST"),
+    "a header that does not exist": (packed(bytes(16), Oncegate_Lease="5"), 400, "BAD_REQUEST"),
+    "a header twice": (
+        packed(bytes(16)).replace(b"\r\n\r\n", b"\r\noncegate-call: 1\r\n\r\n", 1),
+        400,
+        "BAD_REQUEST",
+    ),
+    "a member twice": (
+        claim_json(b'{"token":"%s","call":0,"ids":["a"],"ids":["b"]}' % TOKEN.encode()),
+        400,
+        "BAD_REQUEST",
+    ),
     "no Content-Length": (request("POST", CLAIM, Content_Type=JSON, Content_Length=""), 411, "LENGTH_REQUIRED"),
     "a body over the limit": (claim_json(b"x" * 100_001), 413, "TOO_LARGE"),
     "a Content-Length that is no number": (

@@ -8,6 +8,7 @@ import pytest
 
 from oncegate.core.errors import BadRequest, LedgerBehind, NotFound, OncegateError, Overloaded, TooLarge
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.limits import Limits
 from oncegate.ports import Mark
 from oncegate.transports.incoming import admit
 from tests.support.held import Served, serving
@@ -34,6 +35,9 @@ class Told:
 
     def size_bytes(self) -> int:
         return self.announced
+
+    def bytes_max(self, limits: Limits) -> int:
+        return limits.body_bytes
 
     def namespace(self) -> str:
         return self.where

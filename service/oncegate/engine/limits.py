@@ -32,6 +32,14 @@ class Limits:
     id_bytes: int = _semantic(1 * KIB)
     # A full Arrow batch of Spark's is at most 64 MiB before the client cuts it; half of that per request.
     body_bytes: int = 32 * MIB
+    # The reader holds the interpreter, for 100,000 short ids some 10 ms; what is larger comes packed or as Arrow.
+    json_bytes: int = 4 * MIB
+    # Colons, commas and brackets: each costs the reader up to 200 ns, for which nothing else runs.
+    json_tokens: int = 400_000
+    # Wider than tables are that people name columns of; each costs some array and its name, however few its rows.
+    columns_per_request: int = 1_000
+    # Rows times columns of JSON, filled with nulls or not: some 50 ns each.
+    json_cells: int = 2_000_000
     # Kafka's default for one message.
     record_bytes: int = 1 * MIB
     # Eight of the largest bodies: what a small machine holds beside its index.

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from oncegate.core.errors import TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
+from oncegate.engine.limits import Limits
 from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
 
@@ -34,6 +35,9 @@ class Incoming(Protocol):
 
     def size_bytes(self) -> int:
         """Returns the length of the body as it was announced."""
+
+    def bytes_max(self, limits: Limits) -> int:
+        """Returns how long a body of this kind may be."""
 
     def namespace(self) -> str:
         """Returns the name of the namespace."""
@@ -63,8 +67,8 @@ async def admit(incoming: Incoming, gateway: Gateway) -> Admitted:
     """Lets a request in, in the order above. Raises what stands there; then nothing is reserved or written."""
     deadline = Deadline(gateway.clock, incoming.timeout_ms())
     size_bytes = incoming.size_bytes()
-    if size_bytes > gateway.limits.body_bytes:
-        raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.body_bytes} are read")
+    if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
+        raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
     shard = shard_at(gateway, incoming.namespace(), incoming.marks)
     gateway.admission.take(size_bytes)
     try:

@@ -30,17 +30,22 @@ STEP = st.tuples(
 Verdict = dict[str, Any]
 
 
+def wish(encodings: tuple[str, str]) -> dict[str, str]:
+    """Beside a JSON body, which says the rest itself."""
+    return {"Accept": encodings[1]}
+
+
 async def claim(http: Http, encodings: tuple[str, str], ids: list[str], as_token: str, call: int) -> Reply:
     headers = {"Accept": encodings[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
     if encodings[0] == JSON:
-        return await http.post_json(CLAIM, {"token": as_token, "call": call, "ids": ids}, headers)
+        return await http.post_json(CLAIM, {"token": as_token, "call": call, "ids": ids}, wish(encodings))
     return await http.post_raw(CLAIM, encodings[0], body_of(encodings[0], ids), headers)
 
 
 async def take(http: Http, encodings: tuple[str, str], ids: list[str], owner: str) -> Reply:
     headers = {"Accept": encodings[1], "Oncegate-Owner": owner}
     if encodings[0] == JSON:
-        return await http.post_json(TAKE, {"owner": owner, "ids": ids}, headers)
+        return await http.post_json(TAKE, {"owner": owner, "ids": ids}, wish(encodings))
     return await http.post_raw(TAKE, encodings[0], body_of(encodings[0], ids), headers)
 
 
@@ -49,7 +54,7 @@ async def produce(http: Http, encodings: tuple[str, str], ids: list[str], as_tok
     headers = {"Accept": encodings[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
     if encodings[0] == JSON and ids:
         message = {"token": as_token, "call": call, "records": [{"id": i} for i in ids], "id_col": ["id"]}
-        return await http.post_json(PRODUCE, message, headers)
+        return await http.post_json(PRODUCE, message, wish(encodings))
     rows = stream(pa.record_batch({"id": pa.array(ids, pa.string())}))
     return await http.post_raw(f"{PRODUCE}?id_col=id", ARROW, rows, headers)
 

@@ -3,8 +3,6 @@
 from oncegate.core.errors import BadRequest
 from oncegate.engine.requests import Scope
 
-BATCH_MAX = 2**63 - 1
-
 
 def scope_of(driver: str | None, batch: int | None) -> Scope | None:
     """Returns the batch of a driver that ids count in; None: they count in the namespace.

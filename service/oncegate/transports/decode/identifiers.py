@@ -4,6 +4,7 @@ import base64
 import binascii
 import re
 from functools import lru_cache
+from urllib.parse import unquote_to_bytes
 
 from oncegate.core.errors import BadRequest
 from oncegate.ports import Mark
@@ -17,6 +18,9 @@ _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 _SHIFTS = range(5 * (CLAIM_CHARS - 2), -1, -10)
 
 _MARK = re.compile(r"([0-9a-f]{32}):([0-9]{1,20}):([0-9a-f]{16})")
+_NUMBER = re.compile(r"([0-9]{1,20})(?:\.0{1,20})?")
+PARTITION = re.compile("[0-9]{1,9}")
+_BROKEN = re.compile("%(?![0-9A-Fa-f]{2})")
 _DIGEST = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
 
 
@@ -82,11 +86,32 @@ def sha256_of(header: str) -> bytes:
         raise BadRequest(f"Content-Digest: {error}") from error
 
 
-def whole_number(text: str, what: str, largest: int = 2**32 - 1) -> int:
-    """Reads a decimal number from 0 to `largest`; no sign, no spaces. Raises BadRequest."""
-    if not (text.isascii() and text.isdigit() and len(text) <= 20) or int(text) > largest:
-        raise BadRequest(f"{what}: a whole number from 0 to {largest} is wanted, not {text[:40]!r}")
+def whole_number(text: str, what: str, largest: int = 2**32 - 1, least: int = 0) -> int:
+    """Reads a decimal number from `least` to `largest`; no sign, no spaces. Raises BadRequest.
+
+    What JSON Schema calls an integer is one: 1023.0 is, 1_0 is not.
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None or not least <= int(match[1]) <= largest:
+        raise BadRequest(f"{what}: a whole number from {least} to {largest} is wanted, not {text[:40]!r}")
+    return int(match[1])
+
+
+def partition_number(text: str) -> int:
+    """Reads the number of a partition, nine digits at most. Raises BadRequest."""
+    if PARTITION.fullmatch(text) is None:
+        raise BadRequest(f"partition: a number of one to nine digits is wanted, not {shortened(text)}")
     return int(text)
+
+
+def percent_decoded(text: str, what: str) -> str:
+    """Reads percent-encoded UTF-8. Raises BadRequest for anything else: two names that are no UTF-8 would be one."""
+    try:
+        if not text.isascii() or _BROKEN.search(text):
+            raise ValueError
+        return unquote_to_bytes(text).decode()
+    except ValueError:
+        raise BadRequest(f"{what} is not percent-encoded UTF-8, but {shortened(text)}") from None
 
 
 def shortened(text: str) -> str:

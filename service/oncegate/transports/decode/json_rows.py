@@ -16,10 +16,9 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Rows, Schema
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode.arrow_ipc import read_rows
+from oncegate.transports.decode.json_scan import DEPTH_MAX
 
 Record = dict[str, Any]
-# Deeper than any schema that people read; Arrow's own readers stop at 64.
-DEPTH_MAX = 32
 
 
 def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) -> Rows:

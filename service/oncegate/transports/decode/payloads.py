@@ -7,7 +7,6 @@ kept but its digest.
 
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from oncegate.hashing.ids import Fingerprinter
 from oncegate.hashing.payloads import PACKED_BYTES, PayloadDigester
 from oncegate.transports.decode import columns, ids
 from oncegate.transports.decode.arrow_ipc import read_stream
+from oncegate.transports.decode.identifiers import percent_decoded
 
 COLUMNS_HEADER, PACKED_HEADER = "Oncegate-Digest-Cols", "Oncegate-Payloads"
 Digests = NDArray[np.uint32]
@@ -32,7 +32,7 @@ def column_names(header: str | None) -> list[str]:
     """Reads the columns that the header names, comma separated, each percent-encoded.
 
     Raises BadRequest when one is there twice."""
-    found = [unquote(name.strip()) for name in (header or "").split(",") if name.strip()]
+    found = [percent_decoded(name.strip(), COLUMNS_HEADER) for name in (header or "").split(",") if name.strip()]
     return columns.check_key(found, COLUMNS_HEADER)
 
 

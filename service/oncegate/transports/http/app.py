@@ -35,7 +35,7 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        openapi_url="/openapi.json",
+        openapi_url=None,
     )
     app.state.gateway = gateway
     app.state.about = about

@@ -6,9 +6,8 @@ Before that order come the content type and `Accept`: 415, 406. A body's length 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
-from urllib.parse import unquote
+from functools import cache, partial
+from typing import Any, TypeVar, cast
 
 import msgspec
 from fastapi import Request
@@ -20,10 +19,11 @@ from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Scope
 from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
-from oncegate.transports.decode import batch_scopes, identifiers
+from oncegate.transports.decode import batch_scopes, identifiers, json_scan
 from oncegate.transports.decode.identifiers import whole_number
-from oncegate.transports.http.negotiation import negotiated
-from oncegate.transports.incoming import Admitted, admit, shard_at
+from oncegate.transports.http.messages.fields import HEADER_NUMBERS
+from oncegate.transports.http.negotiation import JSON, negotiated
+from oncegate.transports.incoming import Admitted, admit, offload, shard_at
 
 T = TypeVar("T")
 
@@ -53,10 +53,20 @@ class Inbound:
             raise BadRequest(f"the header {name} is missing")
         return value
 
-    def number(self, name: str, largest: int = 2**32 - 1) -> int | None:
-        """Reads a header that may be there as a whole number from 0 to `largest`. Raises BadRequest."""
-        given = self.request.headers.get(name)
-        return None if given is None else whole_number(given, name, largest)
+    def number(self, name: str) -> int | None:
+        """Reads a header that may be there as a whole number, within its bounds. Raises BadRequest."""
+        return header_number(self.request, name)
+
+    def wanted_number(self, name: str) -> int:
+        """Reads a header that must be there as a whole number, within its bounds. Raises BadRequest."""
+        self.header(name)
+        found = self.number(name)
+        assert found is not None
+        return found
+
+    async def message(self, decoder: "msgspec.json.Decoder[T]") -> T:
+        """Reads the JSON body as a message, in a thread where it is large. Raises BadRequest, TooLarge."""
+        return await offload(len(self.body), decoded, self.body, decoder, self.limits)
 
     @property
     def limits(self) -> Limits:
@@ -76,14 +86,14 @@ class Inbound:
     @property
     def call(self) -> int:
         """The number of the attempt's request, of a packed or Arrow body. Raises BadRequest."""
-        return whole_number(self.header("Oncegate-Call"), "Oncegate-Call")
+        return self.wanted_number("Oncegate-Call")
 
     @property
     def scope(self) -> Scope | None:
         """The batch that the ids of a packed or Arrow body belong to; None: the namespace. Raises BadRequest."""
         driver = self.request.headers.get("Oncegate-Driver")
-        batch = self.number("Oncegate-Batch", batch_scopes.BATCH_MAX)
-        return batch_scopes.scope_of(None if driver is None else unquote(driver), batch)
+        name = None if driver is None else identifiers.percent_decoded(driver, "Oncegate-Driver")
+        return batch_scopes.scope_of(name, self.number("Oncegate-Batch"))
 
 
 class admitted:
@@ -93,7 +103,7 @@ class admitted:
     `Incoming` of its request.
     """
 
-    __slots__ = ("_admitted", "_reads", "_request", "_writes")
+    __slots__ = ("_admitted", "_media", "_reads", "_request", "_writes")
 
     def __init__(self, request: Request, reads: Sequence[str], writes: Sequence[str]) -> None:
         self._request = request
@@ -102,6 +112,7 @@ class admitted:
 
     async def __aenter__(self) -> Inbound:
         media, wanted = negotiated(self._request, self._reads, self._writes)
+        self._media = media
         found: Admitted = await admit(self, gateway_of(self._request))
         self._admitted = found
         return Inbound(self._request, found.gateway, found.shard, found.deadline, media, wanted, found.body)
@@ -116,6 +127,10 @@ class admitted:
     def size_bytes(self) -> int:
         """Returns the body's length by Content-Length. Raises LengthRequired, BadRequest."""
         return body_length(self._request, bool(self._reads))
+
+    def bytes_max(self, limits: Limits) -> int:
+        """Returns how long a body of this media type may be: JSON has a limit of its own."""
+        return min(limits.json_bytes, limits.body_bytes) if self._media == JSON else limits.body_bytes
 
     def namespace(self) -> str:
         """Returns the path's namespace."""
@@ -159,8 +174,16 @@ def marks_of(request: Request) -> Sequence[Mark]:
 
 def timeout_ms(request: Request) -> int | None:
     """Returns how long the caller waits, by Oncegate-Timeout-Ms; None: for ever. Raises BadRequest."""
-    given = request.headers.get("Oncegate-Timeout-Ms")
-    return None if given is None else whole_number(given, "Oncegate-Timeout-Ms")
+    return header_number(request, "Oncegate-Timeout-Ms")
+
+
+def header_number(request: Request, name: str) -> int | None:
+    """Reads a header as a whole number, within its bounds; None where it is not there. Raises BadRequest."""
+    given = request.headers.get(name)
+    if given is None:
+        return None
+    least, largest = HEADER_NUMBERS[name]
+    return whole_number(given, name, largest, least)
 
 
 def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
@@ -221,19 +244,69 @@ def _size(parts: Sequence[bytes]) -> int:
 
 
 def query(request: Request, kind: type[T]) -> T:
-    """Reads the query parameters as a message. Raises BadRequest for one unknown, missing, or there twice."""
-    given = request.query_params
-    if len(given.multi_items()) != len(given):
-        raise BadRequest("a query parameter is there twice")
+    """Reads the query parameters as a message. Raises BadRequest for one that is missing or does not fit."""
+    given: dict[str, Any] = dict(request.query_params)
+    for name in _integers(cast(Any, kind)) & given.keys():
+        try:
+            given[name] = whole_number(given[name], name, 2**64 - 1)
+        except BadRequest as error:
+            raise _misfit(name, error.detail) from None
     try:
-        return msgspec.convert(dict(given), kind, strict=False)
+        return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"query parameters: {error}") from error
+        what, _, place = str(error).partition(" - at `$.")
+        raise _misfit(place.rstrip("`"), what) from error
 
 
-def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """Reads a JSON body as a message. Raises BadRequest with the member that does not fit."""
+def _misfit(name: str, what: str) -> BadRequest:
+    pointer = f"query/{name}".rstrip("/")
+    return BadRequest(f"{pointer}: {what}", errors=[{"pointer": pointer, "detail": what}])
+
+
+@cache
+def _integers(kind: Any) -> frozenset[str]:
+    """The members of a message that are whole numbers."""
+    found = msgspec.inspect.type_info(kind)
+    assert isinstance(found, msgspec.inspect.StructType)
+    return frozenset(field.name for field in found.fields if _is_integer(field.type))
+
+
+def _bare(kind: Any) -> Any:
+    return _bare(kind.type) if isinstance(kind, msgspec.inspect.Metadata) else kind
+
+
+def _is_integer(kind: Any) -> bool:
+    kind = _bare(kind)
+    options = kind.types if isinstance(kind, msgspec.inspect.UnionType) else (kind,)
+    return any(isinstance(option, msgspec.inspect.IntType) for option in map(_bare, options))
+
+
+def decoded(body: bytes, decoder: "msgspec.json.Decoder[T]", limits: Limits) -> T:
+    """Reads a JSON body as a message.
+
+    Raises BadRequest with the member that does not fit, or is there twice; TooLarge before anything is built.
+    """
+    json_scan.check(body, limits)
     try:
-        return decoder.decode(body)
+        try:
+            return decoder.decode(body)
+        except msgspec.ValidationError:
+            return msgspec.convert(_with_integers(msgspec.json.decode(body)), decoder.type)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"the JSON body cannot be read: {error}") from error
+
+
+# Values of callers, which stay as they are.
+_THEIRS = frozenset({"records"})
+# From here on a float's neighbours are other integers.
+_EXACT_MAX = 2.0**53
+
+
+def _with_integers(value: Any) -> Any:
+    """The same with 1023 for 1023.0: to JSON Schema both are the same integer, to the reader one is a float."""
+    if isinstance(value, dict):
+        return {name: item if name in _THEIRS else _with_integers(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_integers(item) for item in value]
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < _EXACT_MAX
+    return int(value) if is_whole else value

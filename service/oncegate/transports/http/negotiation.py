@@ -27,8 +27,7 @@ def negotiated(request: Request, reads: Sequence[str], writes: Sequence[str]) ->
 
 def content_type(request: Request, reads: Sequence[str]) -> str:
     """Finds the body's media type, one of `reads`. Raises UnsupportedMedia, also for compressed bodies."""
-    given = request.headers.get("Content-Type", "")
-    media = _media(given)
+    given, media = request.headers.get("Content-Type", ""), media_of(request)
     if media not in reads:
         raise UnsupportedMedia(
             f"Content-Type {given!r} is not read here; send {' or '.join(reads)}", accepted=list(reads)
@@ -37,6 +36,11 @@ def content_type(request: Request, reads: Sequence[str]) -> str:
     if encoding != "identity":
         raise UnsupportedMedia(f"Content-Encoding {encoding!r} is not read here; send the body as it is")
     return media
+
+
+def media_of(request: Request) -> str:
+    """Returns the body's media type without its parameters, as the caller says it; "" where it says none."""
+    return _media(request.headers.get("Content-Type", ""))
 
 
 @lru_cache(_REMEMBERED)

@@ -47,6 +47,7 @@ from oncegate.transports.http.messages.service import (
     WayMessage,
 )
 from oncegate.transports.http.messages.topics import (
+    FetchQuery,
     PartitionOffset,
     ProduceQuery,
     ProduceReply,
@@ -78,6 +79,7 @@ __all__ = [
     "DriverRequest",
     "ErrorReply",
     "ExplainReply",
+    "FetchQuery",
     "HealthReply",
     "NamespaceReply",
     "NamespaceRequest",

@@ -25,8 +25,18 @@ Hex32 = Annotated[str, _hex(32, "16 bytes as 32 hex digits")]
 Hex64 = Annotated[str, _hex(64, "32 bytes as 64 hex digits")]
 Named = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
 Topic = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TOPIC.pattern}$"})]
-U32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
-Offset = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+_U32_MAX, _OFFSET_MAX = 2**32 - 1, 2**63 - 1
+U32 = Annotated[int, Meta(ge=0, le=_U32_MAX)]
+Offset = Annotated[int, Meta(ge=0, le=_OFFSET_MAX)]
+# The least and the largest that a header may say: it is read with them, and the document shows them.
+HEADER_NUMBERS = {
+    "Oncegate-Batch": (0, _OFFSET_MAX),
+    "Oncegate-Call": (0, _U32_MAX),
+    "Oncegate-Epoch": (0, _OFFSET_MAX),
+    "Oncegate-Lease-Ms": (0, _U32_MAX),
+    "Oncegate-Prev-Sequence": (0, SEQUENCE_MAX),
+    "Oncegate-Timeout-Ms": (1, _U32_MAX),
+}
 # `maximum` is for the document only: the engine checks it, since bounds here end at 2^63.
 Sequence = Annotated[
     int, Meta(ge=0, description="a place in the source, in its order", extra_json_schema={"maximum": SEQUENCE_MAX})

@@ -45,6 +45,14 @@ class ProduceQuery(Read):
     digest_col: Annotated[str, Meta(description="columns that are the payload of a row's id, comma separated")] = ""
 
 
+class FetchQuery(Read):
+    """Says which rows of a partition are wanted; fewer may come than `max_rows`."""
+
+    offset: Annotated[Offset, Meta(description="of the first row wanted")] = 0
+    max_rows: Annotated[int, Meta(ge=1, le=2**31 - 1, description="fewer may come")] = 100_000
+    columns: Annotated[str, Meta(description="only these, comma separated; none: all")] = ""
+
+
 class ProduceReply(Struct, frozen=True):
     """Answers a produce: what was written where, and with ids a verdict per row."""
 

@@ -38,6 +38,12 @@ it is recognised and decided once more. complete, release, renew, abort and the 
 as they are. Only `records:produce` without ids is written again. Under a new token the ids of an unanswered claim are
 BUSY until its lease ends.
 
+## What is refused
+
+Each parameter says for which bodies it is taken (`x-oncegate-bodies`: media types; none said: all). Any other one, any
+other header `Oncegate-*`, `Content-Digest` or `Idempotency-Key`, any unknown member, and whatever is there twice is
+BAD_REQUEST: nothing that was sent is passed over. Names in headers and paths are percent-encoded UTF-8.
+
 ## Namespaces and marks
 
 `PUT /v1/namespaces/{{namespace}}` makes a namespace, harmless to repeat; `default` is there from the start. Every

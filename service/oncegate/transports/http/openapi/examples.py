@@ -38,6 +38,7 @@ def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
 
 NAME = {"app": "b2c1f0de-0000-4000-8000-1234567890ab", "version": "17", "topic": "departures"}
 STAGE = {**NAME, "write_id": "", "owner": "run:0b1e7c52-7c60-4b57-9d0e-1f2a3b4c5d6e", "chunk": 0, "key_col": ""}
+FETCH_QUERY = {"offset": 0, "max_rows": 10_000, "columns": "carrier,flight"}
 STAGE_REPLY = {"outcome": "STAGED", "rows": 10_000, "fingerprint": FINGERPRINT, "chunk": 0}
 COMMIT = {
     "name": NAME,

@@ -60,7 +60,7 @@ EXPLAIN = operation(
     "explainId",
     {200: answer("what is known about the id", json=message(messages.ExplainReply, examples.EXPLAIN_REPLY))},
     (*parts.NAMESPACED, e.NullId, e.TooLarge),
-    reading(NS),
+    [*reading(NS), parts.ID],
 )
 
 PRODUCE = operation(
@@ -85,10 +85,10 @@ PRODUCE = operation(
     (*parts.BODIES, e.SchemaMismatch, e.NullId, e.TokenReused, e.UnknownProducer, e.Fenced, e.Gap, e.OutOfOrder),
     [
         *writes(NS, "topic"),
-        *parts.query(messages.ProduceQuery, **examples.PRODUCE_QUERY),
-        parts.TOKEN_RAW,
-        parts.CALL_RAW,
-        *parts.SCOPE_RAW,
+        *parts.query(messages.ProduceQuery, ARROW, **examples.PRODUCE_QUERY),
+        parts.TOKEN_ARROW,
+        parts.CALL_ARROW,
+        *parts.SCOPE_ARROW,
     ],
     parts.body(arrow=parts.ARROW_ROWS, json=message(messages.ProduceRequest, examples.PRODUCE_REQUEST)),
 )
@@ -112,7 +112,7 @@ FETCH = operation(
         }
     },
     (*parts.NAMESPACED, e.Overloaded, e.OffsetTrimmed, e.LedgerDamaged),
-    reading(NS, "topic", "partition"),
+    [*reading(NS, "topic", "partition"), *parts.query(messages.FetchQuery, **examples.FETCH_QUERY)],
 )
 TOPIC = operation(
     "getTopic",
@@ -175,7 +175,7 @@ CREATE_NAMESPACE = operation(
         200: answer("it was there; its settings are as asked", json=_NAMESPACE),
     },
     parts.BODIES,
-    path(NS),
+    writes(NS),
     {**parts.body(json=message(messages.NamespaceRequest, examples.NAMESPACE_REQUEST)), "required": False},
 )
 NAMESPACE = operation(
@@ -205,6 +205,7 @@ VERSION = operation(
     "getVersion",
     {200: answer("the version", marked=False, json=message(messages.VersionReply, examples.VERSION_REPLY))},
 )
+DOCUMENT = operation("getDocument", {})
 ERROR = operation(
     "getError",
     {200: answer("the error", marked=False, json=message(messages.ErrorReply, examples.ERROR_REPLY))},

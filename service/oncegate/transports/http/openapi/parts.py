@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from oncegate.core import errors as e
-from oncegate.transports.decode.identifiers import ALPHABET
+from oncegate.transports.decode.columns import COLUMNS_MAX
+from oncegate.transports.decode.identifiers import ALPHABET, PARTITION
 from oncegate.transports.decode.names import TOPIC
 from oncegate.transports.http import messages, problems
+from oncegate.transports.http.messages.fields import HEADER_NUMBERS
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.http.openapi import descriptions, examples
+from oncegate.transports.http.taking import BODIES as FOR_BODIES
 from oncegate.transports.outcomes import Internal, public_errors
 
 Json = dict[str, Any]
@@ -36,58 +39,78 @@ def _parameter(name: str, where: str, description: str, example: object, **more:
     return {"name": name, "in": where, "description": description, "schema": schema, "example": example, **more}
 
 
-_U32 = {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}
-_U64 = {"type": "integer", "minimum": 0, "maximum": 2**64 - 1}
+def only(parameter: Json, *bodies: str) -> Json:
+    """Makes a parameter one that is taken beside these bodies alone, by their media types, and says so."""
+    words = " and ".join(_WORDS[media] for media in bodies)
+    description = f"for {words} bodies: {parameter['description']}"
+    return {**parameter, "required": False, "description": description, FOR_BODIES: list(bodies)}
+
+
+_WORDS = {JSON: "JSON", PACKED: "packed", ARROW: "Arrow"}
+_RAW = (PACKED, ARROW)
+
+
+def _number(name: str, description: str, example: int, **more: Any) -> Json:
+    """A header that is a whole number, within the bounds that it is read with."""
+    least, largest = HEADER_NUMBERS[name]
+    schema = {"type": "integer", "minimum": least, "maximum": largest}
+    return _parameter(name, "header", description, example, schema=schema, **more)
+
+
 _TOKEN = {"type": "string", "pattern": "^(-*[0-9a-fA-F]){32}-*$"}
 TOKEN = _parameter(
     "Oncegate-Token", "header", "128 random bits as hex: one per attempt", examples.TOKEN, required=True, schema=_TOKEN
 )
-CALL = _parameter("Oncegate-Call", "header", "n-th request of the attempt", 0, required=True, schema=_U32)
+CALL = _number("Oncegate-Call", "n-th request of the attempt", 0, required=True)
 # JSON carries them in the body, so for a route that takes both they are not required.
-TOKEN_RAW = {**TOKEN, "required": False, "description": "for packed and Arrow bodies: " + str(TOKEN["description"])}
-CALL_RAW = {**CALL, "required": False, "description": "for packed and Arrow bodies: " + str(CALL["description"])}
-LEASE_RAW = _parameter("Oncegate-Lease-Ms", "header", "for packed and Arrow bodies: the lease", 30_000, schema=_U32)
+TOKEN_RAW, CALL_RAW = only(TOKEN, *_RAW), only(CALL, *_RAW)
+TOKEN_ARROW, CALL_ARROW = only(TOKEN, ARROW), only(CALL, ARROW)
+LEASE_RAW = only(_number("Oncegate-Lease-Ms", "the lease", 30_000), *_RAW)
 PAYLOADS_RAW = [
-    _parameter(
-        "Oncegate-Payloads",
-        "header",
-        "for packed bodies: 1 where each id of 16 bytes is followed by its payload of 16 bytes",
-        "1",
-        schema={"type": "string", "enum": ["0", "1"]},
+    only(
+        _parameter(
+            "Oncegate-Payloads",
+            "header",
+            "1 where each id of 16 bytes is followed by its payload of 16 bytes",
+            "1",
+            schema={"type": "string", "enum": ["0", "1"]},
+        ),
+        PACKED,
     ),
-    _parameter(
-        "Oncegate-Digest-Cols",
-        "header",
-        "for Arrow bodies: the columns that are the ids' payloads, comma separated, each percent-encoded; the others "
-        "are the ids",
-        "cents",
+    only(
+        _parameter(
+            "Oncegate-Digest-Cols",
+            "header",
+            "the columns that are the ids' payloads, comma separated, each percent-encoded; the others are the ids",
+            "cents",
+        ),
+        ARROW,
     ),
 ]
-OWNER_RAW = _parameter(
-    "Oncegate-Owner", "header", "for packed and Arrow bodies: the owner's name, percent-encoded", "daily-2026-11-20"
-)
+OWNER_RAW = only(_parameter("Oncegate-Owner", "header", "the owner's name, percent-encoded", "daily-2026-11-20"), *_RAW)
 
 
-def raw(name: str, description: str, example: object) -> Json:
-    """Makes a header that stands for a member of the JSON body."""
-    return _parameter(name, "header", f"for packed and Arrow bodies: {description}", example, schema=_U64)
+def raw(name: str, description: str, example: int, *bodies: str) -> Json:
+    """Makes a header that is a number and stands for a member of the JSON body; `bodies`: all but JSON."""
+    return only(_number(name, description, example), *(bodies or _RAW))
 
 
-SCOPE_RAW = [
-    _parameter(
+def scope(*bodies: str) -> list[Json]:
+    """Makes the headers that say which batch the ids of such a body belong to."""
+    driver = _parameter(
         "Oncegate-Driver",
         "header",
-        "for packed and Arrow bodies: whose batch the ids belong to, percent-encoded; none: the namespace",
+        "whose batch the ids belong to, percent-encoded; none: the namespace",
         "b2c1f0de-0000-4000-8000-1234567890ab",
-    ),
-    raw("Oncegate-Batch", "the number of that batch", 18),
-]
-TIMEOUT = _parameter(
+    )
+    return [only(driver, *bodies), raw("Oncegate-Batch", "the number of that batch", 18, *bodies)]
+
+
+SCOPE_RAW, SCOPE_ARROW = scope(*_RAW), scope(ARROW)
+TIMEOUT = _number(
     "Oncegate-Timeout-Ms",
-    "header",
     "how long the caller waits: what is not decided by then is refused (DEADLINE), what is decided is answered late",
     5_000,
-    schema={**_U32, "minimum": 1},
 )
 _MARK = "[0-9a-f]{32}:[0-9]{1,20}:[0-9a-f]{16}"
 _MARKS = {"type": "string", "pattern": f"^{_MARK}(, *{_MARK})*$"}
@@ -98,6 +121,14 @@ MARKS = _parameter(
     "refused (LEDGER_BEHIND) by a gateway that does not know each of them",
     examples.MARK,
     schema=_MARKS,
+)
+ID = _parameter(
+    "id",
+    "query",
+    "once per column of the id",
+    ["a"],
+    required=True,
+    schema={"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": COLUMNS_MAX},
 )
 DIGEST = _parameter(
     "Content-Digest", "header", "SHA-256 of the body (RFC 9530)", examples.CONTENT_DIGEST, required=True
@@ -120,7 +151,7 @@ _PATH = {
         "[a-z0-9][a-z0-9_.-]{0,62}",
     ),
     "topic": ("created by its first write", "departures", TOPIC.pattern),
-    "partition": ("from 0 on", "0", "[0-9]{1,9}"),
+    "partition": ("from 0 on", "0", PARTITION.pattern),
     "claim": ("from the answer of ids:claim", examples.CLAIM, f"[0-7][{ALPHABET}]{{25}}"),
     "producer": (
         "a lane of a source, in the namespace; any text, slashes too, percent-encoded",
@@ -142,15 +173,16 @@ def path(*names: str) -> list[Json]:
     return found
 
 
-def query(message: Any, **shown: object) -> list[Json]:
-    """Makes query parameters from a message's fields."""
+def query(message: Any, *bodies: str, **shown: object) -> list[Json]:
+    """Makes query parameters from a message's fields; `bodies`: they are for these alone, by media type."""
     schema = examples.schema_of(message)
     required = set(schema.get("required", ()))
-    return [
+    found = [
         _parameter(name, "query", kind.get("description") or descriptions.of(message.__name__, name), shown[name])
         | {"required": name in required, "schema": kind}
         for name, kind in schema["properties"].items()
     ]
+    return [only(parameter, *bodies) for parameter in found] if bodies else found
 
 
 def body(**media: Json) -> Json:
@@ -242,4 +274,4 @@ def writes(*names: str) -> list[Json]:
 
 def reading(*names: str) -> list[Json]:
     """Makes the parameters of every call that reads, after those of its path."""
-    return [*path(*names), MARKS]
+    return [*path(*names), TIMEOUT, MARKS]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from oncegate.core.entries.kinds import Name
 from oncegate.engine.limits import Limits
@@ -12,13 +12,14 @@ from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, 
 from oncegate.transports.decode import columns, names, staged_rows
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
 from oncegate.transports.http import messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, query
+from oncegate.transports.http.inbound import Inbound, admitted, query
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 
-router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["batches"])
+router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["batches"])
 
 _COMMIT = msgspec.json.Decoder(messages.CommitRequest)
 _ABORT = msgspec.json.Decoder(messages.AbortRequest)
@@ -50,7 +51,7 @@ def _stage_request(inbound: Inbound) -> StageRequest:
 async def commit(request: Request) -> Response:
     """Publish the winners' rows under the batch's name, all or nothing; a replay is answered DUPLICATE."""
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message = decoded(inbound.body, _COMMIT)
+        message = await inbound.message(_COMMIT)
         engine_request = _commit_request(message, inbound.limits)
         result = await inbound.shard.commit(engine_request, inbound.deadline)
         outcome: Any = result.outcome
@@ -91,7 +92,7 @@ def _optional_digest(text: str | None, what: str) -> bytes | None:
 async def abort(request: Request) -> Response:
     """Remove what these tokens staged, and only that; no effect on a committed batch."""
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message = decoded(inbound.body, _ABORT)
+        message = await inbound.message(_ABORT)
         tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
         result = await inbound.shard.abort(AbortRequest(_name(message.name, inbound.limits), tokens), inbound.deadline)
         outcome: Any = "COMMITTED" if result.committed else "ABORTED"

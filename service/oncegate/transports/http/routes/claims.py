@@ -1,12 +1,12 @@
 """Free ids: claim, renew, complete, release, take, explain."""
 
-from typing import Annotated, Any
-from urllib.parse import unquote
+from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Request, Response
 
 from oncegate.core.claims import IdState, Verb
+from oncegate.core.errors import BadRequest
 from oncegate.engine.requests import ClaimRequest, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
@@ -16,8 +16,10 @@ from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
+from oncegate.transports.http.taking import Routes
+from oncegate.transports.incoming import offload
 
-router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
+router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["claims"])
 
 _CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
 _ANSWERS = (JSON,)
@@ -28,13 +30,14 @@ _TAKE = msgspec.json.Decoder(messages.TakeRequest)
 async def claim(request: Request) -> Response:
     """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
-        engine_request = _request_of_json(inbound) if inbound.media == JSON else _request_of_raw(inbound)
+        read = _request_of_json if inbound.media == JSON else _request_of_raw
+        engine_request = await offload(len(inbound.body), read, inbound)
         result = await inbound.shard.claim(engine_request, inbound.deadline)
         return verdicts_reply(result, inbound.wanted, inbound.shard)
 
 
 def _request_of_json(inbound: Inbound) -> ClaimRequest:
-    message = decoded(inbound.body, _CLAIM)
+    message = decoded(inbound.body, _CLAIM, inbound.limits)
     token = identifiers.hex_bytes(message.token, 16, "token")
     fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
     scope = scope_of(message.driver, message.batch)
@@ -72,19 +75,23 @@ def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
 async def take(request: Request) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
-        if inbound.media == JSON:
-            message = decoded(inbound.body, _TAKE)
-            owner, taken = message.owner, ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
-            scope = scope_of(message.driver, message.batch)
-        else:
-            owner, taken = unquote(inbound.header("Oncegate-Owner")), _raw_ids(inbound)
-            scope = inbound.scope
-        owner_id = names.owner_bytes(owner, inbound.limits)
-        result = await inbound.shard.take(TakeRequest(owner_id, taken, scope), inbound.deadline)
+        engine_request = await offload(len(inbound.body), _take_request, inbound)
+        result = await inbound.shard.take(engine_request, inbound.deadline)
         if inbound.wanted == JSON:
             verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
             return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
         return verdicts_reply(result, inbound.wanted, inbound.shard)
+
+
+def _take_request(inbound: Inbound) -> TakeRequest:
+    if inbound.media == JSON:
+        message = decoded(inbound.body, _TAKE, inbound.limits)
+        owner, scope = message.owner, scope_of(message.driver, message.batch)
+        taken = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+    else:
+        owner = identifiers.percent_decoded(inbound.header("Oncegate-Owner"), "Oncegate-Owner")
+        scope, taken = inbound.scope, _raw_ids(inbound)
+    return TakeRequest(names.owner_bytes(owner, inbound.limits), taken, scope)
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
@@ -113,16 +120,15 @@ async def _settle(request: Request, verb: Verb) -> Response:
 
 
 @router.get("/ids:explain", openapi_extra=operations.EXPLAIN)
-async def explain(
-    request: Request,
-    columns: Annotated[list[str], Query(alias="id", min_length=1, description="once per column of the id")],
-) -> Response:
+async def explain(request: Request) -> Response:
     """Tell what is known about one id: its state, who holds it, since when, how long the lease still runs."""
     accepted(request, [JSON])
-    shard = shard_of(request)
-    fingerprint = ids.of_json(
-        [columns[0] if len(columns) == 1 else list(columns)], shard.fingerprints, gateway_of(request).limits
-    )
+    columns = request.query_params.getlist("id")
+    if not columns:
+        raise BadRequest("the parameter id is missing: it is there once per column of the id")
+    shard, limits = shard_of(request), gateway_of(request).limits
+    asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
+    fingerprint = ids.of_json([asked], shard.fingerprints, limits)
     return json_reply(_explained(await shard.explain(fingerprint.tobytes()), shard.horizon_ms), shard=shard)
 
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from oncegate.core.claims import Verb
-from oncegate.core.producers import SEQUENCE_MAX
 from oncegate.engine.requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
@@ -14,9 +13,11 @@ from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_o
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, json_reply, verdicts_reply
+from oncegate.transports.http.taking import Routes
+from oncegate.transports.incoming import offload
 
 # A name may hold slashes (a file's path is one): everything up to the verb is the name.
-router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["producers"])
+router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["producers"])
 
 _DRIVER = msgspec.json.Decoder(messages.DriverRequest)
 _ACK = msgspec.json.Decoder(messages.AckRequest)
@@ -24,14 +25,13 @@ _PRODUCER = msgspec.json.Decoder(messages.ProducerRequest)
 _CLAIM = msgspec.json.Decoder(messages.SequencesRequest)
 _SETTLE = msgspec.json.Decoder(messages.SettleSequencesRequest)
 _CLOSE = msgspec.json.Decoder(messages.CloseRequest)
-_EPOCH_MAX = 2**63 - 1
 
 
 @router.post("/drivers/{driver:path}:register", openapi_extra=operations_producers.REGISTER_DRIVER)
 async def register_driver(request: Request) -> Response:
     """Register a driver, who owns the retries from now on: an older one's acks are FENCED."""
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message, driver = decoded(inbound.body, _DRIVER), inbound.request.path_params["driver"]
+        message, driver = await inbound.message(_DRIVER), inbound.request.path_params["driver"]
         engine_request = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
         result = await inbound.shard.register_driver(engine_request, inbound.deadline)
         reply = messages.DriverReply(driver, result.epoch, result.batch)
@@ -42,7 +42,7 @@ async def register_driver(request: Request) -> Response:
 async def ack(request: Request) -> Response:
     """Take note that nobody retries these any more: STALE for ever. All of it takes effect, or nothing."""
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message, driver = decoded(inbound.body, _ACK), inbound.request.path_params["driver"]
+        message, driver = await inbound.message(_ACK), inbound.request.path_params["driver"]
         upto = [(one.producer, one.sequence) for one in message.upto]
         sequences.of_numbers([sequence for _, sequence in upto], "sequence")
         token = identifiers.hex_bytes(message.token, 16, "token")
@@ -56,7 +56,7 @@ async def ack(request: Request) -> Response:
 async def register(request: Request) -> Response:
     """Make a producer this attempt's, under a new epoch, once no other's lease lives; tell where it stands."""
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message, producer = decoded(inbound.body, _PRODUCER), inbound.request.path_params["producer"]
+        message, producer = await inbound.message(_PRODUCER), inbound.request.path_params["producer"]
         token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
         engine_request = ProducerRequest(producer, token, driver, message.lease_ms)
         result = await inbound.shard.register(engine_request, inbound.deadline)
@@ -78,7 +78,8 @@ async def register(request: Request) -> Response:
 async def claim(request: Request) -> Response:
     """Decide which sequences may be written: one verdict per sequence, in order; a duplicate is a success."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
-        engine_request = _request_of_json(inbound) if inbound.media == JSON else _request_of_raw(inbound)
+        read = _request_of_json if inbound.media == JSON else _request_of_raw
+        engine_request = await offload(len(inbound.body), read, inbound)
         result = await inbound.shard.claim_sequences(engine_request, inbound.deadline)
         if inbound.wanted == JSON:
             verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
@@ -88,7 +89,7 @@ async def claim(request: Request) -> Response:
 
 
 def _request_of_json(inbound: Inbound) -> SequenceRequest:
-    message = decoded(inbound.body, _CLAIM)
+    message = decoded(inbound.body, _CLAIM, inbound.limits)
     token = identifiers.hex_bytes(message.token, 16, "token")
     found = sequences.of_json(message.sequences, message.first, message.last, inbound.limits)
     if message.prev_sequence is not None:
@@ -106,8 +107,8 @@ def _request_of_json(inbound: Inbound) -> SequenceRequest:
 
 def _request_of_raw(inbound: Inbound) -> SequenceRequest:
     token, call = inbound.token, inbound.call
-    epoch = identifiers.whole_number(inbound.header("Oncegate-Epoch"), "Oncegate-Epoch", _EPOCH_MAX)
-    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence", SEQUENCE_MAX), inbound.lease_ms
+    epoch = inbound.wanted_number("Oncegate-Epoch")
+    prev, lease_ms = inbound.number("Oncegate-Prev-Sequence"), inbound.lease_ms
     is_packed, body = inbound.media == PACKED, inbound.body
     found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, inbound.limits)
     return SequenceRequest(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)
@@ -133,7 +134,7 @@ async def release(request: Request) -> Response:
 
 async def _settle(request: Request, verb: Verb) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message, producer = decoded(inbound.body, _SETTLE), inbound.request.path_params["producer"]
+        message, producer = await inbound.message(_SETTLE), inbound.request.path_params["producer"]
         token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
         shard = inbound.shard
         result = await shard.settle_sequences(verb, producer, epoch, token, message.call, inbound.deadline)
@@ -146,7 +147,7 @@ async def _settle(request: Request, verb: Verb) -> Response:
 async def close(request: Request) -> Response:
     """End the lease: whoever registers next need not wait. What is open may be taken over."""
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message, producer = decoded(inbound.body, _CLOSE), inbound.request.path_params["producer"]
+        message, producer = await inbound.message(_CLOSE), inbound.request.path_params["producer"]
         token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
         await inbound.shard.close_producer(producer, epoch, token)
         return json_reply(messages.CloseReply(producer, epoch), shard=inbound.shard)

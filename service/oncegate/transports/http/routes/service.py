@@ -1,7 +1,7 @@
 """The gateway itself: namespaces, limits, what is promised, health."""
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 import oncegate
 from oncegate.core.errors import NotFound, Recovering
@@ -12,9 +12,11 @@ from oncegate.transports.http.inbound import body_length, decoded, gateway_of, r
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.http.taking import Routes
+from oncegate.transports.incoming import offload
 from oncegate.transports.outcomes import outcome_of, public_errors
 
-router = APIRouter(default_response_class=Response)
+router = Routes(default_response_class=Response)
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 
 
@@ -29,7 +31,7 @@ async def create_namespace(request: Request) -> Response:
         content_type(request, [JSON])
     with gateway.admission.hold(size_bytes):
         body = await read_body(request, size_bytes, deadline)
-        settings = decoded(body, _SETTINGS) if body else messages.NamespaceRequest()
+        settings = await offload(size_bytes, decoded, body or b"{}", _SETTINGS, gateway.limits)
         created = await gateway.create(request.path_params["namespace"])
         await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)
         return _namespace(request, 201 if created else 200)
@@ -104,6 +106,13 @@ def _health(status: str, answer: health.Answer) -> Response:
     if not answer.ok:
         raise Recovering(answer.detail, namespaces=answer.namespaces)
     return json_reply(messages.HealthReply(status, answer.namespaces))
+
+
+@router.get("/openapi.json", include_in_schema=False, openapi_extra=operations.DOCUMENT)
+async def document(request: Request) -> Response:
+    """Give the document that describes all of this."""
+    accepted(request, [JSON])
+    return json_reply(request.app.openapi())
 
 
 @router.get("/errors/{code}", tags=["service"], openapi_extra=operations.ERROR)

@@ -1,10 +1,10 @@
 """Topics: made, produced to, read back by offset."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Request, Response
 
 from oncegate.core.errors import NotFound
 from oncegate.engine.requests import ClaimResult, ProduceRequest, ProduceResult, Rows, Schema, TopicRequest, TopicView
@@ -13,16 +13,14 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import key_hashes, split_names
 from oncegate.transports.decode.sequences import SequenceColumn, of_rows
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, query, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, query, shard_of
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
+from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 
-router = APIRouter(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
-
-MAX_ROWS_DEFAULT = 100_000
-
+router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
 
 _PRODUCE = msgspec.json.Decoder(messages.ProduceRequest)
 _TOPIC = msgspec.json.Decoder(messages.TopicRequest)
@@ -53,7 +51,7 @@ def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
 
 
 async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
-    message = decoded(inbound.body, _PRODUCE)
+    message = await inbound.message(_PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
     try:
         schema = (await inbound.shard.topic(topic)).schema
@@ -106,20 +104,22 @@ def _produced(result: ProduceResult, media: str, inbound: Inbound) -> Response:
 
 
 @router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)
-async def fetch(
-    request: Request,
-    offset: Annotated[int, Query(ge=0, le=2**63 - 1, description="of the first row wanted")] = 0,
-    max_rows: Annotated[int, Query(ge=1, le=2**31 - 1, description="fewer may come")] = MAX_ROWS_DEFAULT,
-    columns: Annotated[str, Query(description="only these, comma separated; none: all")] = "",
-) -> Response:
+async def fetch(request: Request) -> Response:
     """Read rows by offset, as Arrow or JSON; only what is durable is ever seen."""
     media = accepted(request, [ARROW, JSON])
-    partition = identifiers.whole_number(request.path_params["partition"], "partition")
+    partition = identifiers.partition_number(request.path_params["partition"])
+    asked = query(request, messages.FetchQuery)
     shard, limits = shard_of(request), gateway_of(request).limits
     with gateway_of(request).admission.hold(0):
-        rows = min(max_rows, limits.fetch_rows)
+        rows = min(asked.max_rows, limits.fetch_rows)
         found = await records.read(
-            shard, request.path_params["topic"], partition, offset, rows, limits.body_bytes, split_names(columns)
+            shard,
+            request.path_params["topic"],
+            partition,
+            asked.offset,
+            rows,
+            limits.body_bytes,
+            split_names(asked.columns),
         )
         made = records.as_arrow if media == ARROW else codecs.records_json
         body = await offload(sum(batch.nbytes for batch in found.batches), made, found)
@@ -134,7 +134,7 @@ async def fetch(
 async def create_topic(request: Request) -> Response:
     """Make a topic with its partitions and retention, or change its retention: 201 when it is new, 200 when not."""
     async with admitted(request, [JSON], [JSON]) as inbound:
-        message = decoded(inbound.body, _TOPIC)
+        message = await inbound.message(_TOPIC)
         name = names.topic_name(request.path_params["topic"])
         schema = None if message.schema_ipc is None else arrow_ipc.read_schema(message.schema_ipc)
         engine_request = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)

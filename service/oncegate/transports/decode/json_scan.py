@@ -1,0 +1,202 @@
+"""Looks over a JSON body before anything is built of it: how much it holds, how deep, and a member that is there twice.
+
+A reader of JSON holds the interpreter until it is done, and takes the last of two members without a word. The loop here
+is machine code that other threads run beside. What is no JSON passes here, and is refused by the reader.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.extending import register_jitable
+
+from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.engine.limits import Limits
+
+# Deeper than any schema that people read; Arrow's own readers stop at 64.
+DEPTH_MAX = 32
+# Around a record stand the message and its list.
+_DEPTH_MAX = DEPTH_MAX + 2
+_QUOTE, _BACKSLASH, _COLON, _COMMA = 0x22, 0x5C, 0x3A, 0x2C
+_OBJECT, _OBJECT_END, _LIST, _LIST_END = 0x7B, 0x7D, 0x5B, 0x5D
+_FNV, _PRIME, _SPREAD = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
+_U = 0x75
+
+
+def check(body: bytes, limits: Limits) -> None:
+    """Refuses a body that holds more than is read as JSON, or a member twice. Raises BadRequest, TooLarge."""
+    text = np.frombuffer(body, np.uint8)
+    tokens, depth, at, end = _scan(text, limits.json_tokens)
+    if depth > _DEPTH_MAX:
+        raise BadRequest(f"the JSON body is nested more than {DEPTH_MAX} deep; nothing was written")
+    if tokens > limits.json_tokens:
+        raise TooLarge(
+            f"the JSON body has more than {limits.json_tokens} colons, commas and brackets: send so much as Arrow, or "
+            "in several requests; nothing was written"
+        )
+    if end > at:
+        name = body[at : min(end, at + 80)].decode("utf-8", "replace")
+        raise BadRequest(f'the JSON member "{name}" is there twice in one object; nothing was written')
+
+
+def warm_up() -> None:
+    """Compiles the loop, or loads it, so that no request waits for it."""
+    check(b'{"a":["\\u0061"]}', Limits())
+
+
+def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled into the loop, plain where that is plain."""
+    return register_jitable(function)  # type: ignore[no-any-return]
+
+
+@_helper
+def _hex(digit: int) -> int:
+    return digit - 48 if digit < 58 else (digit | 32) - 87
+
+
+@_helper
+def _unit(text: Any, at: int) -> int:
+    """The number that four hex digits say."""
+    found: int = (_hex(text[at]) << 12) | (_hex(text[at + 1]) << 8) | (_hex(text[at + 2]) << 4) | _hex(text[at + 3])
+    return found
+
+
+@_helper
+def _add(digest: Any, byte: int) -> Any:
+    return (digest ^ np.uint64(byte)) * _PRIME
+
+
+@_helper
+def _add_char(digest: Any, char: int) -> Any:
+    """Adds one character as its UTF-8."""
+    if char < 0x80:
+        return _add(digest, char)
+    if char < 0x800:
+        return _add(_add(digest, 0xC0 | char >> 6), 0x80 | char & 63)
+    if char < 0x10000:
+        return _add(_add(_add(digest, 0xE0 | char >> 12), 0x80 | char >> 6 & 63), 0x80 | char & 63)
+    digest = _add(_add(digest, 0xF0 | char >> 18), 0x80 | char >> 12 & 63)
+    return _add(_add(digest, 0x80 | char >> 6 & 63), 0x80 | char & 63)
+
+
+@_helper
+def _plain(escaped: int) -> int:
+    """The character that a backslash and this letter stand for."""
+    if escaped == 0x6E:
+        return 10
+    if escaped == 0x74:
+        return 9
+    if escaped == 0x72:
+        return 13
+    if escaped == 0x62:
+        return 8
+    return 12 if escaped == 0x66 else escaped
+
+
+@_helper
+def _escape(text: Any, at: int) -> tuple[int, int]:
+    """The character that the escape at this place stands for, and how many bytes it takes."""
+    size = len(text)
+    if at + 1 >= size:
+        return 0, size - at
+    if text[at + 1] != _U or at + 6 > size:
+        return _plain(text[at + 1]), 2
+    unit = _unit(text, at + 2)
+    if unit & 0xFC00 == 0xD800 and at + 12 <= size and text[at + 6] == _BACKSLASH and text[at + 7] == _U:
+        return 0x10000 + ((unit & 0x3FF) << 10 | _unit(text, at + 8) & 0x3FF), 12
+    return unit, 6
+
+
+@_helper
+def _digest(text: Any, at: int) -> tuple[Any, int]:
+    """The digest of the string whose first byte is here, as it reads without its escapes, and where it ends."""
+    digest, size = _FNV, len(text)
+    while at < size and text[at] != _QUOTE:
+        if text[at] == _BACKSLASH:
+            char, taken = _escape(text, at)
+            digest = _add_char(digest, char)
+            at += taken
+        else:
+            digest = _add(digest, text[at])
+            at += 1
+    return digest, min(at, size)
+
+
+@_helper
+def _end_of_string(text: Any, at: int) -> int:
+    size = len(text)
+    while at < size and text[at] != _QUOTE:
+        at += 2 if text[at] == _BACKSLASH else 1
+    return min(at, size)
+
+
+@_helper
+def _is_known(table: Any, digest: Any) -> bool:
+    """Whether this digest is in the table already; it is from now on."""
+    mask = np.uint64(len(table) - 1)
+    place = digest & mask
+    while table[place] != 0:
+        if table[place] == digest:
+            return True
+        place = (place + np.uint64(1)) & mask
+    table[place] = digest
+    return False
+
+
+@_helper
+def _count(text: Any, tokens_max: int) -> tuple[int, int, int]:
+    """How many colons, commas and brackets stand outside of strings, how many colons, and how deep it is."""
+    at, size, tokens, colons, depth, deepest = 0, len(text), 0, 0, 0, 0
+    while at < size and tokens <= tokens_max:
+        byte = text[at]
+        if byte == _QUOTE:
+            at = _end_of_string(text, at + 1)
+        elif byte in (_OBJECT, _LIST):
+            tokens, depth = tokens + 1, depth + 1
+            deepest = max(deepest, depth)
+        elif byte in (_OBJECT_END, _LIST_END):
+            tokens, depth = tokens + 1, depth - 1
+        elif byte in (_COLON, _COMMA):
+            tokens += 1
+            colons += byte == _COLON
+        at += 1
+    return tokens, colons, deepest
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int]:
+    """Tokens, depth, and the bytes of the first member that is in its object for the second time; 0, 0: none is."""
+    tokens, colons, deepest = _count(text, tokens_max)
+    if tokens > tokens_max or deepest > _DEPTH_MAX or colons == 0:
+        return tokens, deepest, 0, 0
+    size_bits = 1
+    while 1 << size_bits < 2 * colons + 2:
+        size_bits += 1
+    table = np.zeros(1 << size_bits, np.uint64)
+    # Of each object or list around: which one it is, counted from 1; 0: a list.
+    around = np.zeros(_DEPTH_MAX + 2, np.uint64)
+    at, size, depth, objects, names_next, names = 0, len(text), 0, np.uint64(0), False, 0
+    while at < size:
+        byte = text[at]
+        if byte == _QUOTE and names_next and depth > 0 and around[depth] != 0 and names < colons:
+            digest, end = _digest(text, at + 1)
+            digest = (digest ^ (around[depth] * _SPREAD)) * _PRIME
+            digest ^= digest >> np.uint64(32)
+            if _is_known(table, digest | np.uint64(1)):
+                return tokens, deepest, at + 1, end
+            at, names_next, names = end, False, names + 1
+        elif byte == _QUOTE:
+            at = _end_of_string(text, at + 1)
+        elif byte == _OBJECT:
+            objects, depth = objects + np.uint64(1), depth + 1
+            around[depth], names_next = objects, True
+        elif byte == _LIST:
+            depth += 1
+            around[depth], names_next = np.uint64(0), False
+        elif byte in (_OBJECT_END, _LIST_END):
+            depth, names_next = max(depth - 1, 0), False
+        elif byte == _COMMA:
+            names_next = True
+        at += 1
+    return tokens, deepest, 0, 0

@@ -1,0 +1,138 @@
+"""What each route takes beside its body, held against what came: anything else is refused, whatever route it is.
+
+The document is the table. A route is made with its operation; the parameters that the operation names, each for the
+bodies that it is for, are those the route takes, and every other one is a BadRequest. So a new parameter is one line in
+`openapi`, and a new route cannot forget the check.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Request, Response
+
+from oncegate.core.errors import BadRequest
+from oncegate.transports.decode.identifiers import percent_decoded, shortened
+from oncegate.transports.http.negotiation import media_of
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+# In a parameter of the document: the media types of the bodies that it is for; absent: all, and none.
+BODIES = "x-oncegate-bodies"
+
+_OURS = b"oncegate-"
+# Who sends these relies on them; they would be passed over where no route reads them.
+_RELIED_ON = frozenset({b"content-digest", b"idempotency-key"})
+# Which of two would count is anybody's guess.
+_ONCE = frozenset({b"content-type", b"content-encoding", *_RELIED_ON})
+# More than any route has, and fewer than would take long to take apart.
+_PAIRS_MAX = 64
+
+
+class Taken:
+    """The parameters of one route, by the media type of the body; "" where there is none."""
+
+    def __init__(self, operation: Mapping[str, Any]) -> None:
+        body, parameters = operation.get("requestBody", {}), operation.get("parameters", ())
+        self._has_body = bool(body)
+        kinds = [*body.get("content", {}), *([] if body.get("required") else [""])]
+        self._headers = {kind: frozenset(_names(parameters, "header", kind)) for kind in kinds}
+        self._query = {kind: _query(parameters, kind) for kind in kinds}
+
+    def check(self, request: Request) -> None:
+        """Refuses what the route does not take, or takes once and got twice; what is no UTF-8. Raises BadRequest."""
+        scope, kind = request.scope, media_of(request) if self._has_body else ""
+        if kind in self._headers:  # else its Content-Type is refused
+            self._check_headers(scope["headers"], kind)
+            if scope["query_string"]:
+                self._check_query(scope["query_string"], kind)
+        if b"%" in scope["raw_path"] or not scope["raw_path"].isascii():
+            percent_decoded(scope["raw_path"].decode("latin-1"), "the path")
+
+    def _check_headers(self, fields: Sequence[tuple[bytes, bytes]], kind: str) -> None:
+        taken, seen = self._headers[kind], set()
+        for name, value in fields:
+            if not name.startswith(_OURS) and name not in _ONCE:
+                continue
+            if name in seen:
+                raise BadRequest(f"the header {_shown(name)} is there twice")
+            seen.add(name)
+            if name not in taken and (name not in _ONCE or name in _RELIED_ON):
+                raise BadRequest(f"the header {_shown(name)} is not taken here{_for(kind)}; {_there_are(taken)}")
+            if not value.isascii():
+                raise BadRequest(f"the header {_shown(name)} is not ASCII: percent-encode it")
+
+    def _check_query(self, text: bytes, kind: str) -> None:
+        percent_decoded(text.decode("latin-1"), "the query")
+        taken, seen = self._query[kind], set()
+        for name in pairs(text):
+            if name not in taken:
+                known = f"there are {', '.join(sorted(taken))}" if taken else "there is none"
+                raise BadRequest(f"the parameter {shortened(name)} is not taken here{_for(kind)}; {known}")
+            if name in seen and not taken[name]:
+                raise BadRequest(f"the parameter {name} is there twice")
+            seen.add(name)
+
+
+class Routes(APIRouter):
+    """Makes routes that take what their operation, `openapi_extra`, names, and nothing else."""
+
+    def api_route(self, path: str, **told: Any) -> Callable[[Any], Any]:
+        """Registers a function for a path, as the framework does, with the check before it."""
+        register, taken = super().api_route(path, **told), Taken(told["openapi_extra"])
+
+        def checked(endpoint: Endpoint) -> Any:
+            return register(_checked(endpoint, taken))
+
+        return checked
+
+
+def _checked(endpoint: Endpoint, taken: Taken) -> Endpoint:
+    @wraps(endpoint)
+    async def call(request: Request) -> Response:
+        taken.check(request)
+        return await endpoint(request)
+
+    call.taken = taken  # type: ignore[attr-defined]
+    return call
+
+
+def pairs(text: bytes) -> list[str]:
+    """Returns the names of a query's parameters, in their order. Raises BadRequest where it is not made of pairs."""
+    try:
+        return [name for name, _ in _split(text)]
+    except ValueError as error:
+        raise BadRequest(f"the query is not made of name=value, {_PAIRS_MAX} at most: {error}") from error
+
+
+def _split(text: bytes) -> list[tuple[str, str]]:
+    return parse_qsl(
+        text.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=_PAIRS_MAX
+    )
+
+
+def _names(parameters: Sequence[Mapping[str, Any]], where: str, kind: str) -> list[bytes]:
+    found = (item for item in parameters if item["in"] == where and _is_for(item, kind))
+    return [item["name"].lower().encode() for item in found]
+
+
+def _query(parameters: Sequence[Mapping[str, Any]], kind: str) -> dict[str, bool]:
+    """Each parameter of the query, and whether it may be there several times."""
+    found = (item for item in parameters if item["in"] == "query" and _is_for(item, kind))
+    return {item["name"]: item["schema"].get("type") == "array" for item in found}
+
+
+def _is_for(parameter: Mapping[str, Any], kind: str) -> bool:
+    return kind in parameter.get(BODIES, (kind,))
+
+
+def _for(kind: str) -> str:
+    return f" with a body of {kind}" if kind else ""
+
+
+def _shown(name: bytes) -> str:
+    return "-".join(part.capitalize() for part in name.decode("latin-1")[:80].split("-"))
+
+
+def _there_are(taken: frozenset[bytes]) -> str:
+    return f"taken are {', '.join(sorted(map(_shown, taken)))}" if taken else "none is taken"
