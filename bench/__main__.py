@@ -20,8 +20,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.cases import ceilings, claims, kept
-from bench.cases.claims import Setting
+from bench.cases import ceilings, claims, kept, open_loop
+from bench.cases.setting import Setting
 from bench.load.plan import LONG, SHORT, Plan
 from bench.load.worker import worker
 from bench.report import report
@@ -29,6 +29,8 @@ from bench.report.figures import Figure, judged, read, unanswered
 from bench.report.reaches import REACHES
 
 OUT = Path("out/bench")
+# The page that quotes the run before.
+QUOTED = Path("PERFORMANCE.md")
 # First, while nothing else takes memory.
 BESIDE_REDIS = ("claims", "singles")
 Section = Callable[[Setting], list[Figure]]
@@ -52,9 +54,9 @@ def _claims(setting: Setting) -> list[Figure]:
     """The packed door, the two others, and latencies at half of the packed door's peaks."""
     plan = setting.plan
     found = [one for point in plan.points for one in claims.batches(setting, "packed", *point)]
-    for ids, clients in claims.PEAKS:
+    for ids, clients in open_loop.PEAKS:
         peak = f"claim, packed, {ids:,} ids, {clients} clients"
-        found += claims.open_loop(setting, ids, next(one.value for one in found if one.name == peak))
+        found += open_loop.figures(setting, ids, next(one.value for one in found if one.name == peak))
     return found + [
         one for door in ("arrow", "json") for point in plan.text_points for one in claims.batches(setting, door, *point)
     ]
@@ -137,7 +139,7 @@ def main() -> int:
             failed.append(reach.name)
             console.print(f"[red]asked for, not measured:[/red] {reach.name} {reach.peer or ''}", highlight=False)
     command = shlex.join(["make", "bench", *([f"ARGS={' '.join(sys.argv[1:])}"] if sys.argv[1:] else [])])
-    report.write(figures, OUT, command, time.monotonic() - began_s)
+    report.write(figures, OUT, command, time.monotonic() - began_s, QUOTED.read_text() if QUOTED.exists() else "")
     report.show(figures, Console(width=None if sys.stdout.isatty() else 170))
     print(report.last_line(figures, OUT))
     return 1 if failed else 0

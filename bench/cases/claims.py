@@ -1,107 +1,19 @@
-"""Durable claims through HTTP beside what a user would pick instead: batches, single ids, open loop."""
+"""Durable claims through HTTP beside what a user would pick instead: batches and single ids."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import redis as redis_library
-
-from bench.load import resp
-from bench.load.plan import Plan
-from bench.load.server import Served, front, gateway, redis
-from bench.load.worker import Worker
+from bench.cases.setting import Setting
+from bench.load.server import front
 from bench.report.figures import Figure, interleaved
-from bench.report.reaches import DIRECT, FRONT, LUA, LUA_EACH, RAW, REDIS_PY
+from bench.report.reaches import DIRECT, FRONT, LUA, MULTI, RAW, REDIS_PY
 
 _DOORS = {"packed": "packed", "arrow": "Arrow strings", "json": "JSON strings"}
-_PEERS = {REDIS_PY: "redis_py", LUA: "lua", LUA_EACH: "lua_each", RAW: "raw"}
-# The points whose peak the open loop runs at half of: ids a request, and clients.
-PEAKS = ((1_000, 16), (10_000, 16))
-# Connections of the open loop: enough that a free one is there while latencies are what they should be.
-OPEN_CLIENTS = 64
-BATCH = 100_000
-# One live id as a string for so many packed ones.
-TEXT_PART = 10
-
+# The strongest first.
+_PEERS = {MULTI: "multi", LUA: "lua", RAW: "raw", REDIS_PY: "redis_py"}
 Runs = dict[str, dict[str, Any]]
 Works = dict[str, Callable[[], Mapping[str, float]]]
-
-
-@dataclass(frozen=True)
-class Servers:
-    """`live` ids are known packed, `text_live` as strings."""
-
-    gateway: Served
-    bare: Served
-    live: int
-    text_live: int
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What every section has. `tell` shows what is under way; `shas`: the scripts that the Redis has.
-
-    `stack` holds the servers that sections share.
-    """
-
-    plan: Plan
-    load: Worker
-    folder: Path
-    tell: Callable[[str], None]
-    stack: ExitStack = field(default_factory=ExitStack)
-    shas: Mapping[str, str] = field(default_factory=dict)
-    beside: Served | None = None
-    shared: list[Servers] = field(default_factory=list)
-
-    @property
-    def redis(self) -> Served:
-        """The one that `beside_redis` gave this setting."""
-        assert self.beside is not None, "only for sections beside a Redis"
-        return self.beside
-
-    @contextmanager
-    def beside_redis(self) -> "Iterator[Setting]":
-        """With a Redis that holds what the gateways hold before anything is measured; it goes when this ends."""
-        folder, live = self.scratch("redis"), self.plan.live
-        with redis(folder) as peer, ExitStack() as stack:
-            self.tell("Redis, prefilled")
-            self.load.run(peer, "prefill_redis", live=live)
-            self.load.run(peer, "prefill_redis", live=live // TEXT_PART, text=True)
-            yield replace(self, stack=stack, shas=load_scripts(peer.port), beside=peer, shared=[])
-
-    def scratch(self, name: str) -> Path:
-        """An empty folder."""
-        path = self.folder / name.replace(" ", "-").replace(",", "")
-        path.mkdir(parents=True)
-        return path
-
-    @contextmanager
-    def serving(self, name: str) -> Iterator[Servers]:
-        """A gateway that knows the live ids, and a front that knows nothing; in the short form the same each time."""
-        if not self.plan.short:
-            with self._fresh(name) as servers:
-                yield servers
-            return
-        if not self.shared:
-            self.shared.append(self.stack.enter_context(self._fresh("shared")))
-        yield self.shared[0]
-
-    @contextmanager
-    def _fresh(self, name: str) -> Iterator[Servers]:
-        folder, live = self.scratch(name), self.plan.live
-        with gateway(folder) as served, front(folder) as bare:
-            self.load.run(served, "prefill", live=live, ids=BATCH, text=False)
-            self.load.run(served, "prefill", live=live // TEXT_PART, ids=BATCH, text=True)
-            yield Servers(served, bare, live, live // TEXT_PART)
-
-
-def load_scripts(port: int) -> dict[str, str]:
-    """The scripts' hashes, by kind."""
-    with redis_library.Redis(port=port) as client:
-        return {kind: str(client.script_load(source)) for kind, source in resp.SCRIPTS.items()}
 
 
 def batches(setting: Setting, door: str, ids: int, clients: int) -> list[Figure]:
@@ -114,11 +26,17 @@ def batches(setting: Setting, door: str, ids: int, clients: int) -> list[Figure]
         job = {"ids": ids, "clients": clients, "seconds": setting.plan.seconds, "live": live}
         works: Works = {"": partial(setting.load.run, servers.gateway, door, **job)}
         works["ceiling"] = partial(setting.load.run, servers.bare, "empty_text" if door == "json" else "empty", **job)
-        peers = {peer: kind for peer, kind in _PEERS.items() if not (setting.plan.short and peer == LUA_EACH)}
-        for peer, kind in peers.items():
+        for peer, kind in _PEERS.items():
             one = {**job, "sha": setting.shas.get(kind), "text": text}
-            works[peer] = partial(setting.load.run, setting.redis, kind, **one)
-        return beside(name, interleaved(setting.plan.rounds, works))
+            works[peer] = partial(setting.on_redis, setting.redis, kind, **one)
+        if not text:
+            works["completed"] = partial(setting.load.run, servers.gateway, "packed_completed", **job)
+        found = interleaved(setting.plan.rounds, works)
+    completed, told = found.pop("completed", None), found.copy()
+    figures = beside(name, found)
+    if completed is not None:
+        figures += beside(f"claim and complete{name.removeprefix('claim')}", {"": completed, MULTI: told[MULTI]})
+    return figures
 
 
 def singles(setting: Setting, clients: int) -> list[Figure]:
@@ -130,25 +48,13 @@ def singles(setting: Setting, clients: int) -> list[Figure]:
         job = {"ids": 1, "clients": clients, "seconds": setting.plan.seconds, "live": servers.live}
         works: Works = {
             "": partial(setting.load.run, served, "packed", **job),
-            FRONT: partial(setting.load.run, through, "front", **job),
-            DIRECT: partial(setting.load.run, setting.redis, "redis_async", **job),
+            FRONT: partial(setting.on_redis, through, "front", **job),
+            DIRECT: partial(setting.on_redis, setting.redis, "redis_async", **job),
             "JSON": partial(setting.load.run, served, "json", **{**job, "live": servers.text_live}),
         }
         found = interleaved(setting.plan.rounds, works)
     json_row = found.pop("JSON")
     return [*beside(name, found), _figure(f"{name}, JSON", json_row, "ids/s").against(FRONT, found[FRONT]["rate"])]
-
-
-def open_loop(setting: Setting, ids: int, peak: float) -> list[Figure]:
-    """Latencies from the intended send time at half of the peak rate (ids a second)."""
-    name = f"open loop at half of peak, {ids:,} ids a request"
-    setting.tell(name)
-    with setting.serving(name) as servers:
-        job = {"ids": ids, "clients": OPEN_CLIENTS, "seconds": setting.plan.open_seconds, "live": servers.live}
-        rate = max(1.0, peak / 2 / ids)
-        row = interleaved(1, {"": partial(setting.load.run, servers.gateway, "packed", rate=rate, **job)})[""]
-    said = [Figure(f"{name}: {quantile}", row[f"{quantile}_ms"], "ms") for quantile in ("p50", "p99")]
-    return [*said, Figure(f"{name}: rate", row["rate"], "ids/s")]
 
 
 def beside(name: str, found: Runs) -> list[Figure]:

@@ -5,8 +5,8 @@ import time
 import numpy as np
 import redis as redis_library
 
-from bench.cases.claims import Setting
 from bench.cases.growth import add
+from bench.cases.setting import Setting
 from bench.load.prefill import BATCH
 from bench.load.server import Served, gateway, redis
 from bench.report.figures import Figure

@@ -24,10 +24,10 @@ WARM_FRACTION = 0.15
 def measure(job: dict[str, Any], go: Callable[[], None]) -> dict[str, float]:
     """One run: ids a second, latencies in ms, how many sampled ids were answered wrongly."""
     prepared = KINDS[job["kind"]](job)
-    run = Run(prepared.requests, prepared.answer_bytes, job.get("rate"), job["seconds"])
+    run = Run(prepared.requests, prepared.answer_bytes, prepared.follow, job.get("rate"), job["seconds"])
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(drive(run, job["port"], job["clients"], go))
-    return {**counted(run, job["ids"]), "wrong": wrong(run, prepared, job["ids"])}
+    return {**counted(run, job["ids"]), "wrong": wrong(run, prepared, job["ids"]), "sent": run.next * job["ids"]}
 
 
 def counted(run: Run, ids: int) -> dict[str, float]:
@@ -40,7 +40,13 @@ def counted(run: Run, ids: int) -> dict[str, float]:
     start_s = ends[skipped - 1] if skipped else run.begin_s
     p50, p99 = np.percentile(latencies[skipped:], [50, 99]) * 1_000
     rate = ids * (len(ends) - skipped) / (ends[-1] - start_s)
-    return {"rate": rate, "p50_ms": p50, "p99_ms": p99, "answers": len(ends), "seconds": ends[-1] - run.begin_s}
+    seconds = ends[-1] - run.begin_s
+    return {"rate": rate, "p50_ms": p50, "p99_ms": p99, "answers": len(ends), "seconds": seconds, "late_s": late_s(run)}
+
+
+def late_s(run: Run) -> float:
+    """How long after an open loop's time the last answer came; 0.0 for a closed one."""
+    return 0.0 if run.rate is None else max(0.0, max(run.ends_s) - run.begin_s - run.seconds)
 
 
 def wrong(run: Run, prepared: Prepared, ids: int) -> int:
@@ -64,6 +70,7 @@ def _go() -> None:
 WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]] = {
     "prefill": prefill.gateway,
     "prefill_redis": prefill.redis,
+    "forget_redis": prefill.forget,
     "redis_py": redis_py.pipelined,
     "redis_async": redis_py.asynchronous,
 }

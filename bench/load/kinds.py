@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bench.load import bodies, resp
 from bench.load.bodies import U64
+from oncegate_spark.protocol.codecs import claim_text
 
 PACKED, ARROW = "application/vnd.oncegate.packed", "application/vnd.apache.arrow.stream"
 BUCKET = b"bench"
@@ -28,12 +29,16 @@ Job = dict[str, Any]
 
 @dataclass(frozen=True)
 class Prepared:
-    """`new` reads which ids an answer calls new, None where there is nothing to read; `known`: which are known."""
+    """`new` reads which ids an answer calls new, None where there is nothing to read; `known`: which are known.
+
+    `follow` makes a second request of an answer; the first counts as answered once both are.
+    """
 
     requests: Sequence[bytes]
     answer_bytes: int = 0
     new: Callable[[bytes], Bools] | None = None
     known: Callable[[int, int], Bools] = bodies.is_known
+    follow: Callable[[bytes], bytes] | None = None
 
 
 def _ids(job: Job, rate: float, bytes_an_id: int) -> list[U64]:
@@ -73,6 +78,16 @@ def _packed(job: Job, **path: str) -> list[bytes]:
     head = f"content-type: {PACKED}\r\noncegate-call: 0\r\noncegate-token: "
     tokens = _tokens(len(asked), job["stream"])
     return [_claim(f"{head}{token}\r\n", ids.tobytes(), **path) for token, ids in zip(tokens, asked, strict=True)]
+
+
+def packed_completed(job: Job) -> Prepared:
+    """The same, each claim completed as soon as it is answered."""
+    return Prepared(_packed(job), new=_packed_new, follow=_completion)
+
+
+def _completion(answer: bytes) -> bytes:
+    body = answer.index(b"\r\n\r\n") + 4
+    return _post(f"/v1/namespaces/default/claims/{claim_text(answer[body : body + 16])}:complete", "", b"")
 
 
 def _packed_new(answer: bytes) -> Bools:
@@ -144,16 +159,27 @@ def script(job: Job) -> Prepared:
     return Prepared(requests, resp.script_answer_bytes(job["ids"]), resp.script_new)
 
 
+def multi(job: Job) -> Prepared:
+    """All ids of a request looked up and added in one transaction and one write."""
+    width = bodies.UUID_CHARS if job.get("text") else 16
+    bucket, ids = BUCKET + str(width).encode(), job["ids"]
+    requests = [resp.transaction(bucket, _keys(job, asked)) for asked in _ids(job, REDIS_RATE, 2 * (width + 7))]
+    # Of a request of one id, one digit tells that it was new or not.
+    new = ids - int(bodies.is_known(0, ids).sum())
+    return Prepared(requests, resp.transaction_answer_bytes(ids, new), resp.transaction_new)
+
+
 KINDS: dict[str, Callable[[Job], Prepared]] = {
     "packed": packed,
+    "packed_completed": packed_completed,
     "arrow": arrow,
     "json": json_in,
     "front": through_front,
     "empty": empty,
     "empty_text": empty_text,
     "raw": raw,
+    "multi": multi,
     "lua": script,
-    "lua_each": script,
 }
 
 __all__ = ["KINDS", "Prepared"]

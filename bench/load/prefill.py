@@ -1,8 +1,12 @@
-"""What the servers hold before anything is measured: ids number 0 and on of stream 0. In the load process."""
+"""What the servers hold before anything is measured: ids number 0 and on of stream 0. In the load process.
+
+A run's new ids are removed from Redis after it, so that each run meets what the first one met. The gateway, which
+cannot forget, is a fresh one at each point.
+"""
 
 import http.client
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import redis as redis_library
@@ -49,26 +53,48 @@ def _post(connection: http.client.HTTPConnection, path: str, body: bytes, header
 
 
 def redis(job: Job, go: Callable[[], None]) -> dict[str, float]:
-    """The same ids as keys and as members of the bucket, by pipelines of hand-packed commands; the AOF is synced once
-    a second meanwhile."""
+    """Set the same ids as keys, and add them as members of the bucket; `only` one of "keys" and "bucket"."""
     go()
     begin = time.perf_counter()
-    client = redis_library.Redis(port=job["port"])
-    client.config_set("appendfsync", "everysec")
-    width = bodies.UUID_CHARS if job.get("text") else 16
-    bucket = BUCKET + str(width).encode()
-    for ids in batches(job["live"]):
-        rows = bodies.text_of(ids) if job.get("text") else resp.raw_ids(ids)
-        data = rows.tobytes()
-        if not job.get("only") or job["only"] == "keys":
-            client.eval(_SET, 1, bucket, data, width)
-        if not job.get("only") or job["only"] == "bucket":
-            client.eval(resp.LUA_BULK, 1, bucket, data, width)
-    client.config_set("appendfsync", "always")
-    client.close()
+    scripts = {"keys": _SET, "bucket": resp.LUA_BULK}
+    _on_all(job, batches(job["live"]), [scripts[job["only"]]] if job.get("only") else list(scripts.values()))
     return {"rate": job["live"] / (time.perf_counter() - begin), "wrong": 0}
 
 
+def forget(job: Job, go: Callable[[], None]) -> dict[str, float]:
+    """Remove the first `sent` ids of the stream `forgotten`, but for those that were known before, keys and members."""
+    go()
+    parts = (
+        bodies.numbered(int(job["forgotten"]), first, count)[~bodies.is_known(first, count)]
+        for first in range(0, int(job["sent"]), BATCH)
+        if (count := min(BATCH, int(job["sent"]) - first))
+    )
+    _on_all(job, parts, (_DELETE, _REMOVE))
+    return {"rate": 0.0, "wrong": 0}
+
+
+def _on_all(job: Job, parts: Iterable[U64], scripts: Sequence[bytes | str]) -> None:
+    """Run each script over each part of ids; the AOF is synced once a second meanwhile."""
+    width = bodies.UUID_CHARS if job.get("text") else 16
+    with redis_library.Redis(port=job["port"]) as client:
+        client.config_set("appendfsync", "everysec")
+        for ids in parts:
+            data = (bodies.text_of(ids) if job.get("text") else resp.raw_ids(ids)).tobytes()
+            for script in scripts:
+                client.eval(script, 1, BUCKET + str(width).encode(), data, width)
+        client.config_set("appendfsync", "always")
+
+
+_EACH = """
+local ids, bytes, sub = ARGV[1], tonumber(ARGV[2]), string.sub
+for from = 1, #ids, bytes * 7000 do
+  local asked = {}
+  for at = from, math.min(from + bytes * 7000 - 1, #ids), bytes do asked[#asked + 1] = sub(ids, at, at + bytes - 1) end
+  %s
+end
+return 0
+"""
+_DELETE, _REMOVE = _EACH % "redis.call('UNLINK', unpack(asked))", _EACH % "redis.call('SREM', KEYS[1], unpack(asked))"
 _SET = f"""
 local ids, bytes, sub = ARGV[1], tonumber(ARGV[2]), string.sub
 for at = 1, #ids, bytes do redis.call('SET', sub(ids, at, at + bytes - 1), '1', 'NX', 'EX', '{resp.EXPIRES_S}') end

@@ -19,11 +19,13 @@ _HEAD_END, _LENGTH = b"\r\n\r\n", b"content-length: "
 class Run:
     """What is sent, and what came of it. `answer_bytes` 0: an HTTP answer, which says its length itself.
 
+    `follow` makes a second request of a request's answer; both together are one entry.
     `latencies_s` and `ends_s` have an entry for each answer; `samples`: (number of the request, whole answer).
     """
 
     requests: Sequence[bytes]
     answer_bytes: int = 0
+    follow: Callable[[bytes], bytes] | None = None
     rate: float | None = None
     seconds: float = 1.0
     next: int = 0
@@ -48,7 +50,7 @@ class Client(asyncio.Protocol):
         self._gone = gone
         self._left = 0
         self._parts: list[bytes] = []
-        self._keep = False
+        self._keep = self._following = False
         self._number = 0
         self._since_s = 0.0
 
@@ -66,7 +68,8 @@ class Client(asyncio.Protocol):
         """Send a request whose time counts from `since_s`."""
         run = self._run
         self._number, self._since_s, self._parts = number, since_s, []
-        self._keep = number % run.sample_every == 0
+        self._following = False
+        self._keep = run.follow is not None or number % run.sample_every == 0
         self._left = run.answer_bytes
         self._transport.write(run.requests[number])
 
@@ -97,12 +100,17 @@ class Client(asyncio.Protocol):
         return data
 
     def _finished(self) -> None:
-        run, now_s = self._run, time.perf_counter()
+        run, answer = self._run, b"".join(self._parts)
+        self._parts = []
+        if answer and self._number % run.sample_every == 0:
+            run.samples.append((self._number, answer))
+        if run.follow is not None and not self._following:
+            self._following, self._keep = True, False
+            self._transport.write(run.follow(answer))
+            return
+        now_s = time.perf_counter()
         run.latencies_s.append(now_s - self._since_s)
         run.ends_s.append(now_s)
-        if self._keep:
-            run.samples.append((self._number, b"".join(self._parts)))
-        self._parts = []
         self._answered(self)
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ class Worker:
         self._streams = 0
 
     def run(self, served: Served, kind: str, **job: Any) -> dict[str, float]:
-        """What the job found, and under `cpu_s` the server's processor time meanwhile.
+        """What the job found, under `cpu_s` the server's processor time meanwhile, under `stream` that of its new ids.
 
         Its new ids are new: every run has a stream of its own. RuntimeError: the load failed, or an answer was wrong.
         """
@@ -31,7 +31,7 @@ class Worker:
         found = self._hear(kind)
         if found.get("wrong"):
             raise RuntimeError(f"{kind}: {found['wrong']} sampled ids were answered wrongly: {job}")
-        return {**found, "cpu_s": served.cpu_s - cpu_s}
+        return {**found, "cpu_s": served.cpu_s - cpu_s, "stream": self._streams}
 
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None

@@ -118,6 +118,22 @@ def _medians(rows: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     return {**members, "runs": tuple(row["rate"] for row in rows if "rate" in row)}
 
 
+def worse(figures: Sequence[Figure], before: Sequence[Figure], by: float) -> list[tuple[Figure, Figure]]:
+    """The figures that are worse than before by more than the share `by`, each with the one before.
+
+    Beside a peer the ratios are compared, since another day's machine is another machine; else the values.
+    """
+    known = {(one.name, one.peer): one for one in before}
+    pairs = [(now, known[now.name, now.peer]) for now in figures if (now.name, now.peer) in known]
+    return [(now, one) for now, one in pairs if _gain(now, one) < 1 - by]
+
+
+def _gain(now: Figure, before: Figure) -> float:
+    if now.peer is None:
+        return ratio(now.value, before.value, now.unit) or 1.0
+    return (now.ratio or 0.0) / (before.ratio or 1.0)
+
+
 def line(places: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
     """The straight line through the points by least squares: (value at zero, rise per place).
 

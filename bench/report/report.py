@@ -11,17 +11,22 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from bench.report.figures import Figure
+from bench.report.figures import Figure, worse
 from bench.report.plot import draw
 
 _COLUMNS = ("what", "value", "unit", "p50 / p99 ms", "µs of core", "peer", "its value", "ratio", "reach", "")
 
 
-def write(figures: Sequence[Figure], out: Path, command: str, seconds: float) -> None:
-    """All files of one run."""
+# Less than this is what a run differs by from itself.
+_WORSE_BY = 0.1
+_SIZES = {"G": 1e9, "M": 1e6, "k": 1e3}
+
+
+def write(figures: Sequence[Figure], out: Path, command: str, seconds: float, before: str) -> None:
+    """All files of one run. `before`: a page that quotes an earlier one, whose better figures are listed."""
     out.mkdir(parents=True, exist_ok=True)
     (out / "result.json").write_text(json.dumps([figure.plain() for figure in figures], indent=1) + "\n")
-    (out / "result.md").write_text(markdown(figures, command, seconds))
+    (out / "result.md").write_text(markdown(figures, command, seconds) + what_is_worse(figures, quoted(before)))
     draw(figures, out / "result.png")
 
 
@@ -29,6 +34,47 @@ def markdown(figures: Sequence[Figure], command: str, seconds: float) -> str:
     """The figures as one table, with the machine and the command above it."""
     lines = [f"`{command}`, {seconds / 60:.0f} minutes; {machine()}", "", _row(_COLUMNS), _row(["---"] * len(_COLUMNS))]
     return "\n".join(lines + [_row(cells(figure)) for figure in figures]) + "\n"
+
+
+def quoted(page: str) -> list[Figure]:
+    """The figures of a page's tables that have this report's columns; values have three digits there."""
+    found = []
+    for name, value, unit, _, _, peer, peer_value, *_ in _rows(page):
+        figure = Figure(name, _value(value), unit)
+        found.append(figure.against(peer, _value(peer_value)) if peer else figure)
+    return found
+
+
+def _rows(page: str) -> list[list[str]]:
+    """The cells of each row below a head with this report's columns."""
+    found, inside = [], False
+    for line in page.splitlines():
+        inside = line == _row(_COLUMNS) or (inside and line.startswith("|"))
+        if inside and line not in (_row(_COLUMNS), _row(["---"] * len(_COLUMNS))):
+            found.append([cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")])
+    return found
+
+
+def _value(text: str) -> float:
+    digits, _, letter = text.partition(" ")
+    return float(digits) * _SIZES.get(letter, 1.0)
+
+
+def what_is_worse(figures: Sequence[Figure], before: Sequence[Figure]) -> str:
+    """A paragraph that names each figure that is worse than before by more than a tenth, and both numbers."""
+    found = worse(figures, before, _WORSE_BY)
+    shown = [
+        f"- {now.name}{f', beside {now.peer}' if now.peer else ''}: {_shown(now)}, before {_shown(one)}"
+        for now, one in found
+    ]
+    if not before:
+        return "\nThere is no earlier run to compare with.\n"
+    head = f"Worse by more than {_WORSE_BY:.0%} than in the run quoted before (ratios where there is a peer)"
+    return "\n" + "\n".join([f"{head}:", "", *shown] if shown else [f"{head}: nothing."]) + "\n"
+
+
+def _shown(figure: Figure) -> str:
+    return f"{number(figure.value)} {figure.unit}" if figure.ratio is None else f"{figure.ratio:.3g}×"
 
 
 def machine() -> str:

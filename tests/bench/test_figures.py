@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.report.figures import Figure, Reach, extrapolated, interleaved, judged, line, ratio, read, unanswered
+from bench.report.figures import Figure, Reach, extrapolated, interleaved, judged, line, ratio, read, unanswered, worse
 
 
 def test_of_rates_more_is_better_and_of_times_less() -> None:
@@ -86,3 +86,10 @@ def test_a_figure_says_its_fixed_members_always_and_others_when_measured() -> No
         "unit": "ids/s",
     }
     assert Figure("claim", 1.0, "ids/s", runs=(1.0, 2.0)).plain()["runs"] == [1.0, 2.0]
+
+
+def test_beside_a_peer_the_ratio_is_compared_with_the_run_before_and_else_the_value() -> None:
+    before = [Figure("a", 4e6, "ids/s"), Figure("a", 4e6, "ids/s").against("Lua", 1e6), Figure("b", 2.0, "ms")]
+    slower = [Figure("a", 3e6, "ids/s"), Figure("a", 3e6, "ids/s").against("Lua", 0.75e6), Figure("b", 2.5, "ms")]
+    assert worse(slower, before, 0.1) == [(slower[0], before[0]), (slower[2], before[2])]
+    assert worse([Figure("a", 3.7e6, "ids/s"), Figure("new", 1.0, "ids/s")], before, 0.1) == []

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from bench.__main__ import sections
-from bench.cases.claims import PEAKS
+from bench.cases.open_loop import PEAKS
 from bench.load.plan import LONG, SHORT, Plan
 from bench.report import report
 from bench.report.figures import Figure, Reach, judged
@@ -113,3 +113,15 @@ def test_both_forms_measure_the_point_that_the_open_loop_needs(plan: Plan) -> No
     assert set(PEAKS) <= set(plan.points)
     assert PEAKS[-1] in plan.text_points
     assert list(sections(plan)) == list(sections(LONG))
+
+
+def test_what_a_page_quotes_is_read_again() -> None:
+    figures = [Figure("claim", 4_500_000.0, "ids/s"), Figure("claim", 4_500_000.0, "ids/s").against("Lua", 900_000.0)]
+    assert report.quoted(f"Text.\n\n{report.markdown(figures, 'make bench', 60.0)}\nMore text.\n") == figures
+
+
+def test_what_is_worse_than_in_the_run_before_is_named_with_both_numbers() -> None:
+    before, now = [Figure("claim", 4e6, "ids/s")], [Figure("claim", 3e6, "ids/s")]
+    assert "- claim: 3 M ids/s, before 4 M ids/s" in report.what_is_worse(now, before)
+    assert "nothing" in report.what_is_worse(before, now)
+    assert "no earlier run" in report.what_is_worse(now, [])

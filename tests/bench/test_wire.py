@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from bench.load.client import counted
+from bench.load.client import counted, late_s
 from bench.load.wire import Run, drive
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello"
@@ -63,6 +63,26 @@ async def test_an_answer_of_known_length_needs_no_head() -> None:
     async with serving(lambda _: [b"+OK", b"\r\n$-"]) as (port, read):
         await drive(run, port, 2, nothing)
     assert len(read) == 10
+
+
+async def test_an_answer_is_followed_by_a_second_request_and_both_are_one_entry() -> None:
+    followed: list[bytes] = []
+
+    def follow(answer: bytes) -> bytes:
+        followed.append(answer)
+        return REQUEST
+
+    run = Run([REQUEST] * 10, follow=follow, seconds=60.0)
+    async with serving(lambda _: [ANSWER[:-2], ANSWER[-2:]]) as (port, read):
+        await drive(run, port, 2, nothing)
+    assert (len(read), len(run.latencies_s), followed) == (20, 10, [ANSWER] * 10)
+    assert {answer for _, answer in run.samples} == {ANSWER}
+
+
+def test_an_open_loop_is_late_by_the_time_after_its_end() -> None:
+    assert late_s(Run([b""], rate=10.0, seconds=2.0, begin_s=5.0, ends_s=[6.0, 7.25])) == 0.25
+    assert late_s(Run([b""], rate=10.0, seconds=2.0, begin_s=5.0, ends_s=[6.0])) == 0.0
+    assert late_s(Run([b""], rate=None, seconds=2.0, begin_s=5.0, ends_s=[9.0])) == 0.0
 
 
 async def test_an_answer_that_is_no_success_ends_the_run_and_is_shown() -> None:
