@@ -60,7 +60,7 @@ SEALING: tuple[Mutant, ...] = (
                 "if data[:SALT_BYTES] == bytes.fromhex(salt) else None",
                 "if data else None",
             ),
-            (f"{ENGINE}/maintenance/run_files.py", " or found.ids != run.run.size:", ":"),
+            (f"{ENGINE}/maintenance/run_files.py", " or saved.ids != run.run.size:", ":"),
         ),
         (f"{_ENGINE}::test_a_filter_of_another_run_is_not_believed",),
     ),

@@ -36,10 +36,10 @@ class Journal:
         """The ledger's clock: the wall's, and never behind what stands in the ledger already."""
         return max(self.clock.wall_ms(), self.index.claims.wall_ms)
 
-    def lease_ms(self, wanted: int | None) -> int:
+    def lease_ms(self, requested_ms: int | None) -> int:
         """The lease that a request gets, in ms; None: the default. Raises BadRequest outside of the limits."""
         low, high = self.limits.lease_ms_min, self.limits.lease_ms_max
-        lease_ms = self.limits.lease_ms if wanted is None else wanted
+        lease_ms = self.limits.lease_ms if requested_ms is None else requested_ms
         if not low <= lease_ms <= high:
             raise BadRequest(f"a lease of {lease_ms} ms; from {low} to {high} ms are given")
         return lease_ms

@@ -1,6 +1,6 @@
 """Writes archives of evicted ids to the ledger's outputs, and reads them back.
 
-They are ranges of a topic of the ledger's own, whose name no door lets pass: 16 bytes an id, as runs hold them, so
+They are ranges of a topic of the ledger's own, whose name no request may give: 16 bytes an id, as runs hold them, so
 backup, checksums, recovery and compaction are those of rows. An id's number there is its offset.
 """
 
@@ -22,12 +22,12 @@ def record(journal: Journal, parts: list[tuple[Archived, U64]]) -> tuple[int, li
     """Applies archives and queues them as one change; returns its position, and each with its ids, uint64 (n, 2)."""
     sealed, range_id = journal.index.claims.archives, journal.random(16)
     first, offset = sealed.next_number, sealed.high_offset
-    given = [numbered(records, number) for number, (_, records) in enumerate(parts, first)]
-    data, ids = b"".join(records.tobytes() for records in given), sum(map(len, given))
+    numbered_ids = [numbered(records, number) for number, (_, records) in enumerate(parts, first)]
+    data, ids = b"".join(records.tobytes() for records in numbered_ids), sum(map(len, numbered_ids))
     entry = Evicted(offset, tuple(archived for archived, _ in parts), journal.wall_ms())
     outputs: list[OutputChange] = [WriteRange(range_id, TOPIC, ids, data), PublishRanges(TOPIC, 0, offset, (range_id,))]
     position = journal.record([entry], outputs)
-    return position, [(sealed.by_number[number], records) for number, records in enumerate(given, first)]
+    return position, [(sealed.by_number[number], records) for number, records in enumerate(numbered_ids, first)]
 
 
 def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
@@ -38,14 +38,14 @@ def trim(journal: Journal, before_wall_ms: int) -> list[TrimRanges]:
 
 async def read(outputs: Outputs, archives: Iterable[Archive]) -> AsyncIterator[tuple[Archive, U64]]:
     """Yields each archive with its ids, uint64 (n, 2). LedgerDamaged; OffsetTrimmed: it retired meanwhile."""
-    held: list[Chunk] = []
+    chunks: list[Chunk] = []
     for archive in archives:
-        if not held or not _within(held[0], archive):
-            held = await outputs.fetch(TOPIC, 0, archive.first_offset, 1, 1)
-        if not held or not _within(held[0], archive):
+        if not chunks or not _within(chunks[0], archive):
+            chunks = await outputs.fetch(TOPIC, 0, archive.first_offset, 1, 1)
+        if not chunks or not _within(chunks[0], archive):
             raise LedgerDamaged(f"archive {archive.number} of old ids is not where its entry says")
-        begin = archive.first_offset - held[0].first_offset
-        data = memoryview(held[0].data)[begin * ID_BYTES : (begin + archive.ids) * ID_BYTES]
+        begin = archive.first_offset - chunks[0].first_offset
+        data = memoryview(chunks[0].data)[begin * ID_BYTES : (begin + archive.ids) * ID_BYTES]
         try:
             yield archive, records_of(archive, data)
         except ValueError as error:

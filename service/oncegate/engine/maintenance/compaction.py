@@ -7,7 +7,7 @@ import numpy as np
 
 from oncegate.arraytypes import U64
 from oncegate.engine.maintenance import archive_log
-from oncegate.engine.maintenance.run_files import Planned, RunFiles
+from oncegate.engine.maintenance.run_files import RunFiles, RunPlan
 from oncegate.index.lsm.archives import Archive, ArchiveIndex, total
 from oncegate.index.lsm.run import RunDamaged, merge, sorted_records
 from oncegate.index.lsm.tier import RUNS_MAX, ColdRun
@@ -24,9 +24,9 @@ def to_merge(sizes: Sequence[tuple[int, int]]) -> slice | None:
     older ones that are not three times as large as those behind them, so that there is room for another: an id is
     written anew 9 times in 250 rounds, 16 times in 1,000; the least that three runs allow is 8 and 14.
     """
-    for place, (live, size) in enumerate(sizes):
+    for index, (live, size) in enumerate(sizes):
         if 2 * live < size:
-            return slice(place, place + 1)
+            return slice(index, index + 1)
     if len(sizes) < RUNS_MAX:
         return None
     first = len(sizes) - 2
@@ -47,58 +47,58 @@ class RunBuilder:
         self._spend = spend
         self._run_ids = run_ids
 
-    async def of_records(self, given: Sequence[tuple[Archive, U64]], place: int) -> ColdRun:
+    async def of_records(self, archives: Sequence[tuple[Archive, U64]], tier_index: int) -> ColdRun:
         """Writes one run of these archives, given with their ids, uint64 (n, 2). LedgerFull, OSError, Stopped."""
-        numbers = tuple(archive.number for archive, _ in given)
-        ids = sum(archive.ids for archive, _ in given)
-        return await self._written(Planned(_sorted([records for _, records in given]), numbers, ids, place))
+        numbers = tuple(archive.number for archive, _ in archives)
+        ids = sum(archive.ids for archive, _ in archives)
+        return await self._written(RunPlan(_sorted([records for _, records in archives]), numbers, ids, tier_index))
 
     async def of_archives(
-        self, archives: Sequence[Archive], place: int, progress: Progress | None = None
+        self, archives: Sequence[Archive], tier_index: int, progress: Progress | None = None
     ) -> list[ColdRun]:
         """Writes runs of these archives, read from the ledger. Also: LedgerDamaged.
 
         `progress` is called with how many ids are done.
         """
         made: list[ColdRun] = []
-        held: list[tuple[Archive, U64]] = []
+        batch: list[tuple[Archive, U64]] = []
         count = 0
         async for archive, records in archive_log.read(self._outputs, archives):
-            held.append((archive, records))
+            batch.append((archive, records))
             count += archive.ids
-            if sum(len(one) for _, one in held) >= self._run_ids:
-                await self._add(made, held, place)
-                held = []
+            if sum(len(one) for _, one in batch) >= self._run_ids:
+                await self._add(made, batch, tier_index)
+                batch = []
                 if progress is not None:
                     progress(count)
-        if held:
-            await self._add(made, held, place)
+        if batch:
+            await self._add(made, batch, tier_index)
         return made
 
-    async def _add(self, made: list[ColdRun], held: Sequence[tuple[Archive, U64]], place: int) -> None:
-        made.append(await self.of_records(held, place + len(made)))
+    async def _add(self, made: list[ColdRun], batch: Sequence[tuple[Archive, U64]], tier_index: int) -> None:
+        made.append(await self.of_records(batch, tier_index + len(made)))
         while (gone := to_merge([(run.run.size, run.run.size) for run in made])) is not None:
             runs = made[gone]
             numbers, ids = tuple(n for run in runs for n in run.archives), sum(run.run.size for run in runs)
             chunks = merge([run.run for run in runs], np.ones(1 + max(numbers), np.uint8))
-            made[gone] = [await self._written(Planned(chunks, numbers, ids, place + gone.start))]
+            made[gone] = [await self._written(RunPlan(chunks, numbers, ids, tier_index + gone.start))]
             await asyncio.to_thread(self._files.remove, runs)
 
-    async def merged(self, runs: Sequence[ColdRun], sealed: ArchiveIndex, place: int) -> ColdRun | None:
+    async def merged(self, runs: Sequence[ColdRun], sealed: ArchiveIndex, tier_index: int) -> ColdRun | None:
         """Merges runs into one, without what has retired for good. None: one is damaged, and says so from now on."""
         numbers = [number for run in runs for number in run.archives if number in sealed.by_number]
         ids = total(sealed.by_number[number] for number in numbers)
         chunks = merge([run.run for run in runs], sealed.keep_mask())
         try:
-            return await self._written(Planned(chunks, tuple(numbers), ids, place))
+            return await self._written(RunPlan(chunks, tuple(numbers), ids, tier_index))
         except RunDamaged as error:
             for run in runs:
                 if str(error).startswith(run.name):
                     run.damaged = str(error)
             return None
 
-    async def _written(self, planned: Planned) -> ColdRun:
-        return await asyncio.to_thread(self._files.write, planned, self._spend)
+    async def _written(self, plan: RunPlan) -> ColdRun:
+        return await asyncio.to_thread(self._files.write, plan, self._spend)
 
 
 def _sorted(parts: list[U64]) -> Iterator[U64]:

@@ -45,8 +45,8 @@ class Eviction:
         self._snapshotter = snapshotter
         self._claims = journal.index.claims
         self.outputs = outputs
-        self._pace = RateLimit(journal.clock, journal.limits.merge_bytes_per_second)
-        self._making = RunBuilder(outputs, files, self._pace.spend, journal.limits.run_ids)
+        self._rate_limit = RateLimit(journal.clock, journal.limits.merge_bytes_per_second)
+        self._run_builder = RunBuilder(outputs, files, self._rate_limit.spend, journal.limits.run_ids)
         self._files = files
         self._task: asyncio.Task[None] | None = None
         self._closing = self._moving = False
@@ -80,7 +80,7 @@ class Eviction:
     async def close(self) -> None:
         """Stop at the next piece; returns when no thread is at it any more."""
         self._closing = True
-        self._pace.stop()
+        self._rate_limit.stop()
         if self._task is not None:
             await asyncio.wait({self._task})
 
@@ -124,10 +124,10 @@ class Eviction:
     async def _mend(self, missing: Sequence[Archive]) -> None:
         """Make the runs again that are damaged or were never made."""
         cold, gone = self._claims.cold, self._claims.cold.damaged()
-        run_number = cold.runs.index(gone[0]) if gone else len(cold.runs)
+        tier_index = cold.runs.index(gone[0]) if gone else len(cold.runs)
         event = {"archives": len(missing), "runs": [str(run) for run in gone]}
         self._journal.observer.event("building_runs", namespace=self._journal.namespace, **event)
-        made = await self._making.of_archives(missing, run_number)
+        made = await self._run_builder.of_archives(missing, tier_index)
         cold.replace(gone, made)
         await asyncio.to_thread(self._files.remove, gone)
 
@@ -140,7 +140,7 @@ class Eviction:
     async def _merge(self, gone: slice) -> None:
         cold = self._claims.cold
         runs = cold.runs[gone]
-        made = await self._making.merged(runs, self._claims.archives, gone.start)
+        made = await self._run_builder.merged(runs, self._claims.archives, gone.start)
         if made is not None:
             cold.replace(runs, [made])
             await asyncio.to_thread(self._files.remove, runs)
@@ -152,12 +152,12 @@ class Eviction:
             return False
         for _ in range(_FORGETTING):
             claims.make_room(0, journal.clock.monotonic_ms())
-        wanted = min(claims.ids - limit + limit // _ROUND, max(1, limit // _ROUND_MAX))
-        picked = pick(claims.store, max(1, wanted), journal.index.buckets)
+        surplus = min(claims.ids - limit + limit // _ROUND, max(1, limit // _ROUND_MAX))
+        picked = pick(claims.store, max(1, surplus), journal.index.buckets)
         if picked is None:
             return False
         try:
-            if picked.ids * _ROUND_MAX < wanted:
+            if picked.ids * _ROUND_MAX < surplus:
                 return False
             return await self._round(picked)
         finally:
@@ -166,7 +166,7 @@ class Eviction:
     async def _round(self, picked: Picked) -> bool:
         made, refused = await self._append(picked)
         if made:
-            run = await self._making.of_records(made, len(self._claims.cold.runs))
+            run = await self._run_builder.of_records(made, len(self._claims.cold.runs))
             ids = sum(archive.ids for archive, _ in made)
             self._claims.cold.replace([], [run])
             await self._drop(made)

@@ -31,16 +31,17 @@ def _free(_size_bytes: int) -> None:
 
 
 @dataclass
-class Planned:
+class RunPlan:
     """Describes a run to be made.
 
-    chunks: its records, ascending. archives: whose they are. ids: how many at most. place: its index in the cold tier.
+    chunks: its records, ascending. archives: whose they are. ids: how many at most. tier_index: where in the cold tier,
+    0 the oldest run.
     """
 
     chunks: Iterable[U64]
     archives: tuple[int, ...]
     ids: int
-    place: int
+    tier_index: int
 
 
 class RunFiles:
@@ -56,14 +57,14 @@ class RunFiles:
         self._cold_fpr = cold_fpr
         self._number = max((int(match[1]) for name in runs.names() if (match := _NAME.fullmatch(name))), default=0)
 
-    def write(self, planned: Planned, spend: Spend = _free) -> ColdRun:
+    def write(self, plan: RunPlan, spend: Spend = _free) -> ColdRun:
         """Makes a run and its filter durable, and opens them. LedgerFull, OSError; RunDamaged where one is merged."""
         self._number += 1
         name, salt = f"{self._number:08}.run", secrets.token_hex(SALT_BYTES)
-        sieve = make(self._kind, planned.ids, fpr_of(planned.place, self._cold_fpr))
-        meta = {"ledger": self._ledger, "archives": spans(planned.archives), "salt": salt}
+        sieve = make(self._kind, plan.ids, fpr_of(plan.tier_index, self._cold_fpr))
+        meta = {"ledger": self._ledger, "archives": spans(plan.archives), "salt": salt}
         try:
-            self._runs.write(name, _spending(encode(_added(planned.chunks, sieve), meta), spend))
+            self._runs.write(name, _spending(encode(_added(plan.chunks, sieve), meta), spend))
             run = Run(self._runs.open(name), name)
             self._write_filter(name, salt, sieve)
         except BaseException:
@@ -71,23 +72,23 @@ class RunFiles:
             with suppress(Exception):
                 self._remove(name)
             raise
-        return ColdRun(name, run, sieve, planned.archives)
+        return ColdRun(name, run, sieve, plan.archives)
 
     def _write_filter(self, name: str, salt: str, sieve: Filter) -> None:
         self._runs.write(_filter_of(name), chain([bytes.fromhex(salt)], sieve.encode()))
 
-    def open_all(self, wanted: Iterable[int]) -> list[ColdRun]:
-        """Opens the runs that together hold what there is of the archives wanted, oldest first; removes other files."""
-        missing, found = set(wanted), []
+    def open_all(self, archives: Iterable[int]) -> list[ColdRun]:
+        """Opens the runs that together hold what there is of these archives, oldest first; removes other files."""
+        missing, runs = set(archives), []
         for name in sorted((name for name in self._runs.names() if name.endswith(".run")), reverse=True):
             run = self._open(name)
             if run is not None and not missing.isdisjoint(run.archives):
                 missing.difference_update(run.archives)
-                found.append(run)
-        found.sort(key=lambda run: run.archives[0])
-        for place, run in enumerate(found):
-            run.filter = self._filter(run, place)
-        sound = [run for run in found if run.damaged is None]
+                runs.append(run)
+        runs.sort(key=lambda run: run.archives[0])
+        for tier_index, run in enumerate(runs):
+            run.filter = self._filter(run, tier_index)
+        sound = [run for run in runs if run.damaged is None]
         self._keep(sound)
         return sound
 
@@ -100,18 +101,18 @@ class RunFiles:
             return None
         return ColdRun(name, run, None, archives) if run.meta.get("ledger") == self._ledger and archives else None
 
-    def _filter(self, run: ColdRun, place: int) -> Filter | None:
+    def _filter(self, run: ColdRun, tier_index: int) -> Filter | None:
         """The one that was saved with the run, if it is sound and as rare as now asked for; else one made again."""
-        salt, fpr = run.run.meta["salt"], fpr_of(place, self._cold_fpr)
-        wanted = make(self._kind, run.run.size, fpr)
+        salt, fpr = run.run.meta["salt"], fpr_of(tier_index, self._cold_fpr)
+        empty = make(self._kind, run.run.size, fpr)
         try:
             data = self._runs.open(_filter_of(run.name))
         except KeyError:
             data = memoryview(b"")
-        found = decode(data[SALT_BYTES:]) if data[:SALT_BYTES] == bytes.fromhex(salt) else None
-        if found is None or type(found) is not type(wanted) or not found.sound or found.ids != run.run.size:
-            return self._made_again(run, salt, wanted)
-        return found if found.fpr <= 1.01 * fpr else self._made_again(run, salt, wanted)
+        saved = decode(data[SALT_BYTES:]) if data[:SALT_BYTES] == bytes.fromhex(salt) else None
+        if saved is None or type(saved) is not type(empty) or not saved.sound or saved.ids != run.run.size:
+            return self._made_again(run, salt, empty)
+        return saved if saved.fpr <= 1.01 * fpr else self._made_again(run, salt, empty)
 
     def _made_again(self, run: ColdRun, salt: str, sieve: Filter) -> Filter | None:
         try:

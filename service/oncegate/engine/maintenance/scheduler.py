@@ -84,14 +84,14 @@ class Scheduler:
         At twice the size of the last snapshot, what a year writes is written three times at most.
         """
         journal, now_ms = self._journal, self._journal.clock.monotonic_ms()
-        wanted = max(journal.limits.collect_bytes, 2 * self._snapshot_bytes)
+        threshold_bytes = max(journal.limits.collect_bytes, 2 * self._snapshot_bytes)
         if self._eviction.busy:
             return
         if self._eviction.evicted_some:
             self._something_went, self._eviction.evicted_some = True, False
         if journal.index.producers.superseded > self._superseded:
             self._something_went, self._superseded = True, journal.index.producers.superseded
-        if not self._something_went or journal.size_bytes < wanted:
+        if not self._something_went or journal.size_bytes < threshold_bytes:
             return
         if self._snapshotter.compacting or not journal.group_commit.open:
             return

@@ -43,17 +43,17 @@ class Dropping:
                 self._claims.drop_evicted(archive.number, ids)
                 archive.dropped = archive.ids
 
-    def _read(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
+    def _read(self, archives: Sequence[Archive]) -> list[tuple[Archive, U64]]:
         """On the loop; LedgerDown when that ends first."""
-        reading = asyncio.run_coroutine_threadsafe(self.read_all(wanted), self._loop)
+        reading = asyncio.run_coroutine_threadsafe(self.read_all(archives), self._loop)
         while self._loop.is_running():
             with suppress(NotYet):
                 return reading.result(_LOOK_S)
         raise LedgerDown("the gateway ended while it read its ledger; nothing was written")
 
-    async def read_all(self, wanted: Sequence[Archive]) -> list[tuple[Archive, U64]]:
+    async def read_all(self, archives: Sequence[Archive]) -> list[tuple[Archive, U64]]:
         """Returns each archive with its ids, uint64 (n, 2). LedgerDamaged, OffsetTrimmed."""
-        return [item async for item in archive_log.read(self._outputs, wanted)]
+        return [item async for item in archive_log.read(self._outputs, archives)]
 
 
 async def open_runs(
@@ -71,10 +71,10 @@ async def open_runs(
             observer.event("building_runs", namespace=namespace, ids=ids, done=done)
 
         progress(0)
-        making = RunBuilder(outputs, files, lambda _: None, limits.run_ids)
-        cold.replace([], await making.of_archives(missing, len(cold.runs), progress))
+        run_builder = RunBuilder(outputs, files, lambda _: None, limits.run_ids)
+        cold.replace([], await run_builder.of_archives(missing, len(cold.runs), progress))
     for archive in sealed.live:
         if archive.dropped < archive.ids:
-            for found, records in await Dropping(claims, outputs).read_all([archive]):
-                claims.drop_evicted(found.number, records)
-                found.dropped = found.ids
+            for read, records in await Dropping(claims, outputs).read_all([archive]):
+                claims.drop_evicted(read.number, records)
+                read.dropped = read.ids

@@ -132,13 +132,13 @@ class ClaimBatcher:
 
     def _first_calls(self, batch: list[_Pending], now_ms: int) -> list[_Pending]:
         """Those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
-        index, calls, found = self._journal.index.claims, set(), []
+        index, calls, first = self._journal.index.claims, set(), []
         for one in batch:
             call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
             if call not in calls and not is_repeat(index.store, *call, now_ms) and (left_ms is None or left_ms > 0):
                 calls.add(call)
-                found.append(one)
-        return found
+                first.append(one)
+        return first
 
     def _answer(self, batch: Sequence[_Pending], claim_batch: ClaimBatch, position: int) -> None:
         """`position`: of the entry of the first that was granted any, which the next ones follow."""

@@ -18,7 +18,7 @@ from oncegate.index.producers.intervals import flat
 from oncegate.index.producers.store import Driver, Producer
 
 # So many intervals are named where an ack is refused: enough to look at one by one.
-_TOLD = 10
+_INTERVALS_MAX = 10
 
 
 class Drivers:
@@ -37,17 +37,17 @@ class Drivers:
         journal, drivers = self._journal, self._index.drivers
         check_name("driver", request.driver, journal.limits)
         deadline.check()
-        found = drivers.get(request.driver)
-        effect = REGISTER_DRIVER[registrant(found, request.token, 0)].effect
+        registered = drivers.get(request.driver)
+        effect = REGISTER_DRIVER[registrant(registered, request.token, 0)].effect
         if effect is Registration.REFUSE_FENCED:
             raise Fenced(f"another process has registered as driver {request.driver} after this one: it is over")
         if effect is Registration.NEXT_EPOCH:
-            if found is None and len(drivers) >= journal.limits.drivers:
+            if registered is None and len(drivers) >= journal.limits.drivers:
                 raise TooLarge(
                     f"{len(drivers)} drivers in a namespace are all there may be: a driver is a job, not a run of it"
                 )
             journal.group_commit.check()
-            epoch = 1 if found is None else found.epoch + 1
+            epoch = 1 if registered is None else registered.epoch + 1
             journal.record([DriverRegistered(request.driver, epoch, request.token, journal.wall_ms())])
         driver = drivers[request.driver]
         answer = DriverResult(driver.epoch, _last(driver))
@@ -82,27 +82,27 @@ class Drivers:
         return answer
 
     def _own(self, request: AckRequest) -> Driver:
-        found = self._index.drivers.get(request.driver)
-        effect = DRIVER[standing(found, request.epoch, request.token)].effect
-        if found is None or effect is not Entrance.GO_ON:
-            raise refusals.not_the_driver(effect, request, found)
-        return found
+        driver = self._index.drivers.get(request.driver)
+        effect = DRIVER[standing(driver, request.epoch, request.token)].effect
+        if driver is None or effect is not Entrance.GO_ON:
+            raise refusals.not_the_driver(effect, request, driver)
+        return driver
 
     def _of(self, driver: Driver, name: str) -> Producer:
-        found = self._index.producers.get(name)
-        if found is None:
+        producer = self._index.producers.get(name)
+        if producer is None:
             raise UnknownProducer(f"there is no producer {name}; nothing was acked")
-        if found.driver != driver.name:
-            raise refusals.other_driver(found, driver.name)
-        return found
+        if producer.driver != driver.name:
+            raise refusals.other_driver(producer, driver.name)
+        return producer
 
     def _check_done(self, named: list[tuple[Producer, int]]) -> None:
         """NotDone where an ack would pass over something that was claimed and is not done."""
         undone: list[dict[str, object]] = [
             {"producer": producer.name, "first": int(first), "last": min(int(last), sequence)}
             for producer, sequence in named
-            for first, last in self._index.undone(producer, sequence)[:_TOLD]
-        ][:_TOLD]
+            for first, last in self._index.undone(producer, sequence)[:_INTERVALS_MAX]
+        ][:_INTERVALS_MAX]
         if undone:
             raise refusals.not_done(undone)
 

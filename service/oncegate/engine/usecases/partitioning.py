@@ -31,15 +31,15 @@ def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> ND
     return (keys % np.uint64(partitions)).astype(np.int64)
 
 
-def shares(rows: Rows, wanted: NDArray[np.bool_] | None, partition: NDArray[np.int64]) -> list[Share]:
-    """Split the wanted rows (None: all) by partition, in their order; what is one partition's whole is not copied."""
-    chosen = np.arange(rows.rows) if wanted is None else np.flatnonzero(wanted)
-    found = []
+def shares(rows: Rows, is_granted: NDArray[np.bool_] | None, partition: NDArray[np.int64]) -> list[Share]:
+    """Splits the granted rows (None: all) by partition, in their order; what is one partition's whole is not copied."""
+    chosen = np.arange(rows.rows) if is_granted is None else np.flatnonzero(is_granted)
+    parts = []
     for number in np.unique(partition[chosen]).tolist():
         row_indices = chosen[partition[chosen] == number]
         data = rows.data if len(row_indices) == rows.rows else _some_of(rows, row_indices)
-        found.append(Share(number, row_indices, data))
-    return found
+        parts.append(Share(number, row_indices, data))
+    return parts
 
 
 async def shares_aside(rows: Rows, partition: NDArray[np.int64]) -> list[Share]:

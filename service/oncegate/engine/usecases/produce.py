@@ -80,8 +80,8 @@ class Records:
         spans: tuple[Span, ...] = ()
         if len(decision.fresh) or len(decision.taken):
             self._journal.group_commit.check()
-            wanted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
-            written = shares(request.rows, wanted, self._partitions(request))
+            is_granted = (decision.actions == SequenceAction.GRANT) | (decision.actions == SequenceAction.TAKE_OVER)
+            written = shares(request.rows, is_granted, self._partitions(request))
             done = self._producers.written(requests, producer, decision, digest)
             spans = self._record(request, written, entries, None, _NO_DIGEST, done)[1]
         else:
@@ -114,8 +114,8 @@ class Records:
     ) -> tuple[int, tuple[Span, ...]]:
         journal = self._journal
         journal.group_commit.check()
-        wanted = (decision.actions == Action.GRANT) | (decision.actions == Action.TAKE_OVER)
-        written = shares(request.rows, wanted, self._partitions(request))
+        is_granted = (decision.actions == Action.GRANT) | (decision.actions == Action.TAKE_OVER)
+        written = shares(request.rows, is_granted, self._partitions(request))
         ids = len(decision.fresh) + len(decision.taken)
         self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(decision.digests))
         return self._record(request, written, entries, decision, digest)

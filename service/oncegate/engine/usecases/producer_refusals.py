@@ -42,26 +42,26 @@ def other_driver(producer: Producer, driver: str) -> OtherDriver:
     )
 
 
-def not_the_producer(effect: Entrance, name: str, epoch: int, found: Producer | None) -> OncegateError:
+def not_the_producer(effect: Entrance, name: str, epoch: int, producer: Producer | None) -> OncegateError:
     """Who claims or settles under an epoch or token that is not in force."""
-    if effect is Entrance.REFUSE_UNKNOWN or found is None:
+    if effect is Entrance.REFUSE_UNKNOWN or producer is None:
         return UnknownProducer(f"epoch {epoch} of producer {name} is not known here: register first")
     return Fenced(
-        f"epoch {found.epoch} of producer {name} is another attempt's by now: this one ({epoch}) is over, and what it "
-        "had not completed is the other's to write",
-        epoch=found.epoch,
+        f"epoch {producer.epoch} of producer {name} is another attempt's by now: this one ({epoch}) is over, and what "
+        "it had not completed is the other's to write",
+        epoch=producer.epoch,
     )
 
 
-def not_the_driver(effect: Entrance, request: AckRequest, found: Driver | None) -> OncegateError:
+def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None) -> OncegateError:
     """Who acks under an epoch or token that is not in force."""
-    if effect is Entrance.REFUSE_UNKNOWN or found is None:
+    if effect is Entrance.REFUSE_UNKNOWN or driver is None:
         return UnknownDriver(f"epoch {request.epoch} of driver {request.driver} is not known here: register first")
     if effect is Entrance.REFUSE_FENCED:
         return Fenced(
-            f"driver {request.driver} is in epoch {found.epoch} by now: this one ({request.epoch}) is over; "
+            f"driver {request.driver} is in epoch {driver.epoch} by now: this one ({request.epoch}) is over; "
             "nothing was acked",
-            epoch=found.epoch,
+            epoch=driver.epoch,
         )
     return NotDriver(
         f"this token is not driver {request.driver}'s: only who owns the retries knows that nothing will be run again. "

@@ -45,13 +45,13 @@ class Producers:
         lease_ms = self._journal.lease_ms(request.lease_ms)
         deadline.check()
         now_ms = self._journal.clock.monotonic_ms()
-        found = self._index.producers.get(request.producer)
-        if found is not None and found.driver != request.driver:
-            raise refusals.other_driver(found, request.driver)
-        left_ms = 0 if found is None else found.lease_left_ms(now_ms)
-        effect = REGISTER_PRODUCER[registrant(found, request.token, left_ms)].effect
+        registered = self._index.producers.get(request.producer)
+        if registered is not None and registered.driver != request.driver:
+            raise refusals.other_driver(registered, request.driver)
+        left_ms = 0 if registered is None else registered.lease_left_ms(now_ms)
+        effect = REGISTER_PRODUCER[registrant(registered, request.token, left_ms)].effect
         if effect is Registration.NEXT_EPOCH:
-            self._next_epoch(request, found, lease_ms)
+            self._next_epoch(request, registered, lease_ms)
         elif effect is not Registration.SAME_EPOCH:
             raise refusals.not_registered(effect, request, left_ms)
         producer = self._index.producers[request.producer]
@@ -60,15 +60,15 @@ class Producers:
         await self._journal.group_commit.durable(producer.position)
         return answer
 
-    def _next_epoch(self, request: ProducerRequest, found: Producer | None, lease_ms: int) -> None:
+    def _next_epoch(self, request: ProducerRequest, registered: Producer | None, lease_ms: int) -> None:
         journal, producers = self._journal, self._index.producers
-        if found is None and len(producers) >= journal.limits.producers:
+        if registered is None and len(producers) >= journal.limits.producers:
             raise TooLarge(
                 f"{len(producers)} producers in a namespace are all there may be: a producer is a lane of a source"
             )
         journal.group_commit.check()
         # Numbers count up, and none is free again: no producer is ever forgotten.
-        number, epoch = (len(producers) + 1, 1) if found is None else (found.number, found.epoch + 1)
+        number, epoch = (len(producers) + 1, 1) if registered is None else (registered.number, registered.epoch + 1)
         wall_ms = journal.wall_ms()
         journal.record(
             [ProducerRegistered(request.producer, number, epoch, request.token, request.driver, lease_ms, wall_ms)]
@@ -89,11 +89,11 @@ class Producers:
 
     def own(self, name: str, epoch: int, token: bytes) -> Producer:
         """Find the producer whose epoch and token these are. Raises UnknownProducer, Fenced."""
-        found = self._index.producers.get(name)
-        effect = PRODUCER[standing(found, epoch, token)].effect
-        if found is None or effect is not Entrance.GO_ON:
-            raise refusals.not_the_producer(effect, name, epoch, found)
-        return found
+        producer = self._index.producers.get(name)
+        effect = PRODUCER[standing(producer, epoch, token)].effect
+        if producer is None or effect is not Entrance.GO_ON:
+            raise refusals.not_the_producer(effect, name, epoch, producer)
+        return producer
 
     async def claim(self, request: SequenceRequest, deadline: Deadline) -> ClaimResult:
         """Decides which of these sequences may be written: a verdict each, in order. Its name is (producer, epoch,
@@ -211,23 +211,23 @@ class Producers:
 
     async def explain(self, name: str) -> ProducerView:
         """Tell what is known of a producer, once that is durable. Raises NotFound."""
-        found = self._index.producers.get(name)
-        if found is None:
+        producer = self._index.producers.get(name)
+        if producer is None:
             raise NotFound(f"there is no producer {name}: registering makes it")
         view = ProducerView(
-            producer=found.name,
-            producer_id=found.number,
-            driver=found.driver,
-            epoch=found.epoch,
-            token=found.token,
-            lease_ms=found.lease_ms,
-            lease_left_ms=found.lease_left_ms(self._journal.clock.monotonic_ms()),
-            watermark=found.watermark,
-            claimed_to=found.claimed_to,
-            resume_after=self._index.resume_after(found),
-            done=self._index.done(found)[-DONE_INTERVALS_MAX:],
-            open=self._index.undone(found)[:DONE_INTERVALS_MAX],
-            position=found.position,
+            producer=producer.name,
+            producer_id=producer.number,
+            driver=producer.driver,
+            epoch=producer.epoch,
+            token=producer.token,
+            lease_ms=producer.lease_ms,
+            lease_left_ms=producer.lease_left_ms(self._journal.clock.monotonic_ms()),
+            watermark=producer.watermark,
+            claimed_to=producer.claimed_to,
+            resume_after=self._index.resume_after(producer),
+            done=self._index.done(producer)[-DONE_INTERVALS_MAX:],
+            open=self._index.undone(producer)[:DONE_INTERVALS_MAX],
+            position=producer.position,
         )
         await self._journal.group_commit.durable(view.position)
         return view

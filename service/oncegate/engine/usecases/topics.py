@@ -95,12 +95,9 @@ class Topics:
             raise NotFound(f"topic {topic} has the partitions 0 to {view.partitions - 1}; there is no {partition}")
         if offset < 0 or max_rows <= 0:
             raise BadRequest(f"offset {offset} and max_rows {max_rows}: from 0, and from 1")
-        wanted, low, high = (
-            min(max_rows, self._journal.limits.fetch_rows),
-            view.low_offsets[partition],
-            view.high_offsets[partition],
-        )
-        chunks = await self._outputs.fetch(topic, partition, offset, wanted, max_bytes) if offset < high else []
+        max_rows = min(max_rows, self._journal.limits.fetch_rows)
+        low, high = view.low_offsets[partition], view.high_offsets[partition]
+        chunks = await self._outputs.fetch(topic, partition, offset, max_rows, max_bytes) if offset < high else []
         return Fetched(chunks, low, high, view.schema)
 
     async def view(self, name: str) -> TopicView:
