@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from oncegate.core.acks import ACK_BATCH, ACK_NUMBER
 from oncegate.core.batches import COMMIT
 from oncegate.core.claims import (
     CLAIM,
@@ -112,10 +113,10 @@ def sequence() -> str:
     return table(head, rows) + because(*SEQUENCE.values())
 
 
-def ack() -> str:
-    """Draws what an ack does, by the state of a sequence."""
-    return table(["state", "effect"], [[words(s), words(cell.effect)] for s, cell in ACK.items()]) + because(
-        *ACK.values()
+def effects(head: str, cells: dict[Any, Any]) -> str:
+    """Draws a table of one question: the effect of each state."""
+    return table([head, "effect"], [[words(s), words(cell.effect)] for s, cell in cells.items()]) + because(
+        *cells.values()
     )
 
 
@@ -156,7 +157,9 @@ DECISIONS: dict[str, Callable[[], str]] = {
     ),
     "entrance": partial(two, ["epoch and token", "who claims, settles", "who acks"], PRODUCER, DRIVER, Standing),
     "sequence": sequence,
-    "ack": ack,
+    "ack": partial(effects, "state", ACK),
+    "ack number": partial(effects, "the ack's batch, to the last that was acked", ACK_NUMBER),
+    "ack batch": partial(effects, "a batch up to the ack's", ACK_BATCH),
 }
 
 

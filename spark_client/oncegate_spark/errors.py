@@ -26,7 +26,7 @@
     - Gap                     what came before these sequences was never claimed: it is lost, or was skipped
     - OutOfOrder              sequences below some that were claimed: the lane is split, shuffled or not deterministic
     - NotDriver               only who owns the retries may ack, under its own token
-    - NotDone                 what was to be acked is claimed and not done: nothing was acked
+    - OlderBatch              a later batch was acked already: nothing was acked
     - BatchOver               rows of a batch that was acked: a task that outlived it, or a restored checkpoint
     - BrokenMessages          Spark hands over what no task of ours has written
     - Unreadable              the gateway answered 200 with what we cannot read: unknown
@@ -199,10 +199,10 @@ class NotDriver(Stopped):
     code = "NOT_DRIVER"
 
 
-class NotDone(Stopped):
-    """What was to be acked is claimed and not done: nothing was acked."""
+class OlderBatch(Stopped):
+    """A later batch was acked already: nothing was acked. `batch` of the problem's members is that one."""
 
-    code = "NOT_DONE"
+    code = "OLDER_BATCH"
 
 
 class BatchOver(Stopped):
@@ -259,7 +259,7 @@ BY_CODE: dict[str, type[OncegateError]] = {
     "GAP": Gap,
     "OUT_OF_ORDER": OutOfOrder,
     "NOT_DRIVER": NotDriver,
-    "NOT_DONE": NotDone,
+    "OLDER_BATCH": OlderBatch,
 }
 
 BY_ACTION: dict[str, type[OncegateError]] = {"retry": TurnedAway, "fix": Refused, "stop": Stopped}

@@ -126,6 +126,7 @@ SAMPLES: dict[str, Entry] = {
     ),
     "sequences_completed": SequencesCompleted(2**33, 9, 4, WALL_MS),
     "sequences_released": SequencesReleased(2**33, 9, 5, WALL_MS),
+    "acked_but_for_some": Acked("flights", 3, 42, b"", WALL_MS, struct.pack("<2Q", 17, 40)),
     "acked": Acked("flights", 3, 42, struct.pack("<4Q", 2**33, 2**40, 7, 2**41), WALL_MS),
     "scoped": Scoped(b16(0x20), "flights", 42),
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, BatchEffect, BatchNumber, BatchOrder, BatchState
 from oncegate.core.producers import (
     ACK,
     ASKERS,
@@ -34,6 +35,8 @@ WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any]]] = {
     "register driver": (REGISTER_DRIVER, set(Registrant) - {Registrant.OTHER_LIVE}),
     "sequence": (SEQUENCE, {(state, asker) for state in SequenceState for asker in ASKERS[state]}),
     "ack": (ACK, set(SequenceState)),
+    "ack number": (ACK_NUMBER, set(BatchOrder)),
+    "ack batch": (ACK_BATCH, set(BatchState)),
 }
 
 
@@ -50,8 +53,10 @@ def test_no_cell_is_empty_and_each_has_its_rule_and_reason(name: str) -> None:
         ((PRODUCER, DRIVER), Entrance),
         ((REGISTER_PRODUCER, REGISTER_DRIVER), Registration),
         ((ACK,), AckEffect),
+        ((ACK_NUMBER,), BatchNumber),
+        ((ACK_BATCH,), BatchEffect),
     ],
-    ids=["entrance", "registration", "ack"],
+    ids=["entrance", "registration", "ack", "ack number", "ack batch"],
 )
 def test_every_effect_is_decided_somewhere(tables: tuple[Mapping[Any, Any], ...], effects: type[IntEnum]) -> None:
     assert {cell.effect for table in tables for cell in table.values()} == set(effects)
@@ -101,3 +106,7 @@ def test_only_what_is_done_is_forgotten_by_an_ack() -> None:
     claimed_once = {SequenceState.FREE, SequenceState.CLAIMED}
     assert {state for state, cell in ACK.items() if cell.effect is AckEffect.REFUSE_NOT_DONE} == claimed_once
     assert {state for state, cell in ACK.items() if cell.effect is AckEffect.COVER} == {SequenceState.DONE}
+
+
+def test_no_batch_is_forgotten_that_may_hold_what_nobody_wrote() -> None:
+    assert {state for state, cell in ACK_BATCH.items() if cell.effect is BatchEffect.FORGET} == {BatchState.SETTLED}

@@ -6,6 +6,7 @@ from tests.mutants.planted import CLIENT
 HTTP = "service/oncegate/transports/http"
 _ACKS = "tests/client/spark/test_acks.py"
 _LANES = "tests/client/spark/test_sequenced.py"
+_ACKS_HTTP = "tests/transports/http/test_acks.py"
 _PRODUCERS = "tests/transports/http/test_producers.py"
 _CLIENT = "tests/client/sync/test_producers.py"
 _PLANS = "tests/client/spark/test_assign_sequences.py::test_whatever_may_split_or_shuffle_a_lane_is_refused"
@@ -14,8 +15,8 @@ LANES: tuple[Mutant, ...] = (
     one(
         "acked before the commit log",
         f"{CLIENT}/spark/acks.py",
-        '        if not (folder / "commits" / str(found.batch)).exists():\n',
-        "        if False:\n",
+        ' for file, found in _noted(folder) if (folder / "commits" / str(found.batch)).exists()]\n',
+        " for file, found in _noted(folder)]\n",
         f"{_ACKS}::test_a_batch_is_acked_when_the_next_begins_and_its_commit_is_logged_and_never_before",
     ),
     one(
@@ -29,8 +30,29 @@ LANES: tuple[Mutant, ...] = (
         "a failed ack forgotten",
         f"{CLIENT}/spark/acks.py",
         '            log.warning("batch %d is not acked yet: %s", found.batch, error)\n            break\n',
-        '            log.warning("batch %d is not acked yet: %s", found.batch, error)\n',
+        '            log.warning("batch %d is not acked yet: %s", found.batch, error)\n            left = None\n',
         f"{_ACKS}::test_an_ack_that_finds_no_gateway_fails_no_batch_and_is_made_up_for",
+    ),
+    one(
+        "a refused part forgotten",
+        f"{CLIENT}/spark/acks.py",
+        "    return replace(found, upto=upto, is_scoped=is_scoped) if acked.refused else None\n",
+        "    return None\n",
+        f"{_ACKS}::test_of_an_ack_that_is_refused_in_part_the_rest_is_done_with_and_told",
+    ),
+    one(
+        "a refused part keeps later batches from being acked",
+        f"{CLIENT}/spark/acks.py",
+        "        elif left != noted:\n            _store(file, left.encode())\n",
+        "        else:\n            break\n",
+        f"{_ACKS}::test_a_leftover_of_a_dead_task_keeps_no_later_batch_from_being_acked",
+    ),
+    one(
+        "a batch that was followed keeps its lanes",
+        f"{CLIENT}/spark/acks.py",
+        "    return driver.ack(found.upto)\n",
+        "    return Acked({}, None)\n",
+        f"{_ACKS}::test_a_batch_that_a_later_one_has_followed_is_acked_without_its_ids",
     ),
     one(
         "an offset log written late",
@@ -115,7 +137,7 @@ LANES: tuple[Mutant, ...] = (
         f"{HTTP}/routes/claims.py",
         "    return ClaimRequest(token, call, found, lease_ms, scope, digests)\n",
         "    return ClaimRequest(token, call, found, lease_ms, None, digests)\n",
-        f"{_PRODUCERS}::test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding",
+        f"{_ACKS_HTTP}::test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding",
     ),
     one(
         "produced by sequence without the one before",

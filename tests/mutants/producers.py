@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 from tests.mutants.planted import ENGINE, INDEX
 
 CORE = "service/oncegate/core"
+_ACKING = "tests/engine/usecases/test_acks.py"
 _ENGINE = "tests/engine/usecases/test_producers.py"
 _DURABLE = "tests/engine/usecases/test_producers_durable.py"
 _SCOPES = "tests/engine/usecases/test_batch_scopes.py"
@@ -16,7 +17,7 @@ PRODUCERS: tuple[Mutant, ...] = (
         f"{CORE}/producers.py",
         "    Standing.OTHER_TOKEN: EntranceCell(\n        Entrance.REFUSE_NOT_DRIVER,",
         "    Standing.OTHER_TOKEN: EntranceCell(\n        Entrance.GO_ON,",
-        f"{_ENGINE}::test_an_executor_never_acks",
+        f"{_ACKING}::test_an_executor_never_acks",
     ),
     one(
         "older epoch completes",
@@ -44,29 +45,29 @@ PRODUCERS: tuple[Mutant, ...] = (
         f"{INDEX}/producers/store.py",
         "refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]",
         "refused = [False for _ in SequenceState]",
-        f"{_ENGINE}::test_an_ack_over_what_is_not_done_changes_nothing_not_even_for_others",
+        f"{_ACKING}::test_a_part_that_is_refused_keeps_no_other_part_from_being_acked",
     ),
     one(
         "ack beyond what was claimed",
         f"{INDEX}/producers/index.py",
         "(reached is not None and sequence < reached):",
         "sequence:",
-        f"{_ENGINE}::test_an_ack_goes_no_further_than_what_was_claimed_and_never_back",
+        f"{_ACKING}::test_an_ack_goes_no_further_than_what_was_claimed_and_never_back",
         _INDEX,
     ),
     one(
-        "ack of some producers",
+        "one part's way stands for all",
         f"{ENGINE}/usecases/drivers.py",
-        "        self._check_done(named)\n",
-        "        self._check_done(named[:1])\n",
-        f"{_ENGINE}::test_an_ack_over_what_is_not_done_changes_nothing_not_even_for_others",
+        "self._moves((name, sequence) for name, sequence, refused in parts if refused is None)",
+        "self._moves((name, sequence) for name, sequence, _ in parts if parts[0][2] is None)",
+        f"{_ACKING}::test_a_part_that_is_refused_keeps_no_other_part_from_being_acked",
     ),
     one(
         "forgets without a watermark",
         f"{INDEX}/producers/apply.py",
         "        producer.watermark, producer.intervals = watermark, producer.intervals.above(watermark)",
         "        producer.intervals = producer.intervals.above(watermark)",
-        f"{_ENGINE}::test_what_was_acked_is_stale_for_ever_also_after_a_restart",
+        f"{_ACKING}::test_what_was_acked_is_stale_for_ever_also_after_a_restart",
         _INDEX,
     ),
     one(
@@ -137,16 +138,66 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "ack of a batch forgets the next",
         f"{INDEX}/claims/batch_scopes.py",
-        "for batch in [batch for batch in known if batch < batches]}",
-        "for batch in [batch for batch in known if batch <= batches]}",
+        "        going = {batch for batch in known if batch < batches}",
+        "        going = {batch for batch in known if batch <= batches}",
         f"{_SCOPES}::test_only_what_was_claimed_in_those_batches_is_forgotten",
     ),
     one(
         "ack over a batch's open claims",
         f"{ENGINE}/usecases/drivers.py",
-        "        if open_ids := journal.index.claims.scopes.open_ids(driver.name, batches):",
-        "        if open_ids := 0:",
-        f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_not_acked_until_it_is_settled",
+        "        if ACK_BATCH[BatchState.OPEN].effect is not BatchEffect.HOLD_BACK:\n",
+        "        if open_claims:\n",
+        f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_held_back_and_it_alone",
+    ),
+    one(
+        "one part refused, none acked",
+        f"{ENGINE}/usecases/drivers.py",
+        "        moves = dict(self._moves((name, sequence) for name, sequence, refused in parts if refused is None))\n",
+        "        passing = [] if any(part[2] for part in parts) else [part[:2] for part in parts]\n"
+        "        moves = dict(self._moves(passing))\n",
+        f"{_ACKING}::test_a_part_that_is_refused_keeps_no_other_part_from_being_acked",
+    ),
+    one(
+        "an older batch passes",
+        f"{ENGINE}/usecases/drivers.py",
+        "        order = BatchOrder.OLDER if batches < driver.batches else order\n",
+        "",
+        f"{_ACKING}::test_an_ack_of_a_batch_before_the_last_is_refused_whole_and_told_that_one",
+    ),
+    one(
+        "the batch acked last is an older one",
+        f"{ENGINE}/usecases/drivers.py",
+        "BatchOrder.OLDER if batches < driver.batches else order",
+        "BatchOrder.OLDER if batches <= driver.batches else order",
+        f"{_ACKING}::test_an_ack_of_a_batch_before_the_last_is_refused_whole_and_told_that_one",
+    ),
+    one(
+        "what was held back is stale",
+        f"{INDEX}/producers/store.py",
+        "        return batch < self.batches and batch not in self.held_back\n",
+        "        return batch < self.batches\n",
+        f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_held_back_and_it_alone",
+    ),
+    one(
+        "a refused ack lets go of what was held back",
+        f"{INDEX}/producers/apply.py",
+        "        driver.batches, driver.held_back, driver.position = driver_before\n",
+        "        driver.batches, _, driver.position = driver_before\n",
+        f"{_SCOPES}::test_a_batch_that_is_held_back_is_so_after_a_restart_a_collection_and_a_refused_ack",
+    ),
+    one(
+        "what was held back is never looked at again",
+        f"{ENGINE}/usecases/drivers.py",
+        " or (batches and held_back != driver.held_back):",
+        ":",
+        f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_held_back_and_it_alone",
+    ),
+    one(
+        "a refused part said before what it rests on is durable",
+        f"{ENGINE}/usecases/drivers.py",
+        "            await journal.group_commit.all_durable()\n",
+        "            pass\n",
+        f"{_DURABLE}::test_a_batch_that_is_held_back_waits_for_the_claim_that_holds_it",
     ),
     one(
         "another's row goes with a batch",

@@ -30,7 +30,8 @@
     - Gap                 sequences before these were never claimed
     - OutOfOrder          later sequences were claimed already: the lane is split or shuffled
     - NotDriver           only the driver acks
-    - NotDone             acked over something that was claimed and is not done: nothing was changed
+    - NotDone             acked over something that was claimed and is not done: this part was not
+    - OlderBatch          acked a batch before the last that was acked: nothing was changed
     - SecondWrite         one run writes twice to one topic under one name
     - Conflict            other input under a number already committed
     - BatchForgotten      committed so long ago that rows can no longer be compared
@@ -260,9 +261,15 @@ class NotDriver(Stop):
 
 
 class NotDone(Stop):
-    """Says that not all of this is done; nothing was acked."""
+    """Says that not all of this is done; this part was not acked."""
 
-    code, title = "NOT_DONE", "Not all of this is done: nothing was acked"
+    code, title = "NOT_DONE", "Not all of this is done: this part was not acked"
+
+
+class OlderBatch(Stop):
+    """Says that a later batch was acked already; nothing was acked."""
+
+    code, title = "OLDER_BATCH", "A later batch was acked already: nothing was acked"
 
 
 class SecondWrite(Stop):

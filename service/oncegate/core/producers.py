@@ -285,8 +285,8 @@ class AckCell:
 
 _NOT_DONE = AckCell(
     AckEffect.REFUSE_NOT_DONE,
-    "nothing is acked over what was claimed and is not done",
-    "it would be answered stale for ever, and nobody wrote it (LOSS)",
+    "nothing of a producer is acked over what was claimed and is not done",
+    "it would be answered stale for ever, and nobody wrote it (LOSS); other producers' acks pass",
 )
 
 ACK: dict[SequenceState, AckCell] = {

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.kinds import Name, Span
+from oncegate.core.errors import OncegateError
 from oncegate.index.batches import Winner
 from oncegate.ports import Chunk
 
@@ -303,7 +304,10 @@ class SequenceSettled:
 
 @dataclass(frozen=True)
 class AckRequest:
-    """Says what will not be run again: of each (producer, sequence), all up to it; all batches up to `batch`."""
+    """Says what will not be run again: of each (producer, sequence), all up to it; all batches up to `batch`.
+
+    Each of them is a part: some may be refused, and the others pass.
+    """
 
     driver: str
     epoch: int
@@ -314,10 +318,15 @@ class AckRequest:
 
 @dataclass(frozen=True)
 class AckResult:
-    """Tells the watermark of each producer named, None where nothing was ever claimed; and the last batch acked."""
+    """Tells what an ack came to, part by part: each producer is one, each batch is one.
+
+    watermarks: of each of the driver's own that was named, None where nothing was ever acked. batch: the last that was
+    acked. refused: why, of each part that was not; in `extra` its `producer` or `batch`, and what stands in its way.
+    """
 
     watermarks: tuple[tuple[str, int | None], ...]
     batch: int | None
+    refused: tuple[OncegateError, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,6 +75,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.OutOfOrder: Outcome(Kind.CONFLICT),
     e.NotDriver: Outcome(Kind.DENIED),
     e.NotDone: Outcome(Kind.CONFLICT),
+    e.OlderBatch: Outcome(Kind.CONFLICT),
     e.SecondWrite: Outcome(Kind.CONFLICT),
     e.Conflict: Outcome(Kind.CONFLICT),
     e.BatchForgotten: Outcome(Kind.CONFLICT),

@@ -59,8 +59,9 @@ class AsyncDriver:
 
         `upto`: the last sequence of each producer.
 
-        `batch`: ids that were claimed under this driver and batch (or an earlier one) are forgotten too. Raises
-        NotDone when something of it is claimed and not done, Fenced under an older driver: then nothing is acked.
+        `batch`: ids that were claimed under this driver and batch (or an earlier one) are forgotten too. Each producer
+        and each batch is a part: what is claimed and not done is told in `refused`, and the others are acked. Raises
+        OlderBatch for a batch before the last, Fenced under an older driver: then nothing is acked.
         """
         return await self.gateway.run(self._calls.ack(upto, batch))
 

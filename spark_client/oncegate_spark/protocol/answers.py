@@ -218,11 +218,30 @@ class Registered:
 
 
 @dataclass(frozen=True)
+class RefusedPart:
+    """A part of an ack that was not acked, while the others were: of `producer`, or else of `batch`.
+
+    code      why: NOT_DONE, something of it is claimed and not done; UNKNOWN_PRODUCER; OTHER_DRIVER
+    not_done  the first of that, of a producer: (first, last), both included
+    claims    the first of the open claims, of a batch
+    """
+
+    code: str
+    detail: str
+    producer: str | None = None
+    batch: int | None = None
+    not_done: tuple[tuple[int, int], ...] = ()
+    claims: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Acked:
-    """Everything up to `watermarks[producer]` is STALE for ever, and so is each batch up to `batch`."""
+    """Everything up to `watermarks[producer]` is STALE for ever, and so is each batch up to `batch`, but for what is
+    told in `refused`."""
 
     watermarks: Mapping[str, int | None]
     batch: int | None
+    refused: tuple[RefusedPart, ...] = ()
 
 
 @dataclass

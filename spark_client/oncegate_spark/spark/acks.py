@@ -6,7 +6,8 @@
    is acked, and its file removed. Whether the entry is there is looked at, not concluded.
 
 The driver is the query (or its txnAppId); each run of it registers under a token of its own, so that what an older run
-still acks is refused (FENCED) and logged. An ack that fails is tried again by the next batch; it fails no batch.
+still acks is refused (FENCED) and logged. An ack that fails is tried again by the next batch; it fails no batch. Of an
+ack of which a part is refused that part is kept, and tried again; the others are done with.
 
 Source: MicroBatchExecution of Spark 3 and 4: offset log (N), sink, commit log (N), progress event (N).
 """
@@ -16,15 +17,17 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from oncegate_spark.errors import BrokenMessages, Fenced, NoIdentity, OncegateError
+from oncegate_spark.errors import BrokenMessages, Fenced, NoIdentity, OlderBatch, OncegateError, Unavailable
+from oncegate_spark.protocol.answers import Acked
 from oncegate_spark.spark.checkpoint import local_folder
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.sync.gateway import Gateway
+from oncegate_spark.sync.producers import Driver
 
 TIMEOUT_MS = 5_000  # a batch waits for no ack: what is not acked now is acked by the next
 NOWHERE = (
@@ -64,6 +67,10 @@ class Note:
     batch: int
     upto: Mapping[str, int]
     is_scoped: bool
+
+    def encode(self) -> str:
+        """The note's text, the same for equal notes."""
+        return json.dumps(asdict(self), sort_keys=True)
 
 
 def driver_of(options: Options, task: Task) -> str:
@@ -135,7 +142,7 @@ def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None)
         for producer, sequence in part.upto.items():
             upto[producer] = max(sequence, upto.get(producer, 0))
     made = Note(options.url, options.namespace, first.driver, token_of(first.run), batch, upto, first.is_scoped)
-    text = json.dumps(asdict(made), sort_keys=True)
+    text = made.encode()
     name = f"{batch}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     _store(folder / "oncegate" / "acks" / name, text)
 
@@ -146,32 +153,59 @@ def token_of(run: str) -> str:
 
 
 def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
-    """Ack what is noted of batches that are in the commit log; how many notes are acked. Raises nothing."""
+    """Ack what is noted of batches that are in the commit log; how many notes are acked, whole. Raises nothing."""
     folder, acked = local_folder(checkpoint), 0
     if folder is None:
         return acked
-    for file, found in list(_noted(folder)):
-        if not (folder / "commits" / str(found.batch)).exists():
-            continue
+    due = [(file, found) for file, found in _noted(folder) if (folder / "commits" / str(found.batch)).exists()]
+    newest = {(found.driver, found.token): found.batch for _, found in due if found.is_scoped}
+    for file, noted in due:
+        # The ack of a batch looks at the ids of all before it.
+        is_last = noted.batch == newest.get((noted.driver, noted.token))
+        found = replace(noted, is_scoped=noted.is_scoped and is_last)
         try:
-            _ack(found, timeout_ms)
+            left = _ack(found, timeout_ms)
         except Fenced as error:
             log.warning("batch %d was run by an older driver, its ack is void: %s", found.batch, error)
-        except OncegateError as error:
+            left = None
+        except Unavailable as error:
             log.warning("batch %d is not acked yet: %s", found.batch, error)
             break
-        file.unlink(missing_ok=True)
-        acked += 1
+        except OncegateError as error:
+            log.warning("batch %d is not acked, nor are others kept from it: %s", found.batch, error)
+            continue
+        if left is None:
+            file.unlink(missing_ok=True)
+            acked += 1
+        elif left != noted:
+            _store(file, left.encode())
     return acked
 
 
-def _ack(found: Note, timeout_ms: int) -> None:
+def _ack(found: Note, timeout_ms: int) -> Note | None:
+    """Acks what the note names; returns what was refused of it, None where nothing was. Raises OncegateError."""
     with (
         Gateway(found.url, found.namespace, timeout_ms=timeout_ms) as gateway,
         gateway.driver(found.driver, found.token) as driver,
     ):
-        driver.ack(found.upto, found.batch if found.is_scoped else None)
-    log.info("batch %d is acked: %d producers", found.batch, len(found.upto))
+        acked = _parts_acked(driver, found)
+    for part in acked.refused:
+        whose = f"producer {part.producer}" if part.batch is None else f"the ids of batch {part.batch}"
+        log.warning("batch %d: %s not acked yet, %s: %s", found.batch, whose, part.code, part.detail)
+    upto = {part.producer: found.upto[part.producer] for part in acked.refused if part.producer is not None}
+    log.info("batch %d is acked: %d of %d producers", found.batch, len(found.upto) - len(upto), len(found.upto))
+    is_scoped = any(part.batch is not None for part in acked.refused)
+    return replace(found, upto=upto, is_scoped=is_scoped) if acked.refused else None
+
+
+def _parts_acked(driver: Driver, found: Note) -> Acked:
+    """A batch that a later one has followed is looked at by the later one's ack; its producers are acked alone."""
+    if found.is_scoped:
+        try:
+            return driver.ack(found.upto, found.batch)
+        except OlderBatch as error:
+            log.warning("the ids of batch %d are not acked with it: %s", found.batch, error)
+    return driver.ack(found.upto)
 
 
 def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:

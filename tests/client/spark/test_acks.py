@@ -142,17 +142,38 @@ def test_an_ack_that_finds_no_gateway_fails_no_batch_and_is_made_up_for(
     assert query.begin() == 1
 
 
-def test_nothing_is_acked_over_what_a_dead_attempt_left(query: Query, caplog: pytest.LogCaptureFixture) -> None:
-    """A task whose rows differ from those of the attempt before it: somebody must look, and nothing is forgotten."""
-    dead = query.gateway.producer("a", driver="q")
+def leave(query: Query, name: str, *at: int) -> None:
+    """What a dead attempt has left: claimed, and nothing of it done."""
+    dead = query.gateway.producer(name, driver="q")
     dead.register()
-    dead.claim([1, 2])
+    dead.claim(at)
     dead.close()
-    query.commit(0, query.write(0, lane("a", 2)))
+
+
+def test_of_an_ack_that_is_refused_in_part_the_rest_is_done_with_and_told(
+    query: Query, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A task whose rows differ from those of the attempt before it: somebody must look, and nothing is forgotten."""
+    leave(query, "a", 1, 2)
+    query.commit(0, query.write(0, lane("a", 2)), query.write(0, lane("b", 7)))
     query.log(0)
-    assert query.begin() == 0
-    assert "NOT_DONE" in caplog.text
-    assert (query.standing()[0], query.noted) == (None, 1)
+    for _ in range(2):
+        caplog.clear()
+        assert query.begin() == 0
+        assert "producer a not acked yet, NOT_DONE: sequences 1 to 1 of producer a" in caplog.text
+        assert "producer b" not in caplog.text
+        assert (query.standing(), query.standing("b"), query.noted) == ((None, [[2, 2]]), (7, []), 1)
+    (file,) = (query.folder / "oncegate" / "acks").iterdir()
+    assert json.loads(file.read_text())["upto"] == {"a": 2}
+
+
+def test_a_leftover_of_a_dead_task_keeps_no_later_batch_from_being_acked(query: Query) -> None:
+    leave(query, "a", 1, 2)
+    for batch in range(3):
+        query.commit(batch, query.write(batch, lane("a", 2 + batch), lane("b", batch)))
+        query.log(batch)
+        query.begin()
+        assert query.standing("b") == (batch, [])
 
 
 def test_a_task_cannot_ack(query: Query) -> None:
@@ -180,6 +201,40 @@ def test_ids_of_a_batch_are_forgotten_with_its_ack_and_its_latecomers_fail(gatew
         query.write(4, lane("x", 1))
     assert isinstance(late.value.__cause__, BatchOver)
     assert query.write(5, lane("x", 1)).written == 1
+
+
+def test_a_leftover_of_a_dead_task_holds_back_its_own_batch_alone(
+    gateway: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = Query(gateway, tmp_path, **SCOPED)
+    dead = gateway.attempt(scope=("q", 4))
+    held = dead.claim(["left"])
+    for batch, name in ((4, "x"), (5, "y"), (6, "z")):
+        query.commit(batch, query.write(batch, lane(name, 1)))
+        query.log(batch)
+        query.begin()
+        assert "the ids of batch 4 not acked yet, NOT_DONE: open claims of batch 4" in caplog.text
+        assert (gateway.explain("x")["state"], query.noted) == ("DONE", 1)
+    assert [gateway.explain(name)["state"] for name in ("y", "z")] == ["ABSENT"] * 2
+    dead.complete(held)
+    assert (query.begin(), query.noted) == (1, 0)
+    assert [gateway.explain(name)["state"] for name in ("x", "left")] == ["ABSENT"] * 2
+
+
+def test_a_batch_that_a_later_one_has_followed_is_acked_without_its_ids(
+    gateway: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two writes of a stream, one by sequence and one by id, of which the note of the later batch was sent first."""
+    query = Query(gateway, tmp_path)
+    query.commit(4, query.write(4, lane("a", 1)))
+    (file,) = (query.folder / "oncegate" / "acks").iterdir()
+    file.write_text(json.dumps({**json.loads(file.read_text()), "is_scoped": True}))
+    with gateway.driver("q", acks.token_of("run-1")) as driver:
+        driver.ack({}, batch=5)
+    query.log(4)
+    assert query.begin() == 1
+    assert "the ids of batch 4 are not acked with it" in caplog.text
+    assert (query.standing(), query.noted) == ((1, []), 0)
 
 
 def test_ids_without_a_scope_are_forgotten_by_no_ack(gateway: Gateway, tmp_path: Path) -> None:

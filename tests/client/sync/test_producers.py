@@ -12,7 +12,7 @@ from oncegate_spark import AsyncGateway, Gateway, errors
 from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
 from oncegate_spark.errors import BadId, BadOption, NotCompleted, OncegateError, Outcome, ProducerBusy, StillBusy
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.answers import Acked, DriverEpoch, Registered
+from oncegate_spark.protocol.answers import Acked, DriverEpoch, RefusedPart, Registered
 from oncegate_spark.sync.producers import Driver, Producer
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect, public
@@ -120,7 +120,7 @@ def test_who_waits_for_a_lease_that_does_not_move_on_gives_up_after_one_and_a_ha
         ("FENCED", errors.Fenced),
         ("GAP", errors.Gap),
         ("OUT_OF_ORDER", errors.OutOfOrder),
-        ("NOT_DONE", errors.NotDone),
+        ("OLDER_BATCH", errors.OlderBatch),
         ("NOT_DRIVER", errors.NotDriver),
     ],
 )
@@ -197,7 +197,7 @@ def test_sequences_come_in_any_form_and_go_out_in_one(connect: Connect, sequence
 
 
 def test_a_driver_acks_under_its_own_token_and_epoch(connect: Connect) -> None:
-    acked = said(watermarks=[{"producer": "events-3", "watermark": 20}], batch=4)
+    acked = said(watermarks=[{"producer": "events-3", "watermark": 20}], batch=4, refused=[])
     with (
         StubGateway(said(driver="load", epoch=2, batch=None), acked) as stub,
         connect(stub.url) as gateway,
@@ -209,6 +209,21 @@ def test_a_driver_acks_under_its_own_token_and_epoch(connect: Connect) -> None:
     assert register.path == "/v1/namespaces/default/drivers/load:register"
     upto = [{"producer": "events-3", "sequence": 25}]
     assert members(ack) == {"token": "cd" * 16, "epoch": 2, "upto": upto, "batch": 4}
+
+
+def test_parts_of_an_ack_that_are_refused_are_told_and_no_error(connect: Connect) -> None:
+    refused = [
+        {"code": "NOT_DONE", "action": "stop", "detail": "so it is", "producer": "b", "not_done": [[3, 4]]},
+        {"code": "NOT_DONE", "action": "stop", "detail": "and so", "batch": 2, "open_ids": 1, "claims": ["2pge"]},
+    ]
+    acked = said(watermarks=[{"producer": "a", "watermark": 1}], batch=4, refused=refused)
+    with StubGateway(said(driver="load", epoch=2, batch=None), acked) as stub, connect(stub.url) as gateway:
+        with gateway.driver("load") as driver:
+            answer = driver.ack({"a": 1, "b": 4}, batch=4)
+        assert answer.refused == (
+            RefusedPart("NOT_DONE", "so it is", producer="b", not_done=((3, 4),)),
+            RefusedPart("NOT_DONE", "and so", batch=2, claims=("2pge",)),
+        )
 
 
 def test_registering_a_driver_tells_the_batch_that_was_acked(connect: Connect) -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.claims import IdState, Verb
-from oncegate.core.errors import BadRequest, NotDone, TooLarge
+from oncegate.core.errors import BadRequest, LedgerFull, TooLarge
 from oncegate.engine.requests import ProduceRequest, Scope, TakeRequest
 from oncegate.index.claims.batch_scopes import BatchScopes
 from oncegate.index.shard import ShardIndex
@@ -86,16 +86,47 @@ async def test_only_what_was_claimed_in_those_batches_is_forgotten(lane: Lanes) 
     assert states(lane, "b", "u") == [IdState.ABSENT, IdState.DONE]
 
 
-async def test_a_batch_whose_claim_is_open_is_not_acked_until_it_is_settled(lane: Lanes) -> None:
+async def test_a_batch_whose_claim_is_open_is_held_back_and_it_alone(lane: Lanes) -> None:
+    """A dead task's leftover: later batches are acked, and each later ack looks at it again."""
     await done(lane, "a", batch=2)
+    await done(lane, "d", batch=3, call=3)
     held = await lane.claim_ids("b", "c", batch=3, call=2)
-    with pytest.raises(NotDone, match="hold 2 ids") as refused:
-        await lane.ack(batch=3)
-    assert refused.value.extra == {"open_ids": 2}
-    assert states(lane, "a") == [IdState.DONE]
-    assert (await lane.ack(batch=2)).batch == 2
+    await done(lane, "e", batch=4, call=4)
+    for batch in (4, 4, 5):
+        answer = await lane.ack(batch=batch)
+        assert answer.batch == batch
+        assert [(error.code, error.extra) for error in answer.refused] == [
+            ("NOT_DONE", {"batch": 3, "open_ids": 2, "claims": (held.claim,)})
+        ]
+        assert states(lane, "a", "d", "e") == [IdState.ABSENT, IdState.DONE, IdState.ABSENT]
+        assert said(await lane.claim_ids("x", batch=4, token=2)) == ["STALE"]
+        assert said(await lane.claim_ids("d", batch=3, token=2, call=batch)) == ["DUPLICATE"]
     await lane.served.settle(Verb.RELEASE, held.claim)
-    assert (await lane.ack(batch=3)).batch == 3
+    assert (await lane.ack(batch=5)).refused == ()
+    assert states(lane, "b", "d") == [IdState.ABSENT] * 2
+    assert said(await lane.claim_ids("d", batch=3, token=2)) == ["STALE"]
+    assert lane.served.disk.kinds().count(["Acked"]) == 3, "what changes nothing is not written"
+
+
+async def test_a_batch_that_is_held_back_is_so_after_a_restart_a_collection_and_a_refused_ack() -> None:
+    ledgers = HeldLedgers()
+    async with lanes(ledgers) as lane:
+        held = await lane.claim_ids("a", batch=3)
+        assert len((await lane.ack(batch=4)).refused) == 1
+        await lane.served.settle(Verb.COMPLETE, held.claim)
+        lane.served.disk.faults = ["full"]
+        with pytest.raises(LedgerFull):
+            await lane.ack(batch=4)
+        index, loaded = lane.shard.journal.index, ShardIndex()
+        assert not index.producers.drivers["d"].is_over(3)
+        for position, saved in enumerate(index.snapshot(), 1):
+            loaded.replayed(position, saved)
+        assert loaded.producers.drivers["d"] == index.producers.drivers["d"]
+    async with lanes(ledgers) as lane:
+        assert said(await lane.claim_ids("a", batch=3, token=2)) == ["DUPLICATE"]
+        assert said(await lane.claim_ids("a", batch=4, token=2, call=2)) == ["STALE"]
+        assert (await lane.ack(batch=4)).refused == ()
+        assert said(await lane.claim_ids("a", batch=3, token=2)) == ["STALE"]
 
 
 async def test_what_a_later_batch_took_over_is_the_later_batchs(lane: Lanes) -> None:
@@ -142,8 +173,6 @@ async def test_a_restart_knows_which_batch_ids_are_of() -> None:
         await produce(lane, "p", batch=2)
         await lane.claim_ids("open", batch=3, call=9)
     async with lanes(ledgers) as lane:
-        with pytest.raises(NotDone):
-            await lane.ack(batch=3)
         await lane.ack(batch=1)
         assert states(lane, "a", "t", "p") == [IdState.ABSENT, IdState.ABSENT, IdState.DONE]
     async with lanes(ledgers) as lane:
@@ -165,7 +194,7 @@ async def test_a_collected_ledger_knows_which_batch_ids_are_of(lane: Lanes) -> N
     loaded = ShardIndex()
     for position, saved in enumerate(index.snapshot(), 1):
         loaded.replayed(position, saved)
-    assert loaded.claims.scopes.open_ids("d", 4) == 1
+    assert {batch: found.ids for batch, found in loaded.claims.scopes.open_claims("d", 4).items()} == {3: 1}
     assert _ids_of(loaded, 2) == _ids_of(index, 2) == 4
     assert _ids_of(loaded, 3) == _ids_of(index, 3) == 5
     assert _ids_of(loaded, 8) == _ids_of(index, 8) == 7

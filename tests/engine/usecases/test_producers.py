@@ -10,8 +10,6 @@ from oncegate.core.errors import (
     BadRequest,
     Fenced,
     Gap,
-    NotDone,
-    NotDriver,
     NotFound,
     OtherDriver,
     OutOfOrder,
@@ -21,7 +19,6 @@ from oncegate.core.errors import (
     TokenReused,
     TooLarge,
     UnknownClaim,
-    UnknownDriver,
     UnknownProducer,
 )
 from oncegate.index.producers.index import DONE_INTERVALS_MAX
@@ -259,87 +256,6 @@ async def test_a_call_with_other_sequences_is_refused(lane: Lanes) -> None:
     await lane.claim(0, [1])
     with pytest.raises(TokenReused):
         await lane.claim(0, [1, 2])
-
-
-async def test_what_was_acked_is_stale_for_ever_also_after_a_restart() -> None:
-    ledgers = HeldLedgers()
-    async with lanes(ledgers) as lane:
-        await lane.claim(0, [1, 2, 3])
-        await lane.complete(0)
-        answer = await lane.ack([("p", 2)], batch=4)
-        assert (answer.watermarks, answer.batch) == ((("p", 2),), 4)
-    async with lanes(ledgers) as lane:
-        assert said(await lane.claim(1, [1, 2, 3, 4])) == ["STALE", "STALE", "DUPLICATE+OWN", "GRANTED"]
-        assert (await lane.driver()).batch == 4
-        assert lane.shard.counters()["stale"] == 2
-
-
-async def test_an_ack_goes_no_further_than_what_was_claimed_and_never_back(lane: Lanes) -> None:
-    assert (await lane.ack([("p", 10)])).watermarks == (("p", None),)
-    await lane.claim(0, [1, 2])
-    await lane.complete(0)
-    assert (await lane.ack([("p", 10)])).watermarks == (("p", 2),)
-    lane.served.disk.appends.clear()
-    assert (await lane.ack([("p", 1)])).watermarks == (("p", 2),)
-    assert (await lane.ack(batch=3)).batch == 3
-    assert (await lane.ack(batch=1)).batch == 3
-    assert lane.served.disk.kinds() == [["Acked"]], "what moves nothing is not written"
-    assert said(await lane.claim(1, [3])) == ["GRANTED"]
-
-
-async def test_of_one_producer_named_twice_the_higher_sequence_counts(lane: Lanes) -> None:
-    await lane.claim(0, [1, 2, 3])
-    await lane.complete(0)
-    assert (await lane.ack([("p", 3), ("p", 1)])).watermarks == (("p", 3), ("p", 3))
-
-
-async def test_an_ack_over_what_is_not_done_changes_nothing_not_even_for_others(lane: Lanes) -> None:
-    await lane.register(token=5, producer="q")
-    await lane.claim(0, [1, 2], token=5, producer="q")
-    await lane.shard.settle_sequences(Verb.COMPLETE, "q", 1, (5).to_bytes(16, "big"), 0, lane.served.deadline())
-    await lane.claim(0, [1, 2])
-    await lane.complete(0)
-    await lane.claim(1, [3, 4])
-    with pytest.raises(NotDone, match="sequences 3 to 3 of producer p") as refused:
-        await lane.ack([("q", 2), ("p", 3)], batch=8)
-    assert refused.value.extra == {"not_done": [{"producer": "p", "first": 3, "last": 3}]}
-    assert (await lane.driver()).batch is None
-    assert said(await lane.claim(1, [1, 2], token=5, producer="q")) == ["DUPLICATE+OWN"] * 2
-    assert (await lane.ack([("q", 2), ("p", 2)])).watermarks == (("q", 2), ("p", 2))
-
-
-async def test_what_was_released_holds_an_ack_up_as_well(lane: Lanes) -> None:
-    await lane.claim(0, [1])
-    await lane.settle(Verb.RELEASE, 0)
-    with pytest.raises(NotDone):
-        await lane.ack([("p", 1)])
-
-
-async def test_what_an_older_epoch_left_holds_an_ack_up_as_well(lane: Lanes) -> None:
-    await lane.claim(0, [1])
-    await lane.close()
-    await lane.register(token=2)
-    with pytest.raises(NotDone):
-        await lane.ack([("p", 1)])
-
-
-async def test_an_executor_never_acks(lane: Lanes) -> None:
-    await lane.claim(0, [1])
-    await lane.complete(0)
-    with pytest.raises(NotDriver, match="owns the retries"):
-        await lane.ack([("p", 1)], token=1)
-    assert said(await lane.claim(1, [1])) == ["DUPLICATE+OWN"]
-
-
-async def test_acks_of_what_is_not_known_or_not_ones_own_are_refused(lane: Lanes) -> None:
-    with pytest.raises(UnknownDriver):
-        await lane.ack(epoch=2)
-    with pytest.raises(UnknownProducer):
-        await lane.ack([("nobody", 1)])
-    await lane.driver(name="e")
-    await lane.register(token=5, producer="q", driver="e")
-    with pytest.raises(OtherDriver):
-        await lane.ack([("q", 1)])
 
 
 async def test_explain_tells_what_is_known(lane: Lanes) -> None:

@@ -168,7 +168,23 @@ async def test_an_ack_that_is_refused_for_what_is_not_done_waits_for_what_shows_
     claim = await lane.served.begin(lane.claim(0, [1]))
     ack = await lane.served.begin(lane.ack([("p", 1)]))
     await waits(lane, claim, ack)
-    assert isinstance(ack.exception(), NotDone)
+    assert [type(error) for error in ack.result().refused] == [NotDone]
+
+
+async def test_a_batch_that_is_held_back_waits_for_the_claim_that_holds_it(lane: Lanes) -> None:
+    await lane.ack(batch=1)
+    lane.served.disk.hold()
+    other = await lane.served.begin(lane.claim(0, [1]))
+    await lane.served.begin(lane.ack(batch=2))
+    claim = await lane.served.begin(lane.claim_ids("a", batch=3))
+    ack = await lane.served.begin(lane.ack(batch=3))
+    await waits(lane, other, claim, ack)
+    assert [error.extra["batch"] for error in ack.result().refused] == [3]
+    lane.served.disk.hold()
+    late = await lane.served.begin(lane.claim_ids("b", batch=3, token=2, call=2))
+    again = await lane.served.begin(lane.ack(batch=3))
+    await waits(lane, late, again)
+    assert [error.extra["open_ids"] for error in again.result().refused] == [2]
 
 
 async def test_busy_is_said_at_once(lane: Lanes) -> None:

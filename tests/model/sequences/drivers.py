@@ -7,7 +7,7 @@ The offset log and the commit log outlive it. R9: batch n is acked once its comm
 from dataclasses import dataclass, field
 
 from oncegate.core.errors import Fenced, OncegateError
-from oncegate.engine.requests import AckRequest, DriverRequest, DriverResult
+from oncegate.engine.requests import AckRequest, AckResult, DriverRequest, DriverResult
 from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import DRIVER, Attempt, Request, Task
 
@@ -51,6 +51,8 @@ class Driver:
         assert request is not None
         if isinstance(reply, DriverResult):
             self.epoch = reply.epoch
+        elif isinstance(reply, AckResult) and reply.refused and not self.may_be_refused:
+            raise Broken("ACK", f"{request} is refused in part: {reply.refused}")
         elif isinstance(reply, OncegateError):
             if not isinstance(reply, Fenced) and not self.may_be_refused:
                 raise Broken("ACK", f"{request} is refused: {reply}")

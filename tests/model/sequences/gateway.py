@@ -74,7 +74,7 @@ class Gateway(Process):
         }
         calls = [sorted((number, str(call)) for number, call in one.calls) for one in saved.producers]
         drivers = {one.name: one for one in saved.drivers}
-        batches = {name: index.claims.scopes.open_ids(name, 1 << 62) for name in drivers}
+        batches = {name: index.claims.scopes.open_claims(name, 1 << 62) for name in drivers}
         return producers, calls, drivers, saved.takeovers, index.claims.contents(), batches
 
     @property

@@ -15,7 +15,7 @@ from typing import Literal
 
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.requests import AckRequest, ClaimResult
+from oncegate.engine.requests import AckRequest, AckResult, ClaimResult
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.kit.chance import Steady, fingerprints
@@ -319,4 +319,6 @@ def show(call: Call) -> str:
         return type(reply).__name__
     if isinstance(reply, ClaimResult):
         return ", ".join(BY_BYTE[byte].verdict.name for byte in reply.verdicts.tolist())
+    if isinstance(reply, AckResult):
+        return ", ".join([type(reply).__name__, *(type(part).__name__ for part in reply.refused)])
     return type(reply).__name__ if reply is not None else "closed"

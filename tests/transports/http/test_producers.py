@@ -7,56 +7,11 @@ import pyarrow as pa
 import pytest
 
 from oncegate.engine.limits import Limits
-from tests.support.http_app import ARROW, JSON, PACKED, Http, Reply, open_http, stream, token
+from tests.support.http_app import ARROW, JSON, PACKED, open_http, stream, token
+from tests.support.http_lanes import LANE, NS, Writer
 from tests.support.packed import read_claim_packed
 
-NS = "/v1/namespaces/default"
-LANE = f"{NS}/producers/events-3"
-LOAD = f"{NS}/drivers/load"
 OWN_DUPLICATE, GRANTED = 0x22, 0x01
-
-
-class Writer:
-    """One attempt at a lane, over HTTP."""
-
-    def __init__(self, http: Http, lane: str = LANE, driver: str = "load") -> None:
-        self.http, self.lane, self.driver = http, lane, driver
-        self.token, self.epoch, self.call = token(), 0, -1
-
-    async def register(self, **more: Any) -> Any:
-        reply = await self.http.post_json(f"{self.lane}:register", {"token": self.token, "driver": self.driver, **more})
-        assert reply.status == 200, reply.body
-        self.epoch = reply.json["epoch"]
-        return reply.json
-
-    async def ask(self, **asked: Any) -> Reply:
-        self.call += 1
-        return await self.http.post_json(f"{self.lane}:claim", self.named(**asked))
-
-    async def claim(self, *sequences: int, **more: Any) -> list[str]:
-        reply = await self.ask(sequences=sequences, **more)
-        assert reply.status == 200, reply.body
-        return [one["verdict"] for one in reply.json["verdicts"]]
-
-    async def settle(self, verb: str) -> Reply:
-        return await self.http.post_json(f"{self.lane}:{verb}", self.named())
-
-    async def close(self) -> Reply:
-        return await self.http.post_json(f"{self.lane}:close", {"token": self.token, "epoch": self.epoch})
-
-    def named(self, **more: Any) -> dict[str, Any]:
-        return {"token": self.token, "epoch": self.epoch, "call": self.call, **more}
-
-
-async def ack(http: Http, upto: dict[str, int], as_token: str, epoch: int, **more: Any) -> Reply:
-    pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
-    return await http.post_json(f"{LOAD}:ack", {"token": as_token, "epoch": epoch, "upto": pairs, **more})
-
-
-async def driver(http: Http, as_token: str) -> Any:
-    reply = await http.post_json(f"{LOAD}:register", {"token": as_token})
-    assert reply.status == 200, reply.body
-    return reply.json
 
 
 async def test_a_lane_is_claimed_written_completed_and_then_known() -> None:
@@ -154,35 +109,6 @@ async def test_what_was_skipped_is_a_gap_and_what_comes_late_is_out_of_order() -
         assert "idCol" in late["detail"]
         assert "staged" in late["detail"]
         assert await writer.claim(6, prev_sequence=5) == ["GRANTED"]
-
-
-async def test_only_the_driver_acks_and_then_all_below_is_stale_for_ever() -> None:
-    async with open_http() as http:
-        writer, owner = Writer(http), token()
-        epoch = (await driver(http, owner))["epoch"]
-        await writer.register()
-        await writer.claim(1, 2, 3)
-        (await ack(http, {"events-3": 3}, owner, epoch)).problem(409, "NOT_DONE")
-        await writer.settle("complete")
-        executors = (await ack(http, {"events-3": 3}, writer.token, epoch)).problem(403, "NOT_DRIVER")
-        assert executors["action"] == "stop"
-        assert (await ack(http, {"events-3": 9}, owner, epoch, batch=4)).json == {
-            "driver": "load",
-            "watermarks": [{"producer": "events-3", "watermark": 3}],
-            "batch": 4,
-        }
-        assert await writer.claim(2, 3, 4) == ["STALE", "STALE", "GRANTED"]
-        assert (await driver(http, owner)) == {"driver": "load", "epoch": epoch, "batch": 4}
-
-
-async def test_an_older_driver_is_fenced_at_once_and_a_stranger_has_to_register() -> None:
-    async with open_http() as http:
-        older, newer = token(), token()
-        epoch = (await driver(http, older))["epoch"]
-        assert (await driver(http, newer))["epoch"] == epoch + 1
-        (await ack(http, {}, older, epoch, batch=1)).problem(409, "FENCED")
-        (await ack(http, {}, newer, epoch + 7, batch=1)).problem(404, "UNKNOWN_DRIVER")
-        (await http.post_json(f"{LOAD}:register", {"token": older})).problem(409, "FENCED")
 
 
 async def test_a_producer_is_explained() -> None:
@@ -356,44 +282,3 @@ async def test_rows_whose_place_is_not_told_are_refused(more: dict[str, object],
         reply = await http.post_raw(half, ARROW, stream(ROWS), raw(writer, 0))
         assert "go together" in reply.problem(400, "BAD_REQUEST")["detail"]
         assert http.position == before
-
-
-async def test_ids_of_a_batch_are_stale_once_it_is_acked_in_every_encoding() -> None:
-    async with open_http() as http:
-        owner = token()
-        epoch = (await driver(http, owner))["epoch"]
-        asked = {"token": token(), "call": 0, "ids": ["a"], "driver": "load", "batch": 4}
-        claimed = (await http.post_json(f"{NS}/ids:claim", asked)).json["claim"]
-        (await ack(http, {}, owner, epoch, batch=4)).problem(409, "NOT_DONE")
-        await http.call("POST", f"{NS}/claims/{claimed}:complete")
-        assert (await ack(http, {}, owner, epoch, batch=4)).json["batch"] == 4
-        scope = {"Oncegate-Driver": "load", "Oncegate-Batch": "4", "Accept": JSON}
-        rows = pa.record_batch({"id": ["a"]})
-        for reply in (
-            await http.post_json(f"{NS}/ids:claim", {**asked, "token": token()}),
-            await http.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), scope),
-            await http.post_json(f"{NS}/ids:take", {"owner": "o", "ids": ["a"], "driver": "load", "batch": 3}),
-            await http.post_raw(f"{NS}/ids:take", ARROW, stream(rows), {**scope, "Oncegate-Owner": "o"}),
-            await http.post_raw(f"{NS}/topics/t/records:produce?id_col=id", ARROW, stream(rows), scope),
-        ):
-            assert reply.json["verdicts"] == [{"verdict": "STALE"}]
-        later = await http.post_json(f"{NS}/ids:claim", {**asked, "token": token(), "batch": 5})
-        assert later.json["verdicts"] == [{"verdict": "GRANTED"}]
-
-
-@pytest.mark.parametrize(
-    ("more", "told"),
-    [
-        ({"driver": "load"}, "go together"),
-        ({"batch": 1}, "go together"),
-        ({"driver": "load", "batch": -1}, "batch"),
-    ],
-)
-async def test_half_a_batch_is_refused(more: dict[str, object], told: str) -> None:
-    async with open_http() as http:
-        body = {"token": token(), "call": 0, "ids": ["a"], **more}
-        reply = await http.post_json(f"{NS}/ids:claim", body)
-        assert told in reply.problem(400, "BAD_REQUEST")["detail"]
-        headers = {f"Oncegate-{name.title()}": str(value) for name, value in more.items()}
-        reply = await http.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), headers)
-        assert told.title() in reply.problem(400, "BAD_REQUEST")["detail"].title()

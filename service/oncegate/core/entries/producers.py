@@ -1,9 +1,11 @@
 """The ledger's entries about producers and drivers: what each kind holds. They are kinds of `entries.Entry`."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from oncegate.core.entries.fields import B16, U32, U64, Blob, Text
+from oncegate.core.entries.fields import B16, U32, U64, Blob, Tag, Text
+
+HeldBack = Annotated[bytes, "blob", Tag(1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ class SequencesReleased:
 @dataclass(frozen=True, slots=True)
 class Acked:
     """The driver runs nothing of this again: `upto`, pairs of u64, is producers' new watermarks; batches below
-    `batches` are acked with all ids that were claimed in them (0: none are)."""
+    `batches` are acked with all ids that were claimed in them (0: none are), but for those in `held_back`, u64 each,
+    rising: a claim of theirs is open."""
 
     KIND: ClassVar[int] = 25
     driver: Text
@@ -81,6 +84,7 @@ class Acked:
     batches: U64
     upto: Blob
     wall_ms: U64
+    held_back: HeldBack = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ async def is_over(journal: Journal, scope: Scope) -> bool:
     if scope.batch > SEQUENCE_MAX:
         raise BadRequest(f"batch {scope.batch}: the highest is {SEQUENCE_MAX}; nothing was written")
     driver = journal.index.producers.drivers.get(scope.driver)
-    if driver is None or scope.batch >= driver.batches:
+    if driver is None or not driver.is_over(scope.batch):
         return False
     await journal.group_commit.durable(driver.position)
     return True

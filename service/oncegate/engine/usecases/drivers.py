@@ -3,10 +3,13 @@
 Sources: RIFL (SOSP 2015), acks of a client that has all its results; MillWheel, ids go once no sender can retry.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import numpy as np
+
+from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, BatchEffect, BatchNumber, BatchOrder, BatchState
 from oncegate.core.entries.producers import Acked, DriverRegistered
-from oncegate.core.errors import BadRequest, Fenced, TooLarge, UnknownProducer
+from oncegate.core.errors import BadRequest, Fenced, OncegateError, TooLarge
 from oncegate.core.producers import DRIVER, REGISTER_DRIVER, SEQUENCE_MAX, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
@@ -16,9 +19,6 @@ from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.decide import registrant, standing
 from oncegate.index.producers.intervals import flat
 from oncegate.index.producers.store import Driver, Producer
-
-# So many intervals are named where an ack is refused: enough to look at one by one.
-_INTERVALS_MAX = 10
 
 
 class Drivers:
@@ -57,8 +57,9 @@ class Drivers:
     async def ack(self, request: AckRequest, deadline: Deadline) -> AckResult:
         """Nothing of this will be run again: everything up to it is STALE for ever, and need not be known any more.
 
-        All of it or nothing. Raises UnknownDriver, Fenced, NotDriver, UnknownProducer, OtherDriver, NotDone, TooLarge,
-        BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
+        Each producer is a part, and each batch up to `request.batch`; a refused part keeps none of the others from
+        passing. Raises UnknownDriver, Fenced, NotDriver, OlderBatch, TooLarge, BadRequest, LedgerFull, DeadlinePassed:
+        nothing was changed; LedgerDown: unknown, repeat it.
         """
         journal = self._journal
         if len(request.upto) > journal.limits.producers:
@@ -67,19 +68,53 @@ class Drivers:
             raise BadRequest(f"batch {request.batch}: the highest is {SEQUENCE_MAX}; nothing was acked")
         deadline.check()
         driver = self._own(request)
-        named = [(self._of(driver, name), sequence) for name, sequence in request.upto]
-        batches = 0 if request.batch is None else request.batch + 1
-        self._check_done(named)
-        if open_ids := journal.index.claims.scopes.open_ids(driver.name, batches):
-            raise refusals.batch_not_done(request, open_ids)
-        moves = dict(self._moves(named))
-        if moves or batches > driver.batches:
+        batches = self._batches(driver, request)
+        parts = [(name, sequence, self._refusal(driver, name, sequence)) for name, sequence in request.upto]
+        open_claims = journal.index.claims.scopes.open_claims(driver.name, batches)
+        if ACK_BATCH[BatchState.OPEN].effect is not BatchEffect.HOLD_BACK:
+            open_claims = {}
+        moves = dict(self._moves((name, sequence) for name, sequence, refused in parts if refused is None))
+        held_back = tuple(open_claims)
+        if moves or batches > driver.batches or (batches and held_back != driver.held_back):
             journal.group_commit.check()
-            journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms())])
-        answer = AckResult(tuple((producer.name, producer.watermark) for producer, _ in named), _last(driver))
-        positions = [producer.position for producer, _ in named]
-        await journal.group_commit.durable(max([driver.position, *positions]))
+            raw = np.array(held_back, "<u8").tobytes()
+            journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms(), raw)])
+        of_batches = [
+            refusals.batch_not_done(driver.name, *one) for one in list(open_claims.items())[: refusals.PLACES_MAX]
+        ]
+        refused = (*(why for *_, why in parts if why is not None), *of_batches)
+        named = self._named(driver, request)
+        answer = AckResult(tuple((one.name, one.watermark) for one in named), _last(driver), refused)
+        if refused:  # that rests on whatever the index knows by now
+            await journal.group_commit.all_durable()
+        await journal.group_commit.durable(max([driver.position, *(one.position for one in named)]))
         return answer
+
+    def _batches(self, driver: Driver, request: AckRequest) -> int:
+        """How many batches are acked then, from the first on; 0: nothing is said of any. Raises OlderBatch."""
+        if request.batch is None:
+            return 0
+        batches = request.batch + 1
+        order = BatchOrder.NEWER if batches > driver.batches else BatchOrder.SAME
+        order = BatchOrder.OLDER if batches < driver.batches else order
+        if ACK_NUMBER[order].effect is BatchNumber.REFUSE_OLDER:
+            raise refusals.older_batch(request, driver.batches - 1)
+        return batches
+
+    def _refusal(self, driver: Driver, name: str, sequence: int) -> OncegateError | None:
+        """Why this producer's part is refused; None: it passes."""
+        producer = self._index.producers.get(name)
+        if producer is None:
+            return refusals.unknown_part(name)
+        if producer.driver != driver.name:
+            return refusals.other_driver(producer, driver.name)
+        undone = self._index.undone(producer, sequence)[: refusals.PLACES_MAX].tolist()
+        return refusals.not_done(producer, [[first, min(last, sequence)] for first, last in undone]) if undone else None
+
+    def _named(self, driver: Driver, request: AckRequest) -> list[Producer]:
+        """The driver's own producers among those that are named."""
+        producers = (self._index.producers.get(name) for name, _ in request.upto)
+        return [producer for producer in producers if producer is not None and producer.driver == driver.name]
 
     def _own(self, request: AckRequest) -> Driver:
         driver = self._index.drivers.get(request.driver)
@@ -88,27 +123,10 @@ class Drivers:
             raise refusals.not_the_driver(effect, request, driver)
         return driver
 
-    def _of(self, driver: Driver, name: str) -> Producer:
-        producer = self._index.producers.get(name)
-        if producer is None:
-            raise UnknownProducer(f"there is no producer {name}; nothing was acked")
-        if producer.driver != driver.name:
-            raise refusals.other_driver(producer, driver.name)
-        return producer
-
-    def _check_done(self, named: list[tuple[Producer, int]]) -> None:
-        """NotDone where an ack would pass over something that was claimed and is not done."""
-        undone: list[dict[str, object]] = [
-            {"producer": producer.name, "first": int(first), "last": min(int(last), sequence)}
-            for producer, sequence in named
-            for first, last in self._index.undone(producer, sequence)[:_INTERVALS_MAX]
-        ][:_INTERVALS_MAX]
-        if undone:
-            raise refusals.not_done(undone)
-
-    def _moves(self, named: list[tuple[Producer, int]]) -> Iterator[tuple[int, int]]:
+    def _moves(self, named: Iterable[tuple[str, int]]) -> Iterator[tuple[int, int]]:
         """(producer's number, its new watermark): never back, never beyond what was claimed."""
-        for producer, sequence in sorted(named, key=lambda item: item[1]):
+        for name, sequence in sorted(named, key=lambda item: item[1]):
+            producer = self._index.producers[name]
             reached = self._index.watermark_after(producer, sequence)
             if reached is not None:
                 yield producer.number, reached

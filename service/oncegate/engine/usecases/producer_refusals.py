@@ -5,6 +5,7 @@ from oncegate.core.errors import (
     Gap,
     NotDone,
     NotDriver,
+    OlderBatch,
     OncegateError,
     OtherDriver,
     OutOfOrder,
@@ -15,7 +16,11 @@ from oncegate.core.errors import (
 )
 from oncegate.core.producers import Entrance, Registration
 from oncegate.engine.requests import AckRequest, ProducerRequest, SequenceRequest
+from oncegate.index.claims.batch_scopes import OpenClaims
 from oncegate.index.producers.store import Driver, Producer
+
+# So many intervals, batches or claims are named of each part that is refused: enough to look at one by one.
+PLACES_MAX = 10
 
 _WAYS = (
     "One task has to hold a contiguous range of a lane, in order. Ways on: write before any shuffle, or claim by ids "
@@ -38,7 +43,8 @@ def other_driver(producer: Producer, driver: str) -> OtherDriver:
     """Who names another driver than the producer's."""
     return OtherDriver(
         f"producer {producer.name} belongs to driver {producer.driver}, not {driver}: only one driver can know what "
-        "will not be run again. Name that driver, or write under another producer's name; nothing was changed"
+        "will not be run again. Name that driver, or write under another producer's name; nothing was changed",
+        producer=producer.name,
     )
 
 
@@ -99,22 +105,39 @@ def too_scattered(producer: Producer, intervals: int, most: int) -> Overloaded:
     )
 
 
-def not_done(undone: list[dict[str, object]]) -> NotDone:
-    """An ack over what was claimed and is not done; `undone` names the first intervals of that."""
-    first = undone[0]
-    return NotDone(
-        f"sequences {first['first']} to {first['last']} of producer {first['producer']} were claimed and are not done: "
-        "they would be answered STALE for ever, and nobody wrote them. Ack what every task has completed; "
+def unknown_part(name: str) -> UnknownProducer:
+    """An ack of a producer that nobody has registered."""
+    return UnknownProducer(f"there is no producer {name}; nothing of it was acked", producer=name)
+
+
+def older_batch(request: AckRequest, newest: int) -> OlderBatch:
+    """An ack of a batch before the last that was acked."""
+    return OlderBatch(
+        f"batch {newest} of driver {request.driver} is acked, and {request.batch} lies before it: this is a late copy, "
+        "or the checkpoint was set back, and its batches are other ones. Ack under the name of another driver then; "
         "nothing was acked",
+        batch=newest,
+    )
+
+
+def not_done(producer: Producer, undone: list[list[int]]) -> NotDone:
+    """An ack over what was claimed and is not done; `undone`: the first intervals of that."""
+    first, last = undone[0]
+    return NotDone(
+        f"sequences {first} to {last} of producer {producer.name} were claimed and are not done: they would be "
+        "answered STALE for ever, and nobody wrote them. Ack what every task has completed; "
+        "nothing of this producer was acked",
+        producer=producer.name,
         not_done=undone,
     )
 
 
-def batch_not_done(request: AckRequest, ids: int) -> NotDone:
+def batch_not_done(driver: str, batch: int, found: OpenClaims) -> NotDone:
     """An ack of a batch whose claims still hold ids."""
     return NotDone(
-        f"open claims of driver {request.driver}'s batches up to {request.batch} hold {ids} ids: they "
-        "would be answered STALE "
-        "for ever, and may not be written. Ack once every task has completed or released its claims; nothing was acked",
-        open_ids=ids,
+        f"open claims of batch {batch} of driver {driver} hold {found.ids} ids: they would be answered STALE for ever, "
+        f"and may not be written. Complete or release them; the next ack looks again. This batch was not acked",
+        batch=batch,
+        open_ids=found.ids,
+        claims=found.claims[:PLACES_MAX],
     )

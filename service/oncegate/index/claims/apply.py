@@ -242,7 +242,8 @@ def _scope(store: ClaimStore, entry: Scoped) -> Undo:
 
 def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> Undo:
     """What was claimed in these batches and is done goes as what retires does: the batches are STALE instead."""
-    rows, scopes = store.scopes.acked(entry.driver, entry.batches)
+    held_back = np.frombuffer(entry.held_back, "<u8").tolist()
+    rows, scopes = store.scopes.acked(entry.driver, entry.batches, held_back)
     change = _let_go(store, position, rows, _NEVER_MS)
     change.scopes = scopes
     store.wall_ms = max(store.wall_ms, entry.wall_ms)

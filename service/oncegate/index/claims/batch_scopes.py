@@ -5,7 +5,7 @@ name, or, of taken ids, which have none, the ledger's position. Twelve bytes a r
 """
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +23,14 @@ class _Batch:
 
     rows: "array[int]" = field(default_factory=lambda: array("I"))
     made_by: "array[int]" = field(default_factory=lambda: array("Q"))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClaims:
+    """Tells what is open of one batch: how many ids, and the claims that hold them, 16 bytes each."""
+
+    ids: int
+    claims: tuple[bytes, ...]
 
 
 class BatchScopes:
@@ -58,18 +66,26 @@ class BatchScopes:
         positions = self._rows.holders.position[rows].astype(np.uint64)
         return np.where(claims.any(axis=1), claims[:, 0], positions)
 
-    def acked(self, driver: str, batches: int) -> tuple[U32, Callable[[], None]]:
-        """Forgets the batches below `batches`; returns their rows, uint32 (n,), and what takes that back."""
+    def acked(self, driver: str, batches: int, held_back: Sequence[int] = ()) -> tuple[U32, Callable[[], None]]:
+        """Forgets the batches below `batches`, but for those held back; returns their rows, uint32 (n,), and what
+        takes that back."""
         known = self._drivers.get(driver, {})
-        forgotten = {batch: known.pop(batch) for batch in [batch for batch in known if batch < batches]}
+        going = {batch for batch in known if batch < batches}.difference(held_back)
+        forgotten = {batch: known.pop(batch) for batch in going}
         return self._rows_of(forgotten.values()), lambda: known.update(forgotten)
 
-    def open_ids(self, driver: str, batches: int) -> int:
-        """Returns how many ids claims of batches below `batches` hold that are neither completed nor released."""
+    def open_claims(self, driver: str, batches: int) -> dict[int, OpenClaims]:
+        """Returns the batches below `batches`, rising, in which a claim holds ids that are neither done nor free."""
         known = self._drivers.get(driver, {})
-        rows = self._rows_of(members for batch, members in known.items() if batch < batches)
-        holders = self._rows.holders
-        return int(holders.named[rows[holders.state[rows] == OPEN]].sum())
+        found = {batch: self._open(known[batch]) for batch in sorted(known) if batch < batches}
+        return {batch: claims for batch, claims in found.items() if claims.ids}
+
+    def _open(self, batch: _Batch) -> OpenClaims:
+        """Returns what is open of one batch."""
+        rows, holders = self._rows_of([batch]), self._rows.holders
+        rows = rows[(holders.state[rows] == OPEN) & (holders.named[rows] > 0)]
+        names = dict.fromkeys(claim.tobytes() for claim in self._rows.claim[rows])
+        return OpenClaims(int(holders.named[rows].sum()), tuple(names))
 
     def _rows_of(self, batches: Iterable[_Batch]) -> U32:
         """Returns the rows of these batches that are still what they were."""

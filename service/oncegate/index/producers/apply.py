@@ -135,14 +135,17 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
     driver = store.drivers[entry.driver]
     watermarks = [(store.by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
     before = [(producer, producer.watermark, producer.intervals, producer.position) for producer, _ in watermarks]
-    driver_before = driver.batches, driver.position
-    driver.batches, driver.position = max(driver.batches, entry.batches), position
+    driver_before = driver.batches, driver.held_back, driver.position
+    driver.position = position
+    if entry.batches:
+        driver.batches = max(driver.batches, entry.batches)
+        driver.held_back = tuple(np.frombuffer(entry.held_back, "<u8").tolist())
     for producer, watermark in watermarks:
         producer.watermark, producer.intervals = watermark, producer.intervals.above(watermark)
         producer.position = position
 
     def undo() -> None:
-        driver.batches, driver.position = driver_before
+        driver.batches, driver.held_back, driver.position = driver_before
         for producer, watermark, intervals, old_position in before:
             producer.watermark, producer.intervals, producer.position = watermark, intervals, old_position
 

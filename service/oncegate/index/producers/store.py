@@ -41,14 +41,21 @@ class Call:
 class Driver:
     """Holds what is known of one driver.
 
-    `epoch` 0: nobody has registered yet. `batches`: those below are acked. `past`: the tokens before this one."""
+    `epoch` 0: nobody has registered yet. `batches`: those below are acked, but for `held_back`, rising. `past`: the
+    tokens before this one.
+    """
 
     name: str
     epoch: int = 0
     token: bytes = b""
     past: tuple[bytes, ...] = ()
     batches: int = 0
+    held_back: tuple[int, ...] = ()
     position: int = 0
+
+    def is_over(self, batch: int) -> bool:
+        """Tells whether the batch was acked."""
+        return batch < self.batches and batch not in self.held_back
 
 
 @dataclass(slots=True)

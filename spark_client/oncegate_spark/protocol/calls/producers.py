@@ -18,6 +18,7 @@ from oncegate_spark.protocol.answers import (
     ClaimedSequences,
     DriverEpoch,
     Produced,
+    RefusedPart,
     Registered,
     Settled,
 )
@@ -49,7 +50,7 @@ class DriverCalls:
         return found
 
     def ack(self, upto: Mapping[str, int], batch: int | None) -> Steps[Acked]:
-        """Say that nobody retries these any more. Raises BadOption before registering, NotDone, Fenced."""
+        """Say that nobody retries these any more. Raises BadOption before registering, OlderBatch, Fenced."""
         pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
         fields = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
         return self._post("ack", {**fields, **({} if batch is None else {"batch": batch})}, _acked)
@@ -241,7 +242,14 @@ def _registered(reply: Reply) -> Registered:
 
 def _acked(reply: Reply) -> Acked:
     document = json.loads(reply.body)
-    return Acked({one["producer"]: one["watermark"] for one in document["watermarks"]}, document["batch"])
+    watermarks = {one["producer"]: one["watermark"] for one in document["watermarks"]}
+    return Acked(watermarks, document["batch"], tuple(_refused(one) for one in document["refused"]))
+
+
+def _refused(part: Mapping[str, Any]) -> RefusedPart:
+    not_done = tuple((first, last) for first, last in part.get("not_done", ()))
+    claims = tuple(part.get("claims", ()))
+    return RefusedPart(part["code"], part["detail"], part.get("producer"), part.get("batch"), not_done, claims)
 
 
 def _settled(reply: Reply) -> Settled:

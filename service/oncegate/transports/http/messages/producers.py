@@ -53,12 +53,26 @@ class WatermarkMessage(Struct, frozen=True):
     watermark: int | None
 
 
+class RefusedPart(Struct, frozen=True, omit_defaults=True):
+    """Says why one part of an ack, a producer or a batch, was not acked; the others were."""
+
+    code: Literal["NOT_DONE", "UNKNOWN_PRODUCER", "OTHER_DRIVER"]
+    action: Literal["fix", "stop"]
+    detail: str
+    producer: str | None = None
+    batch: int | None = None
+    not_done: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    open_ids: int = 0
+    claims: list[str] = msgspec.field(default_factory=list)
+
+
 class AckReply(Struct, frozen=True):
-    """Answers an ack: the watermarks as they are now."""
+    """Answers an ack: the watermarks as they are now, and each part that was refused."""
 
     driver: str
     watermarks: list[WatermarkMessage]
     batch: int | None
+    refused: list[RefusedPart]
 
 
 class ProducerRequest(Read):

@@ -17,7 +17,9 @@ what it claims are *sequences*, strictly increasing. Which were written is kept 
    the lease, so that the next attempt need not wait for it.
 4. BUSY, FENCED, GAP and OUT_OF_ORDER are never success: who is told so has not written, and must not say that it has.
 5. The driver, and nobody else, acks (`drivers/{driver}:ack`) what nobody will retry any more, under its own token and
-   epoch. What is acked is STALE for ever, and no longer kept one by one.
+   epoch. What is acked is STALE for ever, and no longer kept one by one. Each producer is a part, and each batch: a
+   part over something that was claimed and is not done is told in `refused`, and the others pass. A batch before the
+   last that was acked is 409 OLDER_BATCH, with that one.
 
 `driver` and `batch` beside ids (of ids:claim, ids:take, records:produce) make them belong to a batch of that driver:
 they are forgotten when it is acked, not by a horizon, and a request of an acked batch is told STALE for each of its
@@ -44,13 +46,25 @@ MEMBERS: dict[str, dict[str, str]] = {
     },
     "UptoMessage": {"producer": "of this driver", "sequence": "the last that nobody retries any more"},
     "AckRequest": {
-        "upto": "one a producer; all of them or none take effect. Cut to the highest claimed sequence",
-        "batch": "ids claimed under this batch of the driver, or an earlier one, are forgotten too",
+        "upto": "one a producer, each a part of its own. Cut to the highest claimed sequence",
+        "batch": "ids claimed under this batch of the driver, or an earlier one, are forgotten too, but for batches "
+        "with an open claim: those are parts that are refused, and looked at again by each later ack",
+    },
+    "RefusedPart": {
+        "code": "NOT_DONE: something of it is claimed and not done; or as the problem of this code",
+        "action": "fix: it was named wrongly; stop: somebody has to look",
+        "detail": "one sentence for a person",
+        "producer": "whose part it is; not there: the batch's",
+        "batch": "which batch is held back; not there: the producer's",
+        "not_done": "the first of what stands in the way of a producer's: first and last of each interval",
+        "open_ids": "how many ids open claims of the batch hold",
+        "claims": "the first of these claims",
     },
     "AckReply": {
         "driver": "as in the path",
-        "watermarks": "of the producers that were named",
-        "batch": "the last that is acked; null: none is",
+        "watermarks": "of the producers that were named, and are this driver's",
+        "batch": "the last that is acked, but for those in `refused`; null: none is",
+        "refused": "the parts that were not acked; of batches the ten oldest",
     },
     "WatermarkMessage": {"producer": "as asked", "watermark": _NUMBERS["watermark"]},
     "ProducerRequest": {

@@ -20,7 +20,21 @@ _STANDING: dict[str, Any] = {
 DRIVER_REQUEST = {"token": TOKEN}
 DRIVER_REPLY = {"driver": DRIVER, "epoch": 2, "batch": 17}
 ACK_REQUEST = {"token": TOKEN, "epoch": 2, "upto": [{"producer": PRODUCER, "sequence": 20}], "batch": 18}
-ACK_REPLY = {"driver": DRIVER, "watermarks": [{"producer": PRODUCER, "watermark": 20}], "batch": 18}
+ACK_REPLY = {
+    "driver": DRIVER,
+    "watermarks": [{"producer": PRODUCER, "watermark": 20}],
+    "batch": 18,
+    "refused": [
+        {
+            "code": "NOT_DONE",
+            "action": "stop",
+            "detail": "open claims of batch 17 hold 2 ids",
+            "batch": 17,
+            "open_ids": 2,
+            "claims": ["0b6f5c9e8d7a4b3c9f1e2d3c4b5a6978"],
+        }
+    ],
+}
 PRODUCER_REQUEST = {"token": TOKEN, "driver": DRIVER}
 PRODUCER_REPLY = {**_STANDING, "lease_ms": 30_000, "truncated": False}
 SEQUENCES_REQUEST = {**_CLAIM, "sequences": [17, 18, 20], "prev_sequence": 16}

@@ -40,11 +40,11 @@ ACK = operation(
     "ackProducers",
     {
         200: answer(
-            "nobody retries this any more: STALE for ever, durable before anything is forgotten",
+            "nobody retries this any more: STALE for ever, durable before anything is forgotten. But for `refused`",
             json=message(messages.AckReply, examples_producers.ACK_REPLY),
         )
     },
-    (*parts.BODIES, e.UnknownDriver, e.UnknownProducer, e.OtherDriver, e.Fenced, e.NotDriver, e.NotDone),
+    (*parts.BODIES, e.UnknownDriver, e.Fenced, e.NotDriver, e.OlderBatch),
     writes(NS, "driver"),
     parts.body(json=message(messages.AckRequest, examples_producers.ACK_REQUEST)),
 )

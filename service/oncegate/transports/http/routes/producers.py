@@ -6,6 +6,7 @@ import msgspec
 from fastapi import Request, Response
 
 from oncegate.core.claims import Verb
+from oncegate.core.errors import OncegateError
 from oncegate.engine.requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
@@ -40,7 +41,7 @@ async def register_driver(request: Request) -> Response:
 
 @router.post("/drivers/{driver:path}:ack", openapi_extra=operations_producers.ACK)
 async def ack(request: Request) -> Response:
-    """Take note that nobody retries these any more: STALE for ever. All of it takes effect, or nothing."""
+    """Take note that nobody retries these any more: STALE for ever. Each part is refused, or takes effect, alone."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, driver = await inbound.message(_ACK), inbound.request.path_params["driver"]
         upto = [(one.producer, one.sequence) for one in message.upto]
@@ -49,7 +50,16 @@ async def ack(request: Request) -> Response:
         engine_request = AckRequest(driver, message.epoch, token, tuple(upto), message.batch)
         result = await inbound.shard.ack(engine_request, inbound.deadline)
         moved = [messages.WatermarkMessage(*pair) for pair in result.watermarks]
-        return json_reply(messages.AckReply(driver, moved, result.batch), shard=inbound.shard)
+        refused = [_refused(error) for error in result.refused]
+        return json_reply(messages.AckReply(driver, moved, result.batch, refused), shard=inbound.shard)
+
+
+def _refused(error: OncegateError) -> messages.RefusedPart:
+    code: Any = error.code
+    action: Any = error.action
+    extra: Any = dict(error.extra)
+    claims = [identifiers.claim_text(claim) for claim in extra.pop("claims", ())]
+    return messages.RefusedPart(code, action, error.detail, claims=claims, **extra)
 
 
 @router.post("/producers/{producer:path}:register", openapi_extra=operations_producers.REGISTER)
