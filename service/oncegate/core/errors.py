@@ -28,7 +28,7 @@
     - UnknownClaim, ReleasedClaim
     - Fenced              a later registration has taken this one's place
     - Gap                 sequences before these were never claimed
-    - OutOfOrder          later sequences were claimed already: the lane is split or shuffled
+    - OutOfOrder          later sequences were claimed already: the producer is split or shuffled
     - NotDriver           only the driver acks
     - NotDone             acked over something that was claimed and is not done: this part was not
     - OlderBatch          acked a batch before the last that was acked: nothing was changed

@@ -215,7 +215,7 @@ _FRESH = Cell(Action.GRANT, "nobody has claimed it", "the first to ask writes it
 _ORDER = Cell(
     Action.OUT_OF_ORDER,
     "what comes after a later one is refused, with the whole request",
-    "the lane is split or shuffled: two writers would pass over each other's rows (LOSS)",
+    "the producer is split or shuffled: two writers would pass over each other's rows (LOSS)",
 )
 _DUPLICATE = Cell(
     Action.DUPLICATE, "done is done for everyone", "an acknowledged completion is never granted again (P1)"

@@ -23,8 +23,8 @@ from oncegate.index.producers.store import Driver, Producer
 PLACES_MAX = 10
 
 _WAYS = (
-    "One task has to hold a contiguous range of a lane, in order. Ways on: write before any shuffle, or claim by ids "
-    "(idCol), or write staged"
+    "One task has to hold a contiguous range of a producer's sequences, in order. Ways on: write before any shuffle, "
+    "or claim by ids (idCol), or write staged"
 )
 
 
@@ -90,8 +90,8 @@ def gap(request: SequenceRequest, producer: Producer) -> Gap:
 def out_of_order(sequence: int, producer: Producer) -> OutOfOrder:
     """Something later was claimed before."""
     return OutOfOrder(
-        f"sequence {sequence} of producer {producer.name} was never claimed, and {producer.claimed_to} was: this lane "
-        f"is split over tasks, shuffled, or read in another order than before. {_WAYS}",
+        f"sequence {sequence} of producer {producer.name} was never claimed, and {producer.claimed_to} was: this "
+        f"producer is split over tasks, shuffled, or read in another order than before. {_WAYS}",
         sequence=sequence,
         claimed_to=producer.claimed_to,
     )

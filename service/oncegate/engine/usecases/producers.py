@@ -64,7 +64,7 @@ class Producers:
         journal, producers = self._journal, self._index.producers
         if registered is None and len(producers) >= journal.limits.producers:
             raise TooLarge(
-                f"{len(producers)} producers in a namespace are all there may be: a producer is a lane of a source"
+                f"{len(producers)} producers in a namespace are all there may be: a producer is a partition of a source"
             )
         journal.group_commit.check()
         # Numbers count up, and none is free again: no producer is ever forgotten.

@@ -74,10 +74,10 @@ _SCOPE = {
     "batch": "they are forgotten when this batch is acked, and STALE from then on",
 }
 _SEQUENCED = {
-    "producer": "with `epoch` and `sequence_col`, instead of an id: the lane that these rows are of",
+    "producer": "with `epoch` and `sequence_col`, instead of an id: the producer that these rows are of",
     "epoch": "as registering the producer answered",
     "sequence_col": "the column that holds each row's sequence",
-    "prev_sequence": "the lane holds nothing between it and the first row's",
+    "prev_sequence": "the source holds nothing between it and the first row's",
 }
 _LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
 _MEMBERS: dict[str, dict[str, str]] = {

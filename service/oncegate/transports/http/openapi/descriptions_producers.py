@@ -12,7 +12,7 @@ what it claims are *sequences*, strictly increasing. Which were written is kept 
    (`done`, and all up to `watermark`) and after which sequence to go on (`resume_after`).
 2. `:claim` sequences in the order of the source, with the next `call`. `prev_sequence` says that the source holds
    nothing between it and the first of these; GAP when it was never claimed itself. OUT_OF_ORDER for a sequence that was
-   never claimed and lies below one that was: two writers share the lane, or its order is not the source's.
+   never claimed and lies below one that was: two writers share the producer, or its order is not the source's.
 3. Write what is GRANTED, `:complete` the call; `:renew` meanwhile, `:release` when nothing was written. `:close` ends
    the lease, so that the next attempt need not wait for it.
 4. BUSY, FENCED, GAP and OUT_OF_ORDER are never success: who is told so has not written, and must not say that it has.

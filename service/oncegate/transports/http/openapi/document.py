@@ -14,7 +14,7 @@ from oncegate.transports.http.openapi import descriptions, parts
 
 TAGS = [
     {"name": "claims", "description": "Free ids: ask, write to your own sink, complete"},
-    {"name": "producers", "description": "Lanes of a source, by sequence; their driver acks what is over"},
+    {"name": "producers", "description": "Ordered partitions of a source, by sequence; their driver acks what is over"},
     {"name": "batches", "description": "Named batches: staged by tasks, committed by their driver"},
     {"name": "topics", "description": "Rows written at once, and rows read back by offset"},
     {"name": "namespaces", "description": "Deduplication domains, each with its own key and ledger"},

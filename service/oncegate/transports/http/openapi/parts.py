@@ -154,7 +154,7 @@ _PATH = {
     "partition": ("from 0 on", "0", PARTITION.pattern),
     "claim": ("from the answer of ids:claim", examples.CLAIM, f"[0-7][{ALPHABET}]{{25}}"),
     "producer": (
-        "a lane of a source, in the namespace; any text, slashes too, percent-encoded",
+        "an ordered partition of a source, in the namespace; any text, slashes too, percent-encoded",
         "events-3",
         ".+",
     ),
