@@ -24,6 +24,7 @@ from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
+from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
 from oncegate.settings import ProcessSettings, Settings, SettingsError
@@ -34,6 +35,8 @@ from oncegate.transports.promises import CREDENTIALS, promise_line
 
 Log = structlog.typing.FilteringBoundLogger
 DEFAULT_NAMESPACE = "default"
+# Of the time to shut down, for callers that are being answered; the rest is for closing the ledgers.
+_FOR_CALLERS = 0.9
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         app = create_app(observer, About(process.ledger, settings.semantic.fingerprint()))
         sock = stack.enter_context(bound(process.host, process.port))
         port: int = sock.getsockname()[1]
-        server = await stack.enter_async_context(listening(app, sock, process.shutdown_ms))
+        server = await stack.enter_async_context(listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms)))
         await asyncio.to_thread(warm_up)
         # While ledgers are read: both take a second of a start.
         warming = asyncio.ensure_future(asyncio.to_thread(_warm_up))
@@ -107,13 +110,18 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 async def serve(settings: Settings, log: Log) -> None:
-    """Serves until SIGTERM or SIGINT, then finish what was begun; a second signal stops waiting for callers."""
+    """Serves until SIGTERM or SIGINT, then finishes what was begun; a second signal stops waiting for callers.
+
+    What is not closed `shutdown_ms` after the first signal is left as it is, and the process ends.
+    """
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
     started: list[Program] = []
 
     def stopped() -> None:
+        if not stop.is_set():
+            end_within(settings.process.shutdown_ms, log.error)
         if not started:
             task.cancel()
         elif stop.is_set():

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering
 from oncegate.engine.admission import Admission
+from oncegate.engine.failures import told
 from oncegate.engine.limits import Limits
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
@@ -21,7 +22,8 @@ class Gateway:
     def __init__(self, world: World) -> None:
         self._world = world
         self._owners: dict[str, Owner] = {}
-        self._upkeep = asyncio.create_task(self._keep_up(), name="upkeep")
+        self._closing = False
+        self._upkeep = self._begin_upkeep()
         self.limits = world.limits
         self.clock = world.clock
         self.observer = world.observer
@@ -80,6 +82,22 @@ class Gateway:
         with suppress(Recovering):
             await self._own(namespace)
 
+    def _begin_upkeep(self) -> "asyncio.Task[None]":
+        upkeep = asyncio.create_task(self._keep_up(), name="upkeep")
+        upkeep.add_done_callback(self._upkeep_ended)
+        return upkeep
+
+    def _upkeep_ended(self, upkeep: "asyncio.Task[None]") -> None:
+        """Without it nothing retires and ledgers grow: whatever ended it is told, and it goes on a little later."""
+        error = None if upkeep.cancelled() else upkeep.exception()
+        if error is not None and not self._closing:
+            self.observer.event("maintenance_failed", **told(error))
+            upkeep.get_loop().call_later(EVICTION_MS / 1_000, self._upkeep_again)
+
+    def _upkeep_again(self) -> None:
+        if not self._closing:
+            self._upkeep = self._begin_upkeep()
+
     async def _keep_up(self) -> None:
         """One clock for the background work of all namespaces: an idle one costs a look."""
         while True:
@@ -90,6 +108,7 @@ class Gateway:
 
     async def close(self) -> None:
         """Write all that was taken, close every ledger."""
+        self._closing = True
         self._upkeep.cancel()
         await asyncio.gather(*(owner.close() for owner in self._owners.values()))
 

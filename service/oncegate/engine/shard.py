@@ -273,6 +273,11 @@ class Shard:
         """Names of the topics there are."""
         return self.journal.index.topics.names()
 
+    def failing(self) -> dict[str, str]:
+        """Tell what work in the background failed when it was tried last, and why; requests are answered meanwhile."""
+        errors = {"compaction": self.scheduler.compaction_error, "eviction": self.eviction.error}
+        return {work: error for work, error in errors.items() if error}
+
     def counters(self) -> dict[str, int]:
         """Tell every counter by its name; what each counts says `engine.counters`."""
         return self.journal.counts.all(self.journal.index)

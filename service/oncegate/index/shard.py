@@ -1,6 +1,6 @@
 """Everything a shard knows, in memory: claims, batches, topics, producers and settings, fed by one `apply`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 
 import numpy as np
@@ -84,7 +84,7 @@ class ShardIndex:
         """Makes entries of everything, which replace all those so far; nothing may change before the last is made."""
         return (entry for entries in self.snapshot_steps() for entry in entries)
 
-    def snapshot_steps(self) -> Iterator[list[SnapshotPiece]]:
+    def snapshot_steps(self) -> Generator[list[SnapshotPiece], None, None]:
         """Makes the same, as it is at the call, in steps between which the index may change.
 
         A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun anew.

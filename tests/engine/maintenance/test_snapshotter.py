@@ -6,6 +6,7 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import LedgerBehind
+from oncegate.engine.maintenance import scheduler
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
 from oncegate.engine.requests import TopicRequest
 from tests.support.held import HeldLedgers, Served, rows_of, said, serving, turns, until, winner
@@ -133,6 +134,7 @@ async def test_a_collection_of_unknown_end_opens_the_ledger_anew(served: Served)
     served.disk.collect_faults = ["lost"]
     served.shard.scheduler.compact()
     await until(lambda: served.gateway.readiness()["default"] != "SERVING")
+    await turns()
     served.clock.advance(250)
     await until(lambda: served.gateway.readiness()["default"] == "SERVING")
     assert (await look(served))[:3] == before[:3]
@@ -180,3 +182,55 @@ async def test_a_ledger_smaller_than_the_limit_is_not_collected() -> None:
         await work(served)
         await compact(served)
         assert "compaction" not in served.events.names()
+
+
+async def test_no_second_snapshot_is_accepted_while_the_first_waits_for_its_append(served: Served) -> None:
+    await work(served)
+    served.disk.hold()
+    first = await served.begin(served.claim("first", token=20))
+    second = await served.begin(served.claim("second", token=21))
+    served.shard.scheduler.compact()
+    served.disk.gate.set()
+    served.disk.gate.clear()  # lets one append through; the snapshot begins with the next, which is held
+    await until(first.done)
+    await turns()
+    assert (second.done(), served.disk.under_way) == (False, 1)
+    assert served.shard.snapshotter.compacting
+    await served.begin(served.claim("third", token=22))
+    await served.disk.let_go()
+    await until(lambda: not served.shard.snapshotter.compacting)
+    assert said(await second) == ["GRANTED"]
+    assert served.gateway.readiness() == {"default": "SERVING"}
+    assert served.events.names().count("compaction") == 1
+
+
+async def test_why_the_ledger_is_not_compacted_is_told_once_a_minute_and_shown(served: Served) -> None:
+    await work(served)
+    served.disk.collect_faults = ["full"] * 3
+    for minute in range(3):
+        for _ in range(12):
+            await compact(served)
+            assert served.shard.failing() == {"compaction": "no space left on device"}
+            served.clock.advance(5_000)
+        assert served.events.names().count("compaction_failed") == minute + 1
+    await compact(served)
+    assert served.shard.failing() == {}
+    assert served.events.names().count("compaction_failed") == 3
+
+
+async def test_a_step_that_raises_ends_the_snapshot_and_the_next_one_is_whole(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await work(served)
+
+    def broken(entry: object) -> bytes:
+        raise RuntimeError("planted here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(scheduler, "encode", broken)
+        await compact(served)
+    assert served.shard.failing() == {"compaction": "RuntimeError('planted here')"}
+    assert said(await served.claim("new", token=9)) == ["GRANTED"]
+    served.clock.advance(COMPACT_AGAIN_MS)
+    await compact(served)
+    assert (served.shard.failing(), served.events.names().count("compaction")) == ({}, 1)

@@ -17,6 +17,7 @@ from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.failures import unknown_end
 from oncegate.ports import Clock, Ledger, OutputChange
 
 # How long a full ledger is left alone before one probe is appended.
@@ -70,6 +71,8 @@ class GroupCommit:
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._full: LedgerFull | None = None
         self.between: BetweenAppends = _NoWork()
+        # Called at once when it dies, perhaps long before `run` returns: an append may hang.
+        self.when_dead: Callable[[OncegateError], None] = _ignored
         self.closing = False
         self.dead: OncegateError | None = None
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
@@ -134,9 +137,18 @@ class GroupCommit:
         await self.durable(self.next_position - 1)
 
     async def run(self) -> None:
-        """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown."""
-        await self._run()
-        await self.between.stop()
+        """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown.
+
+        Whatever raises here has the same end: who waits is told, and the work between appends is stopped.
+        """
+        try:
+            await self._run()
+        except BaseException as error:
+            self.die(unknown_end("the group commit", error))
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            await self.between.stop()
 
     async def _run(self) -> None:
         while self.dead is None:
@@ -214,7 +226,7 @@ class GroupCommit:
         except OncegateError as error:
             self.die(error)
         except Exception as error:
-            self.die(LedgerDown(f"the ledger failed ({error}); whether this was written is unknown"))
+            self.die(unknown_end("the ledger", error))
         else:
             self._full, self.mark = None, mark
             self._marks.add(mark)
@@ -239,10 +251,13 @@ class GroupCommit:
         self._fail_waiters(error)
 
     def die(self, error: OncegateError) -> None:
-        """Take `error` as the end: whoever waits is told, nothing is written any more, `run` returns."""
+        """Take `error` as the end, if it is the first: whoever waits is told, nothing is written, `run` returns."""
+        if self.dead is not None:
+            return
         self.dead = error
         self._fail_waiters(error)
         self._wake.set()
+        self.when_dead(error)
 
     def _fail_waiters(self, error: OncegateError) -> None:
         waiting, self._waiters = self._waiters, []
@@ -275,4 +290,8 @@ def _again(error: OncegateError) -> OncegateError:
 
 
 def _nothing() -> None:
+    return None
+
+
+def _ignored(_error: OncegateError) -> None:
     return None

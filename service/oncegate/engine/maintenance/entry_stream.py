@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Iterable
 class EntryStream:
     """Hands entries from whoever makes them to one reader, on one event loop, each of them once.
 
-    `async for` gives the entries in order and lets go of each; it is gone through once.
+    `async for` gives the entries in order and lets go of each; it is gone through once. `error`: what it ended with.
     """
 
     def __init__(self) -> None:
         self._unread: deque[bytes] = deque()
         self._changed = asyncio.Event()
         self._ended = False
-        self._error: Exception | None = None
+        self.error: Exception | None = None
 
     def give(self, entries: Iterable[bytes]) -> None:
         """Append entries to the stream; the reader gets them in this order."""
@@ -24,7 +24,7 @@ class EntryStream:
 
     def end(self, error: Exception | None = None) -> None:
         """End the stream; the reader gets what was given, then `error`, if there is one, is raised to it."""
-        self._ended, self._error = True, error
+        self._ended, self.error = True, error
         self._changed.set()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -35,5 +35,5 @@ class EntryStream:
                 break
             self._changed.clear()
             await self._changed.wait()
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error

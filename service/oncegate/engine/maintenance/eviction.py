@@ -15,8 +15,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from oncegate.arraytypes import U64
-from oncegate.core.errors import LedgerFull, OncegateError
+from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.failures import told
 from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.compaction import RunBuilder, to_merge
 from oncegate.engine.maintenance.rate_limit import RateLimit, Stopped
@@ -51,6 +52,8 @@ class Eviction:
         self._task: asyncio.Task[None] | None = None
         self._closing = self._moving = False
         self._from_ms = 0
+        # Why the last round failed; empty: it did not.
+        self.error = ""
         self.evicted_some = False
         # Called whenever nothing is on its way out: what must not come in between has its turn.
         self.between_rounds: Callable[[], None] = _nothing
@@ -90,14 +93,13 @@ class Eviction:
             while not self._closing and await self._one():
                 if not self.busy:
                     self.between_rounds()
+            self.error = ""
         except Stopped:
             return
-        except (OncegateError, OSError) as error:
-            self._from_ms = journal.clock.monotonic_ms() + EVICT_AGAIN_MS
-            journal.observer.event("eviction_failed", namespace=journal.namespace, error=str(error))
         except Exception as error:
-            self._from_ms = journal.clock.monotonic_ms() + EVICT_AGAIN_MS
-            journal.observer.event("eviction_failed", namespace=journal.namespace, error=repr(error))
+            why = told(error)
+            self.error, self._from_ms = str(why["error"]), journal.clock.monotonic_ms() + EVICT_AGAIN_MS
+            journal.observer.event("eviction_failed", namespace=journal.namespace, **why)
 
     async def _one(self) -> bool:
         """The most urgent thing to do, once; False when there is none."""

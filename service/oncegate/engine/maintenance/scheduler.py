@@ -1,6 +1,7 @@
 """The scheduler: what a shard does by itself, a little at a time: old stages, retention, horizon, compaction."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Retired, SnapshotPiece, Trimmed
@@ -31,6 +32,8 @@ class Scheduler:
         # Bytes of the snapshot under way, and of the entries that it replaces.
         self._sizes = (0, 0)
         self._compact_from_ms = 0
+        # Why the ledger was not compacted when it was tried last; empty: it was, or there was no need to.
+        self.compaction_error = ""
         # Where ids leave memory one round after the other, a compaction would never find a moment without one.
         eviction.between_rounds = self.compact
 
@@ -99,26 +102,28 @@ class Scheduler:
             self._something_went = False
             self._snapshotter.compact(self.save, self._compacted)
 
-    def save(self) -> Iterator[list[bytes]]:
+    def save(self) -> Generator[list[bytes], None, None]:
         """Encode the index as it is at the call as entries, a step at a time, for `Snapshotter.compact`."""
         self._sizes = 0, self._journal.size_bytes
         return self._encoded(self._journal.index.snapshot_steps())
 
-    def _encoded(self, steps: Iterator[list[SnapshotPiece]]) -> Iterator[list[bytes]]:
-        for entries in steps:
-            bodies = [encode(entry) for entry in entries]
-            self._sizes = self._sizes[0] + sum(map(len, bodies)), self._sizes[1]
-            yield bodies
+    def _encoded(self, steps: Generator[list[SnapshotPiece], None, None]) -> Generator[list[bytes], None, None]:
+        with closing(steps):
+            for entries in steps:
+                bodies = [encode(entry) for entry in entries]
+                self._sizes = self._sizes[0] + sum(map(len, bodies)), self._sizes[1]
+                yield bodies
         self._journal.observer.event("compaction", namespace=self._journal.namespace, size_bytes=self._sizes[0])
 
-    def _compacted(self, done: bool) -> None:
-        """The snapshot replaced the entries, or the ledger keeps them: then it is tried again."""
-        if done:
-            self._snapshot_bytes = self._sizes[0]
+    def _compacted(self, why: dict[str, object] | None) -> None:
+        """The snapshot replaced the entries, or the ledger keeps them: that is told, and it is tried again."""
+        if why is None:
+            self._snapshot_bytes, self.compaction_error = self._sizes[0], ""
             self._journal.size_bytes -= self._sizes[1]
-        else:
-            self._something_went = True
-            self._compact_from_ms = self._journal.clock.monotonic_ms() + COMPACT_AGAIN_MS
+            return
+        self._something_went, self.compaction_error = True, str(why["error"])
+        self._compact_from_ms = self._journal.clock.monotonic_ms() + COMPACT_AGAIN_MS
+        self._journal.observer.event("compaction_failed", namespace=self._journal.namespace, **why)
 
 
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:

@@ -5,16 +5,18 @@ step of a few milliseconds before each append, while the ledger writes what came
 all entries up to there are gone.
 
     requested    until nothing stands in the way: the ledger is open, what waits fits one group
+    beginning    until what waits is durable
     encoding     a step at a time; stopped where the index had to take something back, or the gateway closes
     replacing    the ledger writes what was encoded, beside the encoding and after it
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 
-from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.failures import told, unknown_end
 from oncegate.engine.maintenance.entry_stream import EntryStream
 from oncegate.index.snapshot.claims_writer import SnapshotStopped
 from oncegate.ports import Clock, Ledger
@@ -22,7 +24,10 @@ from oncegate.ports import Clock, Ledger
 # After a step of encoding, so many times as long for requests: a snapshot has a quarter of the time at most.
 SNAPSHOT_RESTS = 3
 # Gives the entries of a snapshot, encoded, a step at a time; taken of the index as it is at the call.
-Encode = Callable[[], Iterator[list[bytes]]]
+Steps = Generator[list[bytes], None, None]
+Encode = Callable[[], Steps]
+# Is told how a snapshot ended: None, or why the ledger keeps its entries, as fields of an event.
+Ended = Callable[[dict[str, object] | None], None]
 
 
 class Snapshotter:
@@ -37,25 +42,25 @@ class Snapshotter:
         self._marks = marks
         self._group_commit = group_commit
         self._requested: Encode | None = None
-        self._steps: Iterator[list[bytes]] | None = None
+        self._steps: Steps | None = None
         self._next_step_ms = 0
         self._stream = EntryStream()
-        self._ended: Callable[[bool], None] = _ignored
+        self._ended: Ended = _ignored
         self._replacing: asyncio.Task[None] | None = None
         group_commit.between = self
 
     @property
     def compacting(self) -> bool:
-        """Whether a snapshot is requested or under way."""
+        """Whether a snapshot is requested or under way, from the request to the end without a gap."""
         begun = self._requested is not None or self._steps is not None
         return begun or (self._replacing is not None and not self._replacing.done())
 
-    def compact(self, encode: Encode, ended: Callable[[bool], None] | None = None) -> None:
+    def compact(self, encode: Encode, ended: Ended | None = None) -> None:
         """Request a snapshot, soon: what `encode` gives replaces the entries so far, while appends go on.
 
-        `encode` raises SnapshotStopped between its steps where it cannot go on. `ended` is called with True once the
-        snapshot stands in the ledger, and with False where the ledger refused it and keeps its entries, or the
-        snapshot was stopped; it is not called when the end is unknown, which ends the group commit too.
+        What `encode` or one of its steps raises ends the snapshot. `ended` is called with None once the snapshot stands
+        in the ledger, and with the reason where the ledger keeps its entries: it refused the snapshot, or that could
+        not be made. It is not called when the end is unknown, which ends the group commit too.
         """
         assert not self.compacting, "one at a time"
         self._requested, self._ended = encode, ended or _ignored
@@ -90,48 +95,71 @@ class Snapshotter:
 
     async def _begin(self, encode: Encode) -> None:
         """What waits is in the snapshot: it is made durable first, alone."""
-        self._requested = None
-        steps, position = encode(), self._group_commit.next_position - 1
+        try:
+            steps, position = encode(), self._group_commit.next_position - 1
+        except Exception as error:
+            self._requested = None
+            self._ended(_why(error))
+            return
+        # At once: while the append is awaited, a second request must find that there is one.
+        self._steps, self._requested = steps, None
         await self._group_commit.append_all()
         if self._group_commit.dead is None and self._group_commit.mark.position == position:
-            self._steps, self._stream = steps, EntryStream()
+            self._stream = EntryStream()
             self._replacing = asyncio.create_task(self._replace(position, self._stream))
         else:
-            self._ended(False)
+            self._let_go()
+            self._ended({"error": "what waited for the ledger was refused"})
 
-    def _step(self, steps: Iterator[list[bytes]]) -> None:
+    def _step(self, steps: Steps) -> None:
         began_ms = self._clock.monotonic_ms()
         try:
             self._stream.give(next(steps))
         except StopIteration:
             self._end_steps(None)
-        except SnapshotStopped as error:
+        except Exception as error:
             self._end_steps(error)
         ended_ms = self._clock.monotonic_ms()
         self._next_step_ms = ended_ms + SNAPSHOT_RESTS * (ended_ms - began_ms)
 
     def _end_steps(self, error: Exception | None) -> None:
-        """Throwing the steps away sets the index free; the ledger gets the whole snapshot, or keeps its entries."""
-        self._steps = None
+        """The ledger gets the whole snapshot, or the error, and then keeps its entries."""
         self._stream.end(error)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Throwing the steps away sets the index free."""
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.close()
 
     async def _replace(self, position: int, entries: EntryStream) -> None:
         """The ledger writes the entries as they come, so that never many of them are held."""
         try:
-            await self._ledger.compact(position, entries)
-        except (LedgerFull, SnapshotStopped):
-            self._steps = None
-            self._ended(False)
+            reason = await self._compact(position, entries)
+            self._let_go()
+            if reason is None:
+                self._marks.compacted(position)
+            self._ended(None if reason is None else _why(reason))
         except Exception as error:
-            self._group_commit.die(error if isinstance(error, OncegateError) else _failed(error))
-        else:
-            self._marks.compacted(position)
-            self._ended(True)
+            self._group_commit.die(error if isinstance(error, OncegateError) else unknown_end("compaction", error))
+
+    async def _compact(self, position: int, entries: EntryStream) -> Exception | None:
+        """None, or why the ledger keeps its entries; any other error is of unknown end."""
+        try:
+            await self._ledger.compact(position, entries)
+        except LedgerFull as error:
+            return error
+        except Exception as error:
+            if error is not entries.error:
+                raise
+            return error
+        return None
 
 
-def _failed(error: Exception) -> LedgerDown:
-    return LedgerDown(f"compaction failed: {error}")
+def _why(error: Exception) -> dict[str, object]:
+    return {"error": str(error)} if isinstance(error, SnapshotStopped) else told(error)
 
 
-def _ignored(_done: bool) -> None:
+def _ignored(_why: dict[str, object] | None) -> None:
     return None

@@ -33,6 +33,10 @@ class BatchQueue:
         else:
             self._waiting.put(None)
 
+    def stop(self) -> None:
+        """End the iteration, wherever it waits: also where `fill` was cancelled before it began."""
+        self._waiting.put(asyncio.CancelledError())
+
     def __iter__(self) -> Iterator[Batch]:
         while (batch := self._waiting.get()) is not None:
             if isinstance(batch, BaseException):

@@ -9,6 +9,7 @@ from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
 from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.failures import told
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
@@ -28,6 +29,8 @@ OPENINGS = 16
 MAINTENANCE_MS = 5_000
 # How often it is seen whether ids are to leave memory: at two million a second a million more came meanwhile.
 EVICTION_MS = 500
+# A ledger of a GiB is read in a few seconds: who recovers for longer is told of, and again each time it has passed.
+RECOVERING_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class World:
 
 
 class Owner:
-    """Keeps one namespace's shard serving. `shard` is None while it recovers; `failed` says why it stays down.
+    """Keeps one namespace's shard serving. `failed` says why it stays down.
 
     An opening that fails for want of descriptors, memory, threads or room is tried again, the first one too.
     """
@@ -52,14 +55,24 @@ class Owner:
     def __init__(self, world: World, namespace: str) -> None:
         self._world = world
         self.namespace = namespace
-        self.shard: Shard | None = None
+        self._shard: Shard | None = None
         self.failed: Exception | None = None
+        # Why it was lost last, whether that was told when it happened, and since when nothing has served.
+        self._reason: Exception | None = None
+        self._told = False
+        self._recovering_ms = self._watched_ms = world.clock.monotonic_ms()
         self._closing = False
         self._due_ms = self._looked_at = 0
         self._served = self._has_served = False
         # The end of the opening that is under way, or of the last one.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
+
+    @property
+    def shard(self) -> Shard | None:
+        """The shard that serves; None while it recovers, from the moment when its group commit is dead."""
+        shard = self._shard
+        return None if shard is None or shard.group_commit.dead is not None else shard
 
     @property
     def state(self) -> str:
@@ -76,8 +89,8 @@ class Owner:
     async def close(self) -> None:
         """Writes all that was taken, and closes the ledger."""
         self._closing = True
-        if self.shard is not None:
-            self.shard.group_commit.close()
+        if self._shard is not None:
+            self._shard.group_commit.close()
         else:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -105,11 +118,23 @@ class Owner:
     def _may_try_again(self, error: Exception) -> bool:
         """Logs what ended the ownership. A first opening is repeated for want of resources alone: all else is a
         person's to mend, who waits for the answer."""
-        if isinstance(error, OncegateError | OSError) or is_shortage(error):
-            self._world.observer.event("ledger_lost", namespace=self.namespace, error=str(error))
-            return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
-        self._world.observer.event("owner_failed", namespace=self.namespace, error=repr(error))
-        return False
+        if not self._told:
+            self._tell(error)
+        self._told = False
+        return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
+
+    def _tell(self, error: Exception) -> None:
+        self._reason = error
+        name = "ledger_lost" if isinstance(error, OncegateError | OSError) or is_shortage(error) else "owner_failed"
+        self._world.observer.event(name, namespace=self.namespace, **told(error))
+
+    def _lost(self, error: Exception | None = None) -> None:
+        """Nothing serves from now on. At once: what is still to be closed may hang."""
+        if self.failed is None and self._shard is not None and not self._told:
+            self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
+        if error is not None:
+            self._tell(error)
+            self._told = True
 
     def _end_opening(self, error: Exception | None) -> None:
         if not self._opening.done():
@@ -124,7 +149,8 @@ class Owner:
         async with AsyncExitStack() as stack:
             async with self._world.openings:
                 shard = await self._open(stack)
-            self.shard, self._served, self._has_served = shard, True, True
+            self._shard, self._served, self._has_served = shard, True, True
+            shard.group_commit.when_dead = self._lost
             self._end_opening(None)
             if self._closing:
                 shard.group_commit.close()
@@ -132,7 +158,8 @@ class Owner:
             try:
                 await shard.group_commit.run()
             finally:
-                self.shard = None
+                self._lost()
+                self._shard = None
                 await shard.eviction.close()
             if shard.group_commit.dead is not None:
                 raise shard.group_commit.dead
@@ -184,6 +211,7 @@ class Owner:
         Where nothing was written since the last time, there is nothing to look for before the next maintenance.
         """
         shard = self.shard
+        self._watch(now_ms)
         if shard is None or (shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms):
             return
         self._looked_at = shard.group_commit.next_position
@@ -193,4 +221,12 @@ class Owner:
                 self._due_ms = now_ms + MAINTENANCE_MS
                 shard.scheduler.step()
         except Exception as error:
-            self._world.observer.event("maintenance_failed", namespace=self.namespace, error=repr(error))
+            self._world.observer.event("maintenance_failed", namespace=self.namespace, **told(error))
+
+    def _watch(self, now_ms: int) -> None:
+        """Tells of a namespace that recovers for long, and why; not from the owner's task, which may hang."""
+        if self.state != "RECOVERING" or self._closing or now_ms < self._watched_ms + RECOVERING_MS:
+            return
+        self._watched_ms, waited_ms = now_ms, now_ms - self._recovering_ms
+        reason = str(self._reason or "it is being opened")
+        self._world.observer.event("recovering_long", namespace=self.namespace, recovering_ms=waited_ms, reason=reason)

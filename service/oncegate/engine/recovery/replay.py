@@ -35,6 +35,7 @@ async def replay(
     try:
         return await loop.run_in_executor(thread, rebuild, index, queue, marks, key_check, now_ms, *others)
     finally:
+        queue.stop()
         thread.shutdown(wait=False)
         filling.cancel()
         await asyncio.wait([filling])

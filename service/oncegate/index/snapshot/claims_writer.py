@@ -18,7 +18,7 @@ keeps what it was.
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +52,7 @@ def snapshot(store: ClaimStore) -> Iterator[Piece]:
         yield from pieces
 
 
-def snapshot_steps(store: ClaimStore) -> Iterator[list[Piece]]:
+def snapshot_steps(store: ClaimStore) -> Generator[list[Piece], None, None]:
     """Makes the same, as it is at the call, in steps of a few milliseconds between which anything may be applied.
 
     Each step brings the strings that are complete by then. To be gone through to the end, or closed.
@@ -97,7 +97,7 @@ class _ClaimsSnapshot:
         if self._digests:
             self._before.digests.append(digests[at].tobytes())
 
-    def steps(self) -> Iterator[list[Piece]]:
+    def steps(self) -> Generator[list[Piece], None, None]:
         """Goes through all steps; the store is free again after the last, or when they are closed."""
         sums: dict[str, int] = {}
         try:

@@ -1,6 +1,7 @@
 """Makes a whole shard's index into entries, and back: they replace those that made it when a ledger is compacted."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 
 import msgspec
 
@@ -32,13 +33,13 @@ def snapshot_steps(
     producers: ProducerIndex,
     settings: NamespaceSet,
     buckets: tuple[int, ...],
-) -> Iterator[list[SnapshotPiece]]:
+) -> Generator[list[SnapshotPiece], None, None]:
     """Makes pieces of everything that is known at the call, what waits for the ledger included.
 
     `part` counts the pieces that still come. In steps of a few milliseconds, between which anything may change: all
     but the claims is copied at once.
 
-    A step raises SnapshotStopped when the claims could not be gone through to the end.
+    A step raises SnapshotStopped when the claims could not be gone through to the end. To be gone through, or closed.
     """
     others = (
         (_BATCHES, msgspec.msgpack.encode(batches.snapshot())),
@@ -52,10 +53,12 @@ def snapshot_steps(
 
 
 def _steps(
-    claims: Iterator[list[tuple[str, bytes]]], others: Iterable[tuple[str, bytes]]
-) -> Iterator[list[SnapshotPiece]]:
-    for ready in claims:
-        yield [piece for name, data in ready for piece in _pieces(_CLAIMS + name, data)]
+    claims: Generator[list[tuple[str, bytes]], None, None], others: Iterable[tuple[str, bytes]]
+) -> Generator[list[SnapshotPiece], None, None]:
+    # Closed whatever the end, for an error's traceback would keep them, and with them the index.
+    with closing(claims):
+        for ready in claims:
+            yield [piece for name, data in ready for piece in _pieces(_CLAIMS + name, data)]
     yield [*(piece for name, data in others for piece in _pieces(name, data)), SnapshotPiece(_END, 0, b"")]
 
 

@@ -1,0 +1,18 @@
+"""Says what a log line tells of an error: its reason, and the traceback where nobody expected it."""
+
+from oncegate.core.errors import LedgerDown, OncegateError
+
+
+def told(error: BaseException) -> dict[str, object]:
+    """Returns fields of an event: `error`, as text; `cause`, an error of our own that is behind it, if one is."""
+    expected = isinstance(error, OncegateError | OSError)
+    bug = error.__cause__ if expected else error
+    cause = {} if bug is None or isinstance(bug, OncegateError | OSError) else {"cause": bug}
+    return {"error": (expected and str(error)) or repr(error), **cause}
+
+
+def unknown_end(work: str, error: BaseException) -> LedgerDown:
+    """Returns what whoever waits is told when `work` raised what nobody expected: nothing is known of its effect."""
+    down = LedgerDown(f"{work} failed ({error!r}); whether this was written is unknown")
+    down.__cause__ = error
+    return down
