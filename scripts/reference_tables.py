@@ -53,7 +53,7 @@ OTHERS = {
     "port": "0: any free one",
     "port_file": "the port is written here once the gateway is ready",
     "log_format": "`text` or `json`",
-    "shutdown_ms": "how long callers are waited for after SIGTERM",
+    "shutdown_ms": "the process ends within this time of SIGTERM; nine tenths of it are for callers",
 }
 
 

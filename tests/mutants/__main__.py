@@ -24,6 +24,7 @@ from queue import SimpleQueue
 from rich.console import Console
 from rich.progress import Progress
 
+from tests.mutants.background import BACKGROUND
 from tests.mutants.eviction import SEALING
 from tests.mutants.lanes import LANES
 from tests.mutants.meetings import MEETINGS
@@ -39,7 +40,20 @@ from tests.mutants.tiers import TIERS
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "scripts", "docs")
-MUTANTS = (*PLANTED, *SERVING, *SURFACE, *TIERS, *SEALING, *LANES, *PRODUCERS, *PAYLOADS, *SIZES, *STARTING, *MEETINGS)
+MUTANTS = (
+    *PLANTED,
+    *SERVING,
+    *SURFACE,
+    *TIERS,
+    *SEALING,
+    *LANES,
+    *PRODUCERS,
+    *PAYLOADS,
+    *SIZES,
+    *STARTING,
+    *MEETINGS,
+    *BACKGROUND,
+)
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.
 UNCHANGED_TIMEOUT_S = 3600

@@ -63,8 +63,8 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "refused collection forgotten",
         f"{ENGINE}/maintenance/scheduler.py",
-        "        else:\n            self._something_went = True\n",
-        "",
+        "        self._something_went, self.compaction_error = True, ",
+        "        self.compaction_error = ",
         "tests/engine/maintenance/test_snapshotter.py::test_what_found_no_room_is_collected_a_minute_later",
     ),
     one(

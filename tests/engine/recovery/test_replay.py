@@ -1,6 +1,7 @@
 """Which entries go to which part of a shard's index."""
 
 import asyncio
+import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
@@ -10,6 +11,7 @@ from oncegate.core.entries.kinds import Claimed, Completed, Entry, Probe, Releas
 from oncegate.core.errors import LedgerDamaged
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.recovery import replay as replay_module
+from oncegate.engine.recovery.batch_queue import BatchQueue
 from oncegate.engine.recovery.replay import rebuild
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, Replayed
@@ -73,3 +75,35 @@ async def test_a_replay_that_is_cancelled_twice_is_cancelled_and_closes_the_ledg
     with pytest.raises(asyncio.CancelledError):
         await task
     await closed.wait()
+
+
+async def test_a_replay_that_is_cancelled_before_anything_was_read_leaves_no_thread_that_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thread that waits for ever keeps the process from ending."""
+    ended = threading.Event()
+
+    def waiting(*_: object) -> int:
+        with suppress(asyncio.CancelledError):
+            for _batch in queues[0]:
+                pass
+        ended.set()
+        return 0
+
+    class Noted(BatchQueue):
+        def __init__(self) -> None:
+            super().__init__()
+            queues.append(self)
+
+    async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
+        yield []
+
+    queues: list[BatchQueue] = []
+    monkeypatch.setattr(replay_module, "rebuild", waiting)
+    monkeypatch.setattr(replay_module, "BatchQueue", Noted)
+    work = asyncio.create_task(replay_module.replay(ShardIndex(), batches(), Marks(ID), ID, 0))
+    # Its first step makes the task that reads, which has not begun when both are cancelled.
+    asyncio.get_running_loop().call_soon(work.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert await asyncio.to_thread(ended.wait, 20)

@@ -1,5 +1,6 @@
 """A collection on disk: what goes and what stays, what is held, and what is refused."""
 
+import asyncio
 import random
 import shutil
 from collections.abc import AsyncIterator
@@ -8,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from oncegate.core.errors import LedgerDamaged
+from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.log import accept, dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import ledgers as ledgers_module
@@ -281,3 +282,24 @@ async def test_dump_shows_a_collection_and_its_state_and_nothing_twice(tmp_path,
     assert kinds[-2:] == ["End", "Witness"]
     (data / "default/0" / "00000004.seg").unlink()
     assert [item.kind for item in dump(str(data))][-1] == "DAMAGED"
+
+
+async def test_a_ledger_is_closed_though_the_rest_of_a_snapshot_never_comes(tmp_path) -> None:
+    begun, never = asyncio.Event(), asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"first"
+        begun.set()
+        await never.wait()
+
+    data = tmp_path / "data"
+    async with asyncio.timeout(20):
+        async with opened_at(data, create=True) as ledger:
+            await ledger.append(*produce(0))
+            compaction = asyncio.create_task(ledger.compact(1, endless()))
+            await begun.wait()
+        with pytest.raises(LedgerDown, match="being closed; it was not compacted"):
+            await compaction
+    assert not list((data / "default/0/outputs").glob("*.tmp"))
+    async with opened_at(data) as ledger:
+        assert len((await see(ledger)).entries) == 1

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,35 @@ def test_a_signal_ends_the_program_with_status_0_and_its_log_says_so(number: int
     assert server.stop() == 0
     assert "stopped" in server.log.splitlines()[-1]
     assert "Traceback" not in server.log
+
+
+# Its ledgers are never closed; the program is otherwise the whole one.
+HANGING = """
+import asyncio, sys
+from oncegate.engine.gateway import Gateway
+async def close(self): await asyncio.Event().wait()
+Gateway.close = close
+from oncegate.__main__ import main
+main()
+"""
+
+
+@pytest.mark.server
+def test_a_program_that_hangs_in_its_end_ends_in_its_time_and_its_log_says_so(tmp_path: Path) -> None:
+    settings_file = tmp_path / "oncegate.toml"
+    settings_file.write_text("shutdown_ms = 1000\n")
+    command = [sys.executable, "-c", HANGING, "serve", "--ledger", "memory:", "--port", "0"]
+    process = subprocess.Popen([*command, "--config", str(settings_file)], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while "listening on" not in process.stderr.readline():
+        pass
+    began_s = time.monotonic()
+    process.terminate()
+    rest = process.stderr.read()
+    process.stderr.close()
+    assert process.wait(60) == 1
+    assert "not closed 1000 ms after it was told to stop" in rest
+    assert time.monotonic() - began_s < 10
 
 
 @pytest.mark.server

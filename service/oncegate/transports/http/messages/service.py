@@ -15,12 +15,13 @@ class NamespaceRequest(Read):
 
 
 class NamespaceReply(Struct, frozen=True):
-    """Describes a namespace: its ledger, its settings, its counters."""
+    """Describes a namespace: its ledger, its settings, what does not succeed in it, its counters."""
 
     namespace: str
     ledger: str
     horizon_ms: int
     auto_create_topics: bool
+    failing: dict[str, str]
     counters: dict[str, int]
 
 

@@ -185,6 +185,8 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "ledger": "its ledger's id, as in marks",
         "horizon_ms": "how long a done id is known; 0: for ever",
         "auto_create_topics": "whether a first write makes its topic",
+        "failing": "work in the background that failed when it was tried last (compaction, eviction), and why; it is "
+        "tried again, and requests are answered meanwhile",
         "counters": counters.description(),
     },
     "Problem": {

@@ -98,6 +98,7 @@ NAMESPACE_REPLY = {
     "ledger": LEDGER,
     "horizon_ms": 0,
     "auto_create_topics": True,
+    "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
 }
 NAMESPACES_REPLY = {"namespaces": ["default", "mail"]}

@@ -46,8 +46,9 @@ async def namespace(request: Request) -> Response:
 
 def _namespace(request: Request, status: int) -> Response:
     shard = shard_of(request)
+    settings = shard.horizon_ms, shard.auto_create_topics
     reply = messages.NamespaceReply(
-        shard.namespace, shard.mark.ledger.hex(), shard.horizon_ms, shard.auto_create_topics, shard.counters()
+        shard.namespace, shard.mark.ledger.hex(), *settings, shard.failing(), shard.counters()
     )
     return json_reply(reply, status, shard)
 

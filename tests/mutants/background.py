@@ -1,0 +1,82 @@
+"""Planted bugs of the background: what hangs, or fails in silence, when something there raises."""
+
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import ENGINE, LOG
+
+_ANYWHERE = "tests/engine/recovery/test_raised_anywhere.py"
+_AT_ANY_WAIT = f"{_ANYWHERE}::test_an_error_at_any_wait_is_told_and_the_namespace_serves_again"
+_LONG = "tests/engine/recovery/test_long_recovery.py"
+_SNAPSHOTTER = "tests/engine/maintenance/test_snapshotter.py"
+
+BACKGROUND: tuple[Mutant, ...] = (
+    one(
+        "a second snapshot in the window of the first",
+        f"{ENGINE}/maintenance/snapshotter.py",
+        "        self._steps, self._requested = steps, None\n        await self._group_commit.append_all()\n",
+        "        self._requested = None\n        await self._group_commit.append_all()\n        self._steps = steps\n",
+        f"{_SNAPSHOTTER}::test_no_second_snapshot_is_accepted_while_the_first_waits_for_its_append",
+    ),
+    one(
+        "an error of our own leaves whoever waits waiting",
+        f"{ENGINE}/commit/group_commit.py",
+        '            self.die(unknown_end("the group commit", error))\n            if not isinstance(error, Exception):\n',
+        "            if True:\n",
+        f"{_AT_ANY_WAIT}[group commit]",
+    ),
+    one(
+        "an upkeep that ends in silence",
+        f"{ENGINE}/recovery/owner.py",
+        '        shard.group_commit.die(unknown_end("the upkeep", error))\n',
+        "        pass\n",
+        f"{_AT_ANY_WAIT}[upkeep]",
+    ),
+    one(
+        "a traceback keeps the index in its snapshot",
+        f"{ENGINE}/maintenance/scheduler.py",
+        "        with closing(steps):\n",
+        "        if True:\n",
+        f"{_SNAPSHOTTER}::test_a_step_that_raises_ends_the_snapshot_and_the_next_one_is_whole",
+    ),
+    one(
+        "a failed compaction that nobody is told of",
+        f"{ENGINE}/maintenance/scheduler.py",
+        '        self._journal.observer.event("compaction_failed", namespace=self._journal.namespace, **why)\n',
+        "",
+        f"{_SNAPSHOTTER}::test_why_the_ledger_is_not_compacted_is_told_once_a_minute_and_shown",
+    ),
+    one(
+        "a shard that is dead and waits is told of when it has waited",
+        f"{ENGINE}/commit/group_commit.py",
+        "        self._wake.set()\n        self.when_dead(error)\n",
+        "        self._wake.set()\n",
+        f"{_LONG}::test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at_once",
+    ),
+    one(
+        "a long recovery told once",
+        f"{ENGINE}/recovery/owner.py",
+        "        while True:\n            await clock.sleep_ms(RECOVERING_MS)\n            waited_ms",
+        "        if True:\n            await clock.sleep_ms(RECOVERING_MS)\n            waited_ms",
+        f"{_LONG}::test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_reason",
+    ),
+    one(
+        "a close that waits for a snapshot",
+        f"{LOG}/ledger.py",
+        "        self._letting_go.set()\n",
+        "",
+        "tests/faults/ledger/test_compaction.py::test_a_ledger_is_closed_though_the_rest_of_a_snapshot_never_comes",
+    ),
+    one(
+        "a replay whose thread waits for ever",
+        f"{ENGINE}/recovery/replay.py",
+        "        queue.stop()\n",
+        "",
+        "tests/engine/recovery/test_replay.py",
+    ),
+    one(
+        "an end without a last resort",
+        "service/oncegate/app.py",
+        "            end_within(settings.process.shutdown_ms, log.error)\n",
+        "            pass\n",
+        "tests/transports/http/test_serve.py::test_a_program_that_hangs_in_its_end_ends_in_its_time_and_its_log_says_so",
+    ),
+)
