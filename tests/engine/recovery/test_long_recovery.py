@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from oncegate.core.errors import LedgerDown, Recovering
-from oncegate.engine.recovery.owner import RECOVERING_MS
+from oncegate.engine.recovery.owner import EVICTION_MS, RECOVERING_MS
 from tests.support.held import Served, serving, turns, until
 
 
@@ -31,12 +31,11 @@ async def test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_rea
     with pytest.raises(LedgerDown):
         await served.claim("a")
     await turns()
-    await pass_ms(served, RECOVERING_MS - 1)
-    assert told(served) == []
-    for minute in (1, 2):
-        await pass_ms(served, 1 if minute == 1 else RECOVERING_MS)
+    for minute in (0, 1, 2):
         assert [fields["recovering_ms"] for fields in told(served)] == [n * RECOVERING_MS for n in range(1, minute + 1)]
-        assert "Input/output error" in str(told(served)[-1]["reason"])
+        assert all("Input/output error" in str(fields["reason"]) for fields in told(served))
+        for _ in range(RECOVERING_MS // EVICTION_MS):
+            await pass_ms(served, EVICTION_MS)
 
 
 async def test_nothing_is_told_of_a_namespace_that_serves(served: Served) -> None:
@@ -66,3 +65,16 @@ async def test_a_shard_whose_append_hangs_after_its_end_is_unknown_is_told_of_at
     assert [fields["reason"] for fields in told(served)] == ["the disk is gone; unknown"]
     await served.disk.let_go()
     assert served.events.names().count("ledger_lost") == 1
+
+
+async def test_upkeep_that_raised_is_told_and_goes_on(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(duration_ms: int) -> None:
+        raise RuntimeError("planted here")
+
+    await turns()
+    with monkeypatch.context() as patched:
+        patched.setattr(served.clock, "sleep_ms", broken)
+        await pass_ms(served, EVICTION_MS)
+    assert [str(fields["error"]) for _, fields in served.events.seen] == ["RuntimeError('planted here')"]
+    assert served.clock.sleepers == 0
+    await until(lambda: served.clock.sleepers == 1)

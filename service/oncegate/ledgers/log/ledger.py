@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import math
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +21,7 @@ from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import OutputWriter, RangeCounts, read_range
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
-from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, until
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
@@ -145,30 +145,13 @@ class LogLedger:
         """In whatever thread is free, piece by piece as they come; an error of the snapshot itself leaves no file."""
         writer = SnapshotWriter(self._disk, self._paths.outputs, file)
         try:
-            async for piece in pieces_of(self._until_closing(snapshot)):
+            async for piece in pieces_of(until(self._letting_go, snapshot)):
                 await asyncio.to_thread(self._with_known_end, partial(writer.add, piece))
         except BaseException:
             # A disk that failed is left as it is.
             await asyncio.to_thread(writer.abandon, self._dead is None)
             raise
         return await asyncio.to_thread(self._with_known_end, writer.finish)
-
-    async def _until_closing(self, snapshot: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        """The snapshot's entries; LedgerDown once the ledger is to be closed, for the rest may never come."""
-        closing, entries = asyncio.ensure_future(self._letting_go.wait()), aiter(snapshot)
-        try:
-            while True:
-                following = asyncio.ensure_future(_next(entries))
-                await asyncio.wait((following, closing), return_when=asyncio.FIRST_COMPLETED)
-                if not following.done():
-                    following.cancel()
-                    await asyncio.wait((following,))
-                    raise LedgerDown(f"the ledger in {self._paths.shard} is being closed; it was not compacted")
-                if (entry := following.result()) is None:
-                    return
-                yield entry
-        finally:
-            closing.cancel()
 
     def _with_known_end(self, work: Callable[[], T]) -> T:
         with self._known_end():
@@ -391,10 +374,6 @@ class LogLedger:
 
     def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._writer, function, *args)
-
-
-async def _next(entries: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(entries, None)
 
 
 def _look_at_the_error(task: "asyncio.Task[None]") -> None:

@@ -3,13 +3,14 @@
 Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
 """
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
-from oncegate.core.errors import LedgerDamaged
+from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, padded
 from oncegate.ledgers.log.files.frame_body import Location
 from oncegate.ledgers.log.files.outputs import located, output_path, read_ranges
@@ -84,6 +85,28 @@ def _room(disk: Disk, path: Path) -> Iterator[None]:
         if path.exists():
             disk.unlink(path)
         raise NoRoom(str(error)) from error
+
+
+async def until(closing: asyncio.Event, snapshot: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yields a snapshot's entries; LedgerDown once the ledger is to be closed, for the rest may never come."""
+    closed, entries = asyncio.ensure_future(closing.wait()), aiter(snapshot)
+    try:
+        while True:
+            following = asyncio.ensure_future(_next(entries))
+            await asyncio.wait((following, closed), return_when=asyncio.FIRST_COMPLETED)
+            if not following.done():
+                following.cancel()
+                await asyncio.wait((following,))
+                raise LedgerDown("the ledger is being closed; it was not compacted")
+            if (entry := following.result()) is None:
+                return
+            yield entry
+    finally:
+        closed.cancel()
+
+
+async def _next(entries: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(entries, None)
 
 
 async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
