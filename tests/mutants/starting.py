@@ -123,7 +123,7 @@ STARTING: tuple[Mutant, ...] = (
         "a first opening that found no descriptors is given up",
         "service/oncegate/engine/recovery/owner.py",
         "        return is_shortage(error) or (self._has_served",
-        "            return False or (self._has_served",
+        "        return False or (self._has_served",
         f"{_SHORTAGE}::test_a_first_opening_that_found_no_resources_is_tried_again_by_itself",
     ),
     one(
