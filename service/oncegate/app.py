@@ -14,7 +14,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import structlog
@@ -24,6 +24,7 @@ from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
+from oncegate.runtime.descriptors import needed, raise_limit, shared_out
 from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
@@ -60,20 +61,22 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
     Raises SettingsError, and what `open_ledgers` and `open_gateway` raise: nothing was written.
     """
     process = settings.process
+    budget = shared_out(raise_limit(), settings.limits.connections, settings.limits.namespaces)
+    limits = replace(settings.limits, connections=budget.connections, namespaces=budget.namespaces)
     async with AsyncExitStack() as stack:
         ledgers = await stack.enter_async_context(open_ledgers(process.ledger, create=True, witness=process.witness))
+        require_descriptors(len(ledgers.names()))
         runs, observer = run_folders(process.ledger), LogObserver(log)
         app = create_app(observer, About(process.ledger, settings.semantic.fingerprint()))
         sock = stack.enter_context(bound(process.host, process.port))
         port: int = sock.getsockname()[1]
-        server = await stack.enter_async_context(listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms)))
+        serving = listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms), budget.connections, budget.backlog)
+        server = await stack.enter_async_context(serving)
         await asyncio.to_thread(warm_up)
         # While ledgers are read: both take a second of a start.
         warming = asyncio.ensure_future(asyncio.to_thread(_warm_up))
         try:
-            gateway = await stack.enter_async_context(
-                open_gateway(ledgers, runs, SystemClock(), observer, settings.limits)
-            )
+            gateway = await stack.enter_async_context(open_gateway(ledgers, runs, SystemClock(), observer, limits))
         finally:
             await warming
         stack.push_async_callback(server.drain)
@@ -87,6 +90,16 @@ def _warm_up() -> None:
     """Loads what decoding needs."""
     ids.warm_up()
     json_scan.warm_up()
+
+
+def require_descriptors(namespaces: int) -> None:
+    """Raises SettingsError unless the process may open the files of so many namespaces."""
+    limit = raise_limit()
+    if shared_out(limit, 1, namespaces).namespaces < namespaces:
+        raise SettingsError(
+            f"the process may have {limit} files open, too few for {namespaces} namespaces and connections to them: "
+            f"raise the limit (ulimit -n {needed(namespaces)}; LimitNOFILE of systemd)"
+        )
 
 
 def bound(host: str, port: int) -> socket.socket:

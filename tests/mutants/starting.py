@@ -7,6 +7,7 @@ _CODEC = "service/oncegate/core/entries/codec.py"
 _ENTRIES = "tests/core/test_entries.py"
 _GATHERED = "tests/index/table/test_bulk_insert.py"
 _LOADING = "tests/index/snapshot/test_claims_reader.py"
+_DESCRIPTORS = "tests/faults/server/test_descriptors.py"
 _MANY = "tests/faults/ledger/test_many_ledgers.py"
 _SHORTAGE = "tests/engine/recovery/test_want_of_resources.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
@@ -147,5 +148,19 @@ STARTING: tuple[Mutant, ...] = (
             (f"{LOG}/strands.py", "            if self._busy or not", "            if not"),
         ),
         (f"{_MANY}::test_a_strand_makes_its_calls_in_order_one_at_a_time_and_strands_side_by_side",),
+    ),
+    one(
+        "namespaces without a bound",
+        "service/oncegate/engine/gateway.py",
+        "                if len(self._owners) >= self.limits.namespaces:\n",
+        "                if False:\n",
+        f"{_DESCRIPTORS}::test_namespaces_beyond_the_descriptors_are_refused_and_the_same_limit_serves_again",
+    ),
+    one(
+        "connections without a bound",
+        "service/oncegate/transports/http/server/protocol.py",
+        "        if len(self.connections) > self.connections_max:\n",
+        "        if False:\n",
+        f"{_DESCRIPTORS}::test_connections_beyond_the_descriptors_are_refused_and_nothing_else_suffers",
     ),
 )

@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -15,10 +16,11 @@ START_S = 60
 class GatewayProcess:
     """`oncegate serve` on 127.0.0.1; the port stays the same over restarts."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, files_max: int | None = None) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.arguments = arguments
+        self.files_max = files_max
         self.port = free_port()
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -26,6 +28,12 @@ class GatewayProcess:
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def command(self) -> str:
+        """What `start` runs, as a line of a shell."""
+        flags = ["--data", str(self.data), "--port", str(self.port), *self.arguments]
+        return " ".join([sys.executable, "-m", "oncegate", "serve", *flags])
 
     @property
     def pid(self) -> int:
@@ -39,9 +47,10 @@ class GatewayProcess:
 
     def start(self) -> "GatewayProcess":
         """Start and return once it is ready; AssertionError with its log when it ends instead."""
-        command = [sys.executable, "-m", "oncegate", "serve", "--data", str(self.data), "--port", str(self.port)]
         with (self.folder / "gateway.log").open("ab") as log:
-            self._process = subprocess.Popen([*command, *self.arguments], stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self.command.split(), stdout=log, stderr=log, preexec_fn=self._limit if self.files_max else None
+            )
         self.starts += 1
         end = time.monotonic() + START_S
         while not self.is_ready():
@@ -49,6 +58,10 @@ class GatewayProcess:
             assert time.monotonic() < end, f"the gateway is not ready after {START_S} s:\n{self.log[-2000:]}"
             time.sleep(0.01)
         return self
+
+    def _limit(self) -> None:
+        assert self.files_max is not None
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.files_max, self.files_max))
 
     def is_ready(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)

@@ -23,6 +23,7 @@
     - ChunkAltered        same token and chunk with other rows
     - OffsetTrimmed       the offset lies below the lowest kept
     - UnknownProducer, UnknownDriver  register first
+    - TooManyNamespaces   there are as many as may be: delete one
     - OtherDriver         the producer belongs to another driver
   + Stop                this attempt is over; a person or the caller's owner must look
     - UnknownClaim, ReleasedClaim
@@ -74,6 +75,12 @@ class Rejected(OncegateError):
     """Refuses a request that is wrong as it stands: whoever wrote the caller has to fix it."""
 
     action = "fix"
+
+
+class TooManyNamespaces(Rejected):
+    """Says that there are as many namespaces as may be; nothing was made."""
+
+    code, title = "TOO_MANY_NAMESPACES", "There are as many namespaces as may be; nothing was made"
 
 
 class Stop(OncegateError):

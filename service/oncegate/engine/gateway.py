@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering
+from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering, TooManyNamespaces
 from oncegate.engine.admission import Admission
 from oncegate.engine.failures import told
 from oncegate.engine.limits import Limits
@@ -24,6 +24,7 @@ class Gateway:
         self._owners: dict[str, Owner] = {}
         self._closing = False
         self._upkeep = self._begin_upkeep()
+        self._changing = asyncio.Lock()
         self.limits = world.limits
         self.clock = world.clock
         self.observer = world.observer
@@ -46,18 +47,22 @@ class Gateway:
     async def create(self, namespace: str) -> bool:
         """Make a namespace with its own key and ledger; False when it exists. Durable when it returns.
 
-        Raises BadRequest; Recovering: it exists, and cannot be opened for now.
+        Raises BadRequest, TooManyNamespaces; Recovering: it exists, and cannot be opened for now.
         """
         if not _NAME.fullmatch(namespace):
             raise BadRequest(f"namespace {namespace!r}: lower-case letters, digits, _ . -, at most 63, no leading dot")
-        if namespace in self._owners:
-            await self._owners[namespace].started()
-            return False
-        await self._world.ledgers.create(namespace)
-        if namespace in self._owners:
-            return False
-        await self._own(namespace)
-        return True
+        async with self._changing:
+            if namespace not in self._owners:
+                if len(self._owners) >= self.limits.namespaces:
+                    raise TooManyNamespaces(
+                        f"there are {len(self._owners)} namespaces, and at most {self.limits.namespaces} may be "
+                        "(`namespaces` of /v1/limits); nothing was made"
+                    )
+                await self._world.ledgers.create(namespace)
+                await self._own(namespace)
+                return True
+        await self._owners[namespace].started()
+        return False
 
     def namespaces(self) -> list[str]:
         """Names of the namespaces, sorted."""

@@ -55,6 +55,11 @@ class Limits:
     lease_ms_max: int = _semantic(15 * 60_000)
     # Four of the longest leases: whoever could still repeat a request is known by then.
     horizon_ms_min: int = _semantic(3_600_000)
+    # Each reserves some 67 GB of address space for its index, and 128 TiB are all there are. Eight descriptors each: it
+    # is less where the process may open fewer files.
+    namespaces: int = 1_000
+    # Four times the requests in flight: a connection costs a descriptor, and is less where those are fewer.
+    connections: int = 4_096
     # How long one client waits for a busy id before it looks at its deadline again.
     busy_wait_ms: int = 60_000
     # Each costs some 100 bytes until it is settled.

@@ -65,6 +65,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.TokenReused: Outcome(Kind.UNPROCESSABLE),
     e.ChunkAltered: Outcome(Kind.UNPROCESSABLE),
     e.OffsetTrimmed: Outcome(Kind.GONE),
+    e.TooManyNamespaces: Outcome(Kind.EXHAUSTED),
     e.UnknownProducer: Outcome(Kind.NOT_FOUND),
     e.UnknownDriver: Outcome(Kind.NOT_FOUND),
     e.OtherDriver: Outcome(Kind.CONFLICT),

@@ -19,7 +19,7 @@ from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frame_body import Body, Change, Compacted, Location, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage
-from oncegate.ledgers.log.files.outputs import OutputWriter, RangeCounts, read_range
+from oncegate.ledgers.log.files.outputs import OpenStreams, OutputWriter, RangeCounts, read_range
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
 from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, until
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
@@ -36,7 +36,7 @@ class LogLedger:
     """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
 
     `guard` raises LedgerFenced when the folder is lost. `writer` makes one call at a time, in order. `due`: where it
-    puts itself when something is left for `keep_up`.
+    puts itself when something is left for `keep_up`. `open_streams`: of all ledgers.
     """
 
     def __init__(
@@ -48,6 +48,7 @@ class LogLedger:
         guard: Callable[[], None],
         writer: Executor,
         due: "set[LogLedger]",
+        open_streams: OpenStreams,
     ) -> None:
         self._disk = disk
         self._paths = paths
@@ -59,7 +60,7 @@ class LogLedger:
         self._removals = Garbage(disk, paths.shard, paths.outputs)
         self._segment = owned.segment
         self._witness = owned.witness
-        self._outputs = OutputWriter(disk, paths.outputs, owned.segment.header.epoch)
+        self._outputs = OutputWriter(disk, paths.outputs, owned.segment.header.epoch, open_streams)
         self._headers = [*found.scan.headers, owned.segment.header]
         self._mark = Mark(paths.ledger, found.mark.position, found.mark.chain)
         self._dead: OncegateError | None = None

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import os
+import resource
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files.outputs import OpenStreams
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned, inspect, repair
@@ -17,6 +19,8 @@ from oncegate.ports import OpenLedger
 
 # How long a witness may lag behind its ledger, where the power fails.
 WITNESS_SYNC_S = 1.0
+# Of the files that the process may have open: those that topics are appended to.
+STREAMS_SHARE = 8
 T = TypeVar("T")
 
 
@@ -40,6 +44,7 @@ class LogLedgers:
         self._creating = asyncio.Lock()
         self._due: set[LogLedger] = set()
         self._writing = writing_threads()
+        self._streams = OpenStreams(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // STREAMS_SHARE)
         self._keeping: set[asyncio.Task[None]] = set()
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
 
@@ -62,7 +67,9 @@ class LogLedgers:
             self._folder.require()
             lock.require()
 
-        ledger = LogLedger(self._folder.disk, paths, found, owned, guard, Strand(self._writing), self._due)
+        ledger = LogLedger(
+            self._folder.disk, paths, found, owned, guard, Strand(self._writing), self._due, self._streams
+        )
         try:
             yield OpenLedger(
                 ledger,

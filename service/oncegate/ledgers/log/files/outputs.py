@@ -8,6 +8,7 @@ in a file beyond the ranges that frames name was never acknowledged. A file goes
 import hashlib
 import itertools
 import re
+import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +22,7 @@ from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ports import WriteRange
 
 FILE_BYTES = 64 << 20  # then a stream goes on in a new file, so that a trim or drop gives room back
-STREAMS_OPEN_MAX = 64  # descriptors held; a stream that comes back later starts a new file
+STREAMS_OPEN_MAX = 64  # descriptors held by one ledger; a stream that comes back later starts a new file
 # Verify ranges at a start: nothing else is to do then, and hashing lets the other threads run.
 VERIFYING_THREADS = 2
 
@@ -46,13 +47,33 @@ class _Stream:
     end: int
 
 
+class OpenStreams:
+    """Counts the descriptors that all ledgers of a process hold for streams, from any thread."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        """Counts some more, or fewer where `count` is negative."""
+        with self._lock:
+            self._open += count
+
+    @property
+    def too_many(self) -> bool:
+        """Whether whoever can has to close one."""
+        return self._open > self._most
+
+
 class OutputWriter:
     """Writes the ranges of one append at a time; `settle` or `roll_back` ends it. All methods block."""
 
-    def __init__(self, disk: Disk, folder: Path, epoch: int) -> None:
+    def __init__(self, disk: Disk, folder: Path, epoch: int, open_streams: OpenStreams) -> None:
         self._disk = disk
         self._folder = folder
         self._epoch = epoch
+        self._open = open_streams
         self._counters = itertools.count(1)
         self._streams: OrderedDict[str, _Stream] = OrderedDict()
         self._before: dict[str, int] = {}  # streams of the present append, and where each ended before it
@@ -91,6 +112,7 @@ class OutputWriter:
         if stream is None:
             file = self.new_file()
             stream = self._streams[name] = _Stream(file, self._disk.create(output_path(self._folder, file)), 0)
+            self._open.add(1)
         self._streams.move_to_end(name)
         self._before.setdefault(name, stream.end)
         return stream
@@ -98,7 +120,7 @@ class OutputWriter:
     def settle(self) -> None:
         """Notes that a durable frame names the ranges of the present append."""
         self._before.clear()
-        while len(self._streams) > STREAMS_OPEN_MAX:
+        while len(self._streams) > STREAMS_OPEN_MAX or (self._streams and self._open.too_many):
             self._close(next(iter(self._streams)))
 
     def roll_back(self) -> None:
@@ -124,6 +146,7 @@ class OutputWriter:
         return [output_path(self._folder, file) for file in sorted(gone)]
 
     def _close(self, name: str) -> None:
+        self._open.add(-1)
         self._disk.close(self._streams.pop(name).fd)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from oncegate.core.errors import BadRequest, OncegateError, TooLarge
+from oncegate.core.errors import BadRequest, OncegateError, Overloaded, TooLarge
 from oncegate.transports.http import problems
 from oncegate.transports.http.server import fast_path
 
@@ -32,6 +32,8 @@ class Protocol(HttpToolsProtocol):
     comes a byte at a time; and one whose head does not end, at `HEAD_BYTES`.
     """
 
+    # How many may be open; `Server` sets it.
+    connections_max = 4_096
     _idle_since = 0.0
     # The last head that is whole; the one that is not, and how much has come of it; a head that is only repeated.
     _headed: object = None
@@ -43,7 +45,10 @@ class Protocol(HttpToolsProtocol):
         """Begins a connection: it is idle until its first request."""
         super().connection_made(transport)
         self._is_ours = isinstance(self.app, FastAPI)
-        self._rest()
+        if len(self.connections) > self.connections_max:
+            self._refuse(Overloaded(f"{self.connections_max} connections are open; nothing was written"))
+        else:
+            self._rest()
 
     def data_received(self, data: bytes) -> None:
         """Reads what came, and never switches the protocol: that another is offered is passed over (RFC 9110, 7.8)."""
@@ -169,11 +174,12 @@ class Protocol(HttpToolsProtocol):
 class Server(uvicorn.Server):
     """A server that the program stops; `drain` finishes what was begun."""
 
-    def __init__(self, app: FastAPI, shutdown_ms: int) -> None:
+    def __init__(self, app: FastAPI, shutdown_ms: int, connections_max: int, backlog: int) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=Protocol,
+                http=type("Protocol", (Protocol,), {"connections_max": connections_max}),
+                backlog=backlog,
                 ws="none",
                 lifespan="off",
                 access_log=False,
@@ -205,9 +211,14 @@ class Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def listening(app: FastAPI, sock: socket.socket, shutdown_ms: int) -> AsyncIterator[Server]:
-    """Serves the application on a bound socket, and drains it at the end."""
-    server = Server(app, shutdown_ms)
+async def listening(
+    app: FastAPI, sock: socket.socket, shutdown_ms: int, connections_max: int = 4_096, backlog: int = 2_048
+) -> AsyncIterator[Server]:
+    """Serves the application on a bound socket, and drains it at the end.
+
+    A connection beyond `connections_max` is answered OVERLOADED and closed; `backlog` wait to be looked at, at most.
+    """
+    server = Server(app, shutdown_ms, connections_max, backlog)
     server.begin(sock)
     try:
         yield server
