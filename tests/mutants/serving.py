@@ -27,8 +27,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "heads that never end are waited for",
         f"{HTTP}/server/protocol.py",
-        "        self._is_ours = isinstance(self.app, FastAPI)\n        self._rest()\n",
-        "        self._is_ours = isinstance(self.app, FastAPI)\n",
+        "        else:\n            self._rest()\n\n    def data_received",
+        "\n    def data_received",
         f"{_DIRECT}::test_a_connection_without_a_whole_head_is_closed_after_its_time",
     ),
     one(
