@@ -13,14 +13,14 @@ class Admission:
         self.size_bytes = 0
 
     def hold(self, size_bytes: int) -> "Hold":
-        """Reserve room for one request with a body of `size_bytes`, from `with` to its end.
+        """Reserves room for one request with a body of `size_bytes`, from `with` to its end.
 
         There it raises TooLarge (fix) or Overloaded (retry), before anything was read or written.
         """
         return Hold(self, size_bytes)
 
     def take(self, size_bytes: int) -> None:
-        """Reserve room as `hold` does; `give` has to follow."""
+        """Reserves room as `hold` does; `give` has to follow."""
         if size_bytes > self._limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {self._limits.body_bytes} are read")
         if self.requests >= self._limits.requests_in_flight:
@@ -31,7 +31,7 @@ class Admission:
         self.size_bytes += size_bytes
 
     def give(self, size_bytes: int) -> None:
-        """Give back what `take` reserved."""
+        """Gives back what `take` reserved."""
         self.requests -= 1
         self.size_bytes -= size_bytes
 

@@ -166,11 +166,11 @@ class Counts:
         self._counts = {row.name: 0 for row in COUNTERS if row.read is None}
 
     def add(self, row: CounterRow, count: int = 1) -> None:
-        """Count so many more of `row`; KeyError for one that is read of the index."""
+        """Counts so many more of `row`; KeyError for one that is read of the index."""
         self._counts[row.name] += count
 
     def add_ids(self, actions: U8, verdicts: U8) -> None:
-        """Count one request's ids: what was done about each (`core.claims.Action`, SAME_INDEX), and its verdict."""
+        """Counts one request's ids: what was done about each (`core.claims.Action`, SAME_INDEX), and its verdict."""
         if len(actions) > _FEW:
             self._add(_BY_ACTION, actions, verdicts)
             return
@@ -179,7 +179,7 @@ class Counts:
             counts[_OWN if verdict & _OWN_BIT else _BY_ACTION[action]] += 1
 
     def add_sequences(self, actions: U8, verdicts: U8) -> None:
-        """Count one request's sequences: what was done about each (`core.producers.Action`), and its verdict."""
+        """Counts one request's sequences: what was done about each (`core.producers.Action`), and its verdict."""
         self._add(_BY_SEQUENCE_ACTION, actions, verdicts)
 
     def _add(self, names: dict[int, str], actions: U8, verdicts: U8) -> None:
@@ -191,11 +191,11 @@ class Counts:
         self._counts[_OWN] += own
 
     def all(self, index: ShardIndex) -> dict[str, int]:
-        """Every counter of the table by its name, in the table's order."""
+        """Returns every counter of the table by its name, in the table's order."""
         return {row.name: self._counts[row.name] if row.read is None else row.read(index) for row in COUNTERS}
 
 
 def description() -> str:
-    """The table as one text, for documents: each counter with its unit and meaning."""
+    """Renders the table as one text, for documents: each counter with its unit and meaning."""
     rows = "; ".join(f"{row.name} ({row.unit}): {row.meaning}" for row in COUNTERS)
     return f"by name; sequences count as ids; since the process started, where nothing else is said. {rows}"

@@ -20,7 +20,7 @@ class Deadline:
         return None if self._end_ms is None else self._end_ms - self._clock.monotonic_ms()
 
     def check(self) -> None:
-        """Raise DeadlinePassed when the time is up; nothing was written."""
+        """Raises DeadlinePassed when the time is up; nothing was written."""
         left_ms = self.left_ms
         if left_ms is not None and left_ms <= 0:
             raise DeadlinePassed(f"the deadline passed {-left_ms} ms before the decision; nothing was written")

@@ -3,7 +3,7 @@
 from oncegate.core.errors import LedgerDown, OncegateError
 
 
-def told(error: BaseException) -> dict[str, object]:
+def error_fields(error: BaseException) -> dict[str, object]:
     """Returns fields of an event: `error`, as text; `cause`, an error of our own that is behind it, if one is."""
     expected = isinstance(error, OncegateError | OSError)
     bug = error.__cause__ if expected else error

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering, TooManyNamespaces
 from oncegate.engine.admission import Admission
-from oncegate.engine.failures import told
+from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
@@ -31,7 +31,7 @@ class Gateway:
         self.admission = Admission(world.limits)
 
     def shard(self, namespace: str) -> Shard:
-        """Find the shard of a namespace. Raises NotFound, Recovering, LedgerDown (it stays down): no effect."""
+        """Finds the shard of a namespace. Raises NotFound, Recovering, LedgerDown (it stays down): no effect."""
         owner = self._owners.get(namespace)
         if owner is None:
             raise NotFound(
@@ -45,7 +45,7 @@ class Gateway:
         return owner.shard
 
     async def create(self, namespace: str) -> bool:
-        """Make a namespace with its own key and ledger; False when it exists. Durable when it returns.
+        """Makes a namespace with its own key and ledger; False when it exists. Durable when it returns.
 
         Raises BadRequest, TooManyNamespaces; Recovering: it exists, and cannot be opened for now.
         """
@@ -69,7 +69,7 @@ class Gateway:
         return sorted(self._owners)
 
     def readiness(self) -> dict[str, str]:
-        """SERVING, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
+        """Tells SERVING, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
         return {name: owner.state for name, owner in sorted(self._owners.items())}
 
     async def _own(self, namespace: str) -> None:
@@ -77,7 +77,7 @@ class Gateway:
         await owner.started()
 
     async def start(self) -> None:
-        """Own every namespace there is, side by side; raise the first reason why one cannot be served.
+        """Owns every namespace there is, side by side; raises the first reason why one cannot be served.
 
         One that cannot be opened for now is opened later, and the others serve.
         """
@@ -93,10 +93,10 @@ class Gateway:
         return upkeep
 
     def _upkeep_ended(self, upkeep: "asyncio.Task[None]") -> None:
-        """Without it nothing retires and ledgers grow: whatever ended it is told, and it goes on a little later."""
+        """Tells what ended the upkeep, and goes on a little later: without it nothing retires and ledgers grow."""
         error = None if upkeep.cancelled() else upkeep.exception()
         if error is not None and not self._closing:
-            self.observer.event("maintenance_failed", **told(error))
+            self.observer.event("maintenance_failed", **error_fields(error))
             upkeep.get_loop().call_later(EVICTION_MS / 1_000, self._upkeep_again)
 
     def _upkeep_again(self) -> None:
@@ -104,7 +104,7 @@ class Gateway:
             self._upkeep = self._begin_upkeep()
 
     async def _keep_up(self) -> None:
-        """One clock for the background work of all namespaces: an idle one costs a look."""
+        """Keeps one clock for the background work of all namespaces: an idle one costs a look."""
         while True:
             await self.clock.sleep_ms(EVICTION_MS)
             now_ms = self.clock.monotonic_ms()
@@ -112,7 +112,7 @@ class Gateway:
                 owner.keep_up(now_ms)
 
     async def close(self) -> None:
-        """Write all that was taken, close every ledger."""
+        """Writes all that was taken, and closes every ledger."""
         self._closing = True
         self._upkeep.cancel()
         await asyncio.gather(*(owner.close() for owner in self._owners.values()))
@@ -122,7 +122,7 @@ class Gateway:
 async def open_gateway(
     ledgers: Ledgers, runs: RunFolders, clock: Clock, observer: Observer, limits: Limits | None = None
 ) -> AsyncIterator[Gateway]:
-    """Open a gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
+    """Opens a gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
 
     Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written.
     """

@@ -13,18 +13,19 @@ GIB = 1 << 30
 
 
 def _semantic(default: int) -> Any:
-    """A limit that changes what a duplicate is, or how long one is known: owners of one ledger must agree on it."""
+    """Declares a limit that changes what a duplicate is, or how long one is known: owners of one ledger must agree on
+    it."""
     return field(default=default, metadata={"half": "semantic"})
 
 
 def _one_of(default: str, *others: str) -> Any:
-    """A limit that is one of a few words."""
+    """Declares a limit that is one of a few words."""
     return field(default=default, metadata={"choices": (default, *others)})
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits in force."""
+    """Holds the limits in force."""
 
     # Ten of Spark's default Arrow batches; at 15 ns an id one request stays below 10 ms of the loop.
     ids_per_request: int = 100_000

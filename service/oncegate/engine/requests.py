@@ -241,7 +241,7 @@ class TopicView:
 
     @property
     def partitions(self) -> int:
-        """How many partitions the topic has."""
+        """Counts the topic's partitions."""
         return len(self.high_offsets)
 
 

@@ -75,7 +75,7 @@ R = TypeVar("R")
 def refuses_when_durable(
     use: Callable[Concatenate[S, P], Awaitable[R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Make a method's refusals wait until all that was submitted is durable: they too rest on what the index knows."""
+    """Makes a method's refusals wait until all that was submitted is durable: they too rest on what the index knows."""
 
     @wraps(use)
     async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -128,100 +128,100 @@ class Shard:
 
     @refuses_when_durable
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
-        """Decide which ids of a request may be written, as `ClaimBatcher.claim`."""
+        """Decides which ids of a request may be written, as `ClaimBatcher.claim`."""
         return self._claim_batcher.claim(request, deadline)
 
     @refuses_when_durable
     def take(self, request: TakeRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
-        """Take ids for an owner, for good, as `Claims.take`."""
+        """Takes ids for an owner, for good, as `Claims.take`."""
         return self._claims.take(request, deadline)
 
     @refuses_when_durable
     def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> Awaitable[SettleResult]:
-        """Renew, complete or release the claim that these 16 bytes name, as `Claims.settle`."""
+        """Renews, completes or releases the claim that these 16 bytes name, as `Claims.settle`."""
         return self._claims.settle(verb, claim, deadline)
 
     def explain(self, fingerprint: bytes) -> Awaitable[Explained]:
-        """Tell what is known about one id, by its 16 bytes, as `Claims.explain`."""
+        """Tells what is known about one id, by its 16 bytes, as `Claims.explain`."""
         return self._claims.explain(fingerprint)
 
     @refuses_when_durable
     def produce(self, request: ProduceRequest, deadline: Deadline) -> Awaitable[ProduceResult]:
-        """Append rows to a topic, those whose id is free, as `Records.produce`."""
+        """Appends rows to a topic, those whose id is free, as `Records.produce`."""
         return self._records.produce(request, deadline)
 
     @refuses_when_durable
     def register_driver(self, request: DriverRequest, deadline: Deadline) -> Awaitable[DriverResult]:
-        """Give a driver's attempt its epoch, as `Drivers.register`."""
+        """Gives a driver's attempt its epoch, as `Drivers.register`."""
         return self._drivers.register(request, deadline)
 
     @refuses_when_durable
     def ack(self, request: AckRequest, deadline: Deadline) -> Awaitable[AckResult]:
-        """Take a driver's word that sequences and batches will not be run again, as `Drivers.ack`."""
+        """Takes a driver's word that sequences and batches will not be run again, as `Drivers.ack`."""
         return self._drivers.ack(request, deadline)
 
     @refuses_when_durable
     def register(self, request: ProducerRequest, deadline: Deadline) -> Awaitable[ProducerResult]:
-        """Give a producer's attempt its epoch, as `Producers.register`."""
+        """Gives a producer's attempt its epoch, as `Producers.register`."""
         return self._producers.register(request, deadline)
 
     @refuses_when_durable
     def claim_sequences(self, request: SequenceRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
-        """Decide which sequences of a producer may be written, as `Producers.claim`."""
+        """Decides which sequences of a producer may be written, as `Producers.claim`."""
         return self._producers.claim(request, deadline)
 
     @refuses_when_durable
     def settle_sequences(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
     ) -> Awaitable[SequenceSettled]:
-        """Renew, complete or release all that a producer's call was granted, as `Producers.settle`."""
+        """Renews, completes or releases all that a producer's call was granted, as `Producers.settle`."""
         return self._producers.settle(verb, name, epoch, token, call, deadline)
 
     @refuses_when_durable
     def close_producer(self, name: str, epoch: int, token: bytes) -> Awaitable[None]:
-        """End a producer's lease at once, as `Producers.close`."""
+        """Ends a producer's lease at once, as `Producers.close`."""
         return self._producers.close(name, epoch, token)
 
     @refuses_when_durable
     def explain_producer(self, name: str) -> Awaitable[ProducerView]:
-        """Tell what is known of a producer, as `Producers.explain`."""
+        """Tells what is known of a producer, as `Producers.explain`."""
         return self._producers.explain(name)
 
     @refuses_when_durable
     def create_topic(self, request: TopicRequest, deadline: Deadline) -> Awaitable[tuple[TopicView, bool]]:
-        """Make a topic or set its retention; the topic, and whether it is new; as `Topics.create`."""
+        """Makes a topic or sets its retention; returns the topic, and whether it is new; as `Topics.create`."""
         return self._topics.create(request, deadline)
 
     def topic(self, name: str) -> Awaitable[TopicView]:
-        """Tell a topic's schema, offsets and retention, as `Topics.view`."""
+        """Tells a topic's schema, offsets and retention, as `Topics.view`."""
         return self._topics.view(name)
 
     def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Awaitable[Fetched]:
-        """Read rows of a partition from an offset on, as `Topics.fetch`."""
+        """Reads rows of a partition from an offset on, as `Topics.fetch`."""
         return self._topics.fetch(topic, partition, offset, max_rows, max_bytes)
 
     @refuses_when_durable
     def stage(self, request: StageRequest, deadline: Deadline) -> Awaitable[StageResult]:
-        """Keep a chunk of rows until its batch is committed, as `Batches.stage`."""
+        """Keeps a chunk of rows until its batch is committed, as `Batches.stage`."""
         return self._batches.stage(request, deadline)
 
     @refuses_when_durable
     def commit(self, request: CommitRequest, deadline: Deadline) -> Awaitable[CommitResult]:
-        """Publish a batch's staged rows under its name, once, as `Batches.commit`."""
+        """Publishes a batch's staged rows under its name, once, as `Batches.commit`."""
         return self._batches.commit(request, deadline)
 
     @refuses_when_durable
     def abort(self, request: AbortRequest, deadline: Deadline) -> Awaitable[AbortResult]:
-        """Remove what attempts have staged for a batch, as `Batches.abort`."""
+        """Removes what attempts have staged for a batch, as `Batches.abort`."""
         return self._batches.abort(request, deadline)
 
     @property
     def mark(self) -> Mark:
-        """The mark of the last durable append."""
+        """Returns the mark of the last durable append."""
         return self.group_commit.mark
 
     def require(self, mark: Mark) -> None:
-        """Raise LedgerBehind unless this shard's ledger once stood at `mark`.
+        """Raises LedgerBehind unless this shard's ledger once stood at `mark`.
 
         A mark of a predecessor is logged and passes. The answer brings the ledger's present mark instead.
         """
@@ -241,7 +241,7 @@ class Shard:
             raise
 
     async def configure(self, horizon_ms: int | None, auto_create_topics: bool | None, deadline: Deadline) -> None:
-        """Set the namespace up; None: as it is. Durable when it returns.
+        """Sets the namespace up; None: as it is. Durable when it returns.
 
         Raises BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
         """
@@ -261,12 +261,12 @@ class Shard:
 
     @property
     def horizon_ms(self) -> int:
-        """How long a done id is known; 0: for ever."""
+        """Tells how long a done id is known; 0: for ever."""
         return self.journal.index.settings.horizon_ms
 
     @property
     def auto_create_topics(self) -> bool:
-        """Whether a first write makes its topic."""
+        """Tells whether a first write makes its topic."""
         return bool(self.journal.index.settings.auto_create_topics)
 
     def topics(self) -> list[str]:
@@ -274,10 +274,10 @@ class Shard:
         return self.journal.index.topics.names()
 
     def failing(self) -> dict[str, str]:
-        """Tell what work in the background failed when it was tried last, and why; requests are answered meanwhile."""
+        """Tells what work in the background failed when it was tried last, and why; requests are answered meanwhile."""
         errors = {"compaction": self.scheduler.compaction_error, "eviction": self.eviction.error}
         return {work: error for work, error in errors.items() if error}
 
     def counters(self) -> dict[str, int]:
-        """Tell every counter by its name; what each counts says `engine.counters`."""
+        """Tells every counter by its name; what each counts says `engine.counters`."""
         return self.journal.counts.all(self.journal.index)

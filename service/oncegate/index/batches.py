@@ -30,7 +30,7 @@ class StagedChunk:
 
 @dataclass(slots=True)
 class Stage:
-    """What one attempt has staged under one name."""
+    """Holds what one attempt has staged under one name."""
 
     owner: str
     token: bytes
@@ -54,13 +54,14 @@ class Stage:
 
     @property
     def parts(self) -> list[Part]:
-        """Of all chunks, in their order."""
+        """Returns the parts of all chunks, in their order."""
         return [part for number in sorted(self.chunks) for part in self.chunks[number].parts]
 
 
 @dataclass(slots=True)
 class CommittedName:
-    """`fingerprint` is None once forgotten; `asks` holds (run, nonce) of every commit asked for under the name."""
+    """Describes a committed name; `fingerprint` is None once forgotten; `asks` holds (run, nonce) of every commit asked
+    for under the name."""
 
     run: bytes | None
     nonce: bytes
@@ -76,7 +77,7 @@ class CommittedName:
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """One task's stage as its message tells: `chunks` of them, together `rows` rows with this fingerprint."""
+    """Describes one task's stage as its message tells: `chunks` of them, together `rows` rows with this fingerprint."""
 
     token: bytes
     chunks: int
@@ -86,7 +87,7 @@ class Winner:
 
 @dataclass(frozen=True, slots=True)
 class BatchesSnapshot:
-    """All of a BatchIndex."""
+    """Holds all of a BatchIndex."""
 
     committed: list[tuple[Name, CommittedName]]
     stages: list[tuple[Name, list[Stage]]]
@@ -129,7 +130,7 @@ class BatchIndex:
                 yield name, stage
 
     def stages_there(self, name: Name, winners: Sequence[Winner]) -> bool:
-        """Whether every winner's stage is whole: its chunks 0..n-1, with the rows its message tells."""
+        """Tells whether every winner's stage is whole: its chunks 0..n-1, with the rows its message tells."""
         return all(self._is_whole(name, winner) for winner in winners)
 
     def _is_whole(self, name: Name, winner: Winner) -> bool:
@@ -150,7 +151,7 @@ class BatchIndex:
         previous_digest: bytes | None,
         first_wins: bool,
     ) -> Facts:
-        """What `core.batches.COMMIT` needs to know about this commit."""
+        """Collects what `core.batches.COMMIT` needs to know about this commit."""
         record = self.committed.get(name)
         if record is None:
             before = self._name_before(name)
@@ -167,13 +168,14 @@ class BatchIndex:
         )
 
     def _name_before(self, name: Name) -> CommittedName | None:
-        """Batch n-1 for batch n; None where the version is not a batch id as Spark writes it, or is the first."""
+        """Returns the name of batch n-1 for batch n; None where the version is not a batch id as Spark writes it, or is
+        the first."""
         if not _LATER_BATCH_ID.fullmatch(name.version):
             return None
         return self.committed.get(replace(name, version=str(int(name.version) - 1)))
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
-        """Take one entry in; what undoes it, or None when it says nothing about batches."""
+        """Applies one entry; returns what undoes it, or None when it says nothing about batches."""
         if isinstance(entry, Staged):
             return self._staged(position, entry)
         if isinstance(entry, Dropped):

@@ -30,12 +30,13 @@ BUCKET_MS_MAX = 3_600_000
 
 
 def bucket_ms(horizon_ms: int) -> int:
-    """How long the ids are collected that retire together: rounded up, for all of them are the horizon at least."""
+    """Computes how long the ids are collected that retire together: rounded up, for all of them are the horizon at
+    least."""
     return min(max(BUCKET_MS_MIN, -(-horizon_ms // BUCKETS_PER_HORIZON)), BUCKET_MS_MAX)
 
 
 def buckets_kept(horizon_ms: int) -> int:
-    """How many buckets make the horizon."""
+    """Computes how many buckets make the horizon."""
     return max(BUCKETS_PER_HORIZON, -(-horizon_ms // bucket_ms(horizon_ms)))
 
 
@@ -44,7 +45,7 @@ _OF_CLAIMS = (Claimed, Completed, Released, Taken)
 
 
 class ShardIndex:
-    """Everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
+    """Holds everything a shard knows, rebuilt from its ledger by the same `apply` that live entries go through.
 
     buckets: the ledger's clock at the last retirements, oldest first, as many as the horizon has.
     """
@@ -60,7 +61,7 @@ class ShardIndex:
         self._reader = SnapshotReader(self.claims, self.batches, self.topics, self.producers)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
-        """Take one entry in; what takes it back, and what settles it once it is durable."""
+        """Applies one entry; returns what takes it back, and what settles it once it is durable."""
         claims = self.claims.apply(position, entry, now_ms)
         if claims is not None and isinstance(entry, _OF_CLAIMS):
             return partial(self.claims.undo, claims), partial(self.claims.settle, claims)
@@ -92,7 +93,7 @@ class ShardIndex:
         return snapshot_steps(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
 
     def replayed(self, position: int, entry: Entry) -> None:
-        """Take in, for good, what is no claim's alone; the claims have seen it already."""
+        """Takes in, for good, what is no claim's alone; the claims have seen it already."""
         self.topics.apply(position, entry)
         self.batches.apply(position, entry)
         self.producers.apply(position, entry)
@@ -101,7 +102,7 @@ class ShardIndex:
             self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)
 
     def _set(self, position: int, entry: Entry) -> Undo | None:
-        """The namespace's own settings; buckets of another length add up to nothing."""
+        """Applies the namespace's own settings; buckets of another length add up to nothing."""
         if not isinstance(entry, NamespaceSet | Retired):
             return None
         before = self.settings, self.settings_position, self.buckets

@@ -10,7 +10,7 @@ Undo = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Rows of one entry in one partition, as retention sees them."""
+    """Describes rows of one entry in one partition, as retention sees them."""
 
     first_offset: int
     size_bytes: int
@@ -19,7 +19,7 @@ class Kept:
 
 @dataclass(slots=True)
 class Partition:
-    """Rows from `low_offset` up to `high_offset`; `kept` are the spans between, oldest first."""
+    """Describes rows from `low_offset` up to `high_offset`; `kept` are the spans between, oldest first."""
 
     low_offset: int = 0
     high_offset: int = 0
@@ -64,7 +64,7 @@ class TopicIndex:
         return iter(self._topics.items())
 
     def high_offset(self, name: str, partition: int) -> int:
-        """The offset the next row of this partition gets; 0 for a topic that does not exist yet."""
+        """Returns the offset the next row of this partition gets; 0 for a topic that does not exist yet."""
         topic = self._topics.get(name)
         return 0 if topic is None else topic.partitions[partition].high_offset
 
@@ -77,7 +77,7 @@ class TopicIndex:
         self._topics = dict(snapshot)
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
-        """Take one entry in; what undoes it, or None when it says nothing about topics."""
+        """Applies one entry; returns what undoes it, or None when it says nothing about topics."""
         match entry:
             case TopicCreated():
                 return self._create(position, entry)

@@ -43,16 +43,16 @@ class Change:
 
 
 class BetweenAppends(Protocol):
-    """Work that is done between two appends, a turn at a time. No append is under way when a turn begins."""
+    """Does work between two appends, a turn at a time. No append is under way when a turn begins."""
 
     def due_ms(self) -> int | None:
-        """In how many milliseconds the next turn is due; 0 or less: now; None: not before `GroupCommit.wake`."""
+        """Tells in how many milliseconds the next turn is due; 0 or less: now; None: not before `GroupCommit.wake`."""
 
     async def turn(self) -> None:
-        """Do a few milliseconds of work; may call `append_all` or `append_next`. Must not raise."""
+        """Does a few milliseconds of work; may call `append_all` or `append_next`. Must not raise."""
 
     async def stop(self) -> None:
-        """Called once no append will follow; returns when nothing of the work is under way any more."""
+        """Ends the work once no append will follow; returns when nothing of the work is under way any more."""
 
 
 class GroupCommit:
@@ -82,11 +82,11 @@ class GroupCommit:
 
     @property
     def open(self) -> bool:
-        """Whether something can be written now."""
+        """Tells whether something can be written now."""
         return not self.closing and self._full is None and self.dead is None
 
     def check(self) -> None:
-        """Raise why nothing can be written now, if so: LedgerFull, or what killed this group commit."""
+        """Raises why nothing can be written now, if so: LedgerFull, or what killed this group commit."""
         if self.dead is not None:
             raise self.dead
         if self.closing:
@@ -101,7 +101,7 @@ class GroupCommit:
         undo: Callable[[], None],
         settle: Callable[[], None],
     ) -> int:
-        """Queue entries that the index has already taken in, at `next_position` and on; their last position.
+        """Queues entries that the index has applied already, at `next_position` and on; returns their last position.
 
         Neither list may be changed afterwards.
         """
@@ -111,7 +111,7 @@ class GroupCommit:
         return self.next_position - 1
 
     async def durable(self, position: int) -> None:
-        """Return once `position` is durable; raise what became of it otherwise.
+        """Returns once `position` is durable; raises what became of it otherwise.
 
         LedgerFull: it was not written. LedgerDown: unknown; then nothing is answered any more, whatever it rests on.
         """
@@ -124,7 +124,7 @@ class GroupCommit:
         await waiter
 
     def wait(self, position: int, waiter: "asyncio.Future[None]") -> None:
-        """Let `waiter` end as `durable` of this position does."""
+        """Lets `waiter` end as `durable` of this position does."""
         if self.dead is not None:
             waiter.set_exception(_again(self.dead))
         elif position <= self.mark.position:
@@ -133,11 +133,11 @@ class GroupCommit:
             self._waiters.append((position, waiter))
 
     async def all_durable(self) -> None:
-        """Wait for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
+        """Waits for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
         await self.durable(self.next_position - 1)
 
     async def run(self) -> None:
-        """Append groups until closed and drained; returns early, `dead` set, when an append's end is unknown.
+        """Appends groups until closed and drained; returns early, `dead` set, when an append's end is unknown.
 
         Whatever raises here has the same end: who waits is told, and the work between appends is stopped.
         """
@@ -163,7 +163,7 @@ class GroupCommit:
                 await self._wait(due_ms)
 
     async def _wait(self, due_ms: int | None) -> None:
-        """Until something is submitted or due; a full ledger is probed again after a while."""
+        """Waits until something is submitted or due; a full ledger is probed again after a while."""
         self._wake.clear()
         if due_ms is not None:
             await self._woken_within(due_ms)
@@ -185,22 +185,22 @@ class GroupCommit:
             woken.cancel()
 
     def wake(self) -> None:
-        """Look again whether work between appends is due."""
+        """Looks again whether work between appends is due."""
         self._wake.set()
 
     @property
     def fits_one_group(self) -> bool:
-        """Whether one append may hold all that waits for one."""
+        """Tells whether one append may hold all that waits for one."""
         return sum(change.size_bytes for change in self._pending) <= GROUP_BYTES_MAX
 
     async def append_all(self) -> None:
-        """Append all that waits as one group; for work between appends, where `fits_one_group`."""
+        """Appends all that waits as one group; for work between appends, where `fits_one_group`."""
         group, self._pending = self._pending, []
         if group:
             await self._append(group)
 
     async def append_next(self) -> None:
-        """Append the next group of what waits; where nothing does, let others have the loop once."""
+        """Appends the next group of what waits; where nothing does, lets others have the loop once."""
         if self._pending:
             await self._append(self._close_group())
         else:
@@ -237,12 +237,12 @@ class GroupCommit:
     def _release(self, position: int) -> None:
         waiting = self._waiters
         self._waiters = [item for item in waiting if item[0] > position]
-        for wanted, waiter in waiting:
-            if wanted <= position and not waiter.done():
+        for position_awaited, waiter in waiting:
+            if position_awaited <= position and not waiter.done():
                 waiter.set_result(None)
 
     def _refuse(self, group: list[Change], error: LedgerFull) -> None:
-        """Nothing was written: the index goes back to what is durable, newest change first."""
+        """Takes the index back to what is durable, newest change first: nothing was written."""
         for change in reversed(group + self._pending):
             change.undo()
         self._pending = []
@@ -251,7 +251,7 @@ class GroupCommit:
         self._fail_waiters(error)
 
     def die(self, error: OncegateError) -> None:
-        """Take `error` as the end, if it is the first: whoever waits is told, nothing is written, `run` returns."""
+        """Takes `error` as the end, if it is the first: whoever waits is told, nothing is written, `run` returns."""
         if self.dead is not None:
             return
         self.dead = error
@@ -266,13 +266,13 @@ class GroupCommit:
                 waiter.set_exception(_again(error))
 
     def close(self) -> None:
-        """Take nothing more; `run` returns when all that was submitted is written."""
+        """Takes nothing more; `run` returns when all that was submitted is written."""
         self.closing = True
         self._wake.set()
 
 
 class _NoWork:
-    """`BetweenAppends` of a group commit that nothing else works beside."""
+    """Does nothing: `BetweenAppends` of a group commit that nothing else works beside."""
 
     def due_ms(self) -> int | None:
         return None
@@ -285,7 +285,7 @@ class _NoWork:
 
 
 def _again(error: OncegateError) -> OncegateError:
-    """The same error for one more waiter: each has a traceback of its own."""
+    """Copies an error for one more waiter: each has a traceback of its own."""
     return type(error)(error.detail, **error.extra)
 
 

@@ -33,11 +33,11 @@ class Journal:
     size_bytes: int = 0
 
     def wall_ms(self) -> int:
-        """The ledger's clock: the wall's, and never behind what stands in the ledger already."""
+        """Returns the ledger's clock: the wall's, and never behind what stands in the ledger already."""
         return max(self.clock.wall_ms(), self.index.claims.wall_ms)
 
     def lease_ms(self, requested_ms: int | None) -> int:
-        """The lease that a request gets, in ms; None: the default. Raises BadRequest outside of the limits."""
+        """Returns the lease that a request gets, in ms; None: the default. Raises BadRequest outside of the limits."""
         low, high = self.limits.lease_ms_min, self.limits.lease_ms_max
         lease_ms = self.limits.lease_ms if requested_ms is None else requested_ms
         if not low <= lease_ms <= high:
@@ -45,7 +45,8 @@ class Journal:
         return lease_ms
 
     def record(self, entries: Sequence[Entry], outputs: Sequence[OutputChange] = ()) -> int:
-        """Apply entries to the index and queue them, with their outputs, as one change; the last one's position."""
+        """Applies entries to the index and queues them, with their outputs, as one change; returns the last
+        position."""
         # Encoded first: an entry that cannot be must not be in the index either.
         bodies = [encode(entry) for entry in entries]
         self.size_bytes += sum(map(len, bodies))
@@ -55,7 +56,7 @@ class Journal:
         return self.group_commit.submit(bodies, outputs, *self._apply_all(position, entries, now_ms))
 
     def record_together(self, claims: Sequence[Claimed]) -> tuple[ClaimBatch, int]:
-        """Decide on and record new claims at once, each with all its ids as `fresh`; the position of the first entry.
+        """Decides on and records new claims at once, each with all its ids as `fresh`; returns the first position.
 
         Raises what `claim_many` does, before any effect.
         """
@@ -72,7 +73,7 @@ class Journal:
         return claim_batch, first
 
     def _apply_all(self, position: int, entries: Sequence[Entry], now_ms: int) -> tuple[Undo, Undo]:
-        """Apply all of them or none; what takes them back, and what settles them."""
+        """Applies all of them or none; returns what takes them back, and what settles them."""
         changes: list[tuple[Undo, Undo]] = []
 
         def undo() -> None:

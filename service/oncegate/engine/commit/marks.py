@@ -26,23 +26,24 @@ class Marks:
         self._chains = array("Q")
 
     def add(self, mark: Mark) -> None:
-        """Remember a durable mark; no effect when it is the last one known."""
+        """Remembers a durable mark; no effect when it is the last one known."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):
             self._positions.append(mark.position)
             self._chains.append(_position_and_chain(mark)[1])
 
     def compacted(self, position: int) -> None:
-        """Forget the marks below `position`, whose entries a snapshot replaced: any of there passes from now on."""
+        """Forgets the marks below `position`, whose entries a snapshot replaced: any of there passes from now on."""
         at = bisect_left(self._positions, position)
         del self._positions[:at], self._chains[:at]
         self._compacted = position
 
     def is_of_predecessor(self, mark: Mark) -> bool:
-        """Whether it was given under an id that this ledger has given up: it knowingly goes on without what it lost."""
+        """Tells whether it was given under an id that this ledger has given up: it knowingly goes on without what it
+        lost."""
         return mark.ledger in self._predecessors
 
     def holds(self, mark: Mark) -> bool:
-        """Whether the history of this ledger goes through the mark, whatever the mark's id; not known: False."""
+        """Tells whether the history of this ledger goes through the mark, whatever the mark's id; not known: False."""
         at = bisect_left(self._positions, mark.position)
         return at < len(self._positions) and self._at(at) == _position_and_chain(mark)
 
@@ -50,7 +51,7 @@ class Marks:
         return self._positions[at], self._chains[at]
 
     def require(self, mark: Mark) -> None:
-        """Raise LedgerBehind unless this ledger once stood just there, as far as that can still be known."""
+        """Raises LedgerBehind unless this ledger once stood just there, as far as that can still be known."""
         if mark.ledger != self._ledger:
             raise LedgerBehind(
                 f"the mark is of ledger {mark.ledger.hex()}, this one is {self._ledger.hex()}: "

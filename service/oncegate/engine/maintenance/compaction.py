@@ -102,5 +102,5 @@ class RunBuilder:
 
 
 def _sorted(parts: list[U64]) -> Iterator[U64]:
-    """One chunk; made where it is asked for, in the thread."""
+    """Yields one chunk, made where it is asked for, in the thread."""
     yield sorted_records(np.concatenate(parts))

@@ -18,12 +18,12 @@ class EntryStream:
         self.error: Exception | None = None
 
     def give(self, entries: Iterable[bytes]) -> None:
-        """Append entries to the stream; the reader gets them in this order."""
+        """Appends entries to the stream; the reader gets them in this order."""
         self._unread.extend(entries)
         self._changed.set()
 
     def end(self, error: Exception | None = None) -> None:
-        """End the stream; the reader gets what was given, then `error`, if there is one, is raised to it."""
+        """Ends the stream; the reader gets what was given, then `error`, if there is one, is raised to it."""
         self._ended, self.error = True, error
         self._changed.set()
 

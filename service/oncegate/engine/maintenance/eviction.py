@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from oncegate.arraytypes import U64
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.failures import told
+from oncegate.engine.failures import error_fields
 from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.compaction import RunBuilder, to_merge
 from oncegate.engine.maintenance.rate_limit import RateLimit, Stopped
@@ -39,7 +39,7 @@ _DROPPED_AT_ONCE = 8_192
 
 
 class Eviction:
-    """One task at a time, which goes on until nothing is left to do. Lives on the shard's loop."""
+    """Runs one task at a time, which goes on until nothing is left to do. Lives on the shard's loop."""
 
     def __init__(self, journal: Journal, outputs: Outputs, files: RunFiles, snapshotter: Snapshotter) -> None:
         self._journal = journal
@@ -61,19 +61,20 @@ class Eviction:
 
     @property
     def working(self) -> bool:
-        """Something is done at this moment, a merge too."""
+        """Tells whether something is done at this moment, a merge too."""
         return self._task is not None and not self._task.done()
 
     @property
     def busy(self) -> bool:
-        """A round is under way, or its end has yet to be made up for: nothing may retire, nothing be saved.
+        """Tells whether a round is under way, or its end has yet to be made up for: nothing may retire, nothing be
+        saved.
 
         A merge is neither: what retires meanwhile is left out at the next one.
         """
         return self._moving or any(archive.dropped < archive.ids for archive in self._claims.archives.live)
 
     def step(self) -> None:
-        """See to it, soon, that there is no more to do. May be called at any time."""
+        """Starts what there is to do, soon. May be called at any time."""
         claims = self._claims
         if claims.ids <= self._journal.limits.hot_ids and not claims.archives.live and not claims.cold.runs:
             return  # as most namespaces of a thousand: not worth a task
@@ -81,7 +82,7 @@ class Eviction:
             self._task = asyncio.create_task(self._work(), name=f"eviction of {self._journal.namespace}")
 
     async def close(self) -> None:
-        """Stop at the next piece; returns when no thread is at it any more."""
+        """Stops at the next piece; returns when no thread is at it any more."""
         self._closing = True
         self._rate_limit.stop()
         if self._task is not None:
@@ -97,12 +98,12 @@ class Eviction:
         except Stopped:
             return
         except Exception as error:
-            why = told(error)
+            why = error_fields(error)
             self.error, self._from_ms = str(why["error"]), journal.clock.monotonic_ms() + EVICT_AGAIN_MS
             journal.observer.event("eviction_failed", namespace=journal.namespace, **why)
 
     async def _one(self) -> bool:
-        """The most urgent thing to do, once; False when there is none."""
+        """Does the most urgent thing, once; False when there is none."""
         claims, cold = self._claims, self._claims.cold
         if idle := cold.idle():
             cold.replace(idle, [])
@@ -124,7 +125,7 @@ class Eviction:
             self._moving = False
 
     async def _mend(self, missing: Sequence[Archive]) -> None:
-        """Make the runs again that are damaged or were never made."""
+        """Makes the runs again that are damaged or were never made."""
         cold, gone = self._claims.cold, self._claims.cold.damaged()
         tier_index = cold.runs.index(gone[0]) if gone else len(cold.runs)
         event = {"archives": len(missing), "runs": [str(run) for run in gone]}
@@ -180,7 +181,7 @@ class Eviction:
         return True
 
     async def _append(self, picked: Picked) -> tuple[list[tuple[Archive, U64]], LedgerFull | None]:
-        """What became durable of it, and why not all did."""
+        """Appends what is picked as archives; returns what became durable of it, and why not all did."""
         made: list[tuple[Archive, U64]] = []
         gathered: list[Gathered] = []
         segments = len(self._claims.store.table.slots.base)
@@ -201,8 +202,8 @@ class Eviction:
         return made, None
 
     async def _drop(self, made: list[tuple[Archive, U64]]) -> bool:
-        """What is done goes from the list, so that it is not all given back at once. False: the index is being saved,
-        so it is gone on with later."""
+        """Drops ids from the table; what is done goes from the list, so that it is not all given back at once. False:
+        the index is being saved, so it is gone on with later."""
         while made:
             archive, ids = made.pop(0)
             for first in range(0, len(ids), _DROPPED_AT_ONCE):

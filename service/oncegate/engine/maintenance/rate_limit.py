@@ -6,7 +6,7 @@ from oncegate.ports import Clock
 
 
 class Stopped(Exception):
-    """Raised in the thread once the work is not wanted any more."""
+    """Says, in the thread, that the work is not needed any more."""
 
 
 class RateLimit:
@@ -21,7 +21,7 @@ class RateLimit:
         self._spent = 0
 
     def spend(self, size_bytes: int) -> None:
-        """Return, in the thread, once so many more bytes may be written. Raises Stopped."""
+        """Returns, in the thread, once so many more bytes may be written. Raises Stopped."""
         self._spent += size_bytes
         due_ms = self._since_ms + 1_000 * (self._spent - self._rate) // self._rate
         wait_ms = due_ms - self._clock.monotonic_ms()
@@ -39,5 +39,5 @@ class RateLimit:
                 one.cancel()
 
     def stop(self) -> None:
-        """Stop the work at its next piece; called on the loop."""
+        """Stops the work at its next piece; called on the loop."""
         self._stop.set()

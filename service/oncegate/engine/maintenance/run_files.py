@@ -93,7 +93,7 @@ class RunFiles:
         return sound
 
     def _open(self, name: str) -> ColdRun | None:
-        """None: it is no run of this ledger that could be used."""
+        """Opens a run; None: it is no run of this ledger that could be used."""
         try:
             run = Run(self._runs.open(name), name)
             archives = tuple(number for first, last in run.meta["archives"] for number in range(first, last + 1))
@@ -102,7 +102,7 @@ class RunFiles:
         return ColdRun(name, run, None, archives) if run.meta.get("ledger") == self._ledger and archives else None
 
     def _filter(self, run: ColdRun, tier_index: int) -> Filter | None:
-        """The one that was saved with the run, if it is sound and as rare as now asked for; else one made again."""
+        """Reads the filter saved with the run, if it is sound and as rare as now asked for; else makes it again."""
         salt, fpr = run.run.meta["salt"], fpr_of(tier_index, self._cold_fpr)
         empty = make(self._kind, run.run.size, fpr)
         try:

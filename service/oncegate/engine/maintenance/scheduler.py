@@ -38,7 +38,7 @@ class Scheduler:
         eviction.between_rounds = self.compact
 
     def step(self) -> None:
-        """Do whatever is due now; nothing while the ledger is full or closing."""
+        """Does whatever is due now; nothing while the ledger is full or closing."""
         self._stages.sweep()
         if self._journal.group_commit.open:
             self.retire()
@@ -47,7 +47,8 @@ class Scheduler:
         self._eviction.step()
 
     def retire(self) -> None:
-        """Begin the next bucket: forget what was done or taken before the entry that said so a horizon of buckets ago.
+        """Begins the next bucket: forgets what was done or taken before the entry that said so a horizon of buckets
+        ago.
 
         Buckets are told apart by these entries and last as long in monotonic time, so no wall clock that is set, and
         no restart, makes a gateway forget what may still be retried. Time in which it did not run does not count.
@@ -68,7 +69,7 @@ class Scheduler:
             journal.observer.event("retired", namespace=journal.namespace, before_wall_ms=before_ms)
 
     def trim(self) -> None:
-        """Let go of rows that a topic's retention no longer keeps, of a bounded number of partitions."""
+        """Lets go of rows that a topic's retention no longer keeps, of a bounded number of partitions."""
         journal = self._journal
         wall_ms, due = journal.wall_ms(), []
         for name, topic in journal.index.topics:
@@ -82,7 +83,7 @@ class Scheduler:
             journal.record(due, [TrimRanges(entry.topic, entry.partition, entry.before_offset) for entry in due])
 
     def compact(self) -> None:
-        """Request a snapshot in place of the entries, once these are much more and some mean nothing now.
+        """Requests a snapshot in place of the entries, once these are much more and some mean nothing now.
 
         At twice the size of the last snapshot, what a year writes is written three times at most.
         """
@@ -103,7 +104,7 @@ class Scheduler:
             self._snapshotter.compact(self.save, self._compacted)
 
     def save(self) -> Generator[list[bytes], None, None]:
-        """Encode the index as it is at the call as entries, a step at a time, for `Snapshotter.compact`."""
+        """Encodes the index as it is at the call as entries, a step at a time, for `Snapshotter.compact`."""
         self._sizes = 0, self._journal.size_bytes
         return self._encoded(self._journal.index.snapshot_steps())
 
@@ -116,7 +117,7 @@ class Scheduler:
         self._journal.observer.event("compaction", namespace=self._journal.namespace, size_bytes=self._sizes[0])
 
     def _compacted(self, why: dict[str, object] | None) -> None:
-        """The snapshot replaced the entries, or the ledger keeps them: that is told, and it is tried again."""
+        """Notes that the snapshot replaced the entries, or tells that the ledger keeps them: then it is tried again."""
         if why is None:
             self._snapshot_bytes, self.compaction_error = self._sizes[0], ""
             self._journal.size_bytes -= self._sizes[1]
@@ -127,7 +128,7 @@ class Scheduler:
 
 
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:
-    """The lowest offset that retention keeps: by time, and by bytes but for the newest rows."""
+    """Returns the lowest offset that retention keeps: by time, and by bytes but for the newest rows."""
     ranges, size_bytes, gone = partition.kept, partition.size_bytes, 0
     for number, rows in enumerate(ranges):
         old = topic.retention_ms and rows.wall_ms + topic.retention_ms <= wall_ms

@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.marks import Marks
-from oncegate.engine.failures import told, unknown_end
+from oncegate.engine.failures import error_fields, unknown_end
 from oncegate.engine.maintenance.entry_stream import EntryStream
 from oncegate.index.snapshot.claims_writer import SnapshotStopped
 from oncegate.ports import Clock, Ledger
@@ -51,12 +51,12 @@ class Snapshotter:
 
     @property
     def compacting(self) -> bool:
-        """Whether a snapshot is requested or under way, from the request to the end without a gap."""
+        """Tells whether a snapshot is requested or under way, from the request to the end without a gap."""
         begun = self._requested is not None or self._steps is not None
         return begun or (self._replacing is not None and not self._replacing.done())
 
     def compact(self, encode: Encode, ended: Ended | None = None) -> None:
-        """Request a snapshot, soon: what `encode` gives replaces the entries so far, while appends go on.
+        """Requests a snapshot, soon: what `encode` gives replaces the entries so far, while appends go on.
 
         What `encode` or one of its steps raises ends the snapshot. `ended` is called with None once the snapshot stands
         in the ledger, and with the reason where the ledger keeps its entries: it refused the snapshot, or that could
@@ -67,7 +67,7 @@ class Snapshotter:
         self._group_commit.wake()
 
     def due_ms(self) -> int | None:
-        """In how many milliseconds a snapshot begins or goes on; None: there is none, or it has to wait."""
+        """Tells in how many milliseconds a snapshot begins or goes on; None: there is none, or it has to wait."""
         if self._may_begin:
             return 0
         if self._steps is not None and not self._group_commit.closing:
@@ -75,7 +75,7 @@ class Snapshotter:
         return None
 
     async def turn(self) -> None:
-        """Begin the snapshot that is requested, or take one step of the one under way and then append what waits."""
+        """Begins the snapshot that is requested, or takes one step of the one under way and then appends what waits."""
         if self._requested is not None and self._may_begin:
             await self._begin(self._requested)
         elif self._steps is not None:
@@ -83,7 +83,7 @@ class Snapshotter:
             await self._group_commit.append_next()
 
     async def stop(self) -> None:
-        """Stop the snapshot under way; returns when the ledger has let go of it."""
+        """Stops the snapshot under way; returns when the ledger has let go of it."""
         if self._steps is not None:
             self._end_steps(SnapshotStopped("no more is encoded: the ledger is let go of"))
         if self._replacing is not None:
@@ -94,7 +94,7 @@ class Snapshotter:
         return self._requested is not None and self._group_commit.open and self._group_commit.fits_one_group
 
     async def _begin(self, encode: Encode) -> None:
-        """What waits is in the snapshot: it is made durable first, alone."""
+        """Begins a snapshot; what waits is in it, and is made durable first, alone."""
         try:
             steps, position = encode(), self._group_commit.next_position - 1
         except Exception as error:
@@ -123,18 +123,18 @@ class Snapshotter:
         self._next_step_ms = ended_ms + SNAPSHOT_RESTS * (ended_ms - began_ms)
 
     def _end_steps(self, error: Exception | None) -> None:
-        """The ledger gets the whole snapshot, or the error, and then keeps its entries."""
+        """Ends the steps: the ledger gets the whole snapshot, or the error, and then keeps its entries."""
         self._stream.end(error)
         self._let_go()
 
     def _let_go(self) -> None:
-        """Throwing the steps away sets the index free."""
+        """Throws the steps away, which sets the index free."""
         steps, self._steps = self._steps, None
         if steps is not None:
             steps.close()
 
     async def _replace(self, position: int, entries: EntryStream) -> None:
-        """The ledger writes the entries as they come, so that never many of them are held."""
+        """Lets the ledger write the entries as they come, so that never many of them are in memory."""
         try:
             reason = await self._compact(position, entries)
             self._let_go()
@@ -145,7 +145,7 @@ class Snapshotter:
             self._group_commit.die(error if isinstance(error, OncegateError) else unknown_end("compaction", error))
 
     async def _compact(self, position: int, entries: EntryStream) -> Exception | None:
-        """None, or why the ledger keeps its entries; any other error is of unknown end."""
+        """Compacts the ledger; returns None, or why it keeps its entries; any other error is of unknown end."""
         try:
             await self._ledger.compact(position, entries)
         except LedgerFull as error:
@@ -158,7 +158,7 @@ class Snapshotter:
 
 
 def _why(error: Exception) -> dict[str, object]:
-    return {"error": str(error)} if isinstance(error, SnapshotStopped) else told(error)
+    return {"error": str(error)} if isinstance(error, SnapshotStopped) else error_fields(error)
 
 
 def _ignored(_why: dict[str, object] | None) -> None:

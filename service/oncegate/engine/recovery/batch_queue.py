@@ -34,7 +34,7 @@ class BatchQueue:
             self._waiting.put(None)
 
     def stop(self) -> None:
-        """End the iteration, wherever it waits: also where `fill` was cancelled before it began."""
+        """Ends the iteration, wherever it waits: also where `fill` was cancelled before it began."""
         self._waiting.put(asyncio.CancelledError())
 
     def __iter__(self) -> Iterator[Batch]:

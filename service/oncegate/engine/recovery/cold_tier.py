@@ -44,7 +44,7 @@ class Dropping:
                 archive.dropped = archive.ids
 
     def _read(self, archives: Sequence[Archive]) -> list[tuple[Archive, U64]]:
-        """On the loop; LedgerDown when that ends first."""
+        """Reads archives on the loop; LedgerDown when that ends first."""
         reading = asyncio.run_coroutine_threadsafe(self.read_all(archives), self._loop)
         while self._loop.is_running():
             with suppress(NotYet):

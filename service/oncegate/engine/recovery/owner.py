@@ -9,7 +9,7 @@ from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
 from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
 from oncegate.engine.commit.marks import Marks
-from oncegate.engine.failures import told
+from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
@@ -70,7 +70,7 @@ class Owner:
 
     @property
     def shard(self) -> Shard | None:
-        """The shard that serves; None while it recovers, from the moment when its group commit is dead."""
+        """Returns the shard that serves; None while it recovers, from the moment when its group commit is dead."""
         shard = self._shard
         return None if shard is None or shard.group_commit.dead is not None else shard
 
@@ -126,10 +126,10 @@ class Owner:
     def _tell(self, error: Exception) -> None:
         self._reason = error
         name = "ledger_lost" if isinstance(error, OncegateError | OSError) or is_shortage(error) else "owner_failed"
-        self._world.observer.event(name, namespace=self.namespace, **told(error))
+        self._world.observer.event(name, namespace=self.namespace, **error_fields(error))
 
     def _lost(self, error: Exception | None = None) -> None:
-        """Nothing serves from now on. At once: what is still to be closed may hang."""
+        """Notes that nothing serves from now on. At once: what is still to be closed may hang."""
         if self.failed is None and self._shard is not None and not self._told:
             self._recovering_ms = self._watched_ms = self._world.clock.monotonic_ms()
         if error is not None:
@@ -145,7 +145,7 @@ class Owner:
                 self._opening.exception()  # perhaps nobody waits for it
 
     async def _serve(self) -> None:
-        """One ownership: from fencing to the end of its group commit."""
+        """Serves for one ownership: from fencing to the end of its group commit."""
         async with AsyncExitStack() as stack:
             async with self._world.openings:
                 shard = await self._open(stack)
@@ -170,8 +170,8 @@ class Owner:
         return await self._rebuild(opened, await stack.enter_async_context(world.runs.open(namespace, opened)))
 
     async def _rebuild(self, opened: OpenLedger, runs: Runs) -> Shard:
-        """1. Apply the ledger to an index. 2. Open the runs of old ids, or make them again. 3. Append the entry of
-        this epoch. Only then is anything answered."""
+        """Applies the ledger to an index, opens the runs of old ids or makes them again, appends the entry of this
+        epoch. Only then is anything answered."""
         world, ledger, outputs = self._world, opened.ledger, opened.outputs
         if outputs is None:
             raise BadRequest(
@@ -221,7 +221,7 @@ class Owner:
                 self._due_ms = now_ms + MAINTENANCE_MS
                 shard.scheduler.step()
         except Exception as error:
-            self._world.observer.event("maintenance_failed", namespace=self.namespace, **told(error))
+            self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
 
     def _watch(self, now_ms: int) -> None:
         """Tells of a namespace that recovers for long, and why; not from the owner's task, which may hang."""

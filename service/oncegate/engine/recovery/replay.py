@@ -42,7 +42,7 @@ async def replay(
 
 
 async def _fill(queue: BatchQueue, batches: AsyncGenerator[Sequence[Replayed], None]) -> None:
-    """The one task that reads `batches` closes them too: a second cancelling may come while they are being closed."""
+    """Reads `batches` and closes them, in one task: a second cancelling may come while they are being closed."""
     async with aclosing(batches):
         await queue.fill(batches)
 

@@ -15,7 +15,7 @@ _FIRST_WINS = (
 
 
 def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: CommittedName | None) -> OncegateError:
-    """Make the error of a commit that published nothing."""
+    """Makes the error of a commit that published nothing."""
     batch = f"batch {request.name.version} of {request.name.app} to topic {request.name.topic}"
     if outcome is Outcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
@@ -50,7 +50,7 @@ def _at(record: CommittedName) -> str:
 
 
 def _ways_on(request: CommitRequest, record: CommittedName) -> str:
-    """first_wins is offered only where it helps: input known to be another is never dropped."""
+    """Offers first_wins only where it helps: input known to be another is never dropped."""
     if Digests.compare(record.digest, request.digest) is Digests.DIFFERENT:
         return f"The way on: {_NEW_APP}."
     return f"Two ways on: {_FIRST_WINS}, or {_NEW_APP}."

@@ -14,7 +14,7 @@ from oncegate.engine.requests import Scope
 
 
 async def is_over(journal: Journal, scope: Scope) -> bool:
-    """Tell whether the batch was acked, durably: then every id of it is STALE, whatever else is known of it.
+    """Tells whether the batch was acked, durably: then every id of it is STALE, whatever else is known of it.
 
     Raises BadRequest, TooLarge for a driver or a batch that can never be acked.
     """
@@ -29,11 +29,12 @@ async def is_over(journal: Journal, scope: Scope) -> bool:
 
 
 def stale(journal: Journal, count: int) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """Make the verdicts, uint8[count], and numbers, uint32[count], of ids of a batch that was acked; counts them."""
+    """Makes the verdicts, uint8[count], and numbers, uint32[count], of ids of a batch that was acked; counts them."""
     journal.counts.add(STALE, count)
     return np.full(count, Verdict.STALE, np.uint8), np.zeros(count, np.uint32)
 
 
 def scoped(scope: Scope | None, claim: bytes) -> list[Scoped]:
-    """The entry that follows a grant within a batch scope, if any; `claim` zeros: the grant is the entry before it."""
+    """Returns the entry that follows a grant within a batch scope, if any; `claim` zeros: the grant is the entry before
+    it."""
     return [] if scope is None else [Scoped(claim, scope.driver, scope.batch)]

@@ -29,7 +29,7 @@ class Batches:
         self._index = journal.index.batches
 
     async def stage(self, request: StageRequest, deadline: Deadline) -> StageResult:
-        """Keep one chunk of one attempt until its name is committed; durable when it returns.
+        """Keeps one chunk of one attempt until its name is committed; durable when it returns.
 
         Once the name is committed nothing is stored, but the fingerprint is still given: the driver compares.
         Raises ChunkAltered, SchemaMismatch, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
@@ -86,13 +86,14 @@ class Batches:
         return journal.record([entry], outputs)
 
     def _partitions(self, request: StageRequest) -> NDArray[np.int64]:
-        """The same for every repeat of a chunk; without keys, an attempt's chunks take turns among the partitions."""
+        """Chooses partitions, the same for every repeat of a chunk; without keys, an attempt's chunks take turns among
+        the partitions."""
         partitions, _ = self._topics.layout(request.name.topic)
         turn = int.from_bytes(request.token[:4], "little") + request.chunk
         return partition_of(request.keys, request.rows.rows, partitions, turn)
 
     async def commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
-        """Publish the winners' rows under the name, all or nothing, or tell what the name already holds.
+        """Publishes the winners' rows under the name, all or nothing, or tells what the name already holds.
 
         Every request for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
         written again; Conflict, SecondWrite, BatchForgotten: stop; BadRequest, SchemaMismatch, LedgerFull,
@@ -179,7 +180,7 @@ class Batches:
         return CommitResult("COMMITTED", rows, spans, suppressed, 0)
 
     def _published(self, topic: str, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
-        """Where each partition's rows come to lie, and the changes that put them there."""
+        """Computes where each partition's rows come to lie, and the changes that put them there."""
         spans: list[Span] = []
         outputs: list[OutputChange] = []
         for partition in sorted({part.partition for part in parts if part.rows}):
@@ -192,7 +193,8 @@ class Batches:
         return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
 
     def _winners_parts(self, request: CommitRequest) -> tuple[list[Entry], list[Part]]:
-        """What makes the topic, if need be, and the winners' parts in order; SchemaMismatch before any effect."""
+        """Returns what makes the topic, if need be, and the winners' parts in order; SchemaMismatch before any
+        effect."""
         entries: list[Entry] = []
         parts: list[Part] = []
         first_schema = None
@@ -212,7 +214,7 @@ class Batches:
         return [part.range_id for stage in stages if stage.token not in won for part in stage.parts]
 
     async def abort(self, request: AbortRequest, deadline: Deadline) -> AbortResult:
-        """Remove the stages of these tokens, and only those; no effect on a committed name.
+        """Removes the stages of these tokens, and only those; no effect on a committed name.
 
         Raises LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it.
         """

@@ -30,7 +30,7 @@ WAIT_MS = 1
 
 @dataclass(slots=True)
 class _Pending:
-    """A claim that waits: for its batch to be decided, and then for what its answer rests on to be durable."""
+    """Holds a claim that waits: for its batch to be decided, and then for what its answer rests on to be durable."""
 
     request: ClaimRequest
     lease_ms: int
@@ -52,7 +52,7 @@ class ClaimBatcher:
         self._since_ms = 0
 
     async def claim(self, request: ClaimRequest, deadline: Deadline) -> ClaimResult:
-        """Decide which of these ids may be written: a verdict each, in order. All STALE where the batch was acked.
+        """Decides which of these ids may be written: a verdict each, in order. All STALE where the batch was acked.
 
         Raises TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat the same token and call.
@@ -78,7 +78,7 @@ class ClaimBatcher:
         self._ids += len(pending.request.ids)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Decide once a turn has brought nothing more, or enough or enough time has come together."""
+        """Decides once a turn has brought nothing more, or enough or enough time has come together."""
         count = len(self._pending)
         is_more = self._seen < count < MOST and self._ids < IDS_TOGETHER
         if is_more and self._journal.clock.monotonic_ms() - self._since_ms <= WAIT_MS:
@@ -88,7 +88,7 @@ class ClaimBatcher:
             self._decide()
 
     def _decide(self) -> None:
-        """All that came; a caller that has gone away meanwhile asked for nothing."""
+        """Decides all that came; a caller that has gone away meanwhile asked for nothing."""
         pending, self._pending = [one for one in self._pending if not one.waiter.done()], []
         for batch in _cut(pending):
             try:
@@ -111,7 +111,7 @@ class ClaimBatcher:
             self._journal.group_commit.wait(one.decided.rests_on, one.waiter)
 
     def _grant(self, batch: list[_Pending]) -> None:
-        """Decide those that one call of the index can; the others are left as they are.
+        """Decides those that one call of the index can; the others are left as they are.
 
         Raises OncegateError before any effect.
         """
@@ -131,7 +131,7 @@ class ClaimBatcher:
         self._answer(batch, *journal.record_together(claims))
 
     def _first_calls(self, batch: list[_Pending], now_ms: int) -> list[_Pending]:
-        """Those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
+        """Returns those whose (token, call) nothing is known of, the first of each, and whose time is not up."""
         index, calls, first = self._journal.index.claims, set(), []
         for one in batch:
             call, left_ms = (one.request.token, one.request.call), one.deadline.left_ms
@@ -141,7 +141,7 @@ class ClaimBatcher:
         return first
 
     def _answer(self, batch: Sequence[_Pending], claim_batch: ClaimBatch, position: int) -> None:
-        """`position`: of the entry of the first that was granted any, which the next ones follow."""
+        """Answers a batch; `position`: of the entry of the first that was granted any, which the next ones follow."""
         group_commit, granted = self._journal.group_commit, {entry.claim for entry in claim_batch.entries}
         answers, first = claim_batch.answers, 0
         for one, claim, end, rests_on in zip(

@@ -22,7 +22,7 @@ from oncegate.index.table.grants import NO_CLAIM
 
 
 def digest_of(request: ClaimRequest) -> bytes:
-    """Hash a request, 16 bytes: by these a repeat of (token, call) is known from another request."""
+    """Hashes a request, 16 bytes: by these a repeat of (token, call) is known from another request."""
     digest = digest_of_ids(request.ids)
     if request.digests is None:
         return digest
@@ -48,7 +48,7 @@ class Claims:
         self._index = journal.index.claims
 
     def check(self, request: ClaimRequest) -> int:
-        """Check what can be refused whatever is known of the ids; the lease, in ms, that the claim gets.
+        """Checks what can be refused whatever is known of the ids; returns the lease, in ms, that the claim gets.
 
         Raises TooLarge, BadRequest: nothing was written.
         """
@@ -56,7 +56,7 @@ class Claims:
         return self._journal.lease_ms(request.lease_ms)
 
     async def claim(self, request: ClaimRequest, lease_ms: int) -> ClaimResult:
-        """Decide on one claim that is not batched, after `check`; all its ids are STALE where its batch was acked.
+        """Decides on one claim that is not batched, after `check`; all its ids are STALE where its batch was acked.
 
         Raises what `decide` does, BadRequest and TooLarge for its batch scope; LedgerDown: unknown whether it was
         written, repeat the same token and call.
@@ -69,7 +69,7 @@ class Claims:
         return decided.result
 
     def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
-        """Decide which of these ids may be written, and record what is granted; the answer waits for `rests_on`.
+        """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
 
         Raises TokenReused, Overloaded, Recovering, LedgerFull, LedgerDown: nothing was written.
         """
@@ -108,7 +108,7 @@ class Claims:
         return claim, journal.record([entry, *scoped(request.scope, claim)])
 
     async def take(self, request: TakeRequest, deadline: Deadline) -> ClaimResult:
-        """Decide which of these ids are this owner's: GRANTED when it has taken them, now or before.
+        """Decides which of these ids are this owner's: GRANTED when it has taken them, now or before.
 
         Repeating is harmless.
         Raises TooLarge, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it.
@@ -131,7 +131,7 @@ class Claims:
         return ClaimResult(None, 0, decision.verdicts, decision.numbers)
 
     async def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> SettleResult:
-        """Renew, complete or release a whole claim; what was taken over is counted and left alone.
+        """Renews, completes or releases a whole claim; what was taken over is counted and left alone.
 
         Raises UnknownClaim, ReleasedClaim: stop; LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat it.
@@ -161,7 +161,7 @@ class Claims:
         return journal.record([entry(claim, journal.wall_ms())])
 
     async def explain(self, fingerprint: bytes) -> Explained:
-        """Tell what is known about one id, by its 16 bytes, once that is durable. Raises Recovering."""
+        """Tells what is known about one id, by its 16 bytes, once that is durable. Raises Recovering."""
         explained = self._index.explain(fingerprint, self._journal.clock.monotonic_ms())
         await self._journal.group_commit.durable(explained.position)
         return explained

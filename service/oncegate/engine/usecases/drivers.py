@@ -22,14 +22,14 @@ from oncegate.index.producers.store import Driver, Producer
 
 
 class Drivers:
-    """The use cases of drivers over one journal."""
+    """Registers drivers and takes their acks, over one journal."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._index = journal.index.producers
 
     async def register(self, request: DriverRequest, deadline: Deadline) -> DriverResult:
-        """An epoch for this token, the same again for the same token. The newest wins at once: older acks are fenced.
+        """Gives this token an epoch, the same again for the same token. The newest wins at once: older acks are fenced.
 
         Raises Fenced when a later one has followed, TooLarge, BadRequest, LedgerFull, DeadlinePassed: nothing was
         changed; LedgerDown: unknown, repeat it.
@@ -55,7 +55,8 @@ class Drivers:
         return answer
 
     async def ack(self, request: AckRequest, deadline: Deadline) -> AckResult:
-        """Nothing of this will be run again: everything up to it is STALE for ever, and need not be known any more.
+        """Takes the word that nothing of this will be run again: everything up to it is STALE for ever, and need not be
+        known any more.
 
         Each producer is a part, and each batch up to `request.batch`; a refused part keeps none of the others from
         passing. Raises UnknownDriver, Fenced, NotDriver, OlderBatch, TooLarge, BadRequest, LedgerFull, DeadlinePassed:
@@ -91,7 +92,7 @@ class Drivers:
         return answer
 
     def _batches(self, driver: Driver, request: AckRequest) -> int:
-        """How many batches are acked then, from the first on; 0: nothing is said of any. Raises OlderBatch."""
+        """Tells how many batches are acked then, from the first on; 0: nothing is said of any. Raises OlderBatch."""
         if request.batch is None:
             return 0
         batches = request.batch + 1
@@ -102,7 +103,7 @@ class Drivers:
         return batches
 
     def _refusal(self, driver: Driver, name: str, sequence: int) -> OncegateError | None:
-        """Why this producer's part is refused; None: it passes."""
+        """Tells why this producer's part is refused; None: it passes."""
         producer = self._index.producers.get(name)
         if producer is None:
             return refusals.unknown_part(name)
@@ -112,7 +113,7 @@ class Drivers:
         return refusals.not_done(producer, [[first, min(last, sequence)] for first, last in undone]) if undone else None
 
     def _named(self, driver: Driver, request: AckRequest) -> list[Producer]:
-        """The driver's own producers among those that are named."""
+        """Returns the driver's own producers among those that are named."""
         producers = (self._index.producers.get(name) for name, _ in request.upto)
         return [producer for producer in producers if producer is not None and producer.driver == driver.name]
 
@@ -124,7 +125,7 @@ class Drivers:
         return driver
 
     def _moves(self, named: Iterable[tuple[str, int]]) -> Iterator[tuple[int, int]]:
-        """(producer's number, its new watermark): never back, never beyond what was claimed."""
+        """Yields (producer's number, its new watermark): never back, never beyond what was claimed."""
         for name, sequence in sorted(named, key=lambda item: item[1]):
             producer = self._index.producers[name]
             reached = self._index.watermark_after(producer, sequence)

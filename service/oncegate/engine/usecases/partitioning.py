@@ -25,7 +25,8 @@ class Share:
 
 
 def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> NDArray[np.int64]:
-    """The partition of each row, int64[rows]: by the hash of its key; without keys, all to the one whose turn it is."""
+    """Chooses the partition of each row, int64[rows]: by the hash of its key; without keys, all to the one whose turn
+    it is."""
     if keys is None:
         return np.full(rows, turn % partitions, np.int64)
     return (keys % np.uint64(partitions)).astype(np.int64)
@@ -43,7 +44,7 @@ def shares(rows: Rows, is_granted: NDArray[np.bool_] | None, partition: NDArray[
 
 
 async def shares_aside(rows: Rows, partition: NDArray[np.int64]) -> list[Share]:
-    """Split all rows by partition, in a thread where they are many; whoever calls decides only afterwards."""
+    """Splits all rows by partition, in a thread where they are many; whoever calls decides only afterwards."""
     if len(rows.data) < ASIDE_BYTES or partition.size == 0 or (partition == partition[0]).all():
         return shares(rows, None, partition)
     return await asyncio.to_thread(shares, rows, None, partition)
@@ -55,7 +56,7 @@ def _some_of(rows: Rows, row_indices: NDArray[np.int64]) -> bytes:
 
 
 def stream(schema: Schema, batches: Sequence[Batch]) -> bytes:
-    """Write batches as one Arrow IPC stream."""
+    """Writes batches as one Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:

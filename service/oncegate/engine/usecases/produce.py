@@ -36,7 +36,7 @@ class Records:
         self._warnings = PlainWriteWarnings(journal)
 
     async def produce(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
-        """Append rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
+        """Appends rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
 
         A repeat of rows with ids writes what nobody wrote meanwhile, and is answered DUPLICATE (own) for the rest; a
         repeat of rows without ids is written again.
@@ -69,7 +69,7 @@ class Records:
         return ProduceResult(rows, spans, decision.verdicts, decision.numbers)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
-        """Claim, rows and completion of a producer's sequences are one append."""
+        """Appends claim, rows and completion of a producer's sequences as one."""
         deadline.check()
         if request.ids is not None or len(requests.sequences) != request.rows.rows:
             raise BadRequest(
@@ -129,7 +129,8 @@ class Records:
         digest: bytes,
         after: Sequence[Entry] = (),
     ) -> tuple[int, tuple[Span, ...]]:
-        """An entry and a range for each partition, all in one append; the last position, and what was written where."""
+        """Records an entry and a range for each partition, all in one append; returns the last position and what is
+        where."""
         journal = self._journal
         spans: list[Span] = []
         outputs: list[OutputChange] = []
@@ -150,8 +151,8 @@ class Records:
 
 
 def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) -> tuple[bytes, bytes, bytes]:
-    """The fingerprints of a share's rows: those that were free, and those whose lease had run out; the digests of both
-    one's payloads, where they came with any."""
+    """Returns the fingerprints of a share's rows: those that were free, and those whose lease had run out; the digests
+    of both one's payloads, where they came with any."""
     if decision is None or request.ids is None:
         return b"", b"", b""
     ids, acts = request.ids[share.row_indices], decision.actions[share.row_indices]
@@ -164,7 +165,7 @@ def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) 
 
 
 def _digest(request: ProduceRequest) -> bytes:
-    """Another than a claim's of the same ids: one call is one request."""
+    """Hashes a request, to another digest than a claim's of the same ids: one call is one request."""
     assert request.ids is not None
     digests = b"" if request.digests is None else request.digests.tobytes()
     return hashlib.blake2b(request.ids.tobytes() + digests, digest_size=16, person=b"produce").digest()

@@ -29,7 +29,7 @@ _WAYS = (
 
 
 def not_registered(effect: Registration, request: ProducerRequest, left_ms: int) -> OncegateError:
-    """Of a producer."""
+    """Makes the refusal of a producer's registration."""
     if effect is Registration.REFUSE_BUSY:
         return ProducerBusy(
             f"another attempt holds producer {request.producer} for {left_ms} ms more, unless it renews or closes: "
@@ -40,7 +40,7 @@ def not_registered(effect: Registration, request: ProducerRequest, left_ms: int)
 
 
 def other_driver(producer: Producer, driver: str) -> OtherDriver:
-    """Who names another driver than the producer's."""
+    """Makes the refusal of who names another driver than the producer's."""
     return OtherDriver(
         f"producer {producer.name} belongs to driver {producer.driver}, not {driver}: only one driver can know what "
         "will not be run again. Name that driver, or write under another producer's name; nothing was changed",
@@ -49,7 +49,7 @@ def other_driver(producer: Producer, driver: str) -> OtherDriver:
 
 
 def not_the_producer(effect: Entrance, name: str, epoch: int, producer: Producer | None) -> OncegateError:
-    """Who claims or settles under an epoch or token that is not in force."""
+    """Makes the refusal of who claims or settles under an epoch or token that is not in force."""
     if effect is Entrance.REFUSE_UNKNOWN or producer is None:
         return UnknownProducer(f"epoch {epoch} of producer {name} is not known here: register first")
     return Fenced(
@@ -60,7 +60,7 @@ def not_the_producer(effect: Entrance, name: str, epoch: int, producer: Producer
 
 
 def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None) -> OncegateError:
-    """Who acks under an epoch or token that is not in force."""
+    """Makes the refusal of who acks under an epoch or token that is not in force."""
     if effect is Entrance.REFUSE_UNKNOWN or driver is None:
         return UnknownDriver(f"epoch {request.epoch} of driver {request.driver} is not known here: register first")
     if effect is Entrance.REFUSE_FENCED:
@@ -76,7 +76,7 @@ def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None)
 
 
 def gap(request: SequenceRequest, producer: Producer) -> Gap:
-    """What comes before these was never claimed."""
+    """Makes the refusal of sequences before which something was never claimed."""
     claimed = "nothing" if producer.claimed_to is None else str(producer.claimed_to)
     return Gap(
         f"the sequence before these is {request.prev_sequence}, and the highest that was ever claimed of producer "
@@ -88,7 +88,7 @@ def gap(request: SequenceRequest, producer: Producer) -> Gap:
 
 
 def out_of_order(sequence: int, producer: Producer) -> OutOfOrder:
-    """Something later was claimed before."""
+    """Makes the refusal of a sequence after which a later one was claimed already."""
     return OutOfOrder(
         f"sequence {sequence} of producer {producer.name} was never claimed, and {producer.claimed_to} was: this "
         f"producer is split over tasks, shuffled, or read in another order than before. {_WAYS}",
@@ -98,7 +98,7 @@ def out_of_order(sequence: int, producer: Producer) -> OutOfOrder:
 
 
 def too_scattered(producer: Producer, intervals: int, most: int) -> Overloaded:
-    """More separate ranges than one producer may hold."""
+    """Makes the refusal of more separate ranges than one producer may hold."""
     return Overloaded(
         f"producer {producer.name} would hold {intervals} separate ranges, {most} at most: complete what is written, "
         "and let the driver ack what is done; nothing was written"
@@ -106,12 +106,12 @@ def too_scattered(producer: Producer, intervals: int, most: int) -> Overloaded:
 
 
 def unknown_part(name: str) -> UnknownProducer:
-    """An ack of a producer that nobody has registered."""
+    """Makes the refusal of an ack of a producer that nobody has registered."""
     return UnknownProducer(f"there is no producer {name}; nothing of it was acked", producer=name)
 
 
 def older_batch(request: AckRequest, newest: int) -> OlderBatch:
-    """An ack of a batch before the last that was acked."""
+    """Makes the refusal of an ack of a batch before the last that was acked."""
     return OlderBatch(
         f"batch {newest} of driver {request.driver} is acked, and {request.batch} lies before it: this is a late copy, "
         "or the checkpoint was set back, and its batches are other ones. Ack under the name of another driver then; "
@@ -121,7 +121,7 @@ def older_batch(request: AckRequest, newest: int) -> OlderBatch:
 
 
 def not_done(producer: Producer, undone: list[list[int]]) -> NotDone:
-    """An ack over what was claimed and is not done; `undone`: the first intervals of that."""
+    """Makes the refusal of an ack over what was claimed and is not done; `undone`: the first intervals of that."""
     first, last = undone[0]
     return NotDone(
         f"sequences {first} to {last} of producer {producer.name} were claimed and are not done: they would be "
@@ -132,12 +132,12 @@ def not_done(producer: Producer, undone: list[list[int]]) -> NotDone:
     )
 
 
-def batch_not_done(driver: str, batch: int, found: OpenClaims) -> NotDone:
-    """An ack of a batch whose claims still hold ids."""
+def batch_not_done(driver: str, batch: int, open_claims: OpenClaims) -> NotDone:
+    """Makes the refusal of an ack of a batch whose claims still hold ids."""
     return NotDone(
-        f"open claims of batch {batch} of driver {driver} hold {found.ids} ids: they would be answered STALE for ever, "
-        f"and may not be written. Complete or release them; the next ack looks again. This batch was not acked",
+        f"open claims of batch {batch} of driver {driver} hold {open_claims.ids} ids: they would be answered STALE for "
+        "ever, and may not be written. Complete or release them; the next ack looks again. This batch was not acked",
         batch=batch,
-        open_ids=found.ids,
-        claims=found.claims[:PLACES_MAX],
+        open_ids=open_claims.ids,
+        claims=open_claims.claims[:PLACES_MAX],
     )

@@ -35,7 +35,7 @@ class Producers:
         self._index = journal.index.producers
 
     async def register(self, request: ProducerRequest, deadline: Deadline) -> ProducerResult:
-        """An epoch for this token, the same again for the same token; from then on older ones are fenced.
+        """Gives this token an epoch, the same again for the same token; from then on older ones are fenced.
 
         Raises ProducerBusy while another's lease is live, Fenced when a later one has followed, OtherDriver, TooLarge,
         BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
@@ -88,7 +88,7 @@ class Producers:
         )
 
     def own(self, name: str, epoch: int, token: bytes) -> Producer:
-        """Find the producer whose epoch and token these are. Raises UnknownProducer, Fenced."""
+        """Finds the producer whose epoch and token these are. Raises UnknownProducer, Fenced."""
         producer = self._index.producers.get(name)
         effect = PRODUCER[standing(producer, epoch, token)].effect
         if producer is None or effect is not Entrance.GO_ON:
@@ -116,7 +116,7 @@ class Producers:
         return ClaimResult(None, lease_ms, decision.verdicts, decision.numbers)
 
     def decide(self, request: SequenceRequest, person: bytes) -> tuple[Producer, SequenceDecision, bytes]:
-        """Decide on each sequence; the producer, the decision, and the digest of the request. No effect.
+        """Decides on each sequence; returns the producer, the decision, and the digest of the request. No effect.
 
         Raises what refuses the request as a whole.
         """
@@ -156,7 +156,7 @@ class Producers:
     def claimed(
         self, request: SequenceRequest, producer: Producer, decision: SequenceDecision, digest: bytes, lease_ms: int
     ) -> SequencesClaimed:
-        """The entry of what is granted."""
+        """Makes the entry of what is granted."""
         spans = _raw(decision.fresh), _raw(decision.taken)
         wall_ms = self._journal.wall_ms()
         return SequencesClaimed(producer.number, producer.epoch, request.call, digest, lease_ms, wall_ms, *spans)
@@ -164,19 +164,19 @@ class Producers:
     def written(
         self, request: SequenceRequest, producer: Producer, decision: SequenceDecision, digest: bytes
     ) -> list[SequencesClaimed | SequencesCompleted]:
-        """The entries of what is granted and written with the request: claimed and done in one append."""
+        """Makes the entries of what is granted and written with the request: claimed and done in one append."""
         lease_ms = producer.lease_ms if request.lease_ms is None else request.lease_ms
         claimed = self.claimed(request, producer, decision, digest, lease_ms)
         return [claimed, SequencesCompleted(producer.number, producer.epoch, request.call, claimed.wall_ms)]
 
     def count(self, decision: SequenceDecision) -> None:
-        """Add one request's answers to the counters."""
+        """Adds one request's answers to the counters."""
         self._journal.counts.add_sequences(decision.actions, decision.verdicts)
 
     async def settle(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
     ) -> SequenceSettled:
-        """Renew, complete or release all that a call was granted.
+        """Renews, completes or releases all that a call was granted.
 
         Raises UnknownProducer, Fenced, UnknownClaim, ReleasedClaim: nothing was changed; LedgerFull, DeadlinePassed:
         nothing was written; LedgerDown: unknown, repeat it.
@@ -203,14 +203,14 @@ class Producers:
         return SequenceSettled(call, state, granted, lease_ms)
 
     async def close(self, name: str, epoch: int, token: bytes) -> None:
-        """End the lease now: the next attempt need not wait. In memory only: a restart gives it a full lease.
+        """Ends the lease now: the next attempt need not wait. In memory only: a restart gives it a full lease.
 
         Raises UnknownProducer, Fenced: nothing was changed.
         """
         self.own(name, epoch, token).lease_until_ms = self._journal.clock.monotonic_ms()
 
     async def explain(self, name: str) -> ProducerView:
-        """Tell what is known of a producer, once that is durable. Raises NotFound."""
+        """Tells what is known of a producer, once that is durable. Raises NotFound."""
         producer = self._index.producers.get(name)
         if producer is None:
             raise NotFound(f"there is no producer {name}: registering makes it")

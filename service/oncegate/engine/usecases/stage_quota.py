@@ -14,7 +14,7 @@ STREAMING_OWNER = "run:"
 
 @dataclass
 class _Owner:
-    """`since` orders owners by when they were first seen."""
+    """Records an owner; `since` orders owners by when they were first seen."""
 
     since: int
     last_call_ms: int
@@ -34,7 +34,7 @@ class StageQuota:
             self.touch(name, stage.owner)
 
     def touch(self, name: Name, owner: str) -> None:
-        """Take note of a call of `owner` under this name."""
+        """Takes note of a call of `owner` under this name."""
         now_ms = self._journal.clock.monotonic_ms()
         self._last_call_ms[name] = now_ms
         self._seen += 1
@@ -42,7 +42,7 @@ class StageQuota:
         known.last_call_ms = now_ms
 
     def make_room(self, name: Name, owner: str, size_bytes: int) -> None:
-        """Check quota and disk for one more chunk, dropping an older owner's stages where that helps.
+        """Checks quota and disk for one more chunk, dropping an older owner's stages where that helps.
 
         Raises QuotaExceeded; nothing of this chunk was written.
         """
@@ -82,14 +82,14 @@ class StageQuota:
         return self._journal.clock.monotonic_ms() - theirs.last_call_ms >= idle_ms
 
     def drop(self, name: Name, tokens: Sequence[bytes], why: str) -> int:
-        """Remove these stages; the position of the entry that says so."""
+        """Removes these stages; returns the position of the entry that says so."""
         stages = [stage for token in tokens if (stage := self._index.stage(name, token)) is not None]
         ranges = [part.range_id for stage in stages for part in stage.parts]
         entry = Dropped(name, tuple(tokens), why, self._journal.wall_ms())
         return self._journal.record([entry], [DropRanges(tuple(ranges))])
 
     def sweep(self) -> None:
-        """Drop what nobody has called for within its time to live; forget owners that left nothing."""
+        """Drops what nobody has called for within its time to live; forgets owners that left nothing."""
         now_ms, ttl_ms = self._journal.clock.monotonic_ms(), self._journal.limits.stage_ttl_ms
         for name in list(self._index.stages):
             # A refused append brings stages back whose last call was forgotten with them.
@@ -101,6 +101,6 @@ class StageQuota:
 
 
 def _same_query(name: Name, owner: str, other: Name, older: str) -> bool:
-    """Two runs of one streaming query, which runs one at a time."""
+    """Tells whether these are two runs of one streaming query, which runs one at a time."""
     runs = owner.startswith(STREAMING_OWNER) and older.startswith(STREAMING_OWNER)
     return runs and (name.app, name.topic) == (other.app, other.topic)

@@ -20,7 +20,7 @@ class Topics:
         self._index = journal.index.topics
 
     async def create(self, request: TopicRequest, deadline: Deadline) -> tuple[TopicView, bool]:
-        """Make a topic, or set its retention; the topic, and whether it is new. Durable when it returns.
+        """Makes a topic, or sets its retention; returns the topic, and whether it is new. Durable when it returns.
 
         Raises BadRequest, TooLarge, SchemaMismatch, LedgerFull, DeadlinePassed: nothing was changed.
         LedgerDown: unknown, repeat it.
@@ -63,7 +63,7 @@ class Topics:
         return TopicSet(request.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms())
 
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
-        """The entry that makes the topic fit for rows of this schema, if it needs one.
+        """Returns the entry that makes the topic fit for rows of this schema, if it needs one.
 
         Raises SchemaMismatch when it has another schema; NotFound when the namespace makes no topics by itself.
         """
@@ -81,12 +81,12 @@ class Topics:
         return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
 
     def layout(self, topic: str) -> tuple[int, int]:
-        """How many partitions a topic has, or would be made with; and how many writes it has had."""
+        """Tells how many partitions a topic has, or would be made with; and how many writes it has had."""
         known = self._index.get(topic)
         return (1, 0) if known is None else (len(known.partitions), known.turns)
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Fetched:
-        """Read the ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
+        """Reads the ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
 
         Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged.
         """
@@ -101,7 +101,7 @@ class Topics:
         return Fetched(chunks, low, high, view.schema)
 
     async def view(self, name: str) -> TopicView:
-        """Tell schema and offsets of a topic, once they are durable; NotFound when it was never made."""
+        """Tells schema and offsets of a topic, once they are durable; NotFound when it was never made."""
         topic = self._index.get(name)
         if topic is None:
             raise NotFound(f"no topic {name} in namespace {self._journal.namespace}; its first write creates it")
@@ -118,19 +118,19 @@ class Topics:
 
 
 def schema_bytes(schema: Schema) -> bytes:
-    """Encode a schema as a topic keeps it, in IPC form: every column nullable, no metadata."""
+    """Encodes a schema as a topic keeps it, in IPC form: every column nullable, no metadata."""
     plain = pa.schema([field.with_nullable(True).remove_metadata() for field in schema])
     data: bytes = plain.serialize().to_pybytes()
     return data
 
 
 def read_schema(data: bytes) -> Schema:
-    """Decode an Arrow schema from its IPC form."""
+    """Decodes an Arrow schema from its IPC form."""
     return pa.ipc.read_schema(pa.py_buffer(data))
 
 
 def check_schema(topic: str, known: Schema, brought: Schema) -> None:
-    """Raise SchemaMismatch unless both have the same names and types in the same order; nullability is free."""
+    """Raises SchemaMismatch unless both have the same names and types in the same order; nullability is free."""
     if [(f.name, f.type) for f in known] != [(f.name, f.type) for f in brought]:
         raise SchemaMismatch(
             f"topic {topic} has the schema ({_show(known)}), the rows have ({_show(brought)}); nothing was written",

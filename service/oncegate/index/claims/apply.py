@@ -145,7 +145,7 @@ def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
 
 
 def _parts(grant: Grant) -> tuple[tuple[U64, U32, bool], ...]:
-    """The fresh and the taken ids, each with the digests of their payloads and whether they are taken over."""
+    """Returns the fresh and the taken ids, each with the digests of their payloads and whether they are taken over."""
     fresh, digests = len(grant.fresh), grant.digests
     return (own(grant.fresh), digests[:fresh], False), (own(grant.taken), digests[fresh:], True)
 
@@ -156,7 +156,7 @@ def own(ids: NDArray[np.uint64]) -> U64:
 
 
 def _losers(change: Undo) -> list[int]:
-    """The rows that the slots named before, each once; own rows, pinned already, left out."""
+    """Returns the rows that the slots named before, each once; own rows, pinned already, left out."""
     losers: set[int] = set()
     for _, ids, previous, was_absent, _ in change.puts:
         # New slots alone: one look, where a comparison of arrays costs more than a small claim.
@@ -184,7 +184,7 @@ def emptied(store: ClaimStore, losers: list[int]) -> int:
 
 
 def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released, state: int, now_ms: int) -> Undo:
-    """What is forgotten holds nothing: its entry, met in a replay that was short of rows, has no effect."""
+    """Settles a claim; one that is forgotten holds nothing: its entry, in a replay short of rows, has no effect."""
     change = Undo(store.counters(), entry.claim)
     record = store.registry.at_any_age(entry.claim)
     if record is None:
@@ -207,7 +207,7 @@ def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released,
 
 
 def _set_state(store: ClaimStore, row: int, state: int) -> None:
-    """`named` stays as it was when a row dies: how many ids it was settled with."""
+    """Changes a row's state; `named` stays as it was when a row dies: how many ids it was settled with."""
     holders = store.rows.holders
     was_live, is_live = (value in LIVE for value in (holders.state[row], state))
     holders.state[row] = state
@@ -221,12 +221,12 @@ def _set_state(store: ClaimStore, row: int, state: int) -> None:
 
 
 def _retire(store: ClaimStore, position: int, entry: Retired) -> Undo:
-    """Everything done or taken before is absent from now on; its slots are dead until they are swept."""
+    """Retires everything done or taken before; its slots are dead until they are swept."""
     return _let_go(store, position, store.expiry.take_before(entry.before_wall_ms), entry.before_wall_ms)
 
 
 def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change: Undo) -> Undo:
-    """What the entry means to the archives, beside what it means to the table."""
+    """Applies the entry to the archives too, beside what it means to the table."""
     archives = store.archives
     change.archives = archives.apply(position, entry), lambda: archives.settle(entry)
     store.wall_ms = max(store.wall_ms, entry.wall_ms)
@@ -234,14 +234,14 @@ def _archive(store: ClaimStore, position: int, entry: Evicted | Retired, change:
 
 
 def _scope(store: ClaimStore, entry: Scoped) -> Undo:
-    """The rows of this claim, or of the entry before, may go when the batch is acked."""
+    """Lets the rows of this claim, or of the entry before, go when the batch is acked."""
     record = store.registry.at_any_age(entry.claim)
     rows = store.last_granted if entry.claim == NO_CLAIM else record.rows if record is not None else ()
     return Undo(store.counters(), NO_CLAIM, scopes=store.scopes.add(entry.driver, entry.batch, rows))
 
 
 def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> Undo:
-    """What was claimed in these batches and is done goes as what retires does: the batches are STALE instead."""
+    """Lets what was claimed in these batches and is done go as what retires does: the batches are STALE instead."""
     held_back = np.frombuffer(entry.held_back, "<u8").tolist()
     rows, scopes = store.scopes.acked(entry.driver, entry.batches, held_back)
     change = _let_go(store, position, rows, _NEVER_MS)
@@ -251,7 +251,7 @@ def _forget_acked(store: ClaimStore, position: int, entry: Acked) -> Undo:
 
 
 def _let_go(store: ClaimStore, position: int, listed: U32, before_ms: int) -> Undo:
-    """Those of the rows that are done or taken since before are absent from now on."""
+    """Lets go of those of the rows that are done or taken since before."""
     rows = store.rows
     due, states = np.empty_like(listed), np.empty(len(listed), np.uint8)
     positions = np.empty(len(listed), np.int64)

@@ -77,8 +77,8 @@ class BatchScopes:
     def open_claims(self, driver: str, batches: int) -> dict[int, OpenClaims]:
         """Returns the batches below `batches`, rising, in which a claim holds ids that are neither done nor free."""
         known = self._drivers.get(driver, {})
-        found = {batch: self._open(known[batch]) for batch in sorted(known) if batch < batches}
-        return {batch: claims for batch, claims in found.items() if claims.ids}
+        by_batch = {batch: self._open(known[batch]) for batch in sorted(known) if batch < batches}
+        return {batch: claims for batch, claims in by_batch.items() if claims.ids}
 
     def _open(self, batch: _Batch) -> OpenClaims:
         """Returns what is open of one batch."""

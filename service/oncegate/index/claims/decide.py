@@ -68,7 +68,7 @@ def decide_verb(
 
 
 def _in_order(digests: U32, answers: Answers) -> bytes:
-    """Of the payloads of what is granted, then of what is taken over, from the last one back: as kernels have it."""
+    """Orders digests of what is granted, then of what is taken over, from the last one back: as kernels have it."""
     granted: bytes = digests[answers.actions == Action.GRANT].tobytes()
     taken: bytes = digests[answers.actions == Action.TAKE_OVER][::-1].tobytes()
     return granted + taken

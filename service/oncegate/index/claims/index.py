@@ -89,32 +89,33 @@ class ClaimIndex:
 
     @property
     def ids(self) -> int:
-        """How many ids are held, done or taken in the table."""
+        """Counts the ids that are held, done or taken in the table."""
         return self.store.ids
 
     @property
     def open_claims(self) -> int:
-        """How many claims hold ids."""
+        """Counts the claims that hold ids."""
         return self.store.open_claims
 
     @property
     def takeovers(self) -> int:
-        """How many ids were ever granted by takeover."""
+        """Counts the ids that were ever granted by takeover."""
         return self.store.takeovers
 
     @property
     def wall_ms(self) -> int:
-        """The latest time in any entry; the ledger's clock never goes back behind it."""
+        """Returns the latest time in any entry; the ledger's clock never goes back behind it."""
         return self.store.wall_ms
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the slots and of the rows made so far; what Python holds of the remembered claims comes on top."""
+        """Counts the bytes of the slots and of the rows made so far; what Python holds of the remembered claims comes
+        on top."""
         return self.store.size_bytes
 
     @property
     def known_ids(self) -> int:
-        """How many are held, done or taken, those that left the table included."""
+        """Counts the ids held, done or taken, those that left the table included."""
         return self.store.ids + self.archives.ids
 
     def renew(self, claim: bytes, now_ms: int) -> None:
@@ -191,7 +192,7 @@ class ClaimIndex:
 
     @property
     def oldest_wall_ms(self) -> int | None:
-        """When the ids were done or taken that would retire first; None when there are none."""
+        """Tells when the ids were done or taken that would retire first; None when there are none."""
         candidates = (self.store.expiry.oldest_wall_ms(), self.archives.oldest_wall_ms)
         return min((wall_ms for wall_ms in candidates if wall_ms is not None), default=None)
 

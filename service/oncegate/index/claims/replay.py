@@ -65,7 +65,7 @@ class _Replay:
             settle(self._store, change)
 
     def _waits(self, position: int, entry: Claimed | Produced | Taken) -> bool:
-        """Take in a grant of new ids alone; whether it was one."""
+        """Takes in a grant of new ids alone; tells whether it was one."""
         store = self._store
         if not entry.fresh or entry.taken or (not isinstance(entry, Taken) and entry.digests):
             return False
@@ -98,7 +98,7 @@ class _Replay:
         rows.unpin((row,))
 
     def insert_waiting(self) -> None:
-        """Put what waits into the table."""
+        """Puts what waits into the table."""
         if not self._waiting.ids:
             return
         new, lost = self._waiting.insert()

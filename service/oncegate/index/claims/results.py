@@ -8,7 +8,7 @@ from oncegate.core.claims import ClaimState, IdState
 
 @dataclass(frozen=True)
 class ClaimDecision:
-    """What `apply` of a claim would mean; n elements, in the order asked.
+    """Says what `apply` of a claim would mean; n elements, in the order asked.
 
     actions: `Action`, or SAME_INDEX. verdicts: wire bytes. numbers: of_index, of_call or lease_left_ms where the
     verdict has one. fresh, taken: shape (k, 2), for the entry. again: an id is granted again, so renew the claim.
@@ -32,7 +32,8 @@ class ClaimDecision:
 
 @dataclass(frozen=True)
 class ClaimView:
-    """`granted` ids, of which `named` still are the claim's (or were when it was settled): the rest was taken over."""
+    """Describes a claim: `granted` ids, of which `named` still are the claim's (or were when it was settled): the rest
+    was taken over."""
 
     state: ClaimState
     granted: int = 0
@@ -45,7 +46,7 @@ class ClaimView:
 
 @dataclass(frozen=True)
 class Explained:
-    """What is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done.
+    """Says what is known about one id; an absent one has no holder. `wall_ms`: when it was claimed or done.
 
     owner: of a taken id, which has no claim. written_at: topic, partition and first offset of what it was written with.
     digest_kept: its payload would be known again.

@@ -152,10 +152,11 @@ class ClaimStore:
 
     @property
     def snapshot(self) -> CopyOnWrite | None:
-        """The snapshot that is under way, if one is."""
+        """Returns the snapshot that is under way, if one is."""
         return self.table.snapshot
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the slots and of the rows made so far; what Python holds of the remembered claims comes on top."""
+        """Counts the bytes of the slots and of the rows made so far; what Python holds of the remembered claims comes
+        on top."""
         return self.table.size_bytes + self.rows.size_bytes

@@ -30,7 +30,8 @@ class Filter(Protocol):
         """Takes the ids in; one that is taken in twice counts twice. More than `capacity`: it is no longer sound."""
 
     def might_hold(self, keys: U64) -> NDArray[np.bool_]:
-        """False: this id was not taken in. True, bool (n,): it was, or it is one of a share `fpr` of all others."""
+        """Tells of each id, bool (n,): False, it was not taken in; True, it was, or it is one of a share `fpr` of all
+        others."""
 
     def encode(self) -> Iterator[bytes]:
         """Yields the filter in pieces of a MiB at most, which together are what `decode` reads; nothing is added

@@ -42,7 +42,7 @@ class PybloomFilter:
     """Keeps a `Filter` in a pybloom_live.BloomFilter."""
 
     def __init__(self, capacity: int, fpr: float) -> None:
-        """ValueError: the library is not installed."""
+        """Makes an empty filter. ValueError: the library is not installed."""
         self.require()
         from pybloom_live import BloomFilter
 

@@ -131,7 +131,7 @@ class Run:
     """
 
     def __init__(self, data: memoryview, name: str = "run", kernels: RunKernels = COMPILED) -> None:
-        """`name` is for messages. RunDamaged."""
+        """Opens a run from its bytes; `name` is for messages. RunDamaged."""
         self.name = name
         self._kernels = kernels
         self._data = data = memoryview(data).toreadonly()

@@ -44,22 +44,22 @@ class ProducerIndex:
 
     @property
     def producers(self) -> dict[str, Producer]:
-        """The producers by name, the store's own."""
+        """Returns the producers by name, the store's own."""
         return self.store.producers
 
     @property
     def drivers(self) -> dict[str, Driver]:
-        """The drivers by name, the store's own."""
+        """Returns the drivers by name, the store's own."""
         return self.store.drivers
 
     @property
     def takeovers(self) -> int:
-        """How many sequences were ever granted by takeover."""
+        """Counts the sequences that were ever granted by takeover."""
         return self.store.takeovers
 
     @property
     def superseded(self) -> int:
-        """How many settlings and acks this process has applied: entries that a compaction makes fewer."""
+        """Counts the settlings and acks that this process has applied: entries that a compaction makes fewer."""
         return self.store.superseded
 
     def call_state(self, producer: Producer, call: int) -> ClaimState:

@@ -85,8 +85,8 @@ def _repainted(part: Intervals, spans: U64, label: int) -> Intervals:
 
 def _joined(first: U64, last: U64, label: U64) -> Intervals:
     """Returns sorted, disjoint pieces without those of label 0, neighbours of one label as one."""
-    held = label != 0
-    first, last, label = first[held], last[held], label[held]
+    is_labelled = label != 0
+    first, last, label = first[is_labelled], last[is_labelled], label[is_labelled]
     if not len(first):
         return Intervals.empty()
     begins = np.ones(len(first), np.bool_)

@@ -16,7 +16,7 @@ _BITS_PER_ID = 16
 
 @helper
 def _first_of(ids: U64, i: int, tag_mask: np.uint64, seen: NDArray[np.int32]) -> Any:
-    """Where the id of `ids[i]` stands first in this request; enters it into `seen` when that is `i` itself."""
+    """Finds where the id of `ids[i]` stands first in this request; enters it into `seen` when that is `i` itself."""
     mask = seen.size - 1
     tag, home = ids[i, 0] & tag_mask, home_of(ids, i)
     at = np.int64(home) & mask
@@ -39,7 +39,8 @@ def _power_above(number: int, least: int) -> int:
 
 @helper
 def mark_repeats(ids: U64, tag_mask: np.uint64, answers: Answers, verdict: int) -> None:
-    """Where an id stands in `ids` again: SAME_INDEX, this verdict, and where it stood first; 0 for all other actions.
+    """Marks ids that stand in `ids` again: SAME_INDEX, this verdict, and where they stood first; all others' actions
+    are 0.
 
     A bit for each home tells nearly all that are there once; only ids that share one are compared.
     """
