@@ -46,6 +46,8 @@ def test_the_quick_start_is_granted_and_then_a_duplicate(local: LocalGateway) ->
     granted, duplicate = blocks[blocks.index(command) + 1].splitlines()
     assert sent(local, command) == json.loads(granted)
     assert sent(local, command) == json.loads(duplicate)
+    read = next(block for block in blocks if block.startswith("curl") and "offset=0" in block)
+    assert json.dumps(sent(local, read)).count("a-1") == 1
 
 
 def test_the_answers_of_the_http_guide_are_the_gateways(local: LocalGateway) -> None:
