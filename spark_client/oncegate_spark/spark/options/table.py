@@ -164,8 +164,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "scope",
         BY_ID,
-        "How long an id counts: until the namespace's horizon, for ever without one; or with retry only as long as Spark "
-        "may run its batch again.",
+        "How long an id counts: until the namespace's horizon, for ever without one; or with retry only as long as "
+        "Spark may run its batch again.",
         default="namespace",
         allowed=SCOPES,
     ),
