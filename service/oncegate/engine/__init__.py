@@ -1,1 +1,1 @@
-"""Use cases: all control flow, all awaiting."""
+"""Serves namespaces: all control flow, all awaiting."""

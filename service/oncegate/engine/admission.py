@@ -1,4 +1,4 @@
-"""Admission: bounds the requests in flight, and the bytes reserved before their bodies are read."""
+"""Bounds the requests in flight, and the bytes reserved before their bodies are read."""
 
 from oncegate.core.errors import Overloaded, TooLarge
 from oncegate.engine.limits import Limits

@@ -1,4 +1,4 @@
-"""Counters: one table of what a shard counts, from which counting, the API's answer and its documents derive.
+"""Lists what a shard counts in one table, from which counting, the API's answer and its documents derive.
 
 Two kinds of rows. A row with `read` is read of the index when somebody asks: most of these stand in the ledger, and a
 restart knows them. The others are counted by `Counts` as answers are given, from 0 when the process starts: by what was

@@ -1,4 +1,4 @@
-"""Deadlines: one budget of time for a request, made where it arrives and passed down."""
+"""Keeps one budget of time for a request, made where it arrives and passed down."""
 
 from oncegate.core.errors import DeadlinePassed
 from oncegate.ports import Clock

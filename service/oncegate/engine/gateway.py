@@ -1,4 +1,4 @@
-"""The gateway: owns a shard for each namespace, and admits requests to all of them."""
+"""Owns a shard for each namespace, and admits requests to all of them."""
 
 import asyncio
 import re

@@ -1,5 +1,5 @@
-"""Every limit, written once: its name, its default, its reason, and which half of the settings it is of:
-the process's, where nothing is said.
+"""Lists every limit once: its name, its default, its reason, and which half of the settings it is of: the
+process's, where nothing is said.
 
 They are shown at /v1/limits; `settings` makes a setting of each.
 """

@@ -1,4 +1,4 @@
-"""The one rule for names that callers choose: an app, a batch's version, an owner, a driver, a producer."""
+"""Checks, by one rule, names that callers choose: an app, a batch's version, an owner, a driver, a producer."""
 
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits

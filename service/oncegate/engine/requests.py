@@ -1,4 +1,4 @@
-"""Requests to a shard and their results, the same for every transport. Tokens and claims are 16 raw bytes.
+"""Describes requests to a shard and their results, the same for every transport. Tokens and claims are 16 raw bytes.
 
 First free ids and rows, then batches and topics, then producers and drivers.
 """

@@ -1,4 +1,4 @@
-"""How long what is known of an id stays known, as it is told to whoever asks."""
+"""Computes how long what is known of an id stays known, for whoever asks."""
 
 from oncegate.core.claims import IdState
 from oncegate.index.claims.results import Explained

@@ -1,4 +1,4 @@
-"""A shard: the one owner of a namespace's ledger and index, and every use case over them.
+"""Joins every use case over one namespace's ledger and index: a shard, their one owner.
 
 Durable before answered: the index may run ahead of the ledger; every answer that rests on an entry waits for it.
 Deadlines are checked before a decision and never after.

@@ -1,4 +1,4 @@
-"""What the log is told of writes: one line a batch, and one warning for each topic that is written without ids."""
+"""Logs writes: one line a batch, and one warning for each topic that is written without ids."""
 
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.requests import CommitRequest, CommitResult

@@ -1,1 +1,1 @@
-"""Arrays and bytes: everything fast, a pure function of the ledger. Synchronous; opens no file."""
+"""Holds what a shard knows as arrays, a pure function of the ledger. Synchronous; opens no file."""

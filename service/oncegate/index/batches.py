@@ -1,4 +1,4 @@
-"""Named batches: what is staged and what was committed under each name, a pure function of the ledger's entries."""
+"""Knows what is staged and what was committed under each name of a batch, a pure function of the ledger's entries."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Everything a shard knows, in memory: claims, batches, topics, producers and settings, fed by one `apply`."""
+"""Holds everything a shard knows, in memory: claims, batches, topics, producers and settings, fed by one `apply`."""
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial

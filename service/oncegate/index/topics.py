@@ -1,4 +1,4 @@
-"""Topics: schema, retention and partitions of each, a pure function of the ledger's entries."""
+"""Knows schema, retention and partitions of each topic, a pure function of the ledger's entries."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

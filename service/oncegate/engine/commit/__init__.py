@@ -1,1 +1,1 @@
-"""Group commit: the only caller of a ledger's append."""
+"""Appends to the ledger, as its only caller while a shard serves."""

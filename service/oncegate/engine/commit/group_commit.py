@@ -1,4 +1,4 @@
-"""Group commit: appends groups of changes to the ledger, one append at a time; answers wait for their entry.
+"""Appends groups of changes to the ledger, one append at a time; answers wait for their entry.
 
 A group is closed when the append before it has returned. Three ends of an append:
     durable     everyone who waits for a position up to the new mark goes on

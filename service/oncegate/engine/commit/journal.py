@@ -1,4 +1,4 @@
-"""The journal: records decisions in the index and the ledger; what every use case of a shard stands on."""
+"""Records decisions in the index and the ledger; what every use case of a shard stands on."""
 
 import secrets
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Marks: remembers every mark that this ledger gave, in 16 bytes each, so that one brought back can be found.
+"""Remembers every mark that this ledger gave, in 16 bytes each, so that one brought back can be found.
 
 Of those below the last compaction nothing is left but that the ledger stands beyond them.
 """

@@ -1,1 +1,1 @@
-"""What a shard does in the background: snapshots, eviction, compaction, retention."""
+"""Does a shard's background work: snapshots, eviction, compaction, retention."""

@@ -1,4 +1,4 @@
-"""A stream of entries that a ledger reads while they are still being made."""
+"""Streams entries to a ledger that reads them while they are still being made."""
 
 import asyncio
 from collections import deque

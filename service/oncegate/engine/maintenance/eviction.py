@@ -1,4 +1,4 @@
-"""Old ids leave memory while the shard serves: into archives, from these into runs, and then out of the table.
+"""Moves old ids out of memory while the shard serves: into archives, from these into runs, and then out of the table.
 
 A round, none of whose steps changes an answer:
 

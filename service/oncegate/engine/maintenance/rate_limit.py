@@ -1,4 +1,4 @@
-"""Rate limit: slows work in a thread to so many bytes a second, so that requests meanwhile find the disk free."""
+"""Slows work in a thread to so many bytes a second, so that requests meanwhile find the disk free."""
 
 import asyncio
 

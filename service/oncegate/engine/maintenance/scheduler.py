@@ -1,4 +1,4 @@
-"""The scheduler: what a shard does by itself, a little at a time: old stages, retention, horizon, compaction."""
+"""Does what is due in a shard by itself, a little at a time: old stages, retention, horizon, compaction."""
 
 from collections.abc import Generator
 from contextlib import closing

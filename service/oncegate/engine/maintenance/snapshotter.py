@@ -1,4 +1,4 @@
-"""Snapshots: a shard's index is written down between appends, and then replaces the entries that made it.
+"""Writes a shard's index down between appends, as a snapshot that then replaces the entries that made it.
 
 The index is taken as it stands, what waits for the ledger included; that is made durable first. Then it is encoded a
 step of a few milliseconds before each append, while the ledger writes what came of it; once the snapshot is durable,

@@ -1,1 +1,1 @@
-"""From a ledger to a shard that serves."""
+"""Brings a ledger back to a shard that serves."""

@@ -1,1 +1,1 @@
-"""One file for each kind of request: what is checked, decided, appended and answered."""
+"""Handles requests, a file for each kind: what is checked, decided, appended and answered."""

@@ -1,4 +1,4 @@
-"""Refusals of commits: which batch, what stands under its name, and the ways on."""
+"""Makes refusals of commits: which batch, what stands under its name, and the ways on."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,5 @@
-"""Batch scopes (`scope = retry`): ids that count only until their batch is acked. Source: MillWheel (VLDB 2013)."""
+"""Handles batch scopes (`scope = retry`): ids that count only until their batch is acked. Source: MillWheel (VLDB
+2013)."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Named batches: stage, commit, abort. All or nothing, when the driver says so."""
+"""Stages, commits and aborts named batches: all or nothing, when the driver says so."""
 
 import numpy as np
 from numpy.typing import NDArray

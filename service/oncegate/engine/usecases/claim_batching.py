@@ -1,4 +1,4 @@
-"""Claim batching: the one way in for claims; small ones that come close together are decided and recorded at once.
+"""Batches claims, whose one way in this is: small ones that come close together are decided and recorded at once.
 
 A batch is decided as its claims would be one after the other, and nobody can tell. One call of the index decides those
 that are new calls, with nothing to take over. What is left of a batch is decided after it, claim by claim; so a lone

@@ -1,4 +1,4 @@
-"""Free ids: claim, renew, complete, release, explain."""
+"""Claims, renews, completes, releases and explains free ids."""
 
 import hashlib
 from typing import NamedTuple

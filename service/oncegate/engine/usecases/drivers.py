@@ -1,4 +1,4 @@
-"""Drivers: who owns the retries registers, and acks what will not be run again. Nobody else forgets anything.
+"""Registers drivers, who own the retries, and takes their acks of what will not be run again.
 
 Sources: RIFL (SOSP 2015), acks of a client that has all its results; MillWheel, ids go once no sender can retry.
 """

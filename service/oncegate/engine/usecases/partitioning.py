@@ -1,4 +1,4 @@
-"""Partitioning: which row goes to which partition, and the Arrow streams that the ledger keeps."""
+"""Decides which row goes to which partition, and writes the Arrow streams that the ledger keeps."""
 
 import asyncio
 from collections.abc import Sequence

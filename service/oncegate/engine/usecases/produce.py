@@ -1,4 +1,4 @@
-"""Produce: rows written at once, with ids (each takes effect once) or without (`plain`, at least once)."""
+"""Writes rows at once, with ids (each takes effect once) or without (`plain`, at least once)."""
 
 import hashlib
 from collections.abc import Sequence

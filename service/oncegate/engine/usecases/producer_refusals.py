@@ -1,4 +1,4 @@
-"""Refusals of requests about producers: what stands in their way, and the ways on."""
+"""Makes refusals of requests about producers: what stands in their way, and the ways on."""
 
 from oncegate.core.errors import (
     Fenced,

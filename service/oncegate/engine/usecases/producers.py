@@ -1,4 +1,4 @@
-"""Producers: register, claim sequences, renew, complete, release, close, explain. Answers wait until durable."""
+"""Registers producers; claims, renews, completes and releases their sequences. Answers wait until durable."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Stage quota: which stages may stay, by quota, free disk, older owners and time to live."""
+"""Decides which stages may stay, by quota, free disk, older owners and time to live."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Topics: made and set up by name or by their first write, read back by offset."""
+"""Makes topics by name or by their first write, sets them up, reads them back by offset."""
 
 import pyarrow as pa
 

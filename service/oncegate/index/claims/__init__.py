@@ -1,1 +1,1 @@
-"""The claims' index: which id is claimed, done or taken, and by which claim."""
+"""Knows which id is claimed, done or taken, and by which claim."""

@@ -1,4 +1,4 @@
-"""The claims that can still be named: by their claim id, and by the (token, call) that a lost reply is repeated with.
+"""Remembers claims that can still be named: by claim id, and by the (token, call) that a lost reply is repeated with.
 
 An open claim that holds ids is never forgotten. Any other is remembered for two leases: from its settling, or from
 the end of the lease of one whose ids were all taken over. Earlier only when rows run out (`forget_unnamed`).

@@ -1,4 +1,4 @@
-"""The claims of one shard: which ids are held or done, by whom; a pure function of the ledger's entries.
+"""Answers for the claims of one shard: which ids are held or done, by whom; a pure function of the ledger's entries.
 
 `decide` changes nothing; `apply` takes an entry in, the same way live and in replay; `undo` takes the newest change
 back when the ledger refused it. Leases live in memory only. There is no clock here: `now_ms` is an argument,

@@ -1,4 +1,4 @@
-"""What the index of claims answers."""
+"""Describes what the index of claims answers."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Small done claims share a row: a claim of one id costs 16 bytes of slots then, and no row of 140 bytes for ever.
+"""Lets small done claims share a row: one of one id then costs 16 bytes of slots, and no row of 140 bytes for ever.
 
 From two leases after its settling on, nothing is asked of a done claim but that its ids are done, and since when. So
 the slots of such small ones are given to one row for each bucket of time, a bounded part of the table at a request. The

@@ -1,4 +1,4 @@
-"""The open record of one shard's claims: arrays, registries and counters, and who changes each of them."""
+"""Holds the open record of one shard's claims: arrays, registries and counters, and who changes each of them."""
 
 from dataclasses import dataclass
 

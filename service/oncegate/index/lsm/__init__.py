@@ -1,1 +1,1 @@
-"""The cold tier: old ids in sorted runs on disk, behind Bloom filters."""
+"""Keeps old ids in sorted runs on disk, behind Bloom filters: the cold tier."""

@@ -1,4 +1,4 @@
-"""Bloom filters before sorted runs: "not here" is certain, and saves a look-up; "maybe here" is answered by looking.
+"""Puts Bloom filters before sorted runs: "not here" is certain, and saves a look-up; "maybe here" is looked up.
 
 Bloom, "Space/time trade-offs in hash coding with allowable errors" (CACM 1970). A filter is never truth: one that is
 full is not sound, and answers "maybe" to everything; an encoded one of another format, function or library is not read.

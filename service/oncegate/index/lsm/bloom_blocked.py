@@ -1,4 +1,4 @@
-"""A Bloom filter of 64-bit words: all bits of an id lie in one word, so that asking costs one miss of the cache.
+"""Keeps a Bloom filter of 64-bit words: all bits of an id lie in one, so that asking costs one miss of the cache.
 
 "Register-blocked": Putze, Sanders and Singler, "Cache-, hash- and space-efficient Bloom filters" (JEA 2009); Lang,
 Neumann, Kemper and Boncz, "Performance-optimal filtering" (VLDB 2019). Words are not filled evenly, so that the usual

@@ -1,4 +1,4 @@
-"""The bytes of a saved filter: format, kind, whatever its kind says about it, its bits, all under a CRC-32."""
+"""Defines the bytes of a saved filter: format, kind, whatever its kind says about it, its bits, all under a CRC-32."""
 
 import json
 import struct

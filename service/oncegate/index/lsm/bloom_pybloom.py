@@ -1,4 +1,5 @@
-"""pybloom-live as a filter, an id at a time: https://pypi.org/project/pybloom-live/, the extra `oncegate[pybloom]`.
+"""Uses pybloom-live as a filter, an id at a time: https://pypi.org/project/pybloom-live/, the extra
+`oncegate[pybloom]`.
 
 Its 3.1 and 4.0 hash small filters differently, and a file of one read by the other says "not here" of nearly everything
 that was put in: so a saved filter is read only by the versions that wrote it.

@@ -1,4 +1,4 @@
-"""Sorted runs: ids that left memory, in a file that is looked into by 4,096-byte blocks.
+"""Keeps ids that left memory in a sorted run: a file that is looked into by 4,096-byte blocks.
 
     header    magic, version, blocks of it, length of what follows: the caller's words about the run, as JSON
     data      255 records of 16 bytes a block: tag u64, home u32, archive u32; its number, the run's salt, its CRC-32

@@ -1,4 +1,4 @@
-"""The loops over sorted runs: check blocks, find ids, pack records, merge.
+"""Loops over sorted runs: checks blocks, finds ids, packs records, merges.
 
 Plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba. All of them
 stand here, for numba's cache looks at one file only to know whether it is stale.

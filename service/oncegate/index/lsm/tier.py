@@ -1,4 +1,4 @@
-"""The cold tier: ids that left the table, in sorted runs, each behind a Bloom filter (MillWheel's shape, VLDB 2013).
+"""Looks up ids that left the table, in sorted runs, each behind a Bloom filter (MillWheel's shape, VLDB 2013).
 
 A filter only ever skips a look-up. One that is not sound (full, of another version, or none) is passed over: then every
 id is looked up. What a run answers is an archive; what its ids are now, the ledger's entries say (`lsm.archives`).

@@ -1,1 +1,1 @@
-"""The producers' index: epochs, watermarks and intervals of sequences."""
+"""Knows epochs, watermarks and intervals of sequences of each producer."""

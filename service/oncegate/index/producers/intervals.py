@@ -1,4 +1,4 @@
-"""Sequences as inclusive intervals with a label each: sorted, disjoint, never touching with one label.
+"""Holds sequences as inclusive intervals with a label each: sorted, disjoint, never touching with one label.
 
 Nothing is changed in place, so whoever keeps an older one can go back to it. A sequence is at most 2^64 - 2.
 """

@@ -1,4 +1,4 @@
-"""The open record of one shard's producers and drivers, and who changes each of its fields."""
+"""Holds the open record of one shard's producers and drivers, and who changes each of its fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,1 +1,1 @@
-"""The whole index as bytes, and back."""
+"""Turns the whole index into bytes, and back."""

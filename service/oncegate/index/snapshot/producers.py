@@ -1,4 +1,4 @@
-"""The index of producers as plain values, and back: what a collected ledger holds in place of old entries."""
+"""Turns the index of producers into plain values, and back: what a compacted ledger holds in place of old entries."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any

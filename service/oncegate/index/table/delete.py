@@ -1,4 +1,4 @@
-"""The loop that lets slots go whose ids lie in an archive by now. The rules of `kernels` hold here too."""
+"""Lets slots go whose ids lie in an archive by now, in one loop. The rules of `kernels` hold here too."""
 
 from typing import Any
 

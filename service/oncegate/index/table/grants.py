@@ -1,4 +1,5 @@
-"""What an entry gives to a holder of ids: the one form in which claims, produced rows and taken ids are applied."""
+"""Says what an entry gives to a holder of ids: the one form in which claims, produced rows and taken ids are
+applied."""
 
 from dataclasses import dataclass, field
 

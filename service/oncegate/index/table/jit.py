@@ -1,4 +1,4 @@
-"""Compiling kernels, with a cache that knows all the files they are compiled from.
+"""Compiles kernels, with a cache that knows all the files they are compiled from.
 
 numba keeps machine code beside a kernel's file and takes it for stale when that file has changed. But helpers of other
 files are compiled into it, and so are the numbers of states, actions and verdicts: an edit there would go unnoticed.

@@ -1,4 +1,4 @@
-"""The loops over ids: look up and decide, insert, take back; and both sets of all kernels.
+"""Loops over ids: looks up and decides, inserts, takes back; and holds both sets of all kernels.
 
 Rule 1: no rule stands here. Which action belongs to (state, asker) is an array from `core.claims`.
 Rule 2: plain scalar loops. `PLAIN` runs them as they are and is the reference; `COMPILED` is the same by numba.

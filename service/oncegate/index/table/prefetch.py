@@ -1,4 +1,4 @@
-"""Asking for memory before it is needed: an id's slot lies anywhere, and a look at it waits for some 100 ns.
+"""Asks for memory before it is needed: an id's slot lies anywhere, and a look at it waits for some 100 ns.
 
 With the slots of the next ids under way meanwhile, it costs less than half of that (10 million ids).
 """

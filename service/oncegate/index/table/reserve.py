@@ -1,4 +1,5 @@
-"""Arrays that grow without being copied: address space is reserved at once, memory is taken where it is written."""
+"""Makes arrays that grow without being copied: address space is reserved at once, memory is taken where it is
+written."""
 
 import mmap
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The loops over rows and over whole segments: move, retire, snapshot, restore, and let slots go to the cold tier.
+"""Loops over rows and over whole segments: moves, retires, copies out and in, and gives slots to the cold tier.
 
 The rules of `kernels` hold here too. A slot is not emptied by itself: it dies with its row and is left out when its
 segment moves (`move`), for a change that made it may be taken back. What leaves memory is past that (`delete`).

@@ -1,4 +1,4 @@
-"""The rows: one a claim and kind of grant (fresh, taken over), as arrays.
+"""Keeps the rows, one a claim and kind of grant (fresh, taken over), as arrays.
 
 A row's number is this process's own, reused and never shown; the ledger's position is what lasts. It is free again when
 no slot names it (`slots` is 0, as a sweep left it), nobody can ask for its claim any more (`remembered` is 0) and no

@@ -1,4 +1,4 @@
-"""The slot table: 16 bytes an id, from a fingerprint to the row that holds it; in segments that grow and sweep alone.
+"""Maps a fingerprint to the row that holds it, in 16 bytes an id, by slots in segments that grow and sweep alone.
 
 A segment moves when it is full: to more slots, or over the same ones when enough of them are dead. It moves where
 it stands, for the address space up to its largest size is its own. Capacities are steps of a ladder, and each
