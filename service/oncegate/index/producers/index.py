@@ -1,7 +1,8 @@
 """Answers for the producers and drivers of one shard: epochs, watermarks, which sequences are held or done.
 
 A pure function of the ledger's entries. `decide` changes nothing; `apply` takes an entry in, the same way live and in
-replay, and returns what takes it back. Leases live in memory only, by `now_ms`, monotonic. Intervals per producer, never a row per sequence.
+replay, and returns what takes it back. Leases live in memory only, by `now_ms`, monotonic. Intervals per producer,
+never a row per sequence.
 """
 
 import numpy as np
