@@ -166,4 +166,18 @@ SERVING: tuple[Mutant, ...] = (
         "    losers = np.unique(grants.previous[:0])",
         _TOGETHER,
     ),
+    one(
+        "a namespace that stays down has a code of its own",
+        "service/oncegate/engine/gateway.py",
+        "    kind = type(failed) if isinstance(failed, Stop) else LedgerDown\n",
+        "    kind = LedgerDown\n",
+        "tests/engine/recovery/test_unknown_end.py::test_a_ledger_that_must_not_serve_stays_down",
+    ),
+    one(
+        "what was written is said by each of its tellers",
+        "spark_client/oncegate_spark/protocol/effort.py",
+        '    return _WRITTEN.sub("", str(text))\n',
+        "    return str(text)\n",
+        "tests/client/protocol/test_effort.py",
+    ),
 )

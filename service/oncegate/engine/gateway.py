@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from oncegate.core.errors import BadRequest, LedgerDown, NotFound, Recovering, TooManyNamespaces
+from oncegate.core.errors import BadRequest, LedgerDown, NotFound, OncegateError, Recovering, Stop, TooManyNamespaces
 from oncegate.engine.admission import Admission
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
@@ -31,7 +31,7 @@ class Gateway:
         self.admission = Admission(world.limits)
 
     def shard(self, namespace: str) -> Shard:
-        """Finds the shard of a namespace. Raises NotFound, Recovering, LedgerDown (it stays down): no effect."""
+        """Finds the shard of a namespace. Raises NotFound, Recovering; what it stays down for: no effect."""
         owner = self._owners.get(namespace)
         if owner is None:
             raise NotFound(
@@ -39,7 +39,7 @@ class Gateway:
                 namespaces=self.namespaces(),
             )
         if owner.failed is not None:
-            raise LedgerDown(f"namespace {namespace} is down: {owner.failed} Nothing was written")
+            raise _down(namespace, owner.failed)
         if owner.shard is None:
             raise Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
         return owner.shard
@@ -116,6 +116,12 @@ class Gateway:
         self._closing = True
         self._upkeep.cancel()
         await asyncio.gather(*(owner.close() for owner in self._owners.values()))
+
+
+def _down(namespace: str, failed: Exception) -> OncegateError:
+    """The error for whoever asks a namespace that stays down: of one code with what ended it, where that says stop."""
+    kind = type(failed) if isinstance(failed, Stop) else LedgerDown
+    return kind(f"namespace {namespace} is down: {failed}")
 
 
 @asynccontextmanager

@@ -14,6 +14,7 @@ One try whose end is unknown makes the whole request unknown, whatever later tri
 """
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and 
 NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE", "PRODUCER_BUSY"})
 # Refusals that a request which did take effect would not get when repeated.
 SETTLES_DOUBT = frozenset({"NULL_ID", "SECOND_WRITE", "CONFLICT", "BATCH_FORGOTTEN", "MISSING_STAGE"})
+
+_WRITTEN = re.compile(r"[;:,.]? ?(nothing was written|whether this was written is unknown)\.?$", re.IGNORECASE)
 
 
 def new_token() -> str:
@@ -92,7 +95,7 @@ class Problem:
         document = _document(reply.body)
         status = reply.status
         unread = "retry" if status in {429, 502, 503, 504} else "stop" if status >= 500 else "fix"
-        title, detail = str(document.get("title") or f"HTTP {status}"), document.get("detail")
+        title, detail = _unsaid(document.get("title") or f"HTTP {status}"), _unsaid(document.get("detail") or "")
         seconds = reply.headers.get("retry-after", "0")
         after = document.get("retry_after_ms") or (int(seconds) * 1_000 if seconds.isdigit() else 0)
         return cls(
@@ -176,6 +179,11 @@ class Effort:
             f"and {self._tries} tries; last error: {self._last}; {ending}",
             code=self._problem.code if self._problem else "UNREACHABLE",
         )
+
+
+def _unsaid(text: object) -> str:
+    """Leaves out what the end of an error's text says for all tries together: whether something was written."""
+    return _WRITTEN.sub("", str(text))
 
 
 def _document(body: bytes) -> dict[str, object]:

@@ -215,3 +215,22 @@ def test_a_random_schedule_of_ends_never_outlasts_its_deadline() -> None:
                 given_up = error
         assert (given_up.outcome is Outcome.UNKNOWN) == unknown
         assert now_ms <= timeout_ms
+
+
+@pytest.mark.parametrize("detail", ["full; nothing was written", "full. Nothing was written", "full", None])
+def test_what_was_written_is_said_once_however_often_the_gateway_says_it(detail: str | None) -> None:
+    reply = refusal("NO_SUCH", "fix", title="The ledger has no room; nothing was written", detail=detail)
+    error = until_given_up(effort(), reply)
+    assert str(error).lower().count("nothing was written") == 1
+    assert str(error).endswith("; nothing was written")
+
+
+def test_a_refusal_after_a_lost_answer_does_not_say_that_nothing_was_written() -> None:
+    one = effort()
+    one.begin(0)
+    one.failed(NO_ANSWER, 0)
+    one.begin(1_000)
+    with pytest.raises(OncegateError) as raised:
+        one.answered(refusal("NO_SUCH", "fix", detail="wrong; nothing was written"), 1_000)
+    assert raised.value.outcome is Outcome.UNKNOWN
+    assert "nothing was written" not in str(raised.value)

@@ -135,6 +135,8 @@ class Owner:
         if error is not None:
             self._tell(error)
             self._told = True
+            # What is asked meanwhile is told the same: nothing will serve again.
+            self.failed = error if isinstance(error, Stop) else None
 
     def _end_opening(self, error: Exception | None) -> None:
         if not self._opening.done():

@@ -108,7 +108,8 @@ class LogLedgers:
                 raise
 
     def free_bytes(self) -> tuple[int, int]:
-        """As the port says, of the disk below the data folder; LedgerDown."""
+        """As the port says, of the disk below the data folder; LedgerFenced: it is gone; LedgerDown."""
+        self._folder.require()
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)
         return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
