@@ -303,7 +303,7 @@ class LogLedger:
                     yield batch
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """As the port says; each range's SHA-256 is verified. Reads beside the writer. LedgerFenced: the folder is lost."""
+        """As the port says; each range's SHA-256 is verified. Reads beside the writer. LedgerFenced too."""
         self._require_alive()
         found = self._catalog.find(topic, partition, offset, max_rows, max_bytes)
         if not found:
