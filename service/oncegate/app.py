@@ -29,7 +29,7 @@ from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
 from oncegate.settings import ProcessSettings, Settings, SettingsError
-from oncegate.transports.decode import ids, json_scan
+from oncegate.transports.decode import ids, json_rows, json_scan
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.protocol import Server, listening
 from oncegate.transports.promises import CREDENTIALS, promise_line
@@ -90,6 +90,7 @@ def _warm_up() -> None:
     """Loads what decoding needs."""
     ids.warm_up()
     json_scan.warm_up()
+    json_rows.warm_up()
 
 
 def require_descriptors(namespaces: int) -> None:

@@ -8,6 +8,7 @@ _CRASHES = "tests/faults/ledger/test_compaction_crashes.py"
 _BACKUPS = "tests/faults/ledger/test_backups.py"
 _READERS = "tests/spark/test_source_readers.py"
 
+_CONTENT = "tests/transports/http/test_limits_of_content.py"
 _TAKING = "tests/transports/http/test_taking.py"
 
 SURFACE: tuple[Mutant, ...] = (
@@ -24,6 +25,20 @@ SURFACE: tuple[Mutant, ...] = (
         "            if name not in taken:\n",
         "            if False:\n",
         f"{_TAKING}::test_ids_named_beside_a_json_body_are_refused_before_anything_is_written",
+    ),
+    one(
+        "columns that a record leaves out cost nothing",
+        "service/oncegate/transports/decode/json_rows.py",
+        "    columns, cells = 0, known * len(records)\n",
+        "    columns, cells = 0, 0\n",
+        f"{_CONTENT}::test_records_of_a_wide_topic_count_the_columns_that_they_leave_out",
+    ),
+    one(
+        "rows are read beyond the bytes of an answer",
+        "service/oncegate/transports/decode/records.py",
+        "    if piece.nbytes <= size_bytes:\n",
+        "    if True:\n",
+        f"{_CONTENT}::test_a_read_has_as_many_bytes_as_it_may_and_goes_on_where_it_ended",
     ),
     one(
         "member twice once escaped",

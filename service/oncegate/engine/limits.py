@@ -35,12 +35,12 @@ class Limits:
     body_bytes: int = 32 * MIB
     # The reader holds the interpreter, for 100,000 short ids some 10 ms; what is larger comes packed or as Arrow.
     json_bytes: int = 4 * MIB
-    # Colons, commas and brackets: each costs the reader up to 200 ns, for which nothing else runs.
-    json_tokens: int = 400_000
+    # Colons, commas, brackets, bytes of long numbers: for each the reader holds the interpreter up to 200 ns.
+    json_tokens: int = 250_000
     # Wider than tables are that people name columns of; each costs some array and its name, however few its rows.
     columns_per_request: int = 1_000
     # Rows times columns of JSON, filled with nulls or not: some 50 ns each.
-    json_cells: int = 2_000_000
+    json_cells: int = 1_000_000
     # Kafka's default for one message.
     record_bytes: int = 1 * MIB
     # Eight of the largest bodies: what a small machine holds beside its index.

@@ -7,6 +7,7 @@ share their bytes. Compressed buffers (LZ4, ZSTD) are read up to the size that t
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,26 +19,33 @@ from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Batch, Rows, Schema
 
+# Each is read on its own, for some 50 us; a request has a few.
+_MESSAGES_MAX = 4_096
 _RECORD_BATCH = 3
 _FIELDS = {"message_type": 1, "message_header": 2, "batch_buffers": 2, "batch_compression": 3}
 _BUFFER = struct.Struct("<qq")
 
 
-def read_stream(data: bytes, bytes_max: int) -> tuple[Schema, list[Batch]]:
+def read_stream(
+    data: bytes, bytes_max: int, columns_max: int = Limits.columns_per_request
+) -> tuple[Schema, list[Batch]]:
     """Reads the schema and the record batches of one whole IPC stream. Raises BadRequest when it is anything else.
 
-    TooLarge: its buffers are compressed and announce more than `bytes_max` in all.
+    TooLarge: its buffers are compressed and announce more than `bytes_max` in all; more columns, with those inside
+    of others, than `columns_max`; or more record batches than anybody writes.
     """
     try:
         announced = 0
-        for message in pa.ipc.MessageReader.open_stream(data):
+        for count, message in enumerate(pa.ipc.MessageReader.open_stream(data)):
+            if count > _MESSAGES_MAX:
+                raise TooLarge(f"the Arrow stream has more than {_MESSAGES_MAX} record batches: join them")
             if message.type == "record batch" and message.body is not None:
                 announced += _announced(message.metadata.to_pybytes(), memoryview(message.body))
         if announced > bytes_max:
             raise TooLarge(f"{announced} bytes when uncompressed; at most {bytes_max} are read")
         source = pa.BufferReader(data)
         with pa.ipc.open_stream(source) as reader:
-            _refuse_types(reader.schema)
+            _refuse_types(reader.schema, columns_max)
             batches = list(reader)
             schema = reader.schema
         for batch in batches:
@@ -85,13 +93,15 @@ def _field(data: bytes, table: int, number: int) -> int:
     return table + offset if offset else 0
 
 
-def _refuse_types(schema: Schema) -> None:
+def _refuse_types(schema: Schema, columns_max: int) -> None:
+    if sum(1 for _ in islice(_all_leaves(schema), columns_max + 1)) > columns_max:
+        raise TooLarge(f"the schema has more than {columns_max} columns, with those inside of others")
     names = schema.names
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise BadRequest(f"the Arrow stream has two columns named {twice!r}")
     for field in schema:
-        for kind in _leaves(field.type):
+        for kind in leaves(field.type):
             if not _plain(kind):
                 raise BadRequest(f"column {field.name!r} has the type {field.type}; {kind} is not read here: cast it")
             if pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -106,10 +116,16 @@ def _check_zone(name: str, kind: Any) -> None:
         raise BadRequest(f"column {name!r} is of an unknown time zone: {kind.tz!r}") from error
 
 
-def _leaves(kind: Any) -> Iterator[Any]:
+def _all_leaves(schema: Schema) -> Iterator[Any]:
+    for index in range(len(schema)):
+        yield from leaves(schema.field(index).type)
+
+
+def leaves(kind: Any) -> Iterator[Any]:
+    """Goes through the columns that a type is made of: itself, or those inside of it."""
     if pa.types.is_nested(kind) and kind.num_fields and not _odd(kind):
         for index in range(kind.num_fields):
-            yield from _leaves(kind.field(index).type)
+            yield from leaves(kind.field(index).type)
     else:
         yield kind
 
@@ -143,21 +159,24 @@ def _fixed(kind: Any) -> bool:
     return bool(pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def read_schema(data: bytes) -> Schema:
-    """Reads a schema in IPC form. Raises BadRequest when it is none, or has types that are not read here."""
+def read_schema(data: bytes, columns_max: int = Limits.columns_per_request) -> Schema:
+    """Reads a schema in IPC form.
+
+    Raises BadRequest when it is none, or has types that are not read here; TooLarge for too many columns.
+    """
     try:
         schema = pa.ipc.read_schema(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
         raise BadRequest(f"schema_ipc cannot be read: {str(error).splitlines()[0]}") from error
     if not schema.names:
         raise BadRequest("schema_ipc has no columns")
-    _refuse_types(schema)
+    _refuse_types(schema, columns_max)
     return schema
 
 
 def read_rows(data: bytes, limits: Limits) -> Rows:
     """Reads records that are to be written. Raises BadRequest, and TooLarge with the first record over the limit."""
-    schema, batches = read_stream(data, limits.body_bytes)
+    schema, batches = read_stream(data, limits.body_bytes, limits.columns_per_request)
     if not schema.names:
         raise BadRequest("the Arrow stream has no columns")
     first = 0

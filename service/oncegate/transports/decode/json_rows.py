@@ -11,21 +11,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate.core.errors import BadRequest
+from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Rows, Schema
 from oncegate.engine.usecases.partitioning import stream
-from oncegate.transports.decode.arrow_ipc import read_rows
+from oncegate.transports.decode.arrow_ipc import leaves, read_rows
 from oncegate.transports.decode.json_scan import DEPTH_MAX
 
 Record = dict[str, Any]
+# Some 5 ms, where they are nested.
+CELLS_AT_ONCE = 50_000
 
 
 def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) -> Rows:
     """Makes rows of records, and checks them as those of an Arrow body.
 
     Raises BadRequest with the column that does not fit; TooLarge."""
-    _check_depth(records)
+    check_shape(records, 0 if schema is None else len(schema), limits)
     try:
         table = _guessed(records) if schema is None else _typed(records, schema)
         data = stream(table.schema, table.combine_chunks().to_batches())
@@ -34,21 +36,69 @@ def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) ->
     return read_rows(data, limits)
 
 
-def _check_depth(records: Sequence[Record]) -> None:
-    level: list[Any] = [value for record in records for value in record.values() if isinstance(value, list | dict)]
-    depth = 1
-    while level:
-        depth += 1
-        if depth > DEPTH_MAX:
-            raise BadRequest(f"the records are nested more than {DEPTH_MAX} deep")
-        inside = (item for value in level for item in (value.values() if isinstance(value, dict) else value))
-        level = [item for item in inside if isinstance(item, list | dict)]
+def warm_up() -> None:
+    """Makes rows once, so that no request waits for what the library loads then."""
+    rows_of([{"a": 1, "b": ["x"]}], None, Limits())
+
+
+def check_shape(records: Sequence[Record], known: int, limits: Limits) -> None:
+    """Refuses records that would become too many columns or cells, or are nested too deep, before anything is made.
+
+    `known`: columns that the topic has already. A cell is a place in a column, null or not: what is inside of lists
+    and objects counts as the columns that Arrow makes of it. Raises BadRequest, TooLarge.
+    """
+    columns, cells = 0, known * len(records)
+    level: list[tuple[int, Sequence[Any]]] = [(len(records), records)] if records else []
+    for _ in range(DEPTH_MAX):
+        inside: list[tuple[int, Sequence[Any]]] = []
+        for length, values in level:
+            found = _members(values, limits.columns_per_request - columns)
+            columns, cells = columns + len(found), cells + len(found) * length
+            if columns > limits.columns_per_request or cells > limits.json_cells:
+                raise TooLarge(_TOO_WIDE.format(limits.columns_per_request, limits.json_cells))
+            inside += [part for nested in found.values() for part in _parts(nested, length)]
+        if not inside:
+            return
+        level = inside
+    raise BadRequest(f"the records are nested more than {DEPTH_MAX} deep")
+
+
+_TOO_WIDE = (
+    "the records have more than {} columns, or more than {} cells (rows times columns, with those that they leave "
+    "out): send fewer at once, or Arrow; nothing was written"
+)
+
+
+def _members(values: Sequence[Any], columns_max: int) -> dict[str, Sequence[Any]]:
+    """What objects, or lists, have inside, by the members' names: lists and objects alone.
+
+    It ends early at too many names."""
+    if isinstance(values[0], list):
+        return {"": values}
+    found: dict[str, list[Any]] = {}
+    for value in values:
+        for name, item in value.items():
+            nested = found.setdefault(name, [])
+            if isinstance(item, list | dict):
+                nested.append(item)
+        if len(found) > columns_max:
+            break
+    return {**found}
+
+
+def _parts(nested: Sequence[Any], length: int) -> list[tuple[int, Sequence[Any]]]:
+    """The objects among values, with the length of their columns; the objects and the lists in lists, with theirs."""
+    objects = [value for value in nested if isinstance(value, dict)]
+    items = [item for value in nested if isinstance(value, list) for item in value]
+    found: list[tuple[int, list[Any]]] = [(length, objects)]
+    found += [(len(items), [item for item in items if isinstance(item, kind)]) for kind in (dict, list)]
+    return [(size, part) for size, part in found if part]
 
 
 def _guessed(records: Sequence[Record]) -> pa.Table:
     names = list(dict.fromkeys(name for record in records for name in record))
     try:
-        columns = {name: pa.array([record.get(name) for record in records]) for name in names}
+        columns = {name: _array([record.get(name) for record in records]) for name in names}
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
         raise BadRequest(f"the records' types cannot be told: {error}; make the topic with a schema first") from error
     for name, column in columns.items():
@@ -70,13 +120,21 @@ def _typed(records: Sequence[Record], schema: Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _column(field: Any, values: list[Any]) -> pa.Array:
+def _array(values: Sequence[Any], kind: Any = None) -> Any:
+    """A column of values, made in pieces: the library holds the interpreter for each."""
+    kind = pa.infer_type(values) if kind is None else kind
+    rows = max(1, CELLS_AT_ONCE // sum(1 for _ in leaves(kind)))
+    starts = range(0, max(len(values), 1), rows)
+    return pa.chunked_array([pa.array(values[start : start + rows], kind) for start in starts], kind)
+
+
+def _column(field: Any, values: list[Any]) -> Any:
     try:
         if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
             values = [None if value is None else base64.b64decode(value, validate=True) for value in values]
         if _is_text_only(field.type) and any(isinstance(value, str) for value in values):
-            return pa.array(values, pa.string()).cast(field.type)
-        return pa.array(values, field.type)
+            return _array(values, pa.string()).cast(field.type)
+        return _array(values, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise BadRequest(f"column {field.name!r} is of type {field.type}: {error}") from error
     except (binascii.Error, TypeError, ValueError) as error:

@@ -4,12 +4,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from oncegate.core.errors import BadRequest, LedgerBehind, NotAcceptable
 from oncegate.engine.requests import Batch, Fetched, Schema
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.partitioning import stream
+from oncegate.transports.decode.arrow_ipc import record_bytes
+from oncegate.transports.incoming import offload
+
+# Each is opened on its own, for some 50 us: what is left is read with the next request.
+RANGES_MAX = 4_096
+# Some 2 ms in which nothing else runs.
+CELLS_AT_ONCE = 2_000
+BYTES_AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -22,11 +31,25 @@ class Window:
     next_offset: int
     high_offset: int
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the rows' values."""
+        return sum(batch.nbytes for batch in self.batches)
+
+
+@dataclass
+class _Room:
+    """What a read may still take."""
+
+    rows: int
+    size_bytes: int
+    ranges: int = RANGES_MAX
+
 
 async def read(
     shard: Shard, topic: str, partition: int, offset: int, max_rows: int, bytes_max: int, columns: Sequence[str] = ()
 ) -> Window:
-    """Reads at most `max_rows` rows from `offset` on, ending with the batch that reaches `bytes_max`.
+    """Reads at most `max_rows` rows from `offset` on, and at most `bytes_max` bytes of them, but one row at least.
 
     `columns`: only these, in their order; none: all.
 
@@ -34,23 +57,44 @@ async def read(
     BadRequest for a column that the topic does not have.
     """
     batches: list[Batch] = []
-    at, end, size_bytes = offset, offset + max_rows, 0
+    at, room = offset, _Room(max_rows, bytes_max)
     while True:
-        fetched = await shard.fetch(topic, partition, at, end - at, bytes_max - size_bytes)
+        fetched = await shard.fetch(topic, partition, at, room.rows, room.size_bytes)
         if at > fetched.high_offset:
             raise LedgerBehind(
                 f"offset {offset} was asked for and the partition ends at {fetched.high_offset}: a wrong offset, or "
                 "this is an older copy of what was read before",
                 high_offset=fetched.high_offset,
             )
-        schema, before = _pruned(fetched.schema, columns), at
-        for piece in _pieces(fetched, at, end):
-            batches.append(pa.RecordBatch.from_arrays([piece.column(name) for name in schema.names], schema=schema))
-            at, size_bytes = at + piece.num_rows, size_bytes + piece.nbytes
-            if size_bytes >= bytes_max:
-                break
-        if at >= end or size_bytes >= bytes_max or at == before:
+        schema = _pruned(fetched.schema, columns)
+        fetched_bytes = sum(len(chunk.data) for chunk in fetched.chunks)
+        found, is_full = await offload(fetched_bytes, _taken, fetched, schema, at, room, not batches)
+        batches += found
+        at += sum(batch.num_rows for batch in found)
+        if is_full or not found:
             return Window(schema, batches, offset, at, fetched.high_offset)
+
+
+def _taken(fetched: Fetched, schema: Schema, at: int, room: _Room, is_first: bool) -> tuple[list[Batch], bool]:
+    """The rows from `at` on that there is room for, and whether there is no more room; `is_first`: one at least."""
+    found: list[Batch] = []
+    for whole in _pieces(fetched, at, at + room.rows, room.ranges):
+        piece = _within(whole, room.size_bytes, is_first and not found)
+        if piece.num_rows:
+            found.append(pa.RecordBatch.from_arrays([piece.column(name) for name in schema.names], schema=schema))
+        room.rows, room.size_bytes = room.rows - piece.num_rows, room.size_bytes - piece.nbytes
+        if piece.num_rows < whole.num_rows:
+            return found, True
+    room.ranges -= len(fetched.chunks)
+    return found, min(room.rows, room.size_bytes, room.ranges) <= 0
+
+
+def _within(piece: Batch, size_bytes: int, one_at_least: bool) -> Batch:
+    """The first rows of a piece whose values have so many bytes at most."""
+    if piece.nbytes <= size_bytes:
+        return piece
+    fitting = int(np.searchsorted(np.cumsum(record_bytes(piece)), size_bytes, "right"))
+    return piece.slice(0, max(fitting, int(one_at_least)))
 
 
 def _pruned(schema: Schema | None, columns: Sequence[str]) -> Schema:
@@ -62,9 +106,9 @@ def _pruned(schema: Schema | None, columns: Sequence[str]) -> Schema:
     return pa.schema([known.field(name) for name in columns]) if columns else known
 
 
-def _pieces(fetched: Fetched, at: int, end: int) -> Iterator[Batch]:
-    """The rows from `at` up to `end` of what was fetched, a batch at a time."""
-    for chunk in fetched.chunks:
+def _pieces(fetched: Fetched, at: int, end: int, ranges_max: int) -> Iterator[Batch]:
+    """The rows from `at` up to `end` of what was fetched, of so many ranges at most, a batch at a time."""
+    for chunk in fetched.chunks[:ranges_max]:
         first = chunk.first_offset
         with pa.ipc.open_stream(chunk.data) as reader:
             for batch in reader:
@@ -75,13 +119,24 @@ def _pieces(fetched: Fetched, at: int, end: int) -> Iterator[Batch]:
 
 
 def as_arrow(found: Window) -> bytes:
-    """Writes the rows as one Arrow IPC stream."""
-    return stream(found.schema, found.batches)
+    """Writes the rows as one Arrow IPC stream, in as few batches as there can be: each brings a head of its own."""
+    table = pa.Table.from_batches(found.batches, found.schema).combine_chunks()
+    return stream(found.schema, table.to_batches())
 
 
-def as_dicts(found: Window) -> list[dict[str, Any]]:
-    """Writes the rows as Python values, a dict each. Raises NotAcceptable for times beyond the year 9999."""
+def pieces(found: Window) -> Iterator[Batch]:
+    """Cuts the rows into pieces that are soon made Python values of: to do that holds the interpreter."""
+    for batch in found.batches:
+        cells, size_bytes = max(batch.num_columns, 1), batch.nbytes // max(batch.num_rows, 1) + 1
+        rows = max(1, min(CELLS_AT_ONCE // cells, BYTES_AT_ONCE // size_bytes))
+        for first in range(0, batch.num_rows, rows):
+            yield batch.slice(first, rows)
+
+
+def as_dicts(piece: Batch) -> list[dict[str, Any]]:
+    """Writes rows as Python values, a dict each. Raises NotAcceptable for times beyond the year 9999."""
     try:
-        return [row for batch in found.batches for row in batch.to_pylist()]
+        found: list[dict[str, Any]] = piece.to_pylist()
     except (OverflowError, ValueError) as error:
         raise NotAcceptable(f"a value of these rows has no JSON ({error}); read them as Arrow") from error
+    return found

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oncegate.core.verdicts import BY_BYTE, Flag
+from oncegate.core.verdicts import BY_BYTE, Flag, VerdictRow
 from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.engine.usecases.partitioning import stream
 from oncegate.transports.decode.identifiers import claim_text
-from oncegate.transports.decode.records import Window, as_dicts
+from oncegate.transports.decode.records import Window, as_dicts, pieces
 from oncegate.transports.http import messages
 
 _HEAD = struct.Struct("<16sII")
@@ -40,6 +40,15 @@ assert len(_ITEMS) < ord(" ")
 _STANDING_IN = bytes.maketrans(_WITHOUT_NUMBER, bytes(range(len(_ITEMS))))
 
 
+def _head(row: VerdictRow) -> tuple[bytes, bool]:
+    text = _ENCODER.encode(messages.VerdictMessage(**messages.verdict_members(row)))
+    return (text, True) if row.number is None else (text[:-1] + f',"{row.number}":'.encode(), False)
+
+
+# Of each verdict its whole text, or all of it before its number, which comes last.
+_HEADS = {byte: _head(row) for byte, row in BY_BYTE.items()}
+
+
 def _numbered(byte: int, number: int) -> Any:
     row = BY_BYTE[byte]
     return messages.VerdictMessage(**messages.verdict_members(row), **{str(row.number): number})
@@ -48,12 +57,21 @@ def _numbered(byte: int, number: int) -> Any:
 def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32]) -> Any:
     """Makes the verdicts of a JSON message: objects where one carries a number, else JSON that is written already."""
     raw = verdicts.tobytes()
-    if len(raw) > _FEW and not raw.translate(None, _WITHOUT_NUMBER):
-        return _as_json(raw)
+    if len(raw) > _FEW:
+        return _as_json(raw) if not raw.translate(None, _WITHOUT_NUMBER) else _with_numbers(raw, numbers)
     found = list(map(_FIXED.get, raw))
     for position in np.flatnonzero(_WITH_NUMBER[verdicts]).tolist():
         found[position] = _numbered(raw[position], int(numbers[position]))
     return found
+
+
+def _with_numbers(verdicts: bytes, numbers: NDArray[np.uint32]) -> msgspec.Raw:
+    """A JSON list: the text of each verdict, with its number where it has one."""
+    texts = [
+        head if whole else b"%b%d}" % (head, number)
+        for (head, whole), number in zip(map(_HEADS.__getitem__, verdicts), numbers.tolist(), strict=True)
+    ]
+    return msgspec.Raw(b"[" + b",".join(texts) + b"]")
 
 
 def _as_json(verdicts: bytes) -> msgspec.Raw:
@@ -112,13 +130,25 @@ def settle_json(answer: SettleResult) -> bytes:
     )
 
 
-def records_json(window: Window) -> bytes:
-    """Writes fetched rows as JSON: binary values become base64, decimals and durations their text.
+def records_json(window: Window, bytes_max: int) -> tuple[bytes, int]:
+    """Writes fetched rows as JSON, and says which offset follows: as many rows as have room, one at least.
 
-    Raises NotAcceptable for times beyond the year 9999.
+    Binary values become base64, decimals and durations their text. Raises NotAcceptable for times beyond the year
+    9999.
     """
-    rows = as_dicts(window)
-    return encode(messages.RecordsReply(rows, window.first_offset, window.next_offset, window.high_offset))
+    written: list[bytes] = []
+    left = bytes_max
+    for piece in pieces(window):
+        rows = [encode(row) for row in as_dicts(piece)]
+        sizes = np.cumsum([len(row) + 1 for row in rows])
+        fitting = max(int(np.searchsorted(sizes, left, "right")), 0 if written else 1)
+        written += rows[:fitting]
+        left -= int(sizes[-1])
+        if fitting < len(rows):
+            break
+    following = window.first_offset + len(written)
+    shown: Any = msgspec.Raw(b"[" + b",".join(written) + b"]")
+    return encode(messages.RecordsReply(shown, window.first_offset, following, window.high_offset)), following
 
 
 def encode(message: object) -> bytes:

@@ -27,6 +27,7 @@ from oncegate.transports.incoming import Admitted, admit, offload, shard_at
 
 T = TypeVar("T")
 
+_JSON_WEIGHT = 8
 # A body that does not come holds its reservation; nobody's network needs longer for 32 MiB.
 BODY_TIMEOUT_S = 30.0
 
@@ -66,7 +67,12 @@ class Inbound:
 
     async def message(self, decoder: "msgspec.json.Decoder[T]") -> T:
         """Reads the JSON body as a message, in a thread where it is large. Raises BadRequest, TooLarge."""
-        return await offload(len(self.body), decoded, self.body, decoder, self.limits)
+        return await offload(self.weight, decoded, self.body, decoder, self.limits)
+
+    @property
+    def weight(self) -> int:
+        """How much work the body is, in bytes of Arrow: JSON is read eight times slower."""
+        return len(self.body) * (_JSON_WEIGHT if self.media == JSON else 1)
 
     @property
     def limits(self) -> Limits:

@@ -12,6 +12,8 @@ from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 
 # What ids come in as, and verdicts go out as.
 ENCODINGS = (JSON, PACKED, ARROW)
+# As JSON, with its number.
+_VERDICT_WEIGHT = 32
 _VERDICTS = {JSON: codecs.claim_json, PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
 
 
@@ -44,6 +46,11 @@ def reply(
 ) -> Response:
     """Makes a response of a body as it is; with `shard`, the last durable mark of its ledger, which covers it."""
     return Answer(body, status, media, headers or {}, None if shard is None else identifiers.mark_text(shard.mark))
+
+
+def answer_weight(answer: ClaimResult) -> int:
+    """How much work it is to write the verdicts, in bytes of a body that is read."""
+    return len(answer.verdicts) * _VERDICT_WEIGHT
 
 
 def verdicts_reply(answer: ClaimResult, media: str, shard: Shard, headers: Mapping[str, str] | None = None) -> Response:

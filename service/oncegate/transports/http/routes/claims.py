@@ -7,7 +7,7 @@ from fastapi import Request, Response
 
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
-from oncegate.engine.requests import ClaimRequest, TakeRequest
+from oncegate.engine.requests import ClaimRequest, ClaimResult, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
@@ -15,7 +15,7 @@ from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
-from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, answer_weight, json_reply, reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 
@@ -31,9 +31,9 @@ async def claim(request: Request) -> Response:
     """Decide which ids this attempt may write: one verdict per id, in order; a duplicate is a success."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         read = _request_of_json if inbound.media == JSON else _request_of_raw
-        engine_request = await offload(len(inbound.body), read, inbound)
+        engine_request = await offload(inbound.weight, read, inbound)
         result = await inbound.shard.claim(engine_request, inbound.deadline)
-        return verdicts_reply(result, inbound.wanted, inbound.shard)
+        return await offload(answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.shard)
 
 
 def _request_of_json(inbound: Inbound) -> ClaimRequest:
@@ -75,12 +75,16 @@ def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
 async def take(request: Request) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
-        engine_request = await offload(len(inbound.body), _take_request, inbound)
+        engine_request = await offload(inbound.weight, _take_request, inbound)
         result = await inbound.shard.take(engine_request, inbound.deadline)
-        if inbound.wanted == JSON:
-            verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
-            return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
+        return await offload(answer_weight(result), _taken, result, inbound)
+
+
+def _taken(result: ClaimResult, inbound: Inbound) -> Response:
+    if inbound.wanted != JSON:
         return verdicts_reply(result, inbound.wanted, inbound.shard)
+    verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
+    return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
 
 
 def _take_request(inbound: Inbound) -> TakeRequest:

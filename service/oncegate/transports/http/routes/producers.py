@@ -7,13 +7,20 @@ from fastapi import Request, Response
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError
-from oncegate.engine.requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, SequenceRequest
+from oncegate.engine.requests import (
+    AckRequest,
+    ClaimResult,
+    DriverRequest,
+    ProducerRequest,
+    ProducerView,
+    SequenceRequest,
+)
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
-from oncegate.transports.http.outbound import ENCODINGS, json_reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, answer_weight, json_reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 
@@ -89,13 +96,16 @@ async def claim(request: Request) -> Response:
     """Decide which sequences may be written: one verdict per sequence, in order; a duplicate is a success."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         read = _request_of_json if inbound.media == JSON else _request_of_raw
-        engine_request = await offload(len(inbound.body), read, inbound)
+        engine_request = await offload(inbound.weight, read, inbound)
         result = await inbound.shard.claim_sequences(engine_request, inbound.deadline)
-        if inbound.wanted == JSON:
-            verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
-            reply = messages.SequencesReply(engine_request.call, result.lease_ms, verdicts)
-            return json_reply(reply, shard=inbound.shard)
+        return await offload(answer_weight(result), _claimed, result, engine_request.call, inbound)
+
+
+def _claimed(result: ClaimResult, call: int, inbound: Inbound) -> Response:
+    if inbound.wanted != JSON:
         return verdicts_reply(result, inbound.wanted, inbound.shard)
+    verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
+    return json_reply(messages.SequencesReply(call, result.lease_ms, verdicts), shard=inbound.shard)
 
 
 def _request_of_json(inbound: Inbound) -> SequenceRequest:

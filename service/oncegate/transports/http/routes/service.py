@@ -31,7 +31,7 @@ async def create_namespace(request: Request) -> Response:
         content_type(request, [JSON])
     with gateway.admission.hold(size_bytes):
         body = await read_body(request, size_bytes, deadline)
-        settings = await offload(size_bytes, decoded, body or b"{}", _SETTINGS, gateway.limits)
+        settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         created = await gateway.create(request.path_params["namespace"])
         await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)
         return _namespace(request, 201 if created else 200)

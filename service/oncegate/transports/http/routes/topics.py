@@ -38,7 +38,8 @@ async def produce(request: Request) -> Response:
         is_plain = engine_request.ids is None and engine_request.sequenced is None
         wanted = accepted(request, [JSON] if is_plain else [JSON, PACKED, ARROW])
         result = await inbound.shard.produce(engine_request, inbound.deadline)
-        return _produced(result, wanted, inbound)
+        weight = 0 if result.verdicts is None else 32 * len(result.verdicts)
+        return await offload(weight, _produced, result, wanted, inbound)
 
 
 def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
@@ -57,7 +58,9 @@ async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
         schema = (await inbound.shard.topic(topic)).schema
     except NotFound:  # its first write makes it
         schema = None
-    return await offload(len(inbound.body), _request_of_records, inbound, topic, token, message, schema)
+    # Each record is as wide as all of them together.
+    weight = len(inbound.body) * len(message.records)
+    return await offload(weight, _request_of_records, inbound, topic, token, message, schema)
 
 
 def _request_of_records(
@@ -110,21 +113,17 @@ async def fetch(request: Request) -> Response:
     partition = identifiers.partition_number(request.path_params["partition"])
     asked = query(request, messages.FetchQuery)
     shard, limits = shard_of(request), gateway_of(request).limits
+    columns, rows = split_names(asked.columns), min(asked.max_rows, limits.fetch_rows)
     with gateway_of(request).admission.hold(0):
-        rows = min(asked.max_rows, limits.fetch_rows)
         found = await records.read(
-            shard,
-            request.path_params["topic"],
-            partition,
-            asked.offset,
-            rows,
-            limits.body_bytes,
-            split_names(asked.columns),
+            shard, request.path_params["topic"], partition, asked.offset, rows, limits.body_bytes, columns
         )
-        made = records.as_arrow if media == ARROW else codecs.records_json
-        body = await offload(sum(batch.nbytes for batch in found.batches), made, found)
+        if media == ARROW:
+            body, next_offset = await offload(found.size_bytes, records.as_arrow, found), found.next_offset
+        else:
+            body, next_offset = await offload(found.size_bytes, codecs.records_json, found, limits.body_bytes)
     headers = {
-        "Oncegate-Next-Offset": str(found.next_offset),
+        "Oncegate-Next-Offset": str(next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
     }
     return reply(body, media, shard, headers)
@@ -136,7 +135,11 @@ async def create_topic(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message = await inbound.message(_TOPIC)
         name = names.topic_name(request.path_params["topic"])
-        schema = None if message.schema_ipc is None else arrow_ipc.read_schema(message.schema_ipc)
+        schema = (
+            None
+            if message.schema_ipc is None
+            else arrow_ipc.read_schema(message.schema_ipc, inbound.limits.columns_per_request)
+        )
         engine_request = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
         view, created = await inbound.shard.create_topic(engine_request, inbound.deadline)
         return json_reply(_shown(view), 201 if created else 200, inbound.shard)
