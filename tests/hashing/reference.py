@@ -26,6 +26,7 @@ KEY = bytes(range(32))
 FORMATS = {"int8": "<b", "int16": "<h", "int32": "<i", "int64": "<q", "float32": "<f", "float64": "<d"}
 
 IDS = ["", "a", "fifteen bytes !", "sixteen bytes !!", "seventeen bytes !", "2013-01-01T05:00:00Z/UA/1545", "é" * 40]
+ID_SETS = ["", "departures", "dedup", ":", "ids:", "é" * 20]
 JOINED: list[list[str | bytes]] = [["a", "bc"], ["ab", "c"], ["", "abc"], [b"a", "bc"], ["a", b"bc"], ["é", "x" * 300]]
 
 
@@ -39,8 +40,8 @@ def derive(key: bytes, purpose: bytes) -> bytes:
     return HKDF(SHA256(), 16, None, b"oncegate 1 " + purpose).derive(key)
 
 
-def fingerprint(key: bytes, value: bytes) -> bytes:
-    return cmac(derive(key, b"ids"), value)
+def fingerprint(key: bytes, value: bytes, id_set: str = "") -> bytes:
+    return cmac(derive(key, b"ids:" + id_set.encode() if id_set else b"ids"), value)
 
 
 def join(values: Sequence[str | bytes]) -> bytes:
@@ -153,6 +154,10 @@ def _write() -> None:
             "key": KEY.hex(),
             "check": check,
             "prints": {one: fingerprint(KEY, one.encode()).hex() for one in IDS},
+        },
+        "id_sets": {
+            "key": KEY.hex(),
+            "of_a": {id_set: fingerprint(KEY, b"a", id_set).hex() for id_set in ID_SETS},
         },
         "joined": [
             {

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import BadRequest, NullId
-from oncegate.hashing.ids import FUNCTION, Fingerprinter
+from oncegate.hashing.ids import FUNCTION, Fingerprinter, IdSets, key_check
 from tests.hashing import reference
 
 VECTORS = json.loads((reference.GOLDEN / "fingerprints.json").read_text())
@@ -27,9 +27,34 @@ TYPES = [
 
 def test_the_golden_vectors_hold() -> None:
     assert FUNCTION == 1
-    assert PRINTER.check.hex() == VECTORS["check"]
+    assert key_check(reference.KEY).hex() == VECTORS["check"]
     found = PRINTER.of_array(pa.array(list(VECTORS["prints"]), pa.string()))
     assert [row.tobytes().hex() for row in found] == list(VECTORS["prints"].values())
+
+
+def test_the_golden_vectors_of_sets_hold() -> None:
+    vectors = json.loads((reference.GOLDEN / "id_sets.json").read_text())
+    sets = IdSets(bytes.fromhex(vectors["key"]))
+    found = {id_set: sets.of(id_set).of_array(pa.array(["a"])).tobytes().hex() for id_set in vectors["of_a"]}
+    assert found == vectors["of_a"]
+
+
+def test_an_id_has_another_print_in_every_set_and_by_every_door() -> None:
+    """Names that would meet if set and id, or purpose and set, were put together by their texts alone."""
+    sets, names = IdSets(reference.KEY), ["", "a", "ab", ":", "::", "s", " ids", "joined ids", ":a", "\0", "é"]
+    ids = ["sixteen bytes !!", "bsixteen bytes !", "a", "b", ""]
+    prints: list[bytes] = []
+    for printer in map(sets.of, names):
+        doors = [printer.of_array(pa.array(ids)), printer.of_columns([pa.array(ids), pa.array(ids)])]
+        prints += [row.tobytes() for found in doors for row in found]
+        packed = printer.of_packed("".join(ids[:2]).encode() * 20)
+        assert packed[:2].tobytes() == printer.of_few([one.encode() for one in ids[:2]]).tobytes()
+        assert packed[:2].tobytes() == doors[0][:2].tobytes()
+    assert len(set(prints)) == len(prints) == len(names) * 2 * len(ids)
+
+
+def test_the_set_without_a_name_is_what_a_fingerprinter_is_by_itself() -> None:
+    assert IdSets(reference.KEY).of("").of_few([b"a"]).tobytes() == PRINTER.of_few([b"a"]).tobytes()
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
@@ -101,9 +126,8 @@ def test_an_array_that_is_no_text_is_refused(array: pa.Array) -> None:
 def test_another_key_gives_other_prints_and_another_check() -> None:
     other = Fingerprinter(bytes(31) + b"\1")
     ids = pa.array(["a", "b"])
-    assert other.check != PRINTER.check
+    assert key_check(bytes(31) + b"\1") != key_check(reference.KEY)
     assert not set(map(bytes, other.of_array(ids))) & set(map(bytes, PRINTER.of_array(ids)))
-    assert Fingerprinter(reference.KEY).check == PRINTER.check
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33])

@@ -26,6 +26,7 @@ from rich.progress import Progress
 
 from tests.mutants.background import BACKGROUND
 from tests.mutants.eviction import SEALING
+from tests.mutants.id_sets import ID_SETS
 from tests.mutants.lanes import LANES
 from tests.mutants.meetings import MEETINGS
 from tests.mutants.mutant import Mutant
@@ -53,6 +54,7 @@ MUTANTS = (
     *STARTING,
     *MEETINGS,
     *BACKGROUND,
+    *ID_SETS,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

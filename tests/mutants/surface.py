@@ -128,8 +128,8 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "one call for every request",
         f"{CLIENT}/protocol/calls/attempt.py",
-        "self._calls.produce(topic, self.token, call, body",
-        "self._calls.produce(topic, self.token, 0, body",
+        "                topic, self.token, call, body, **columns",
+        "                topic, self.token, 0, body, **columns",
         "tests/client/sync/test_produce_by_id.py",
     ),
     one(

@@ -70,17 +70,26 @@ def test_a_job_killed_after_it_took_its_ids_gets_them_again_by_its_key_and_no_ot
     assert numbers(once(job, job.rows(*range(40), partitions=3), "monday")) == dict.fromkeys(range(40), 1)
 
 
-def test_what_claim_and_ids_have_written_is_dropped_and_what_is_taken_they_do_not_write(job: Job) -> None:
-    job.write(job.rows(1, 2), **job.claim_options())
+def test_what_is_written_in_the_same_set_is_dropped_and_what_is_taken_is_not_written_there(job: Job) -> None:
+    job.write(job.rows(1, 2), **job.claim_options(idSet="t"))
     job.write(job.rows(3), **job.options(write="ids", idCol="id"))
-    assert numbers(once(job, job.rows(*range(6)))) == {0: 1, 4: 1, 5: 1}
+    assert numbers(once(job, job.rows(*range(6)), id_set="t")) == {0: 1, 4: 1, 5: 1}
     job.write(job.rows(4, 6), **job.options(write="ids", idCol="id"))
     assert job.published() == {3: 1, 6: 1}
 
 
+def test_what_a_job_took_is_new_to_every_topic(job: Job) -> None:
+    assert numbers(once(job, job.rows(1, 2))) == {1: 1, 2: 1}
+    for topic in ("t", "u"):
+        job.write(job.rows(1, 2), **job.options(write="ids", idCol="id", topic=topic))
+        table = job.gateway.read(topic)
+        assert table is not None
+        assert sorted(table.column("n").to_pylist()) == [1, 2]
+
+
 def test_an_id_that_somebody_is_writing_is_waited_for(job: Job) -> None:
     """Nobody completes it: its lease runs out, and it is this job's."""
-    with job.gateway.attempt() as other:
+    with job.gateway.attempt(id_set="dedup") as other:
         claimed = other.claim(["id-1"], lease_ms=1_000)
         assert numbers(once(job, job.rows(0, 1, 2))) == {0: 1, 1: 1, 2: 1}
         assert job.counters()["takeovers"] == 1

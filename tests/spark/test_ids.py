@@ -37,8 +37,8 @@ def test_what_an_upstream_sends_twice_takes_effect_once(job: Job, by_id: Options
     job.run(job.stream().repartition(3), **by_id())
     assert job.published() == once(*range(30))
     assert job.batches() == [0, 1]
-    assert "batch 0 by id to topic t: rows=30 written=20 suppressed=10 own=0" in job.log()
-    assert "batch 1 by id to topic t: rows=25 written=10 suppressed=15 own=0" in job.log()
+    assert 'batch 0 by id in set "t" to topic t: rows=30 written=20 suppressed=10 own=0' in job.log()
+    assert 'batch 1 by id in set "t" to topic t: rows=25 written=10 suppressed=15 own=0' in job.log()
 
 
 def test_a_task_that_fails_after_its_rows_were_written_is_dropped_by_its_retry(job: Job, by_id: Options) -> None:
@@ -126,19 +126,19 @@ def test_a_produce_whose_answer_never_came_is_asked_for_again_and_written_once(
         assert "rows=30 written=0 suppressed=0 own=30 takeovers=0" in job.log()
 
 
-def test_rows_claimed_and_written_elsewhere_are_not_written_to_the_topic_nor_the_other_way_round(
+def test_rows_claimed_and_written_elsewhere_in_one_set_are_not_written_to_the_topic_nor_the_other_way_round(
     job: Job, by_id: Options
 ) -> None:
-    """One namespace knows an id once, whichever way it was written."""
-    job.write(job.rows(*range(10)), **job.claim_options())
+    """A set knows an id once, whichever way it was written."""
+    job.write(job.rows(*range(10)), **job.claim_options(idSet="t"))
     job.write(job.rows(*range(5, 15)), **by_id())
-    job.write(job.rows(*range(20)), **job.claim_options())
+    job.write(job.rows(*range(20)), **job.claim_options(idSet="t"))
     assert job.published() == once(*range(10, 15))
     assert job.written() == once(*range(10), *range(15, 20))
 
 
 def test_a_row_whose_holder_died_is_waited_for_and_counted_as_taken_over(job: Job, by_id: Options) -> None:
-    with job.gateway.attempt() as other:
+    with job.gateway.attempt(id_set="t") as other:
         claimed = other.claim(["id-3"], lease_ms=1_000)
         job.write(job.rows(*range(6)), **by_id())
         other.settle(claimed, "complete")

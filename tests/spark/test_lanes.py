@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from oncegate_spark import Gateway, acknowledger, assign_sequences
+from oncegate_spark import acknowledger, assign_sequences
 from oncegate_spark.errors import BadOption, Refused
 from oncegate_spark.spark import assign_sequences as sequencing
+from oncegate_spark.spark.options import Options
 from tests.spark.jobs.faults import FaultySource
 from tests.spark.jobs.job import Job
 from tests.spark.jobs.stub_kafka import NAME, StubKafka, hold, numbers
@@ -55,9 +56,10 @@ def once(numbers: list[int]) -> dict[int, int]:
     return dict.fromkeys(numbers, 1)
 
 
-def standing(gateway: Gateway, partition: int) -> tuple[int | None, int | None]:
-    """Watermark and highest claimed sequence of a partition."""
-    known = gateway.producer(f"events-{partition}", driver="any").explain()
+def standing(job: Job, partition: int, write: str = "ids") -> tuple[int | None, int | None]:
+    """Watermark and highest claimed sequence of a partition, on its way to where this mode writes."""
+    target = Options.read(by_place(job, write)).target
+    known = job.gateway.producer(f"events-{partition}@{target}", driver="any").explain()
     return known["watermark"], known["claimed_to"]
 
 
@@ -71,14 +73,14 @@ def test_a_batch_replayed_before_its_commit_was_logged_writes_nothing_twice_and_
     hold(log, p0=40, p1=25, p2=9)
     job.run(stream, **by_place(job, write))
     job.forget_last_commit()
-    assert standing(job.gateway, 0) == (None, 39)
+    assert standing(job, 0, write) == (None, 39)
     job.run(stream, **by_place(job, write))
     assert there(job, write) == once(kept)
     assert f"rows={len(kept)} written=0 suppressed={len(kept)}" in job.log()
     hold(log, p0=60, p1=25, p2=20)
     job.run(stream, **by_place(job, write))
-    assert standing(job.gateway, 0) == (39, 59)
-    assert standing(job.gateway, 1) == (24, 24)
+    assert standing(job, 0, write) == (39, 59)
+    assert standing(job, 1, write) == (24, 24)
     assert there(job, write) == once([n for n in numbers(p0=60, p1=25, p2=20) if n % 5])
     assert job.counters()["takeovers"] == 0
 
@@ -95,13 +97,13 @@ def test_a_driver_killed_before_the_commit_log_is_acked_up_to_the_batch_before_a
     killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
     assert killed.returncode != 0
     assert job.batches() == [0], killed.stderr[-4000:]
-    assert standing(job.gateway, 0) == (39, 59)
+    assert standing(job, 0) == (39, 59)
     assert job.published() == once(numbers(p0=60, p1=25))
     job.run(stream, **by_place(job, "ids"))
     assert "rows=17 written=0 suppressed=17" in job.log()
     hold(log, p0=70, p1=25)
     job.run(stream, **by_place(job, "ids"))
-    assert standing(job.gateway, 0) == (59, 68)
+    assert standing(job, 0) == (59, 68)
     assert job.published() == once(numbers(p0=70, p1=25))
 
 
@@ -132,7 +134,7 @@ def test_the_last_batch_is_acked_when_its_progress_is_told(job: Job, events: Eve
         until(lambda: not list(acked.glob("*.json")))
     finally:
         job.spark.streams.removeListener(listener)
-    assert standing(job.gateway, 0) == (19, 19)
+    assert standing(job, 0) == (19, 19)
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -164,11 +166,11 @@ def test_ids_of_a_batch_are_forgotten_once_the_next_begins(job: Job) -> None:
     job.forget_last_commit()
     job.run(job.stream(), **options)
     assert job.published() == once([1, 2])
-    assert job.gateway.explain("id-1")["state"] == "DONE"
+    assert job.gateway.explain("id-1", id_set="t")["state"] == "DONE"
     job.add_file(3)
     job.run(job.stream(), **options)
-    assert job.gateway.explain("id-1")["state"] == "ABSENT"
-    assert job.gateway.explain("id-3")["state"] == "DONE"
+    assert job.gateway.explain("id-1", id_set="t")["state"] == "ABSENT"
+    assert job.gateway.explain("id-3", id_set="t")["state"] == "DONE"
     assert job.published() == once([1, 2, 3])
 
 

@@ -200,7 +200,7 @@ class Served:
         self, *ids: str, token: int = 1, call: int = 1, lease_ms: int | None = None, timeout_ms: int | None = None
     ) -> ClaimResult:
         shard = self.shard
-        prints = shard.fingerprints.of_array(pa.array(ids, pa.string()))
+        prints = shard.fingerprints().of_array(pa.array(ids, pa.string()))
         return await shard.claim(ClaimRequest(id16(token), call, prints, lease_ms), self.deadline(timeout_ms))
 
     async def settle(self, verb: Any, claim: bytes | None, timeout_ms: int | None = None) -> Any:

@@ -87,7 +87,7 @@ class Lanes:
         return await self.shard.produce(ask, self.served.deadline())
 
     async def claim_ids(self, *ids: str, batch: int, token: int = 1, call: int = 1) -> ClaimResult:
-        prints = self.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+        prints = self.shard.fingerprints().of_array(pa.array(ids, pa.string()))
         ask = ClaimRequest(id16(token), call, prints, None, Scope("d", batch))
         return await self.shard.claim(ask, self.served.deadline())
 

@@ -98,7 +98,7 @@ class World:
 
     def claim(self, token: bytes, call: int, ids: list[str]) -> tuple[bytes | None, list[Verdict]]:
         shard = self.gateway.shard("default")
-        prints = shard.fingerprints.of_array(pa.array(ids))
+        prints = shard.fingerprints().of_array(pa.array(ids))
         answer = self.runner.run(shard.claim(ClaimRequest(token, call, prints, LEASE_MS), self.deadline))
         return answer.claim, [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 
@@ -107,7 +107,7 @@ class World:
         shard = self.gateway.shard("default")
         batch = pa.record_batch([pa.array(ids)], names=["value"])
         rows = Rows(batch.schema, [batch], len(ids), stream(batch.schema, [batch]))
-        ask = ProduceRequest("rows", token, call, rows, shard.fingerprints.of_array(batch.column(0)))
+        ask = ProduceRequest("rows", token, call, rows, shard.fingerprints().of_array(batch.column(0)))
         answer = self.runner.run(shard.produce(ask, self.deadline))
         return [Verdict(int(byte) & VERDICT_MASK) for byte in np.asarray(answer.verdicts)]
 

@@ -15,22 +15,29 @@ from oncegate.core.errors import NotFound, OncegateError
 
 Id = Annotated[list[str], typer.Argument(help="The id; several words for an id of several columns.")]
 Url = Annotated[str, typer.Option(envvar="ONCEGATE_URL", help="The running gateway.")]
+IdSet = Annotated[str, typer.Option(help="The set the id is of: for rows that were produced, their topic's name.")]
 Namespace = Annotated[str, typer.Option(help="The namespace the id is of.")]
 AsJson = Annotated[bool, typer.Option("--json", help="The gateway's answer as it is.")]
 TIMEOUT_S = 10
 
 
 def explain(
-    id: Id, url: Url = "http://127.0.0.1:8080", namespace: Namespace = "default", as_json: AsJson = False
+    id: Id,
+    url: Url = "http://127.0.0.1:8080",
+    namespace: Namespace = "default",
+    id_set: IdSet = "",
+    as_json: AsJson = False,
 ) -> None:
     """Say what is known of an id: its state, who holds it, since when, where it was written, how long it stays.
 
-    Example: oncegate explain --namespace flights 2013-01-01T05:00:00Z UA 1545
+    Ids that were claimed are in the set "", those that dedup took in the set dedup.
+
+    Example: oncegate explain --namespace flights --id-set departures 2013-01-01T05:00:00Z UA 1545
     """
     with refusing():
         if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
             raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
-        query = urllib.parse.urlencode([("id", part) for part in id])
+        query = urllib.parse.urlencode([*(("id", part) for part in id), ("id_set", id_set)])
         body = _get(f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/ids:explain?{query}")
         sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
 
@@ -62,7 +69,7 @@ def _problem(error: urllib.error.HTTPError) -> str:
 
 def _lines(known: dict[str, Any]) -> list[str]:
     """A line for each thing that is known."""
-    lines = [_STATES[known["state"]]]
+    lines = [_STATES[known["state"]], f'looked for in the set "{known["id_set"]}"']
     if "claim" in known:
         lines.append(f"claim {known['claim']} of attempt {known['token']}, call {known['call']}")
     if "owner" in known:

@@ -36,10 +36,10 @@ def _rebuild(ledger: VerifiedLedger) -> None:
     # The compiler takes a second to import; no other verb needs it.
     from oncegate.engine.commit.marks import Marks
     from oncegate.engine.recovery.replay import replay
-    from oncegate.hashing.ids import Fingerprinter
+    from oncegate.hashing.ids import key_check
     from oncegate.index.shard import ShardIndex
 
-    marks, check = Marks(ledger.mark.ledger), Fingerprinter(ledger.key).check
+    marks, check = Marks(ledger.mark.ledger), key_check(ledger.key)
     asyncio.run(replay(ShardIndex(), ledger.batches(), marks, check, 0))
 
 

@@ -31,8 +31,9 @@ class Scope:
 class ClaimRequest:
     """Asks for a claim of ids.
 
-    ids: fingerprints, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests: uint32[n], of
-    the payload that comes with each id; None: they come alone.
+    ids: fingerprints in their set, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests:
+    uint32[n], of the payload that comes with each id; None: they come alone. id_set: the set that was named, for the
+    ledger's readers; None: none was.
     """
 
     token: bytes
@@ -41,6 +42,7 @@ class ClaimRequest:
     lease_ms: int | None = None
     scope: Scope | None = None
     digests: NDArray[np.uint32] | None = None
+    id_set: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +86,13 @@ class Rows:
 class TakeRequest:
     """Asks for ids to be an owner's for good.
 
-    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64.
+    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set: as of ClaimRequest.
     """
 
     owner: bytes
     ids: NDArray[np.uint64]
     scope: Scope | None = None
+    id_set: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +117,8 @@ class ProduceRequest:
     """Asks for rows to be appended to a topic.
 
     ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
-    which chooses its partition; None: the request goes whole to the next partition. digests: as of ClaimRequest.
+    which chooses its partition; None: the request goes whole to the next partition. digests, id_set: as of
+    ClaimRequest.
     sequenced: instead of ids, a sequence each; its token and call are the request's.
     """
 
@@ -127,6 +131,7 @@ class ProduceRequest:
     scope: Scope | None = None
     sequenced: SequenceRequest | None = None
     digests: NDArray[np.uint32] | None = None
+    id_set: str | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
@@ -54,7 +55,7 @@ from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics
-from oncegate.hashing.ids import Fingerprinter
+from oncegate.hashing.ids import Fingerprinter, IdSets
 from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
 from oncegate.index.claims.results import Explained
@@ -111,7 +112,7 @@ class Shard:
     ) -> None:
         self.namespace = namespace
         self._marks = marks
-        self.fingerprints = Fingerprinter(key)
+        self._id_sets = IdSets(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
         self.group_commit = GroupCommit(ledger, clock, marks)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits)
@@ -125,6 +126,13 @@ class Shard:
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self._records = Records(self.journal, self._topics, self._producers)
         self._batches = Batches(self.journal, self._topics, self.stages)
+
+    def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
+        """Give what fingerprints the ids of a request: in the set that it names, else in its call's own.
+
+        Raises TooLarge for the set's name.
+        """
+        return self._id_sets.of(chosen(named, own, self.journal.limits))
 
     @refuses_when_durable
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:

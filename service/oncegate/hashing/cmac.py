@@ -7,6 +7,7 @@ own CMAC, one object each, where that is cheaper; which way was taken cannot be 
 
 import itertools
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -39,7 +40,11 @@ class Cmac:
         self._one = CMAC(self._aes)
         full, partial = _subkeys(self._encrypt_block(bytes(BLOCK_BYTES)))
         self._keep, self._finish = _last_block_tables(full, partial)
-        self._whole = np.tile(self._finish[BLOCK_BYTES], TILE_ROWS)
+
+    @cached_property
+    def _whole(self) -> Words:
+        """What a last block that is whole is xored with, for each row of a tile."""
+        return np.tile(self._finish[BLOCK_BYTES], TILE_ROWS)
 
     def of_one(self, message: bytes) -> bytes:
         """Returns the 16 bytes for one message."""

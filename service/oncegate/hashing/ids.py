@@ -1,13 +1,17 @@
-"""Fingerprints of ids: 16 bytes, AES-128-CMAC over the id's exact bytes, keyed per namespace.
+"""Fingerprints of ids: 16 bytes, AES-128-CMAC over the id's exact bytes, keyed per namespace and set of ids.
 
-Every door gives the same fingerprint for the same bytes. A pseudo-random function of the whole id: without the
-namespace's key nobody can make or foresee two ids of one fingerprint; whoever has the key can make such ids.
-Among q honest ids two are equal by accident with a probability of about q^2 / 2^129.
+Every door gives the same fingerprint for the same bytes in the same set. A pseudo-random function of the whole id:
+without the namespace's key nobody can make or foresee two ids of one fingerprint; whoever has the key can make such
+ids. Among q honest ids, of whatever sets, two are equal by accident with a probability of about q^2 / 2^129.
+
+The set's name goes into the key, by HKDF: other names have keys that know nothing of each other, and an id costs the
+same in every set.
 
 A null is no id, and neither is an empty one: callers look for them before any effect.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +27,8 @@ from oncegate.hashing.composite import join
 FUNCTION = 1  # AES-128-CMAC; stands in the ledger's first entry, so that another function gets another number
 FINGERPRINT_BYTES = 16
 KEY_BYTES = 32
+# A fingerprinter that is not kept is made again, in a quarter of a millisecond; one that is kept holds 70 KB at most.
+SETS_KEPT = 256
 
 
 def derive(key: bytes, purpose: bytes) -> bytes:
@@ -33,18 +39,30 @@ def derive(key: bytes, purpose: bytes) -> bytes:
     return HKDF(algorithm=SHA256(), length=16, salt=None, info=b"oncegate 1 " + purpose).derive(key)
 
 
+def key_check(key: bytes) -> bytes:
+    """Returns 16 bytes that tell one namespace's key from another, and nothing else."""
+    return derive(key, b"key check")
+
+
+class IdSets:
+    """Gives each set of ids of a namespace its fingerprinter. Any number of threads may use one object."""
+
+    def __init__(self, key: bytes) -> None:
+        self.of = lru_cache(SETS_KEPT)(partial(Fingerprinter, key))
+
+
 class Fingerprinter:
-    """Computes fingerprints under one namespace's key. `check`: 16 bytes that tell one key from another and nothing
-    else.
+    """Computes the fingerprints of one set of ids under one namespace's key; the set's name may be empty.
 
     Any number of threads may use one object.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self.check = derive(key, b"key check")
-        self._cmac = Cmac(derive(key, b"ids"))
+    def __init__(self, key: bytes, id_set: str = "") -> None:
+        # No purpose has a colon: two sets never have one key, nor has a set the key of anything else.
+        name = b":" + id_set.encode() if id_set else b""
+        self._cmac = Cmac(derive(key, b"ids" + name))
         # A key of their own: bytes sent as one id cannot be made to look like several columns joined.
-        self._joined = Cmac(derive(key, b"joined ids"))
+        self._joined = Cmac(derive(key, b"joined ids" + name))
 
     def of_packed(self, data: bytes | memoryview) -> NDArray[np.uint64]:
         """Returns fingerprints (n, 2) of n ids of 16 raw bytes each; BadRequest for a length that is no multiple of

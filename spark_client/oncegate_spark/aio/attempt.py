@@ -27,9 +27,15 @@ class AsyncAttempt:
     and a claim whose `complete` was cancelled counts as open.
     """
 
-    def __init__(self, gateway: AsyncRunner, token: str | None = None, scope: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        gateway: AsyncRunner,
+        token: str | None = None,
+        scope: tuple[str, int] | None = None,
+        id_set: str | None = None,
+    ) -> None:
         self.gateway = gateway
-        self._calls = AttemptCalls(gateway.calls, token, scope)
+        self._calls = AttemptCalls(gateway.calls, token, scope, id_set)
 
     @property
     def token(self) -> str:

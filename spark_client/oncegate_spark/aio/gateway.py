@@ -105,13 +105,18 @@ class AsyncGateway:
         """The newest position in the ledger that an answer rested on, as text; None before the first."""
         return self.calls.tries.marks.mark
 
-    def attempt(self, token: str | None = None, scope: tuple[str, int] | None = None) -> AsyncAttempt:
+    def attempt(
+        self, token: str | None = None, scope: tuple[str, int] | None = None, *, id_set: str | None = None
+    ) -> AsyncAttempt:
         """Begin one try of some piece of work, under a fresh token unless one is given.
 
         `scope`: a driver and the number of its batch: what is claimed and produced is forgotten once that driver acks
         the batch, not by the horizon, and BatchOver is raised for what comes later.
+
+        `id_set`: the set of all ids that it claims and produces. Without it claimed ids are of the set "", and ids of
+        rows of the set that is named after their topic: the same id may be written to two topics, once to each.
         """
-        return AsyncAttempt(self, token, scope)
+        return AsyncAttempt(self, token, scope, id_set)
 
     def producer(
         self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None
@@ -134,24 +139,30 @@ class AsyncGateway:
         lease_ms: int | None = None,
         scope: tuple[str, int] | None = None,
         payloads: Sequence[pa.Array] = (),
+        id_set: str | None = None,
     ) -> tuple[Verdicts, int]:
         """Ask for ids (columns of equal length); the verdicts and when the answered try began, in ms.
 
-        `payloads`: columns of what each id comes with; one that is written with another is CONFLICT.
+        `payloads`: columns of what each id comes with; one that is written with another is CONFLICT. `id_set`: the set
+        of the ids; without it, "".
         """
-        return await self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads))
+        return await self.run(self.calls.claim(token, call, columns, lease_ms, scope, payloads, id_set))
 
     async def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Settled:
         """Renew, complete or release a claim; these are the values of `verb`. Raises LostClaim for an unknown claim."""
         return await self.run(self.calls.settle(claim, verb, timeout_ms))
 
-    async def take(self, owner: str, ids: Ids, scope: tuple[str, int] | None = None) -> Taken:
+    async def take(
+        self, owner: str, ids: Ids, scope: tuple[str, int] | None = None, id_set: str | None = None
+    ) -> Taken:
         """Have ids for good, without lease or completion. Asked again, the same owner is granted them again.
 
         Granted: this owner's. Dropped: done, or another owner's, or earlier among these ids. Busy: claimed by an
         attempt that lives; ask again later. After an error it is unknown what is taken, and asking again is harmless.
+
+        `id_set`: the set of the ids; without it, "dedup", which neither claimed nor produced ids are of.
         """
-        return await self.run(self.calls.take(owner, ids, scope))
+        return await self.run(self.calls.take(owner, ids, scope, id_set))
 
     async def produce(
         self,
@@ -163,6 +174,7 @@ class AsyncGateway:
         key_col: Columns = (),
         scope: tuple[str, int] | None = None,
         digest_cols: Columns = (),
+        id_set: str | None = None,
     ) -> Produced:
         """Append rows (an Arrow stream) to a topic: all in one, or nothing; `AsyncAttempt.produce` does it for tables.
 
@@ -171,8 +183,9 @@ class AsyncGateway:
                  answered DUPLICATE `own`. Without: at least once, a repeat is written again.
         key_col  rows of equal values there go to one partition. Without: all go to the next one.
         digest_cols  these columns are the payload of a row's id: written before with another one, it is CONFLICT.
+        id_set   the set of the ids. Without: the one named after the topic.
         """
-        return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols))
+        return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols, id_set))
 
     async def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
@@ -227,9 +240,12 @@ class AsyncGateway:
         """Look up the namespace's settings and counters, as the gateway's JSON has them. Raises NotFound."""
         return await self.run(self.calls.describe())
 
-    async def explain(self, *columns: str) -> dict[str, Any]:
-        """Look up what is known of one id (several values: an id of several columns), as the gateway's JSON has it."""
-        return await self.run(self.calls.explain(*columns))
+    async def explain(self, *columns: str, id_set: str = "") -> dict[str, Any]:
+        """Look up what is known of one id (several values: an id of several columns), as the gateway's JSON has it.
+
+        `id_set`: the set that it is of; of rows that were produced, their topic's name.
+        """
+        return await self.run(self.calls.explain(*columns, id_set=id_set))
 
     async def create_namespace(self, *, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> None:
         """Make the namespace; no effect when it exists.

@@ -84,6 +84,7 @@ class Written:
     own         this attempt had written them before: under the same id, or in a request whose reply was lost
     suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request
     conflicts   dropped, as onConflict says: their ids are written with another payload
+    id_set      the set that the ids were looked up in, as the gateway says; None without ids
     """
 
     rows: int = 0
@@ -92,6 +93,7 @@ class Written:
     takeovers: int = 0
     offsets: list[Offsets] = field(default_factory=list)
     conflicts: int = 0
+    id_set: str | None = None
 
     def add(self, produced: Produced) -> None:
         """Count what one request has written as well."""
@@ -102,6 +104,7 @@ class Written:
             self.suppressed += produced.verdicts.suppressed
             self.takeovers += produced.verdicts.takeovers
             self.conflicts += produced.verdicts.conflicts
+            self.id_set = produced.verdicts.id_set
 
     def count(self, more: "Written") -> None:
         """As well as these; their offsets are left out."""
@@ -110,6 +113,7 @@ class Written:
         self.suppressed += more.suppressed
         self.takeovers += more.takeovers
         self.conflicts += more.conflicts
+        self.id_set = more.id_set
 
 
 @dataclass(frozen=True)
@@ -162,6 +166,11 @@ class Decided:
     def conflicting(self) -> Any:
         """These are written, or stand earlier among the same ids, with another payload than they came with here."""
         return self._those(self.verdicts.conflicting)
+
+    @property
+    def id_set(self) -> str | None:
+        """The set that the ids were looked up in, as the gateway says."""
+        return self.verdicts.id_set
 
     def _those(self, mask: pa.BooleanArray) -> Any:
         if isinstance(self.ids, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):

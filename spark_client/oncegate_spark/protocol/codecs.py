@@ -54,15 +54,19 @@ _CONFLICT = _bytes_of(_those("CONFLICT"))
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The answer to one claim: a byte per id, in the order of the request; masks are Arrow booleans of that length."""
+    """The answer to one claim: a byte per id, in the order of the request; masks are Arrow booleans of that length.
+
+    id_set: the set that the ids were looked up in; None: not said, or these are sequences.
+    """
 
     claim: str | None
     lease_ms: int
     data: bytes
     numbers: bytes
+    id_set: str | None = None
 
     @classmethod
-    def read(cls, body: bytes, count: int) -> "Verdicts":
+    def read(cls, body: bytes, count: int, id_set: str | None = None) -> "Verdicts":
         """Raises Refused when the answer is not one to `count` ids: nothing may be concluded from it."""
         if len(body) < _HEAD.size:
             raise Refused(f"the gateway answered a claim with {len(body)} bytes")
@@ -71,7 +75,7 @@ class Verdicts:
         exceptions = len(data.translate(None, _PLAIN))
         if length != count or len(data) != length or len(numbers) != 8 * exceptions or not set(data) <= set(BY_BYTE):
             raise Refused(f"the gateway's answer to a claim of {count} ids cannot be read; is it an older client?")
-        return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers)
+        return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set)
 
     @property
     def may_write(self) -> pa.BooleanArray:

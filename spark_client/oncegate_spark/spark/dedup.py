@@ -44,15 +44,18 @@ def dedup(
     gateway: str,
     namespace: str = "default",
     timeout_ms: int = TIMEOUT_MS,
+    id_set: str | None = None,
     observation: "Observation | None" = None,
 ) -> "DataFrame":
-    """`df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written it by
-    `claim` or `ids`. Ids that somebody is writing now are waited for.
+    """`df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written it in
+    the same set. Ids that somebody is writing now are waited for.
 
     id_col       the column, or columns, that are a row's id: strings, binary or integers, never null or empty
     job_key      names the job and its input, "load-2026-11-20": a re-run keeps it and gets the same ids again, also
                  after a job that died; another input needs another one, else what is in both passes twice
     gateway      "http://gateway:8080"; `namespace` and `timeout_ms` as everywhere
+    id_set       the set of the ids: "dedup" without it, in which neither `ids` nor `claim` write; a topic's name is the
+                 set of the ids that are written to it, "" that of `claim`
     observation  a fresh `pyspark.sql.Observation`; after the first action it has `rows` in, `duplicates` (rows whose
                  id stands in another row of `df`), `taken` (rows out) and `dropped` (ids that are not this job's)
 
@@ -72,7 +75,7 @@ def dedup(
     names = _checked(df, id_col, job_key, gateway, timeout_ms)
     plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not bear every name
     ids = {f"c{df.columns.index(name)}": name for name in names}
-    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids))
+    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids), id_set)
     flagged = _once_each(plain, ids).mapInArrow(taking, _flagged_schema(plain))
     if observation is not None:
         flagged = flagged.observe(observation, *_counts())
@@ -176,6 +179,7 @@ class Taking:
     timeout_ms: int
     owner: str
     id_names: tuple[str, ...]
+    id_set: str | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms) as gateway:
@@ -189,7 +193,7 @@ class Taking:
         """
         columns = columns_of(batch, self.id_names)
         cuts = pieces(columns, 0, batch.num_rows)
-        parts = [taken(gateway, self.owner, [column.slice(*cut) for column in columns]) for cut in cuts]
+        parts = [taken(gateway, self.owner, [column.slice(*cut) for column in columns], self.id_set) for cut in cuts]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
 
     def _owned_or_failed(self, gateway: Gateway, batch: pa.RecordBatch) -> pa.Array:
@@ -205,7 +209,7 @@ class Taking:
             raise TaskFailed(text, outcome=error.outcome, code=error.code) from error
 
 
-def taken(gateway: Gateway, owner: str, columns: list[pa.Array]) -> pa.Array:
+def taken(gateway: Gateway, owner: str, columns: list[pa.Array], id_set: str | None = None) -> pa.Array:
     """Take ids until none is busy: bool[n], which of these ids are the owner's, when none of them is held by an attempt
     that is writing it.
 
@@ -215,7 +219,7 @@ def taken(gateway: Gateway, owner: str, columns: list[pa.Array]) -> pa.Array:
     all_places = places = pa.array(range(ids.num_rows), pa.int64())
     ours = [places.slice(0, 0)]
     while ids.num_rows:
-        verdicts = gateway.take(owner, ids).verdicts
+        verdicts = gateway.take(owner, ids, id_set=id_set).verdicts
         ours.append(places.filter(verdicts.may_write))
         if verdicts.granted:
             watch = None

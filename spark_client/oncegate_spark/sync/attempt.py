@@ -24,9 +24,15 @@ class Attempt:
     its user knows what was written.
     """
 
-    def __init__(self, gateway: Runner, token: str | None = None, scope: tuple[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        gateway: Runner,
+        token: str | None = None,
+        scope: tuple[str, int] | None = None,
+        id_set: str | None = None,
+    ) -> None:
         self.gateway = gateway
-        self._calls = AttemptCalls(gateway.calls, token, scope)
+        self._calls = AttemptCalls(gateway.calls, token, scope, id_set)
 
     @property
     def token(self) -> str:

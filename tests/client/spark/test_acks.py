@@ -53,8 +53,12 @@ class Query:
         return acks.send(str(self.folder))
 
     def standing(self, name: str = "a") -> Any:
-        known = self.gateway.producer(name, driver="q").explain()
+        known = self.gateway.producer(self.producer(name), driver="q").explain()
         return known["watermark"], known["done"]
+
+    def producer(self, name: str) -> str:
+        """What the gateway calls the lane that rows call by this name."""
+        return f"{name}@{self.options.target}"
 
     @property
     def noted(self) -> int:
@@ -144,7 +148,7 @@ def test_an_ack_that_finds_no_gateway_fails_no_batch_and_is_made_up_for(
 
 def leave(query: Query, name: str, *at: int) -> None:
     """What a dead attempt has left: claimed, and nothing of it done."""
-    dead = query.gateway.producer(name, driver="q")
+    dead = query.gateway.producer(query.producer(name), driver="q")
     dead.register()
     dead.claim(at)
     dead.close()
@@ -160,11 +164,12 @@ def test_of_an_ack_that_is_refused_in_part_the_rest_is_done_with_and_told(
     for _ in range(2):
         caplog.clear()
         assert query.begin() == 0
-        assert "producer a not acked yet, NOT_DONE: sequences 1 to 1 of producer a" in caplog.text
+        name = query.producer("a")
+        assert f"producer {name} not acked yet, NOT_DONE: sequences 1 to 1 of producer {name}" in caplog.text
         assert "producer b" not in caplog.text
         assert (query.standing(), query.standing("b"), query.noted) == ((None, [[2, 2]]), (7, []), 1)
     (file,) = (query.folder / "oncegate" / "acks").iterdir()
-    assert json.loads(file.read_text())["upto"] == {"a": 2}
+    assert json.loads(file.read_text())["upto"] == {query.producer("a"): 2}
 
 
 def test_a_leftover_of_a_dead_task_keeps_no_later_batch_from_being_acked(query: Query) -> None:
@@ -182,8 +187,8 @@ def test_a_task_cannot_ack(query: Query) -> None:
         stranger = query.gateway.driver("q")
         stranger._calls.epoch = driver.epoch
         with pytest.raises(NotDriver):
-            stranger.ack({"a": 1})
-        assert driver.ack({"a": 1}).watermarks == {"a": 1}
+            stranger.ack({query.producer("a"): 1})
+        assert driver.ack({query.producer("a"): 1}).watermarks == {query.producer("a"): 1}
 
 
 SCOPED = {"write": "ids", "idCol": "lane", "topic": "t", "scope": "retry"}
@@ -193,10 +198,10 @@ def test_ids_of_a_batch_are_forgotten_with_its_ack_and_its_latecomers_fail(gatew
     query = Query(gateway, tmp_path, **SCOPED)
     query.commit(4, query.write(4, lane("x", 1), lane("y", 2)))
     assert query.write(4, lane("x", 1)).suppressed == 1
-    assert gateway.explain("x")["state"] == "DONE"
+    assert gateway.explain("x", id_set="t")["state"] == "DONE"
     query.log(4)
     assert query.begin() == 1
-    assert gateway.explain("x")["state"] == "ABSENT"
+    assert gateway.explain("x", id_set="t")["state"] == "ABSENT"
     with pytest.raises(TaskFailed, match=r"was acked.*checkpoint was set back") as late:
         query.write(4, lane("x", 1))
     assert isinstance(late.value.__cause__, BatchOver)
@@ -207,18 +212,18 @@ def test_a_leftover_of_a_dead_task_holds_back_its_own_batch_alone(
     gateway: Gateway, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     query = Query(gateway, tmp_path, **SCOPED)
-    dead = gateway.attempt(scope=("q", 4))
+    dead = gateway.attempt(scope=("q", 4), id_set="t")
     held = dead.claim(["left"])
     for batch, name in ((4, "x"), (5, "y"), (6, "z")):
         query.commit(batch, query.write(batch, lane(name, 1)))
         query.log(batch)
         query.begin()
         assert "the ids of batch 4 not acked yet, NOT_DONE: open claims of batch 4" in caplog.text
-        assert (gateway.explain("x")["state"], query.noted) == ("DONE", 1)
-    assert [gateway.explain(name)["state"] for name in ("y", "z")] == ["ABSENT"] * 2
+        assert (gateway.explain("x", id_set="t")["state"], query.noted) == ("DONE", 1)
+    assert [gateway.explain(name, id_set="t")["state"] for name in ("y", "z")] == ["ABSENT"] * 2
     dead.complete(held)
     assert (query.begin(), query.noted) == (1, 0)
-    assert [gateway.explain(name)["state"] for name in ("x", "left")] == ["ABSENT"] * 2
+    assert [gateway.explain(name, id_set="t")["state"] for name in ("x", "left")] == ["ABSENT"] * 2
 
 
 def test_a_batch_that_a_later_one_has_followed_is_acked_without_its_ids(
@@ -242,7 +247,7 @@ def test_ids_without_a_scope_are_forgotten_by_no_ack(gateway: Gateway, tmp_path:
     query.commit(4, query.write(4, lane("x", 1)))
     query.log(4)
     assert (query.noted, query.begin()) == (0, 0)
-    assert gateway.explain("x")["state"] == "DONE"
+    assert gateway.explain("x", id_set="t")["state"] == "DONE"
 
 
 def test_a_scope_needs_a_batch(gateway: Gateway, tmp_path: Path) -> None:

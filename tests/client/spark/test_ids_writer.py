@@ -42,9 +42,24 @@ def test_rows_take_effect_once_and_the_log_tells_what_became_of_each(
     assert published(gateway) == {1: 1, 2: 1, 3: 1, 4: 1}
     told = [record.getMessage() for record in caplog.records]
     assert told == [
-        "batch 7 by id to topic t: rows=5 written=3 suppressed=2 own=0 takeovers=0",
-        "df.write by id to topic t: rows=3 written=1 suppressed=2 own=0 takeovers=0",
+        'batch 7 by id in set "t" to topic t: rows=5 written=3 suppressed=2 own=0 takeovers=0',
+        'df.write by id in set "t" to topic t: rows=3 written=1 suppressed=2 own=0 takeovers=0',
     ]
+
+
+def test_the_same_rows_go_to_two_topics_whole_and_a_retry_of_either_writes_nothing(gateway: Gateway) -> None:
+    for topic in ("t", "u"):
+        write = by_id(gateway, topic=topic)
+        assert [write.task(1, 2).written, write.task(1, 2).suppressed] == [2, 2]
+        table = gateway.read(topic)
+        assert table is not None
+        assert table.column("id").to_pylist() == ["id-1", "id-2"]
+
+
+def test_writes_that_name_one_set_drop_each_others_rows(gateway: Gateway) -> None:
+    assert by_id(gateway, idSet="flights").task(1, 2).written == 2
+    elsewhere = by_id(gateway, topic="u", idSet="flights").task(2, 3)
+    assert (elsewhere.written, elsewhere.suppressed) == (1, 1)
 
 
 def test_rows_are_there_before_the_commit_and_after_an_abort(
@@ -77,16 +92,16 @@ def test_a_lost_reply_is_asked_for_again_and_nothing_is_written_twice(gateway: G
 
 def test_what_another_attempt_claimed_is_waited_for_and_counted_when_it_is_taken_over(gateway: Gateway) -> None:
     """Claimed to be written elsewhere, and nobody said that it was."""
-    with gateway.attempt() as other:
+    with gateway.attempt(id_set="both") as other:
         claimed = other.claim(["id-2"], lease_ms=1_000)
-        message = by_id(gateway).task(1, 2, 3)
+        message = by_id(gateway, idSet="both").task(1, 2, 3)
         assert (message.row_count, message.written, message.takeovers) == (3, 3, 1)
         other.settle(claimed, "complete")
     assert published(gateway) == {1: 1, 2: 1, 3: 1}
 
 
-def test_what_was_claimed_and_completed_is_not_written(gateway: Gateway) -> None:
-    with gateway.attempt() as other:
+def test_what_was_claimed_and_completed_in_the_same_set_is_not_written(gateway: Gateway) -> None:
+    with gateway.attempt(id_set="t") as other:
         other.complete(other.claim(["id-2"]))
     assert by_id(gateway).task(1, 2).suppressed == 1
     assert published(gateway) == {1: 1}
@@ -96,7 +111,7 @@ def test_an_id_of_whole_numbers_is_the_claims_id(gateway: Gateway) -> None:
     """However the rows are sent, and in whichever mode."""
     with gateway.attempt() as other:
         other.complete(other.claim(["2"]))
-    write = Write(gateway, None, write="ids", idCol="n")
+    write = Write(gateway, None, write="ids", idCol="n", idSet="")
     assert write.task(1, 2).suppressed == 1
     with gateway.attempt() as other:
         claimed = other.claim([1, 2, 3])

@@ -87,6 +87,8 @@ def test_a_key_may_have_several_columns_in_every_mode_that_writes_to_a_topic(wri
         ({**LANES, "producerCol": " "}, r'option\("producerCol"'),
         ({**LANES, "idCol": "id"}, "leave one of them out"),
         ({**LANES, "scope": "retry"}, "scope=retry is for idCol"),
+        ({**LANES, "idSet": "both"}, "idSet is for idCol"),
+        ({**LEAST, "idSet": "both"}, "idSet does nothing with write=staged"),
         ({**CLAIM, "scope": "batch"}, "namespace, retry"),
         ({**LANES, "asyncProgressTrackingEnabled": "true"}, "commit log late"),
         ({**CLAIM, "scope": "retry", "asyncProgressTrackingEnabled": "TRUE"}, "commit log late"),

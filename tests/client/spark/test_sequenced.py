@@ -43,7 +43,7 @@ def kept() -> list[tuple[str, int]]:
 
 
 def settler(gateway: Gateway, write: Write, lease_ms: int | None = None) -> closing[LaneSettler]:
-    lanes = Lanes(gateway, NAMES, "q", new_token(), lease_ms)
+    lanes = Lanes(gateway, NAMES, "sink", "q", new_token(), lease_ms)
     return closing(LaneSettler(gateway, lanes, write, Progress()))
 
 
@@ -51,10 +51,10 @@ def test_rows_of_several_lanes_are_written_lane_by_lane_and_in_order(gateway: Ga
     with settler(gateway, Kept().write) as one:
         one.settle(rows(("a", 1), ("b", 7), ("a", 2), ("b", 9)))
         one.settle(rows(("a", 5), ("c", 0)))
-        assert one.upto == {"a": 5, "b": 9, "c": 0}
+        assert one.upto == {"a@sink": 5, "b@sink": 9, "c@sink": 0}
         assert (one.progress.row_count, one.progress.written, one.progress.suppressed) == (6, 6, 0)
     assert Kept.rows == [("a", 1), ("a", 2), ("b", 7), ("b", 9), ("a", 5), ("c", 0)]
-    known = gateway.producer("a", driver="q").explain()
+    known = gateway.producer("a@sink", driver="q").explain()
     assert (known["lease_left_ms"], known["done"], known["open"]) == (0, [[1, 2], [5, 5]], [])
 
 
@@ -68,7 +68,7 @@ def test_a_retry_drops_what_is_written_and_writes_the_rest(gateway: Gateway, kep
 
 
 def test_what_a_dead_attempt_left_is_taken_over_and_counted(gateway: Gateway, kept: Any) -> None:
-    dead = gateway.producer("a", driver="q")
+    dead = gateway.producer("a@sink", driver="q")
     dead.register()
     dead.claim([1, 2])
     dead.close()
@@ -81,11 +81,11 @@ def test_what_a_dead_attempt_left_is_taken_over_and_counted(gateway: Gateway, ke
 
 def test_a_twin_waits_for_the_attempt_that_lives_and_then_finds_its_rows_done(gateway: Gateway, kept: Any) -> None:
     """Two attempts of one task: the later one is let in when the first closes."""
-    first = gateway.producer("a", driver="q", lease_ms=1_000)
+    first = gateway.producer("a@sink", driver="q", lease_ms=1_000)
     first.register()
     claimed = first.claim([1, 2])
     with pytest.raises(ProducerBusy):
-        gateway.run(gateway.producer("a", driver="q")._calls._register())
+        gateway.run(gateway.producer("a@sink", driver="q")._calls._register())
     first.complete(claimed)
     first.close()
     with settler(gateway, Kept().write) as twin:
@@ -196,6 +196,21 @@ def test_a_row_without_a_place_is_refused_before_anything_is_asked(batch: pa.Rec
     assert stub.asked == []
 
 
+def test_a_source_goes_to_two_targets_whole(gateway: Gateway, kept: Any) -> None:
+    """Two writes of one batch inside foreachBatch: a lane leads from a part of the source to one target."""
+    given = {"url": gateway.url, "namespace": gateway.namespace, "producerCol": "lane", "sequenceCol": "at"}
+    by_topic = {"write": "ids", **given}
+    targets = [{**by_topic, "topic": "raw"}, {**by_topic, "topic": "enriched"}, {**given, **LANES}]
+    targets.append({**given, **LANES, "topic": "archive"})
+    for options in targets:
+        writer: Any = writer_of(Options.read(options), None)
+        first, again = (writer.write(iter([lane("a", 1, 2)]), new_token(), TASK) for _ in range(2))
+        assert (first.written, again.written, again.suppressed) == (2, 0, 2)
+    names = [Options.read(options).target for options in targets]
+    assert names == ["raw", "enriched", "tests.support.lane_rows%3AKept//", "tests.support.lane_rows%3AKept//archive"]
+    assert Kept.rows == [("a", 1), ("a", 2)] * 2
+
+
 def test_outside_a_stream_somebody_must_be_named_who_owns_the_retries(gateway: Gateway, kept: Any) -> None:
     given = {"url": gateway.url, "namespace": gateway.namespace, **LANES}
     writer: Any = writer_of(Options.read(given), None)
@@ -204,7 +219,8 @@ def test_outside_a_stream_somebody_must_be_named_who_owns_the_retries(gateway: G
     assert isinstance(raised.value.__cause__, NoIdentity)
     named: Any = pickle.loads(pickle.dumps(writer_of(Options.read({**given, "txnAppId": "load"}), None)))
     assert named.write(iter([lane("a", 1)]), new_token(), Task()).written == 1
-    assert gateway.producer("a", driver="load").explain()["driver"] == "load"
+    name = f"a@{named.options.target}"
+    assert gateway.producer(name, driver="load").explain()["driver"] == "load"
 
 
 @pytest.mark.parametrize(

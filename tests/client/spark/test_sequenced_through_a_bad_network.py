@@ -53,7 +53,7 @@ class Task:
                 raise Died
 
         with Gateway(f"http://127.0.0.1:{self.proxy.port}", self.namespace, timeout_ms=10_000) as gateway:
-            lanes = Lanes(gateway, ("lane", "at"), "load", new_token(), lease_ms=1_000)
+            lanes = Lanes(gateway, ("lane", "at"), "sink", "load", new_token(), lease_ms=1_000)
             with closing(LaneSettler(gateway, lanes, write, Progress())) as settler:
                 for start in range(0, len(self.sequences), CHUNK):
                     some = self.sequences[start : start + CHUNK]
@@ -85,11 +85,12 @@ def test_no_row_of_a_lane_is_lost_and_copies_are_takeovers_whatever_happens_to_r
             written += batch(proxy, gateway.namespace, first, f"{SEED}-{walk}-{number}")
             with gateway.driver("load") as driver:  # a new one each time, as after a restart
                 last = max(n for n in range(first, first + ROWS) if n % 5)
-                assert driver.ack(dict.fromkeys(LANES, last), number).watermarks == dict.fromkeys(LANES, last)
+                upto = dict.fromkeys((f"{lane}@sink" for lane in LANES), last)
+                assert driver.ack(upto, number).watermarks == upto
             proxy.deliver_late()
     counted = Counter(written)
     wanted = [(lane, n) for lane in LANES for n in range(3 * ROWS) if n % 5]
     assert set(counted) == set(wanted)
     assert sum(counted.values()) - len(wanted) <= gateway.describe()["counters"]["takeovers"]
-    with gateway.producer(LANES[0], driver="load") as late:
+    with gateway.producer(f"{LANES[0]}@sink", driver="load") as late:
         assert late.claim([n for n in range(3 * ROWS) if n % 5]).verdicts.stale == len(wanted) // len(LANES)

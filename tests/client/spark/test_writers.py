@@ -73,7 +73,7 @@ def test_claimed_rows_are_counted_over_all_tasks(
     files = {"sink": "oncegate_spark.spark.sinks:files", "sinkPath": str(tmp_path)}
     write = Write(gateway, None, write="claim", idCol="id", **files)
     write.writer.commit([write.task(1, 2), write.task(2, 3, 2)], 7)
-    assert "batch 7: rows=5 written=3 suppressed=2 takeovers=0" in caplog.text
+    assert 'batch 7 by id in set "": rows=5 written=3 suppressed=2 takeovers=0' in caplog.text
     table = sinks.read_files(tmp_path)
     assert table is not None
     assert sorted(table.column("n").to_pylist()) == [1, 2, 3]

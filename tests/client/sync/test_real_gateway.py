@@ -79,20 +79,23 @@ def test_rows_with_ids_are_there_once_whoever_produces_them_again(client: Any) -
 
 
 def test_an_id_is_one_id_in_every_form_and_through_every_call(client: Any) -> None:
-    with client.attempt() as attempt:
+    with client.attempt(id_set="one") as attempt:
         attempt.produce("t", pa.table({"id": [7, 8], "n": [1, 1]}), id_col="id")
         assert attempt.claim(["7"]).dropped == ["7"]
-        assert client.take("owner", [8, 10]).granted == [10]
+        assert client.take("owner", [8, 10], id_set="one").granted == [10]
         attempt.produce("pairs", pa.table({"a": ["x"], "b": [1]}), id_col=["a", "b"])
         assert attempt.claim([("x", "1")]).dropped == [("x", "1")]
-    assert client.explain("x1", "")["state"] == "ABSENT"
+    assert client.explain("x1", "", id_set="one")["state"] == "ABSENT"
+    assert client.explain("x", "1", id_set="one")["state"] == "DONE"
+    assert client.explain("x", "1")["state"] == "ABSENT"
 
 
 def test_a_row_that_a_live_claim_holds_is_waited_for_and_then_dropped(client: Any, gateway_process: Any) -> None:
     """The other attempt completes when it sees that the first write of the rest is visible."""
-    with Gateway(gateway_process.url, client.namespace) as other, other.attempt() as holder:
+    with Gateway(gateway_process.url, client.namespace) as other, other.attempt(id_set="t") as holder:
         held = holder.claim(["b"], 60_000)
-        assert client.produce("t", new_token(), 0, body("a", "b"), "id").verdicts.unsettled == 1
+        first = client.produce("t", new_token(), 0, body("a", "b"), "id")
+        assert (first.verdicts.unsettled, first.verdicts.id_set) == (1, "t")
         holder.complete(held)
         with client.attempt() as attempt:
             written = attempt.produce("t", rows("a", "b", "c"), id_col="id")
@@ -165,8 +168,11 @@ def test_topics_are_made_by_their_first_write_unless_the_namespace_says_no(clien
 def test_taken_ids_belong_to_their_owner_for_good(client: Any) -> None:
     with client.attempt() as attempt:
         attempt.complete(attempt.claim(["done"]))
-    mine = client.take("mine", ["a", "b", "a", "done"])
-    assert (mine.granted, mine.dropped) == (["a", "b"], ["a", "done"])
+    assert client.take("mine", ["done"]).granted == ["done"]
+    with client.attempt(id_set="dedup") as attempt:
+        attempt.complete(attempt.claim(["done", "written"]))
+    mine = client.take("mine", ["a", "b", "a", "written"])
+    assert (mine.granted, mine.dropped) == (["a", "b"], ["a", "written"])
     assert client.take("mine", ["a", "b"]).granted == ["a", "b"]
     assert client.take("theirs", ["a", "c"]).granted == ["c"]
 

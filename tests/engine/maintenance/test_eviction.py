@@ -343,7 +343,7 @@ async def test_at_each_step_of_their_way_out_ids_are_known(monkeypatch: pytest.M
     async with eviction() as served:
         await done(served, *names(0, 20))
         index, asked = served.shard.journal.index.claims, []
-        prints = served.shard.fingerprints.of_array(pa.array(names(0, 20)))
+        prints = served.shard.fingerprints().of_array(pa.array(names(0, 20)))
         drop = index.drop_evicted
 
         def dropped(archive: int, ids: np.ndarray) -> int:

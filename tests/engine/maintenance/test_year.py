@@ -58,7 +58,7 @@ class World:
 
     async def claim(self, ids: list[str], token: int) -> list[str]:
         """Claimed and completed at once."""
-        prints = self.shard.fingerprints.of_array(pa.array(ids))
+        prints = self.shard.fingerprints().of_array(pa.array(ids))
         answer = await self.shard.claim(ClaimRequest(id16(token), 0, prints), self.deadline)
         if answer.claim is not None:
             await self.shard.settle(Verb.COMPLETE, answer.claim, self.deadline)
@@ -70,7 +70,7 @@ class World:
         step, shard = self.step, self.shard
         assert await self.claim([f"claimed {step} {n}" for n in range(IDS)], 2 * step) == ["GRANTED"] * IDS
         numbers = range(step * IDS, (step + 1) * IDS)
-        ids = shard.fingerprints.of_array(pa.array([f"produced {n}" for n in numbers]))
+        ids = shard.fingerprints().of_array(pa.array([f"produced {n}" for n in numbers]))
         ask = ProduceRequest("topic", id16(2 * step), 1, rows_of(*numbers), ids)
         assert (await shard.produce(ask, self.deadline)).rows == IDS
         old = step - int(5 * STEPS_A_DAY)

@@ -23,7 +23,7 @@ async def lane() -> AsyncIterator[Lanes]:
 
 
 def prints(lane: Lanes, *ids: str) -> Any:
-    return lane.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+    return lane.shard.fingerprints().of_array(pa.array(ids, pa.string()))
 
 
 async def take(lane: Lanes, *ids: str, batch: int) -> Any:

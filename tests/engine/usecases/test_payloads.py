@@ -26,7 +26,7 @@ def beside(served: Served, texts: str | None) -> np.ndarray | None:
 
 async def claim(served: Served, ids: str, payloads: str | None, token: int = 1, call: int = 1) -> Any:
     """A letter an id, and one for each payload."""
-    found = served.shard.fingerprints.of_array(pa.array(list(ids)))
+    found = served.shard.fingerprints().of_array(pa.array(list(ids)))
     ask = ClaimRequest(id16(token), call, found, digests=beside(served, payloads))
     return await served.shard.claim(ask, served.deadline())
 
@@ -38,7 +38,7 @@ async def done(served: Served, ids: str, payloads: str | None, token: int = 1) -
 
 async def produce(served: Served, ids: str, payloads: str | None, token: int = 1, keys: Any = None) -> Any:
     rows = rows_of(*map(ord, ids))
-    found = served.shard.fingerprints.of_array(pa.array(list(ids)))
+    found = served.shard.fingerprints().of_array(pa.array(list(ids)))
     ask = ProduceRequest("topic", id16(token), 1, rows, found, keys, digests=beside(served, payloads))
     return await served.shard.produce(ask, served.deadline())
 
@@ -120,7 +120,7 @@ async def test_payloads_are_known_after_a_restart() -> None:
         await done(served, "d", None, token=5)
     async with serving(ledgers) as served:
         assert said(await claim(served, "abcd", "xqqq", token=9)) == ["DUPLICATE", "CONFLICT", "CONFLICT", "DUPLICATE"]
-        found = served.shard.fingerprints.of_array(pa.array(["a", "d"]))
+        found = served.shard.fingerprints().of_array(pa.array(["a", "d"]))
         kept = [(await served.shard.explain(one.tobytes())).digest_kept for one in found]
         assert kept == [True, False]
 

@@ -24,13 +24,13 @@ async def produce(
     """Rows of one column, which is the id, and the key where `keys`."""
     rows = rows_of(*numbers)
     shard = served.shard
-    ids = shard.fingerprints.of_array(pa.array([str(number) for number in numbers], pa.string()))
+    ids = shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
     found = shard.row_fingerprints.keys_of(rows.batches[0], ["n"]) if keys else None
     return await shard.produce(ProduceRequest(topic, id16(token), call, rows, ids, found), served.deadline())
 
 
 async def explained(served: Served, number: int) -> Any:
-    return await served.shard.explain(served.shard.fingerprints.of_array(pa.array([str(number)])).tobytes())
+    return await served.shard.explain(served.shard.fingerprints().of_array(pa.array([str(number)])).tobytes())
 
 
 async def test_what_is_new_is_written_and_what_came_before_is_not(served: Served) -> None:
@@ -182,7 +182,7 @@ async def test_an_id_says_where_it_was_written(served: Served) -> None:
 async def test_rows_of_another_schema_are_refused_before_their_ids_are_done(served: Served) -> None:
     await produce(served, 1)
     rows = rows_of(2, column="other")
-    ids = served.shard.fingerprints.of_array(pa.array(["2"]))
+    ids = served.shard.fingerprints().of_array(pa.array(["2"]))
     with pytest.raises(SchemaMismatch):
         await served.shard.produce(ProduceRequest("topic", id16(2), 1, rows, ids), served.deadline())
     assert (await explained(served, 2)).state is IdState.ABSENT
@@ -198,7 +198,7 @@ async def test_a_namespace_that_makes_no_topics_says_how_to_make_one(served: Ser
 
 async def test_an_owner_keeps_what_it_took_and_nobody_else_gets_it(served: Served) -> None:
     async def take(owner: int, *ids: str) -> list[str]:
-        prints = served.shard.fingerprints.of_array(pa.array(ids, pa.string()))
+        prints = served.shard.fingerprints().of_array(pa.array(ids, pa.string()))
         return said(await served.shard.take(TakeRequest(id16(100 + owner), prints), served.deadline()))
 
     assert await take(1, "1", "2", "1") == ["GRANTED", "GRANTED", "SAME"]

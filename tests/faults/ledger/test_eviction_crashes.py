@@ -47,7 +47,7 @@ class Life:
     async def claim(self, ids: list[str]) -> list[str]:
         shard = self.gateway.shard("default")
         self.token += 1
-        prints = shard.fingerprints.of_array(pa.array(ids))
+        prints = shard.fingerprints().of_array(pa.array(ids))
         answer = await shard.claim(ClaimRequest(id16(self.token), 1, prints), Deadline(self.clock))
         if answer.claim is not None:
             await shard.settle(Verb.COMPLETE, answer.claim, Deadline(self.clock))

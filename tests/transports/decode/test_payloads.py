@@ -92,7 +92,7 @@ async def test_rows_with_another_payload_under_their_id_are_not_written(first: s
 async def test_what_was_claimed_with_text_is_produced_with_the_same_number() -> None:
     async with open_http() as http:
         await done(http, JSON, ["a", "b"], ["12", "12"])
-        reply = await produce(http, ARROW, [{"id": "a", "n": 12}, {"id": "b", "n": 13}], "n")
+        reply = await produce(http, ARROW, [{"id": "a", "n": 12}, {"id": "b", "n": 13}], "n&id_set=")
         assert words(reply) == ["DUPLICATE", "CONFLICT"]
 
 

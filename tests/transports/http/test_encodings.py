@@ -28,6 +28,8 @@ STEP = st.tuples(
     st.booleans(),
 )
 Verdict = dict[str, Any]
+# One for all verbs: each has one of its own otherwise.
+ID_SET = "both"
 
 
 def wish(encodings: tuple[str, str]) -> dict[str, str]:
@@ -38,14 +40,16 @@ def wish(encodings: tuple[str, str]) -> dict[str, str]:
 async def claim(http: Http, encodings: tuple[str, str], ids: list[str], as_token: str, call: int) -> Reply:
     headers = {"Accept": encodings[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
     if encodings[0] == JSON:
-        return await http.post_json(CLAIM, {"token": as_token, "call": call, "ids": ids}, wish(encodings))
+        message = {"token": as_token, "call": call, "ids": ids, "id_set": ID_SET}
+        return await http.post_json(CLAIM, message, wish(encodings))
+    headers["Oncegate-Id-Set"] = ID_SET
     return await http.post_raw(CLAIM, encodings[0], body_of(encodings[0], ids), headers)
 
 
 async def take(http: Http, encodings: tuple[str, str], ids: list[str], owner: str) -> Reply:
-    headers = {"Accept": encodings[1], "Oncegate-Owner": owner}
+    headers = {"Accept": encodings[1], "Oncegate-Owner": owner, "Oncegate-Id-Set": ID_SET}
     if encodings[0] == JSON:
-        return await http.post_json(TAKE, {"owner": owner, "ids": ids}, wish(encodings))
+        return await http.post_json(TAKE, {"owner": owner, "ids": ids, "id_set": ID_SET}, wish(encodings))
     return await http.post_raw(TAKE, encodings[0], body_of(encodings[0], ids), headers)
 
 
@@ -53,10 +57,11 @@ async def produce(http: Http, encodings: tuple[str, str], ids: list[str], as_tok
     """Rows go in as JSON or Arrow; what has no rows to send is sent as Arrow."""
     headers = {"Accept": encodings[1], "Oncegate-Token": as_token, "Oncegate-Call": str(call)}
     if encodings[0] == JSON and ids:
-        message = {"token": as_token, "call": call, "records": [{"id": i} for i in ids], "id_col": ["id"]}
+        rows = [{"id": i} for i in ids]
+        message = {"token": as_token, "call": call, "records": rows, "id_col": ["id"], "id_set": ID_SET}
         return await http.post_json(PRODUCE, message, wish(encodings))
-    rows = stream(pa.record_batch({"id": pa.array(ids, pa.string())}))
-    return await http.post_raw(f"{PRODUCE}?id_col=id", ARROW, rows, headers)
+    body = stream(pa.record_batch({"id": pa.array(ids, pa.string())}))
+    return await http.post_raw(f"{PRODUCE}?id_col=id&id_set={ID_SET}", ARROW, body, headers)
 
 
 def body_of(media: str, ids: list[str]) -> bytes:

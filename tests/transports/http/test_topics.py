@@ -110,8 +110,8 @@ async def test_json_rows_make_a_topic_by_what_they_look_like() -> None:
 async def test_the_same_rows_as_json_and_as_arrow_are_the_same_ids() -> None:
     async with open_http() as http:
         rows = pa.record_batch({"n": [1, 2], "who": ["a", "b"]})
-        await http.post_raw(f"{T}/records:produce?id_col=n,who", ARROW, stream(rows))
-        reply = await produce(http, [{"n": 2, "who": "b"}, {"n": 3, "who": "b"}], id_col=["n", "who"])
+        await http.post_raw(f"{T}/records:produce?id_col=n,who&id_set=", ARROW, stream(rows))
+        reply = await produce(http, [{"n": 2, "who": "b"}, {"n": 3, "who": "b"}], id_col=["n", "who"], id_set="")
         assert [verdict["verdict"] for verdict in reply.json["verdicts"]] == ["DUPLICATE", "GRANTED"]
         claimed = await http.claim(["2", "b"], ["4", "d"])
         assert [verdict["verdict"] for verdict in claimed["verdicts"]] == ["DUPLICATE", "GRANTED"]
@@ -223,7 +223,7 @@ async def test_a_done_id_says_where_it_was_written_and_how_long_it_is_known() ->
     async with open_http() as http:
         await put(http, "/v1/namespaces/default", {"horizon_ms": 86_400_000})
         await produce(http, [{"id": "a"}, {"id": "b"}], id_col=["id"])
-        found = (await http.get(f"{NS}/ids:explain?id=b")).json
+        found = (await http.get(f"{NS}/ids:explain?id=b&id_set=t")).json
         assert (found["state"], found["topic"], found["partition"], found["first_offset"]) == ("DONE", "t", 0, 0)
         assert found["kept_until_ms"] == found["wall_ms"] + 86_400_000
 
@@ -231,8 +231,8 @@ async def test_a_done_id_says_where_it_was_written_and_how_long_it_is_known() ->
 async def test_a_taken_id_says_so() -> None:
     async with open_http() as http:
         reply = await http.post_json(f"{NS}/ids:take", {"owner": "daily-2026-11-20", "ids": ["a"]})
-        assert reply.json == {"verdicts": [{"verdict": "GRANTED"}]}
-        found = (await http.get(f"{NS}/ids:explain?id=a")).json
+        assert reply.json == {"verdicts": [{"verdict": "GRANTED"}], "id_set": "dedup"}
+        found = (await http.get(f"{NS}/ids:explain?id=a&id_set=dedup")).json
         assert (found["state"], len(found["owner"]), "claim" in found) == ("TAKEN", 32, False)
         long = {"owner": "x" * 600, "ids": ["a"]}
         (await http.post_json(f"{NS}/ids:take", long)).problem(413, "TOO_LARGE")

@@ -16,7 +16,7 @@ from oncegate.engine.recovery.cold_tier import Dropping, open_runs
 from oncegate.engine.recovery.replay import replay
 from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.shard import Shard
-from oncegate.hashing.ids import FUNCTION, Fingerprinter
+from oncegate.hashing.ids import FUNCTION, key_check
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledgers, Observer, OpenLedger, RunFolders, Runs
 
@@ -181,7 +181,7 @@ class Owner:
                 "lie there: name another ledger; nothing was written"
             )
         index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.compacted)
-        check, now_ms = Fingerprinter(opened.key).check, world.clock.monotonic_ms()
+        check, now_ms = key_check(opened.key), world.clock.monotonic_ms()
         again = Dropping(index.claims, outputs)
         size_bytes = await replay(index, ledger.replay(1), marks, check, now_ms, again)
         filters = world.limits.cold_filter, world.limits.cold_fpr

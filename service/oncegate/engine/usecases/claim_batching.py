@@ -126,8 +126,8 @@ class ClaimBatcher:
         claims = []
         for n, one in enumerate(batch):
             request, name, ids = one.request, names[16 * n : 16 * n + 16], one.request.ids.tobytes()
-            digest = digest_of(request)
-            claims.append(Claimed(name, request.token, request.call, digest, one.lease_ms, wall_ms, ids, b""))
+            call = (name, request.token, request.call, digest_of(request))
+            claims.append(Claimed(*call, one.lease_ms, wall_ms, ids, b"", b"", request.id_set))
         self._answer(batch, *journal.record_together(claims))
 
     def _first_calls(self, batch: list[_Pending], now_ms: int) -> list[_Pending]:

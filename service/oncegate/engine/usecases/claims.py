@@ -104,7 +104,8 @@ class Claims:
         self._index.make_room(ids, now_ms, digests=bool(decision.digests))
         claim, wall_ms = journal.random(16), journal.wall_ms()
         fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
-        entry = Claimed(claim, request.token, request.call, digest, lease_ms, wall_ms, fresh, taken, decision.digests)
+        call, digests = (claim, request.token, request.call, digest), decision.digests
+        entry = Claimed(*call, lease_ms, wall_ms, fresh, taken, digests, request.id_set)
         return claim, journal.record([entry, *scoped(request.scope, claim)])
 
     async def take(self, request: TakeRequest, deadline: Deadline) -> ClaimResult:
@@ -124,7 +125,8 @@ class Claims:
         if len(decision.fresh) or len(decision.taken):
             journal.group_commit.check()
             self._index.make_room(len(decision.fresh) + len(decision.taken), now_ms)
-            entry = Taken(request.owner, journal.wall_ms(), decision.fresh.tobytes(), decision.taken.tobytes())
+            fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
+            entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set)
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
         await journal.group_commit.durable(rests_on)
         journal.counts.add_ids(decision.actions, decision.verdicts)

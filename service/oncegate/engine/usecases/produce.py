@@ -139,9 +139,8 @@ class Records:
             first_offset = self._index.topics.high_offset(request.topic, share.partition)
             span = Span(share.partition, first_offset, len(share.row_indices), len(share.data))
             output = (request.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
-            entries.append(
-                Produced(*output, claim, request.token, request.call, digest, wall_ms, *_ids(request, decision, share))
-            )
+            ids = *_ids(request, decision, share), request.id_set
+            entries.append(Produced(*output, claim, request.token, request.call, digest, wall_ms, *ids))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
             outputs.append(PublishRanges(request.topic, span.partition, first_offset, (range_id,)))

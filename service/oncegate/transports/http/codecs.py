@@ -82,11 +82,11 @@ def _as_json(verdicts: bytes) -> msgspec.Raw:
     return msgspec.Raw(b"[" + text[:-1] + b"]")
 
 
-def claim_json(answer: ClaimResult) -> bytes:
-    """Writes a claim's answer as JSON."""
+def claim_json(answer: ClaimResult, id_set: str = "") -> bytes:
+    """Writes a claim's answer as JSON; `id_set`: that of its ids."""
     claim = None if answer.claim is None else claim_text(answer.claim)
     verdicts = verdict_messages(answer.verdicts, answer.numbers)
-    return _ENCODER.encode(messages.ClaimReply(claim, answer.lease_ms, verdicts))
+    return _ENCODER.encode(messages.ClaimReply(claim, answer.lease_ms, verdicts, id_set))
 
 
 def claim_packed(answer: ClaimResult) -> bytes:

@@ -21,7 +21,7 @@ from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
 from oncegate.transports.decode import batch_scopes, identifiers, json_scan
 from oncegate.transports.decode.identifiers import whole_number
-from oncegate.transports.http.messages.fields import HEADER_NUMBERS
+from oncegate.transports.http.messages.fields import HEADER_NUMBERS, ID_SET
 from oncegate.transports.http.negotiation import JSON, negotiated
 from oncegate.transports.incoming import Admitted, admit, offload, shard_at
 
@@ -93,6 +93,12 @@ class Inbound:
     def call(self) -> int:
         """The number of the attempt's request, of a packed or Arrow body. Raises BadRequest."""
         return self.wanted_number("Oncegate-Call")
+
+    @property
+    def id_set(self) -> str | None:
+        """The set of the ids of a packed or Arrow body; None: that of its call. Raises BadRequest."""
+        named = self.request.headers.get(ID_SET)
+        return None if named is None else identifiers.percent_decoded(named, ID_SET)
 
     @property
     def scope(self) -> Scope | None:

@@ -1,6 +1,7 @@
 """Responses: bodies with their type, and the mark of the ledger that they rest on."""
 
 from collections.abc import Mapping
+from urllib.parse import quote
 
 from fastapi import Response
 
@@ -8,13 +9,14 @@ from oncegate.engine.requests import ClaimResult
 from oncegate.engine.shard import Shard
 from oncegate.transports.decode import identifiers
 from oncegate.transports.http import codecs
+from oncegate.transports.http.messages.fields import ID_SET
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 
 # What ids come in as, and verdicts go out as.
 ENCODINGS = (JSON, PACKED, ARROW)
 # As JSON, with its number.
 _VERDICT_WEIGHT = 32
-_VERDICTS = {JSON: codecs.claim_json, PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
+_RAW_VERDICTS = {PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
 
 
 class Answer(Response):
@@ -53,6 +55,15 @@ def answer_weight(answer: ClaimResult) -> int:
     return len(answer.verdicts) * _VERDICT_WEIGHT
 
 
-def verdicts_reply(answer: ClaimResult, media: str, shard: Shard, headers: Mapping[str, str] | None = None) -> Response:
-    """Makes a response of one verdict per id, in the encoding that was asked for."""
-    return reply(_VERDICTS[media](answer), media, shard, headers)
+def verdicts_reply(
+    answer: ClaimResult,
+    media: str,
+    shard: Shard,
+    id_set: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Makes a response of one verdict per id, in the encoding that was asked for; `id_set` None: per sequence."""
+    if media == JSON:
+        return reply(codecs.claim_json(answer, id_set or ""), media, shard, headers)
+    named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}
+    return reply(_RAW_VERDICTS[media](answer), media, shard, {**named, **(headers or {})})

@@ -30,9 +30,11 @@ from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped,
 class AttemptCalls:
     """A token, the number of the next call, and the claims that are neither completed nor released."""
 
-    def __init__(self, calls: Calls, token: str | None = None, scope: Scope | None = None) -> None:
+    def __init__(
+        self, calls: Calls, token: str | None = None, scope: Scope | None = None, id_set: str | None = None
+    ) -> None:
         self.token = token or new_token()
-        self._scope = scope
+        self._scope, self._id_set = scope, id_set
         self._calls = calls
         self._next = 0
         self._open: dict[str, Claimed] = {}
@@ -65,7 +67,8 @@ class AttemptCalls:
         self, columns: list[pa.Array], lease_ms: int | None, ids: Any, payloads: Sequence[pa.Array], drops: bool
     ) -> Steps[Claimed]:
         call = self.next_call()
-        verdicts, began_ms = yield from self._calls.claim(self.token, call, columns, lease_ms, self._scope, payloads)
+        request = (self.token, call, columns, lease_ms, self._scope, payloads, self._id_set)
+        verdicts, began_ms = yield from self._calls.claim(*request)
         self._check_batch(verdicts)
         claimed = Claimed(ids, verdicts, call, began_ms, columns=columns)
         if verdicts.claim is not None:
@@ -163,7 +166,10 @@ class AttemptCalls:
         watch: Watch | None = None
         while rows.num_rows:
             call = self.next_call()
-            done = yield from self._calls.produce(topic, self.token, call, body, **columns, scope=self._scope)
+            id_set = self._id_set if columns["id_col"] else None
+            done = yield from self._calls.produce(
+                topic, self.token, call, body, **columns, scope=self._scope, id_set=id_set
+            )
             verdicts = done.verdicts
             self._check_batch(verdicts)
             written.add(done)

@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import pyarrow as pa
 
@@ -22,7 +22,8 @@ Scope = tuple[str, int]  # a driver, and the number of its batch: ids are forgot
 T = TypeVar("T")
 
 FETCH_ROWS = 100_000  # as the gateway's default; fewer come where they are wide
-ALWAYS = frozenset({"write_id"})
+ID_SET = "Oncegate-Id-Set"
+ALWAYS = frozenset({"write_id", "id_set"})
 JSON = {"Content-Type": codecs.JSON}
 
 
@@ -42,16 +43,17 @@ class Calls:
         lease_ms: int | None = None,
         scope: Scope | None = None,
         payloads: Sequence[pa.Array] = (),
+        id_set: str | None = None,
     ) -> Steps[tuple[Verdicts, int]]:
         """Ask for ids under a lease; the verdicts, and when the answered try began (ms)."""
-        headers = {**_ids_headers(), **_attempt(token, call), **_scope(scope)}
+        headers = {**_ids_headers(id_set), **_attempt(token, call), **_scope(scope)}
         if payloads:
             headers["Oncegate-Digest-Cols"] = ",".join(codecs.payload_names(payloads))
         if lease_ms is not None:
             headers["Oncegate-Lease-Ms"] = str(lease_ms)
         body, what = codecs.ids_body(columns, payloads), f"claim {call} of {token[:8]}"
         request = self.post("/ids:claim", what, "whether the ids are claimed", headers, body)
-        return self.send(request, lambda reply: (Verdicts.read(reply.body, len(columns[0])), reply.began_ms))
+        return self.send(request, lambda reply: (verdicts_of(reply, len(columns[0])), reply.began_ms))
 
     def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Steps[Settled]:
         """Renew, complete or release a claim. Raises LostClaim."""
@@ -66,7 +68,7 @@ class Calls:
 
         return self.send(request, read, timeout_ms)
 
-    def take(self, owner: str, ids: Ids, scope: Scope | None = None) -> Steps[Taken]:
+    def take(self, owner: str, ids: Ids, scope: Scope | None = None, id_set: str | None = None) -> Steps[Taken]:
         """Take ids for good under an owner's name. Raises BadOption, BadId before anything is sent."""
         if not isinstance(owner, str) or not owner:
             raise BadOption(
@@ -75,10 +77,10 @@ class Calls:
             )
         given = listed(ids)
         columns = id_columns(given)
-        headers = {**_ids_headers(), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
+        headers = {**_ids_headers(id_set), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
         body, what = codecs.ids_body(columns), f"take by {owner}"
         request = self.post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
-        return self.send(request, lambda reply: Taken(given, Verdicts.read(reply.body, len(columns[0]))))
+        return self.send(request, lambda reply: Taken(given, verdicts_of(reply, len(columns[0]))))
 
     def produce(
         self,
@@ -90,10 +92,14 @@ class Calls:
         key_col: Columns = (),
         scope: Scope | None = None,
         digest_cols: Columns = (),
+        id_set: str | None = None,
     ) -> Steps[Produced]:
-        """Append rows, an Arrow stream, to a topic: all of them in one request, or nothing."""
+        """Append rows, an Arrow stream, to a topic: all of them in one request, or nothing. Raises BadOption."""
         ids = column_names(id_col)
-        query = _query("?", id_col=_joined(id_col), key_col=_joined(key_col), digest_col=_joined(digest_cols))
+        if id_set is not None and not ids:
+            raise BadOption("id_set names the set of the rows' ids; name the id by id_col; nothing was sent")
+        given = {"id_col": _joined(id_col), "key_col": _joined(key_col), "digest_col": _joined(digest_cols)}
+        query = _query("?", **given, **({} if id_set is None else {"id_set": id_set}))
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
         path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"
@@ -201,9 +207,9 @@ class Calls:
         """Look up the namespace's settings and counters."""
         return self.get("", f"look at namespace {self._namespace}", _members)
 
-    def explain(self, *columns: str) -> Steps[dict[str, Any]]:
-        """Look up what is known of one id, given as its columns' values."""
-        query = urlencode([("id", column) for column in columns])
+    def explain(self, *columns: str, id_set: str = "") -> Steps[dict[str, Any]]:
+        """Look up what is known of one id of a set, given as its columns' values."""
+        query = urlencode([*(("id", column) for column in columns), ("id_set", id_set)])
         return self.get(f"/ids:explain?{query}", "explain", _members)
 
     def _put(self, path: str, made: str, **given: object) -> Steps[None]:
@@ -263,8 +269,9 @@ def _scope(scope: Scope | None) -> dict[str, str]:
     return {"Oncegate-Driver": quote(driver, safe=""), "Oncegate-Batch": str(batch)}
 
 
-def _ids_headers() -> dict[str, str]:
-    return {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED}
+def _ids_headers(id_set: str | None) -> dict[str, str]:
+    named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}
+    return {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED, **named}
 
 
 def _nothing(reply: Reply) -> None:
@@ -289,7 +296,13 @@ def produced_of(reply: Reply, id_count: int | None) -> Produced:
         return Produced(int(document["rows"]), _offsets(document))
     ranges = [one for one in reply.headers["oncegate-offsets"].split(",") if one.strip()]
     offsets = [Offsets(*(int(number) for number in one.split(":"))) for one in ranges]
-    return Produced(sum(one.rows for one in offsets), tuple(offsets), Verdicts.read(reply.body, id_count))
+    return Produced(sum(one.rows for one in offsets), tuple(offsets), verdicts_of(reply, id_count))
+
+
+def verdicts_of(reply: Reply, count: int) -> Verdicts:
+    """Reads a packed answer to `count` ids or sequences. Raises Refused."""
+    id_set = reply.headers.get(ID_SET.lower())
+    return Verdicts.read(reply.body, count, None if id_set is None else unquote(id_set))
 
 
 def _topic(reply: Reply) -> Topic:

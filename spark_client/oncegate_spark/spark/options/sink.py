@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
@@ -18,7 +19,8 @@ class Options:
     `raw` is everything the user gave, names in lower case: a sink finds its own options there.
 
     `lane_names`: the columns that are a row's producer and sequence, which take the place of an id. `is_scoped`: ids
-    belong to the query's batch, and are forgotten when it is acked. `digest_names`: the columns that are the payload of
+    belong to the query's batch, and are forgotten when it is acked. `id_set`: the set of the ids, None for that of the
+    write mode. `digest_names`: the columns that are the payload of
     a row's id; `on_conflict`: what becomes of a row whose id is written with another one.
     """
 
@@ -27,6 +29,7 @@ class Options:
     topic: str
     write: str
     id_names: tuple[str, ...]
+    id_set: str | None
     lane_names: tuple[str, str] | None
     is_scoped: bool
     digest_names: tuple[str, ...]
@@ -54,6 +57,7 @@ class Options:
             topic=topic_of(raw),
             write=write,
             id_names=BY_NAME["idCol"].names(raw),
+            id_set=BY_NAME["idSet"].text(raw),
             lane_names=lane_in(raw),
             is_scoped=BY_NAME["scope"].choice(raw) == "retry",
             digest_names=BY_NAME["digestCols"].names(raw),
@@ -95,6 +99,10 @@ class Options:
             raise BadOption("a row is known by idCol, or by producerCol and sequenceCol; leave one of them out")
         if self.lane_names is not None and self.is_scoped:
             raise BadOption("scope=retry is for idCol: sequences are forgotten when they are acked; leave scope out")
+        if self.lane_names is not None and self.id_set is not None:
+            raise BadOption(
+                "idSet is for idCol: a lane is named by its producer and the target that it is written to; leave it out"
+            )
         self._check_payloads()
         if self.app is not None and not self.has_driver:
             raise BadOption(
@@ -122,6 +130,20 @@ class Options:
     def has_driver(self) -> bool:
         """Whether a driver has to ack: somebody has to say that rows are not retried any more."""
         return self.lane_names is not None or self.is_scoped
+
+    @property
+    def known_by(self) -> str:
+        """How a row is known again, in words: by which set of ids, or by its sequence."""
+        if self.lane_names is not None:
+            return "sequence"
+        own = self.topic if self.write == "ids" else ""
+        return f'id in set "{own if self.id_set is None else self.id_set}"'
+
+    @property
+    def target(self) -> str:
+        """What is written to, as the end of a lane's name: the topic, or the sink with its path and name."""
+        parts = (self.topic,) if self.write == "ids" else (self.sink, self.raw.get("sinkpath", ""), self.topic)
+        return "/".join(quote(part, safe="") for part in parts)
 
     def _check_claim(self) -> None:
         if not self.sink:

@@ -149,6 +149,13 @@ OPTIONS: tuple[Option, ...] = (
         missing="required, unless producerCol and sequenceCol are given",
     ),
     Option(
+        "idSet",
+        BY_ID,
+        "The set that the rows' ids are of: an id counts once in each set. Writes that name one set meet in it. Goes "
+        "with idCol.",
+        missing="write=ids: the topic's name; write=claim: the empty one",
+    ),
+    Option(
         "producerCol",
         BY_ID,
         "The column that names a row's producer, as assign_sequences makes it. Goes with sequenceCol, in "

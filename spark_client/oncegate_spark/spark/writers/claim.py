@@ -69,13 +69,14 @@ class ClaimWriter(ByIdWriter):
         """By ids under one attempt, or by sequences under a lane for each producer."""
         options = self.options
         if options.lane_names is not None:
-            lanes = Lanes(gateway, options.lane_names, driver_of(options, task), token, options.lease_ms)
+            driver = driver_of(options, task)
+            lanes = Lanes(gateway, options.lane_names, options.target, driver, token, options.lease_ms)
             with closing(LaneSettler(gateway, lanes, write, done)) as settler:
                 yield settler
             return
         payloads = (options.digest_names, options.on_conflict)
         with (
-            gateway.attempt(token, scope_of(options, task)) as attempt,
+            gateway.attempt(token, scope_of(options, task), id_set=options.id_set) as attempt,
             closing(Settler(attempt, options.id_names, write, done, options.lease_ms, *payloads)) as by_id,
         ):
             yield by_id
@@ -84,8 +85,9 @@ class ClaimWriter(ByIdWriter):
         """On the driver: record what was done and log it; every row was done when its task was."""
         total = self.record(messages, batch_id)
         log.info(
-            "%s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
+            "%s by %s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
             "df.write" if batch_id is None else f"batch {batch_id}",
+            self.options.known_by,
             total.row_count,
             total.written,
             total.suppressed,

@@ -56,7 +56,7 @@ class IdsWriter(ByIdWriter):
         self, gateway: Gateway, batches: Iterator[pa.RecordBatch], token: str, task: Task, done: Written
     ) -> tuple[int, dict[str, int]]:
         options, row_count = self.options, 0
-        with gateway.attempt(token, scope_of(options, task)) as attempt:
+        with gateway.attempt(token, scope_of(options, task), id_set=options.id_set) as attempt:
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
                 row_count += rows.num_rows
                 one = attempt.produce(
@@ -75,7 +75,7 @@ class IdsWriter(ByIdWriter):
     ) -> tuple[int, dict[str, int]]:
         options, row_count = self.options, 0
         assert options.lane_names is not None
-        with closing(Lanes(gateway, options.lane_names, driver_of(options, task), token)) as lanes:
+        with closing(Lanes(gateway, options.lane_names, options.target, driver_of(options, task), token)) as lanes:
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
                 row_count += rows.num_rows
                 for lane, part, _ in lanes.parts(rows):
@@ -87,8 +87,9 @@ class IdsWriter(ByIdWriter):
         """On the driver: record what was done and log it; every row was done when its task was."""
         total = self.record(messages, batch_id)
         log.info(
-            "%s by id to topic %s: rows=%d written=%d suppressed=%d own=%d takeovers=%d",
+            "%s by %s to topic %s: rows=%d written=%d suppressed=%d own=%d takeovers=%d",
             "df.write" if batch_id is None else f"batch {batch_id}",
+            self.options.known_by,
             self.options.topic,
             total.row_count,
             total.written,

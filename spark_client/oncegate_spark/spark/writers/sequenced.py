@@ -44,13 +44,24 @@ class Lane:
 
 
 class Lanes:
-    """All lanes of one attempt, by producer; each under the attempt's token."""
+    """All lanes of one attempt, by the producer that a row names; each under the attempt's token.
+
+    A lane leads from a part of the source to one target, so the gateway knows it by both: "events-3@departures". Two
+    writes of one source to two targets are two lanes.
+    """
 
     def __init__(
-        self, gateway: Gateway, names: tuple[str, str], driver: str, token: str, lease_ms: int | None = None
+        self,
+        gateway: Gateway,
+        names: tuple[str, str],
+        target: str,
+        driver: str,
+        token: str,
+        lease_ms: int | None = None,
     ) -> None:
         self._gateway = gateway
         self._names = names
+        self._target = target
         self._driver = driver
         self._token = token
         self._lease_ms = lease_ms
@@ -58,8 +69,8 @@ class Lanes:
 
     @property
     def upto(self) -> dict[str, int]:
-        """The last sequence seen of each producer."""
-        return {name: lane.last for name, lane in self._lanes.items() if lane.last is not None}
+        """The last sequence seen of each producer, by the gateway's name for it."""
+        return {lane.producer.name: lane.last for lane in self._lanes.values() if lane.last is not None}
 
     def parts(self, rows: pa.Table, size: int = codecs.IDS_MAX) -> Iterator[tuple[Lane, pa.Table, pa.UInt64Array]]:
         """The rows lane by lane with their sequences, at most `size` together; each is to be done before the next.
@@ -95,7 +106,9 @@ class Lanes:
     def _lane(self, name: str) -> Lane:
         lane = self._lanes.get(name)
         if lane is None:
-            producer = self._gateway.producer(name, driver=self._driver, token=self._token, lease_ms=self._lease_ms)
+            # A target is percent-encoded: what stands behind the last @ is the target, whatever the row's name has.
+            full = f"{name}@{self._target}"
+            producer = self._gateway.producer(full, driver=self._driver, token=self._token, lease_ms=self._lease_ms)
             producer.register()
             lane = self._lanes[name] = Lane(producer)
         return lane

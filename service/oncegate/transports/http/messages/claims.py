@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from oncegate.transports.http.messages.fields import U32, Ids, Named, Offset, Payloads, Read, Token
+from oncegate.transports.http.messages.fields import U32, Ids, IdSet, Named, Offset, Payloads, Read, Token
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
@@ -18,14 +18,16 @@ class ClaimRequest(Read):
     driver: Named | None = None
     batch: Offset | None = None
     payloads: Payloads | None = None
+    id_set: IdSet | None = None
 
 
 class ClaimReply(Struct, frozen=True):
-    """Answers a claim: one verdict per id, in the order asked."""
+    """Answers a claim: one verdict per id, in the order asked, and the set that the ids were looked up in."""
 
     claim: str | None
     lease_ms: int
     verdicts: list[VerdictMessage]
+    id_set: str
 
 
 class TakeRequest(Read):
@@ -35,12 +37,14 @@ class TakeRequest(Read):
     ids: Ids
     driver: Named | None = None
     batch: Offset | None = None
+    id_set: IdSet | None = None
 
 
 class TakeReply(Struct, frozen=True):
     """Answers a take: one verdict per id, in the order asked; repeating the request is harmless."""
 
     verdicts: list[VerdictMessage]
+    id_set: str
 
 
 class SettleReply(Struct, frozen=True):
@@ -54,9 +58,10 @@ class SettleReply(Struct, frozen=True):
 
 
 class ExplainReply(Struct, frozen=True, omit_defaults=True):
-    """Says what is known of one id."""
+    """Says what is known of one id in one set."""
 
     state: Literal["ABSENT", "CLAIMED_LIVE", "CLAIMED_OVER", "DONE", "TAKEN"]
+    id_set: str
     claim: str | None = None
     token: str | None = None
     call: int | None = None

@@ -45,6 +45,9 @@ Ids = Annotated[
     list[Id],
     Meta(description="strings, or lists of strings where several columns are the id; null and empty are refused"),
 ]
+IdSet = Annotated[str, Meta(description="the set that the ids are of, any text: an id is known by its set and itself")]
+# The header for it: of a body that has no place for it, and of packed and Arrow answers; percent-encoded.
+ID_SET = "Oncegate-Id-Set"
 Payloads = Annotated[
     list[Payload],
     Meta(description="what each id comes with, as many as ids: strings, lists of strings, or null"),

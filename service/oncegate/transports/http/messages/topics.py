@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import U32, Named, Offset, Read, Sequence, Token
+from oncegate.transports.http.messages.fields import U32, IdSet, Named, Offset, Read, Sequence, Token
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
@@ -31,6 +31,7 @@ class ProduceRequest(Read):
     sequence_col: Named | None = None
     prev_sequence: Sequence | None = None
     digest_col: list[str] | None = None
+    id_set: IdSet | None = None
 
 
 class ProduceQuery(Read):
@@ -43,6 +44,7 @@ class ProduceQuery(Read):
     sequence_col: Named | None = None
     prev_sequence: Sequence | None = None
     digest_col: Annotated[str, Meta(description="columns that are the payload of a row's id, comma separated")] = ""
+    id_set: IdSet | None = None
 
 
 class FetchQuery(Read):
@@ -54,11 +56,12 @@ class FetchQuery(Read):
 
 
 class ProduceReply(Struct, frozen=True):
-    """Answers a produce: what was written where, and with ids a verdict per row."""
+    """Answers a produce: what was written where, and with ids a verdict per row and their set."""
 
     rows: int
     offsets: list[PartitionOffset]
     verdicts: list[VerdictMessage] | UnsetType = UNSET
+    id_set: str | UnsetType = UNSET
 
 
 class TopicRequest(Read):

@@ -30,6 +30,13 @@ effect once. A duplicate is a success. What cannot be answered is a problem docu
 6. With a payload beside each id, an id that was written with another payload is CONFLICT and not DUPLICATE: two
    different things carry one id, which is a bug of whoever made them. Neither write it nor count it as written.
 
+## Sets of ids
+
+An id is known by its set and itself. `ids:claim` uses the set "", `ids:take` the set "dedup", and `records:produce` the
+set that is named after its topic: the same id may be written to two topics, once to each. `id_set` names another one,
+any text: calls that name one set meet in it, whatever they are. Every answer says which set it is about. Sequences have
+no set: a producer is a lane into one target, and whoever writes a source to two targets names two producers.
+
 ## Repeating
 
 A request whose answer did not come (a broken connection, a time-out, an answer that is no problem document) may have
@@ -80,6 +87,7 @@ _SEQUENCED = {
     "prev_sequence": "the source holds nothing between it and the first row's",
 }
 _LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
+_ANSWERED_SET = "that the ids were looked up in"
 _MEMBERS: dict[str, dict[str, str]] = {
     "ClaimRequest": {
         "call": "n-th request of this attempt, from 0; a repeat keeps its number, other ids take the next",
@@ -87,6 +95,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         **_SCOPE,
     },
     "ClaimReply": {
+        "id_set": _ANSWERED_SET,
         "claim": "names what was granted, for complete, release and renew; null when nothing was",
         "lease_ms": "from the gateway's answer on; nothing to hold when claim is null",
     },
@@ -106,6 +115,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "lease_ms": "from now, after renew; else 0",
     },
     "ExplainReply": {
+        "id_set": "that it was looked for in: an id of a topic's rows is in the set named after the topic",
         "state": "ABSENT: free. CLAIMED_LIVE: held. CLAIMED_OVER: held by a lease that ran out. DONE: written",
         "claim": "the claim it is of",
         "token": "the attempt that made this claim",
@@ -121,6 +131,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "owner": "whose the ids are from now on: GRANTED to the same owner again, DUPLICATE to others",
         **_SCOPE,
     },
+    "TakeReply": {"id_set": _ANSWERED_SET},
     "ProduceRequest": {
         "call": "n-th request of this attempt, from 0, claims and produces together",
         "records": "one object a row; its members are the columns, one that is left out is null",
@@ -130,8 +141,9 @@ _MEMBERS: dict[str, dict[str, str]] = {
         **_SEQUENCED,
         "digest_col": "columns that are the payload of a row's id: written again with another, it is CONFLICT",
     },
-    "ProduceQuery": _SEQUENCED,
+    "ProduceQuery": {**_SEQUENCED, "id_set": "the set that the rows' ids are of; none: the one named after the topic"},
     "ProduceReply": {
+        "id_set": f"with ids only: {_ANSWERED_SET}",
         "rows": "written by this request",
         "offsets": "where they are; none for a repeat of what was written before",
         "verdicts": "with ids only, one a row: GRANTED rows were written by this request, BUSY ones by nobody yet",

@@ -28,6 +28,7 @@ CLAIM_REPLY = {
         {"verdict": "BUSY", "lease_left_ms": 12_345},
         {"verdict": "SAME", "of_index": 0},
     ],
+    "id_set": "",
 }
 
 
@@ -58,20 +59,31 @@ COMMIT_REPLY = {
 ABORT = {"name": NAME, "tokens": [TOKEN]}
 ABORT_REPLY = {"outcome": "ABORTED", "removed": 1}
 TAKE_REQUEST = {"owner": "daily-2026-11-20", "ids": ["a", "b", "a"]}
-TAKE_REPLY = {"verdicts": [{"verdict": "GRANTED"}, {"verdict": "DUPLICATE"}, {"verdict": "SAME", "of_index": 0}]}
+TAKE_REPLY = {
+    "verdicts": [{"verdict": "GRANTED"}, {"verdict": "DUPLICATE"}, {"verdict": "SAME", "of_index": 0}],
+    "id_set": "dedup",
+}
 PRODUCE_REQUEST = {
     "token": TOKEN,
     "call": 0,
     "records": [{"invoice": "2026-0001", "cents": 1200}, {"invoice": "2026-0002", "cents": 350}],
     "id_col": ["invoice"],
+    "id_set": "invoices",
 }
 # By id: a request that names a producer has no id_col.
 _NO_PRODUCER = dict.fromkeys(("producer", "epoch", "sequence_col", "prev_sequence"))
-PRODUCE_QUERY: dict[str, Any] = {"id_col": "invoice", "key_col": "", "digest_col": "cents", **_NO_PRODUCER}
+PRODUCE_QUERY: dict[str, Any] = {
+    "id_col": "invoice",
+    "key_col": "",
+    "digest_col": "cents",
+    **_NO_PRODUCER,
+    "id_set": "invoices",
+}
 PRODUCE_REPLY = {
     "rows": 1,
     "offsets": [{"partition": 0, "first_offset": 0, "rows": 1}],
     "verdicts": [{"verdict": "GRANTED"}, {"verdict": "DUPLICATE"}],
+    "id_set": "invoices",
 }
 TOPIC_REQUEST = {"partitions": 4, "retention_ms": 604_800_000, "retention_bytes": 0}
 NAMESPACE_REQUEST = {"horizon_ms": 604_800_000, "auto_create_topics": True}
@@ -104,6 +116,7 @@ NAMESPACE_REPLY = {
 NAMESPACES_REPLY = {"namespaces": ["default", "mail"]}
 EXPLAIN_REPLY = {
     "state": "CLAIMED_LIVE",
+    "id_set": "",
     "claim": CLAIM,
     "token": TOKEN,
     "call": 0,

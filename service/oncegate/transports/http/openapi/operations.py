@@ -5,14 +5,14 @@ from oncegate.engine.limits import Limits
 from oncegate.transports.http import messages
 from oncegate.transports.http.negotiation import ARROW, JSON
 from oncegate.transports.http.openapi import examples, parts
-from oncegate.transports.http.openapi.parts import answer, message, operation, path, reading, writes
+from oncegate.transports.http.openapi.parts import answer, answer_by_id, message, operation, path, reading, writes
 
 NS = "namespace"
 
 CLAIM = operation(
     "claimIds",
     {
-        200: answer(
+        200: answer_by_id(
             "a verdict per id, in order; a duplicate is a success",
             json=message(messages.ClaimReply, examples.CLAIM_REPLY),
             packed=parts.PACKED_REPLY,
@@ -20,7 +20,15 @@ CLAIM = operation(
         )
     },
     (*parts.BODIES, e.NullId, e.TokenReused),
-    [*writes(NS), parts.TOKEN_RAW, parts.CALL_RAW, parts.LEASE_RAW, *parts.SCOPE_RAW, *parts.PAYLOADS_RAW],
+    [
+        *writes(NS),
+        parts.TOKEN_RAW,
+        parts.CALL_RAW,
+        parts.LEASE_RAW,
+        parts.ID_SET_RAW,
+        *parts.SCOPE_RAW,
+        *parts.PAYLOADS_RAW,
+    ],
     parts.body(
         json=message(messages.ClaimRequest, examples.CLAIM_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
     ),
@@ -28,7 +36,7 @@ CLAIM = operation(
 TAKE = operation(
     "takeIds",
     {
-        200: answer(
+        200: answer_by_id(
             "GRANTED: the id is this owner's, from now on or already; DUPLICATE: another's, or written",
             json=message(messages.TakeReply, examples.TAKE_REPLY),
             packed=parts.PACKED_REPLY,
@@ -36,7 +44,7 @@ TAKE = operation(
         )
     },
     (*parts.BODIES, e.NullId),
-    [*writes(NS), parts.OWNER_RAW, *parts.SCOPE_RAW],
+    [*writes(NS), parts.OWNER_RAW, parts.ID_SET_RAW, *parts.SCOPE_RAW],
     parts.body(
         json=message(messages.TakeRequest, examples.TAKE_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
     ),
@@ -60,7 +68,7 @@ EXPLAIN = operation(
     "explainId",
     {200: answer("what is known about the id", json=message(messages.ExplainReply, examples.EXPLAIN_REPLY))},
     (*parts.NAMESPACED, e.NullId, e.TooLarge),
-    [*reading(NS), parts.ID],
+    [*reading(NS), parts.ID, parts.ID_SET_OF],
 )
 
 PRODUCE = operation(
@@ -75,6 +83,7 @@ PRODUCE = operation(
             ),
             "headers": {
                 **parts.MARK_OUT,
+                **parts.ID_SET_OUT,
                 "Oncegate-Offsets": {
                     "description": "packed and Arrow: partition:first offset:rows, comma separated",
                     "schema": {"type": "string"},

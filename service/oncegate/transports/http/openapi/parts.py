@@ -87,6 +87,15 @@ PAYLOADS_RAW = [
         ARROW,
     ),
 ]
+ID_SET = "invoices"
+ID_SET_RAW = only(_parameter("Oncegate-Id-Set", "header", "the set of the ids, percent-encoded", ID_SET), *_RAW)
+ID_SET_OF = _parameter("id_set", "query", "the set that the id is looked for in; none: that of claims", ID_SET)
+ID_SET_OUT = {
+    "Oncegate-Id-Set": {
+        "description": "packed and Arrow: the set that the ids were looked up in, percent-encoded",
+        "schema": {"type": "string"},
+    }
+}
 OWNER_RAW = only(_parameter("Oncegate-Owner", "header", "the owner's name, percent-encoded", "daily-2026-11-20"), *_RAW)
 
 
@@ -224,6 +233,11 @@ def answer(description: str, marked: bool = True, **media: Json) -> Json:
     """Makes a success, by encoding; `marked`: it brings a mark of the ledger."""
     found: Json = {"description": description, "content": {_MEDIA[name]: content for name, content in media.items()}}
     return {**found, "headers": MARK_OUT} if marked else found
+
+
+def answer_by_id(description: str, **media: Json) -> Json:
+    """Makes a success with verdicts on ids, as `answer`."""
+    return {**answer(description, True, **media), "headers": {**MARK_OUT, **ID_SET_OUT}}
 
 
 def operation(

@@ -7,6 +7,7 @@ from fastapi import Request, Response
 
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
+from oncegate.engine import id_sets
 from oncegate.engine.requests import ClaimRequest, ClaimResult, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
@@ -33,42 +34,45 @@ async def claim(request: Request) -> Response:
         read = _request_of_json if inbound.media == JSON else _request_of_raw
         engine_request = await offload(inbound.weight, read, inbound)
         result = await inbound.shard.claim(engine_request, inbound.deadline)
-        return await offload(answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.shard)
+        id_set = engine_request.id_set or id_sets.CLAIMED
+        return await offload(answer_weight(result), verdicts_reply, result, inbound.wanted, inbound.shard, id_set)
 
 
 def _request_of_json(inbound: Inbound) -> ClaimRequest:
     message = decoded(inbound.body, _CLAIM, inbound.limits)
     token = identifiers.hex_bytes(message.token, 16, "token")
-    fingerprints = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+    printer = inbound.shard.fingerprints(message.id_set, id_sets.CLAIMED)
+    fingerprints = ids.of_json(message.ids, printer, inbound.limits)
     scope = scope_of(message.driver, message.batch)
     digests = None
     if message.payloads is not None:
         digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
-    return ClaimRequest(token, message.call, fingerprints, message.lease_ms, scope, digests)
+    return ClaimRequest(token, message.call, fingerprints, message.lease_ms, scope, digests, message.id_set)
 
 
 def _request_of_raw(inbound: Inbound) -> ClaimRequest:
     lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
     scope = inbound.scope
     found, digests = _raw_ids_and_payloads(inbound)
-    return ClaimRequest(token, call, found, lease_ms, scope, digests)
+    return ClaimRequest(token, call, found, lease_ms, scope, digests, inbound.id_set)
 
 
 def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.Digests | None]:
     """Payloads stand in the body where a header says so."""
     shard, limits, headers = inbound.shard, inbound.limits, inbound.request.headers
+    printer = shard.fingerprints(inbound.id_set, id_sets.CLAIMED)
     if inbound.media == PACKED:
         if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
             alone, beside = payloads.split_packed(inbound.body)
-            return ids.of_packed(alone, shard.fingerprints, limits), shard.payloads.of_packed(beside)
+            return ids.of_packed(alone, printer, limits), shard.payloads.of_packed(beside)
     elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
-        return payloads.of_arrow(inbound.body, columns, shard.fingerprints, shard.payloads, limits)
-    return _raw_ids(inbound), None
+        return payloads.of_arrow(inbound.body, columns, printer, shard.payloads, limits)
+    return _raw_ids(inbound, id_sets.CLAIMED), None
 
 
-def _raw_ids(inbound: Inbound) -> ids.Fingerprints:
+def _raw_ids(inbound: Inbound, own_set: str) -> ids.Fingerprints:
     read = ids.of_packed if inbound.media == PACKED else ids.of_arrow
-    return read(inbound.body, inbound.shard.fingerprints, inbound.limits)
+    return read(inbound.body, inbound.shard.fingerprints(inbound.id_set, own_set), inbound.limits)
 
 
 @router.post("/ids:take", openapi_extra=operations.TAKE)
@@ -76,26 +80,27 @@ async def take(request: Request) -> Response:
     """Decide which ids are this owner's: an id belongs to the first owner that asks; repeating is harmless."""
     async with admitted(request, ENCODINGS, ENCODINGS) as inbound:
         engine_request = await offload(inbound.weight, _take_request, inbound)
+        id_set = id_sets.chosen(engine_request.id_set, id_sets.TAKEN, inbound.limits)
         result = await inbound.shard.take(engine_request, inbound.deadline)
-        return await offload(answer_weight(result), _taken, result, inbound)
+        return await offload(answer_weight(result), _taken, result, inbound, id_set)
 
 
-def _taken(result: ClaimResult, inbound: Inbound) -> Response:
+def _taken(result: ClaimResult, inbound: Inbound, id_set: str) -> Response:
     if inbound.wanted != JSON:
-        return verdicts_reply(result, inbound.wanted, inbound.shard)
+        return verdicts_reply(result, inbound.wanted, inbound.shard, id_set)
     verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
-    return json_reply(messages.TakeReply(verdicts), shard=inbound.shard)
+    return json_reply(messages.TakeReply(verdicts, id_set), shard=inbound.shard)
 
 
 def _take_request(inbound: Inbound) -> TakeRequest:
     if inbound.media == JSON:
         message = decoded(inbound.body, _TAKE, inbound.limits)
-        owner, scope = message.owner, scope_of(message.driver, message.batch)
-        taken = ids.of_json(message.ids, inbound.shard.fingerprints, inbound.limits)
+        owner, scope, id_set = message.owner, scope_of(message.driver, message.batch), message.id_set
+        taken = ids.of_json(message.ids, inbound.shard.fingerprints(id_set, id_sets.TAKEN), inbound.limits)
     else:
         owner = identifiers.percent_decoded(inbound.header("Oncegate-Owner"), "Oncegate-Owner")
-        scope, taken = inbound.scope, _raw_ids(inbound)
-    return TakeRequest(names.owner_bytes(owner, inbound.limits), taken, scope)
+        scope, id_set, taken = inbound.scope, inbound.id_set, _raw_ids(inbound, id_sets.TAKEN)
+    return TakeRequest(names.owner_bytes(owner, inbound.limits), taken, scope, id_set)
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
@@ -131,17 +136,20 @@ async def explain(request: Request) -> Response:
     if not columns:
         raise BadRequest("the parameter id is missing: it is there once per column of the id")
     shard, limits = shard_of(request), gateway_of(request).limits
+    id_set = request.query_params.get("id_set", id_sets.CLAIMED)
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
-    fingerprint = ids.of_json([asked], shard.fingerprints, limits)
-    return json_reply(_explained(await shard.explain(fingerprint.tobytes()), shard.horizon_ms), shard=shard)
+    fingerprint = ids.of_json([asked], shard.fingerprints(id_set, id_sets.CLAIMED), limits)
+    known = await shard.explain(fingerprint.tobytes())
+    return json_reply(_explained(known, id_set, shard.horizon_ms), shard=shard)
 
 
-def _explained(known: Explained, horizon_ms: int) -> messages.ExplainReply:
+def _explained(known: Explained, id_set: str, horizon_ms: int) -> messages.ExplainReply:
     held = known.state is not IdState.ABSENT
     state: Any = known.state.name
     topic, partition, first_offset = known.written_at or (None, None, None)
     return messages.ExplainReply(
         state=state,
+        id_set=id_set,
         claim=None if known.claim is None else identifiers.claim_text(known.claim),
         token=None if known.token is None else known.token.hex(),
         call=None if known.claim is None else known.call,

@@ -5,8 +5,10 @@ from typing import Any
 
 import msgspec
 from fastapi import Request, Response
+from msgspec import UNSET
 
-from oncegate.core.errors import NotFound
+from oncegate.core.errors import BadRequest, NotFound
+from oncegate.engine.id_sets import chosen, produced
 from oncegate.engine.requests import ClaimResult, ProduceRequest, ProduceResult, Rows, Schema, TopicRequest, TopicView
 from oncegate.transports.decode import arrow_ipc, identifiers, ids, json_rows, names, payloads, records
 from oncegate.transports.decode.batch_scopes import scope_of
@@ -39,14 +41,14 @@ async def produce(request: Request) -> Response:
         wanted = accepted(request, [JSON] if is_plain else [JSON, PACKED, ARROW])
         result = await inbound.shard.produce(engine_request, inbound.deadline)
         weight = 0 if result.verdicts is None else 32 * len(result.verdicts)
-        return await offload(weight, _produced, result, wanted, inbound)
+        return await offload(weight, _produced, engine_request, result, wanted, inbound)
 
 
 def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
     named = tuple(map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
-    engine_request = _request(inbound, topic, token, call, rows, *named)
+    engine_request = _request(inbound, topic, token, call, rows, asked.id_set, *named)
     sequenced = of_rows(rows, _sequence_column(asked), bool(asked.id_col), token, call)
     return replace(engine_request, scope=inbound.scope, sequenced=sequenced)
 
@@ -68,7 +70,7 @@ def _request_of_records(
 ) -> ProduceRequest:
     rows = json_rows.rows_of(message.records, schema, inbound.limits)
     named = message.id_col or [], message.key_col or [], message.digest_col or []
-    engine_request = _request(inbound, topic, token, message.call, rows, *named)
+    engine_request = _request(inbound, topic, token, message.call, rows, message.id_set, *named)
     sequenced = of_rows(rows, _sequence_column(message), bool(message.id_col), token, message.call)
     return replace(engine_request, scope=scope_of(message.driver, message.batch), sequenced=sequenced)
 
@@ -83,27 +85,32 @@ def _request(
     token: bytes,
     call: int,
     rows: Rows,
+    id_set: str | None,
     id_col: list[str],
     key_col: list[str],
     digest_col: list[str],
 ) -> ProduceRequest:
     shard, limits = inbound.shard, inbound.limits
-    found = ids.of_named_columns(rows, id_col, shard.fingerprints, limits)
+    if id_set is not None and not id_col:
+        raise BadRequest("id_set names the set of the rows' ids, and without id_col no row has one")
+    found = ids.of_named_columns(rows, id_col, shard.fingerprints(id_set, produced(topic)), limits)
     keys = key_hashes(rows, key_col, shard.row_fingerprints)
     digests = payloads.of_named_columns(rows, digest_col, found is not None, shard.payloads, limits)
-    return ProduceRequest(topic, token, call, rows, found, keys, digests=digests)
+    return ProduceRequest(topic, token, call, rows, found, keys, digests=digests, id_set=id_set)
 
 
-def _produced(result: ProduceResult, media: str, inbound: Inbound) -> Response:
+def _produced(request: ProduceRequest, result: ProduceResult, media: str, inbound: Inbound) -> Response:
     offsets = [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in result.spans]
     text = ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in result.spans)
     if result.verdicts is None or result.numbers is None:
         return json_reply(messages.ProduceReply(result.rows, offsets), shard=inbound.shard)
+    id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), inbound.limits)
     if media == JSON:
         verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
-        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts), shard=inbound.shard)
+        named = UNSET if id_set is None else id_set
+        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts, named), shard=inbound.shard)
     verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers)
-    return verdicts_reply(verdicts_alone, media, inbound.shard, {"Oncegate-Offsets": text})
+    return verdicts_reply(verdicts_alone, media, inbound.shard, id_set, {"Oncegate-Offsets": text})
 
 
 @router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)
