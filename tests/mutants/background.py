@@ -6,6 +6,7 @@ from tests.mutants.planted import ENGINE, LOG
 _ANYWHERE = "tests/engine/recovery/test_raised_anywhere.py"
 _AT_ANY_WAIT = f"{_ANYWHERE}::test_an_error_at_any_wait_is_told_and_the_namespace_serves_again"
 _LONG = "tests/engine/recovery/test_long_recovery.py"
+_RUNS = "tests/engine/maintenance/test_runs_of_another_history.py"
 _SNAPSHOTTER = "tests/engine/maintenance/test_snapshotter.py"
 
 BACKGROUND: tuple[Mutant, ...] = (
@@ -78,5 +79,19 @@ BACKGROUND: tuple[Mutant, ...] = (
         "            end_within(settings.process.shutdown_ms, log.error)\n",
         "            pass\n",
         "tests/transports/http/test_serve.py::test_a_program_that_hangs_in_its_end_ends_in_its_time_and_its_log_says_so",
+    ),
+    one(
+        "runs of another history are believed",
+        f"{ENGINE}/maintenance/run_files.py",
+        'run.meta["salt"] in bound or self._is_of_history(run.meta["mark"])',
+        "True",
+        f"{_RUNS}::test_ids_of_a_history_that_did_not_happen_are_new",
+    ),
+    one(
+        "runs that a compaction cuts off from their mark",
+        f"{ENGINE}/maintenance/eviction.py",
+        "            await asyncio.to_thread(self._files.bind, runs, mark)\n",
+        "            pass\n",
+        f"{_RUNS}::test_runs_are_used_again_after_a_compaction_and_restarts_without_being_made_again",
     ),
 )

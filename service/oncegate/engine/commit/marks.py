@@ -25,6 +25,18 @@ class Marks:
         self._positions = array("Q")
         self._chains = array("Q")
 
+    @property
+    def ledger(self) -> bytes:
+        """The ledger's id."""
+        return self._ledger
+
+    @property
+    def last(self) -> Mark:
+        """The last durable mark; position 0 before the first append."""
+        if not self._positions:
+            return Mark(self._ledger, 0, bytes(8))
+        return Mark(self._ledger, self._positions[-1], self._chains[-1].to_bytes(8, "little"))
+
     def add(self, mark: Mark) -> None:
         """Remembers a durable mark; no effect when it is the last one known."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):

@@ -98,7 +98,7 @@ class RunBuilder:
             return None
 
     async def _written(self, plan: RunPlan) -> ColdRun:
-        return await asyncio.to_thread(self._files.write, plan, self._spend)
+        return await asyncio.to_thread(self._files.write, plan, self._files.marks.last, self._spend)
 
 
 def _sorted(parts: list[U64]) -> Iterator[U64]:

@@ -26,7 +26,7 @@ from oncegate.engine.maintenance.snapshotter import Snapshotter
 from oncegate.index.claims.evict import Gathered, Picked, gather, parts_of, pick, unpin
 from oncegate.index.lsm.archives import Archive
 from oncegate.index.lsm.tier import RUNS_MAX
-from oncegate.ports import Outputs
+from oncegate.ports import Mark, Outputs
 
 # What found no room, or failed, is tried again after this long.
 EVICT_AGAIN_MS = 10_000
@@ -58,6 +58,7 @@ class Eviction:
         # Called whenever nothing is on its way out: what must not come in between has its turn.
         self.between_rounds: Callable[[], None] = _nothing
         self._claims.cold.when_damaged = self.step
+        snapshotter.before_compaction = self._bind
 
     @property
     def working(self) -> bool:
@@ -87,6 +88,11 @@ class Eviction:
         self._rate_limit.stop()
         if self._task is not None:
             await asyncio.wait({self._task})
+
+    async def _bind(self, mark: Mark) -> None:
+        """The runs there are belong to what stands at this mark, which a compaction keeps; older ones it forgets."""
+        if runs := self._claims.cold.runs:
+            await asyncio.to_thread(self._files.bind, runs, mark)
 
     async def _work(self) -> None:
         journal = self._journal

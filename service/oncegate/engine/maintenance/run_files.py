@@ -2,10 +2,16 @@
 
     <number>.run      the run; its header names the ledger, the archives it holds, and 16 bytes that nothing else has
     <number>.filter   these 16 bytes, then the filter: of that run, and of no other that once had this name
+    bound             a later mark of the ledger, and the runs that belong to what it stood for there
+
+A run is believed where the ledger's history goes through the mark of its header, or through that of `bound`: beside a
+ledger that was set back lie runs of what did not happen, and its archives' numbers are given again. A compaction
+forgets the marks below it, so runs are bound anew before.
 
 None of it is truth. Whatever is missing, damaged or another's is made again from the ledger's archives.
 """
 
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,12 +20,14 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from oncegate.arraytypes import U64
+from oncegate.engine.commit.marks import Marks
 from oncegate.index.lsm.bloom import Filter, decode, make
 from oncegate.index.lsm.run import Run, RunDamaged, encode
 from oncegate.index.lsm.tier import ColdRun, fpr_of
-from oncegate.ports import Runs
+from oncegate.ports import Mark, Runs
 
 _NAME = re.compile(r"(\d{8,16})\.(run|filter)")
+_BOUND = "bound"
 SALT_BYTES = 16
 # Read at once where a filter is made again.
 _BLOCKS_AT_ONCE = 4_096
@@ -47,22 +55,26 @@ class RunPlan:
 class RunFiles:
     """Keeps the runs of one ledger's archives. All methods block.
 
-    `ledger`: the ledger's id. `kind`, `cold_fpr`: the filters' kind, and how often they may be wrong.
+    `marks`: the ledger's. `kind`, `cold_fpr`: the filters' kind, and how often they may be wrong.
     """
 
-    def __init__(self, runs: Runs, ledger: bytes, kind: str, cold_fpr: float) -> None:
+    def __init__(self, runs: Runs, marks: Marks, kind: str, cold_fpr: float) -> None:
         self._runs = runs
-        self._ledger = ledger.hex()
+        self.marks = marks
+        self._ledger = marks.ledger.hex()
         self._kind = kind
         self._cold_fpr = cold_fpr
         self._number = max((int(match[1]) for name in runs.names() if (match := _NAME.fullmatch(name))), default=0)
 
-    def write(self, plan: RunPlan, spend: Spend = _free) -> ColdRun:
-        """Makes a run and its filter durable, and opens them. LedgerFull, OSError; RunDamaged where one is merged."""
+    def write(self, plan: RunPlan, mark: Mark, spend: Spend = _free) -> ColdRun:
+        """Makes a run and its filter durable, and opens them. LedgerFull, OSError; RunDamaged where one is merged.
+
+        `mark`: one of the ledger's, with the entries of these archives in it.
+        """
         self._number += 1
         name, salt = f"{self._number:08}.run", secrets.token_hex(SALT_BYTES)
         sieve = make(self._kind, plan.ids, fpr_of(plan.tier_index, self._cold_fpr))
-        meta = {"ledger": self._ledger, "archives": spans(plan.archives), "salt": salt}
+        meta = {"ledger": self._ledger, "archives": spans(plan.archives), "salt": salt, "mark": _shown(mark)}
         try:
             self._runs.write(name, _spending(encode(_added(plan.chunks, sieve), meta), spend))
             run = Run(self._runs.open(name), name)
@@ -77,11 +89,29 @@ class RunFiles:
     def _write_filter(self, name: str, salt: str, sieve: Filter) -> None:
         self._runs.write(_filter_of(name), chain([bytes.fromhex(salt)], sieve.encode()))
 
+    def bind(self, runs: Sequence[ColdRun], mark: Mark) -> None:
+        """Says durably that these runs belong to the ledger as it stands at `mark`. LedgerFull, OSError."""
+        bound = {"mark": _shown(mark), "runs": [run.run.meta["salt"] for run in runs]}
+        self._runs.write(_BOUND, [json.dumps(bound).encode()])
+
+    def _bound(self) -> set[str]:
+        """The salts of the runs that are bound to a mark of this ledger's history."""
+        try:
+            bound = json.loads(bytes(self._runs.open(_BOUND)))
+            return set(bound["runs"]) if self._is_of_history(bound["mark"]) else set()
+        except (KeyError, TypeError, ValueError):
+            return set()
+
+    def _is_of_history(self, shown: list[object]) -> bool:
+        """ValueError, TypeError: it is no mark."""
+        position, chain = shown
+        return self.marks.holds(Mark(self.marks.ledger, int(str(position)), bytes.fromhex(str(chain))))
+
     def open_all(self, archives: Iterable[int]) -> list[ColdRun]:
         """Opens the runs that together hold what there is of these archives, oldest first; removes other files."""
-        missing, runs = set(archives), []
+        missing, runs, bound = set(archives), [], self._bound()
         for name in sorted((name for name in self._runs.names() if name.endswith(".run")), reverse=True):
-            run = self._open(name)
+            run = self._open(name, bound)
             if run is not None and not missing.isdisjoint(run.archives):
                 missing.difference_update(run.archives)
                 runs.append(run)
@@ -92,14 +122,16 @@ class RunFiles:
         self._keep(sound)
         return sound
 
-    def _open(self, name: str) -> ColdRun | None:
-        """Opens a run; None: it is no run of this ledger that could be used."""
+    def _open(self, name: str, bound: set[str]) -> ColdRun | None:
+        """Opens a run; None: it is no run of this ledger and its history that could be used."""
         try:
             run = Run(self._runs.open(name), name)
             archives = tuple(number for first, last in run.meta["archives"] for number in range(first, last + 1))
+            believed = run.meta["salt"] in bound or self._is_of_history(run.meta["mark"])
         except (RunDamaged, KeyError, TypeError, ValueError):
             return None
-        return ColdRun(name, run, None, archives) if run.meta.get("ledger") == self._ledger and archives else None
+        is_own = run.meta.get("ledger") == self._ledger and believed
+        return ColdRun(name, run, None, archives) if is_own and archives else None
 
     def _filter(self, run: ColdRun, tier_index: int) -> Filter | None:
         """Reads the filter saved with the run, if it is sound and as rare as now asked for; else makes it again."""
@@ -125,7 +157,7 @@ class RunFiles:
         return sieve
 
     def _keep(self, runs: Sequence[ColdRun]) -> None:
-        named = {name for run in runs for name in (run.name, _filter_of(run.name))}
+        named = {_BOUND, *(name for run in runs for name in (run.name, _filter_of(run.name)))}
         for name in self._runs.names():
             if name not in named:
                 self._runs.remove(name)
@@ -139,6 +171,10 @@ class RunFiles:
     def _remove(self, name: str) -> None:
         self._runs.remove(name)
         self._runs.remove(_filter_of(name))
+
+
+def _shown(mark: Mark) -> list[object]:
+    return [mark.position, mark.chain.hex()]
 
 
 def _filter_of(name: str) -> str:

@@ -11,7 +11,7 @@ all entries up to there are gone.
 """
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 
 from oncegate.core.errors import LedgerFull, OncegateError
 from oncegate.engine.commit.group_commit import GroupCommit
@@ -19,7 +19,7 @@ from oncegate.engine.commit.marks import Marks
 from oncegate.engine.failures import error_fields, unknown_end
 from oncegate.engine.maintenance.entry_stream import EntryStream
 from oncegate.index.snapshot.claims_writer import SnapshotStopped
-from oncegate.ports import Clock, Ledger
+from oncegate.ports import Clock, Ledger, Mark
 
 # After a step of encoding, so many times as long for requests: a snapshot has a quarter of the time at most.
 SNAPSHOT_RESTS = 3
@@ -47,6 +47,8 @@ class Snapshotter:
         self._stream = EntryStream()
         self._ended: Ended = _ignored
         self._replacing: asyncio.Task[None] | None = None
+        # Awaited before the ledger is compacted, with the mark that stays the oldest one known; what it raises ends it.
+        self.before_compaction: Callable[[Mark], Awaitable[None]] = _nothing_before
         group_commit.between = self
 
     @property
@@ -106,7 +108,7 @@ class Snapshotter:
         await self._group_commit.append_all()
         if self._group_commit.dead is None and self._group_commit.mark.position == position:
             self._stream = EntryStream()
-            self._replacing = asyncio.create_task(self._replace(position, self._stream))
+            self._replacing = asyncio.create_task(self._replace(self._group_commit.mark, self._stream))
         else:
             self._let_go()
             self._ended({"error": "what waited for the ledger was refused"})
@@ -133,21 +135,25 @@ class Snapshotter:
         if steps is not None:
             steps.close()
 
-    async def _replace(self, position: int, entries: EntryStream) -> None:
+    async def _replace(self, mark: Mark, entries: EntryStream) -> None:
         """Lets the ledger write the entries as they come, so that never many of them are in memory."""
         try:
-            reason = await self._compact(position, entries)
+            reason = await self._compact(mark, entries)
             self._let_go()
             if reason is None:
-                self._marks.compacted(position)
+                self._marks.compacted(mark.position)
             self._ended(None if reason is None else _why(reason))
         except Exception as error:
             self._group_commit.die(error if isinstance(error, OncegateError) else unknown_end("compaction", error))
 
-    async def _compact(self, position: int, entries: EntryStream) -> Exception | None:
+    async def _compact(self, mark: Mark, entries: EntryStream) -> Exception | None:
         """Compacts the ledger; returns None, or why it keeps its entries; any other error is of unknown end."""
         try:
-            await self._ledger.compact(position, entries)
+            await self.before_compaction(mark)
+        except Exception as error:
+            return error
+        try:
+            await self._ledger.compact(mark.position, entries)
         except LedgerFull as error:
             return error
         except Exception as error:
@@ -159,6 +165,10 @@ class Snapshotter:
 
 def _why(error: Exception) -> dict[str, object]:
     return {"error": str(error)} if isinstance(error, SnapshotStopped) else error_fields(error)
+
+
+async def _nothing_before(_mark: Mark) -> None:
+    return None
 
 
 def _ignored(_why: dict[str, object] | None) -> None:

@@ -185,7 +185,7 @@ class Owner:
         again = Dropping(index.claims, outputs)
         size_bytes = await replay(index, ledger.replay(1), marks, check, now_ms, again)
         filters = world.limits.cold_filter, world.limits.cold_fpr
-        files = await asyncio.to_thread(RunFiles, runs, ledger.mark.ledger, *filters)
+        files = await asyncio.to_thread(RunFiles, runs, marks, *filters)
         await open_runs(index.claims, outputs, files, world.limits, world.observer, self.namespace)
         entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
         marks.add(await ledger.append([encode(entry)], []))
