@@ -1,7 +1,7 @@
 """Planted bugs of the background: what hangs, or fails in silence, when something there raises."""
 
 from tests.mutants.mutant import Mutant, one
-from tests.mutants.planted import ENGINE, LOG
+from tests.mutants.planted import ENGINE, INDEX, LOG
 
 _ANYWHERE = "tests/engine/recovery/test_raised_anywhere.py"
 _AT_ANY_WAIT = f"{_ANYWHERE}::test_an_error_at_any_wait_is_told_and_the_namespace_serves_again"
@@ -93,5 +93,26 @@ BACKGROUND: tuple[Mutant, ...] = (
         "            await asyncio.to_thread(self._files.bind, runs, mark)\n",
         "            pass\n",
         f"{_RUNS}::test_runs_are_used_again_after_a_compaction_and_restarts_without_being_made_again",
+    ),
+    one(
+        "what a snapshot brings counts as settled long ago",
+        f"{INDEX}/claims/replay.py",
+        "            store.rows.reset_leases(now_ms)\n            restored = False\n",
+        "            restored = False\n",
+        f"{_SNAPSHOTTER}::test_a_claim_settled_before_a_compaction_is_known_after_a_restart",
+    ),
+    one(
+        "an ack that is taken back leaves its rows off the list",
+        f"{INDEX}/claims/apply.py",
+        "        store.expiry.add_all(due)\n",
+        "        if change.scopes is None:\n            store.expiry.add_all(due)\n",
+        "tests/index/claims/test_retirement.py::test_what_was_acked_and_taken_back_retires_all_the_same",
+    ),
+    one(
+        "a kind of old ids is kept for ever",
+        f"{INDEX}/lsm/archives.py",
+        "            self._forget_kinds()\n",
+        "",
+        "tests/engine/maintenance/test_eviction.py::test_what_stands_for_an_owner_goes_with_the_last_of_its_ids",
     ),
 )

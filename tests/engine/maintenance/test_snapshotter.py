@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from oncegate.core.claims import Verb
+from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerBehind
 from oncegate.engine.maintenance import scheduler
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
@@ -234,3 +234,20 @@ async def test_a_step_that_raises_ends_the_snapshot_and_the_next_one_is_whole(
     served.clock.advance(COMPACT_AGAIN_MS)
     await compact(served)
     assert (served.shard.failing(), served.events.names().count("compaction")) == ({}, 1)
+
+
+@pytest.mark.parametrize("later", ["nothing", "a takeover", "a release"])
+async def test_a_claim_settled_before_a_compaction_is_known_after_a_restart(later: str) -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers, collect_bytes=1) as served:
+        other = await served.claim("other", token=1, lease_ms=1_000)
+        done = await served.claim("done", token=2)
+        await served.settle(Verb.COMPLETE, done.claim)
+        await compact(served)
+        served.clock.advance(1_500)
+        if later == "a takeover":
+            assert said(await served.claim("other", token=3)) == ["GRANTED+TAKEOVER"]
+        elif later == "a release":
+            await served.settle(Verb.RELEASE, other.claim)
+    async with serving(ledgers) as served:
+        assert (await served.settle(Verb.COMPLETE, done.claim)).state is ClaimState.DONE

@@ -3,9 +3,12 @@
 import os
 import random
 
+import numpy as np
 import pytest
 
 from oncegate.core.claims import IdState
+from oncegate.core.entries.kinds import Claimed, Completed, Retired
+from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.claims.results import Explained
 from tests.support.index.driver import LEASE_MS, NARROW, fingerprints
@@ -62,3 +65,25 @@ def test_a_bucket_of_many_rows_retires_in_one_pass_and_is_swept_as_room_is_neede
     assert rows._spares == 3_000 - table.dead - 1, "each row goes with its slot, and one is used again"
     driver.index.sweep(driver.now_ms)
     assert rows._spares == 3_000 - 1
+
+
+@pytest.mark.parametrize("meanwhile", ["a retirement", "a look for the oldest"])
+def test_what_was_acked_and_taken_back_retires_all_the_same(meanwhile: str) -> None:
+    """Refused together: each had a hand in the list of what is to retire."""
+    index, claim = ClaimIndex(), b"c" * 16
+    ids = np.arange(1, 9, dtype=np.uint64).reshape(-1, 2)
+    claimed = Claimed(claim, b"t" * 16, 1, b"d" * 16, 30_000, 500, ids.tobytes(), b"")
+    for position, entry in enumerate([claimed, Scoped(claim, "driver", 7), Completed(claim, 1_000)], 1):
+        index.settle(index.apply(position, entry, 0))
+    acked = index.apply(4, Acked("driver", 1, 8, b"", 900_000), 0)
+    if meanwhile == "a retirement":
+        retired = index.apply(5, Retired(800_000, 900_001), 0)
+        assert retired is not None
+        index.undo(retired)
+    else:
+        assert index.oldest_wall_ms is None
+    assert acked is not None
+    index.undo(acked)
+    assert (index.ids, index.oldest_wall_ms) == (4, 1_000)
+    index.settle(index.apply(4, Retired(800_000, 900_001), 0))
+    assert index.ids == 0

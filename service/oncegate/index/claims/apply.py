@@ -82,9 +82,8 @@ def undo(store: ClaimStore, change: Undo) -> None:
         due, states, positions = change.retired
         holders.state[due], holders.position[due] = states, positions
         store.table.dead -= int(holders.slots[due].sum())
-        # Those of an acked batch were never struck off the list.
-        if change.scopes is None:
-            store.expiry.add_all(due)
+        # Those of an acked batch too: a later retirement, or a look for the oldest, may have struck them off.
+        store.expiry.add_all(due)
     if change.scopes is not None:
         change.scopes()
     for row, ids, previous, was_absent, digests in reversed(change.puts):

@@ -6,7 +6,7 @@ from oncegate.arraytypes import I32, U32, U64
 from oncegate.core.claims import Action
 from oncegate.core.errors import TokenReused
 from oncegate.index.claims.apply import own
-from oncegate.index.claims.evict import standing_row
+from oncegate.index.claims.evict import stand
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_COLD, NO_DIGESTS, Answers, Question
@@ -86,9 +86,8 @@ def cold_rows(store: ClaimStore, ids: U64) -> I32:
     if archives is None:
         return NO_COLD
     kinds = store.archives.kinds_of(archives)
-    for kind in list(store.archives.kinds)[len(store.standing_rows) - 1 :]:
-        row = standing_row(store, kind)
-        store.standing_rows = np.append(store.standing_rows[:-1], np.array([row, -1], np.int32))
+    for number in list(store.archives.new_kinds):
+        stand(store, number)
     return store.standing_rows[kinds]
 
 

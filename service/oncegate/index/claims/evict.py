@@ -166,11 +166,26 @@ def drop(store: ClaimStore, ids: U64) -> int:
     return int(count)
 
 
-def standing_row(store: ClaimStore, kind: tuple[bytes, int]) -> int:
-    """Makes a row of no claim, which no slot names and which is never free: it stands for all ids of a kind that left.
+def stand(store: ClaimStore, number: int) -> None:
+    """Makes the row that stands for all ids of a new kind that left memory, by the kind's number.
 
     Raises Overloaded: no row is free.
     """
+    standing, kind = store.standing_rows, store.archives.new_kinds[number]
+    if number >= len(standing) - 1:
+        store.standing_rows = np.full(number + 2, -1, np.int32)
+        store.standing_rows[: len(standing) - 1] = standing[:-1]
+        standing = store.standing_rows
+    if standing[number] >= 0:
+        # Of a kind of which nothing is left.
+        store.rows.let_go(standing[number : number + 1].copy())
+        standing[number] = -1
+    standing[number] = _standing_row(store, kind)
+    del store.archives.new_kinds[number]
+
+
+def _standing_row(store: ClaimStore, kind: tuple[bytes, int]) -> int:
+    """A row of no claim, which no slot names and which is not free before its kind is."""
     rows, (owner, takeover) = store.rows, kind
     if not rows.free:
         raise Overloaded(f"all {rows.limit} rows hold claims, and old ids need one; nothing was changed")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from oncegate.arraytypes import U32
-from oncegate.core.entries.kinds import Claimed, Completed, Entry, Produced, Released, Taken
+from oncegate.core.entries.kinds import Claimed, Completed, Entry, Produced, Released, SnapshotPiece, Taken
 from oncegate.index.claims.apply import apply, emptied, own, settle
 from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.store import ClaimStore
@@ -31,8 +31,14 @@ def replay(
     renewals are not in the ledger, so nobody can know how much of it was left. `room`: ids of a segment that wait to
     be inserted at most. Raises Overloaded: the rows' width cannot hold what is open or done.
     """
-    claims, position = _Replay(store, now_ms, room), 0
+    claims, position, restored = _Replay(store, now_ms, room), 0, False
     for position, entry in entries:
+        if isinstance(entry, SnapshotPiece):
+            restored = True
+        elif restored:
+            # Its rows have no times yet: what was settled would count as long past, and be forgotten.
+            store.rows.reset_leases(now_ms)
+            restored = False
         claims.take(position, entry)
         if not isinstance(entry, _CLAIMS_ALONE):
             for other in others:

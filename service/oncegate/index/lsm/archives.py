@@ -59,7 +59,8 @@ class ArchivesSnapshot:
 class ArchiveIndex:
     """Knows every archive of a ledger, from its entries alone.
 
-    `by_number`: archives, oldest first; retired ones until that is durable. `kinds`: what ids can be, numbered.
+    `by_number`: archives, oldest first; retired ones until that is durable. `kinds`: what their ids are, numbered; a
+    number is given anew when nothing is of its kind any more. `new_kinds`: by number, those that nobody took note of.
 
     high_offset: where the next archive begins. position: of the last entry that changed anything here.
     """
@@ -67,6 +68,8 @@ class ArchiveIndex:
     def __init__(self) -> None:
         self.by_number: dict[int, Archive] = {}
         self.kinds: dict[Kind, int] = {}
+        self.new_kinds: dict[int, Kind] = {}
+        self._free_kinds: list[int] = []
         self.next_number = 0
         self.high_offset = 0
         self.position = 0
@@ -116,6 +119,14 @@ class ArchiveIndex:
             for number in [number for number, archive in self.by_number.items() if self._is_due(archive, entry)]:
                 del self.by_number[number]
             self._shorten()
+            self._forget_kinds()
+
+    def _forget_kinds(self) -> None:
+        kept = {(archive.owner, archive.takeover) for archive in self.by_number.values()}
+        for kind in self.kinds.keys() - kept:
+            number = self.kinds.pop(kind)
+            self.new_kinds.pop(number, None)
+            self._free_kinds.append(number)
 
     @staticmethod
     def _is_due(archive: Archive, entry: Retired) -> bool:
@@ -132,7 +143,10 @@ class ArchiveIndex:
 
     def _set_kind(self, archive: Archive) -> None:
         kind = archive.owner, archive.takeover
-        self._kind_of[archive.number - self._base] = self.kinds.setdefault(kind, len(self.kinds))
+        if kind not in self.kinds:
+            number = self._free_kinds.pop() if self._free_kinds else len(self.kinds)
+            self.kinds[kind], self.new_kinds[number] = number, kind
+        self._kind_of[archive.number - self._base] = self.kinds[kind]
 
     def _shorten(self) -> None:
         """Lets go of the numbers below the first archive, half of all at least."""
