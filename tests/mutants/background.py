@@ -115,4 +115,11 @@ BACKGROUND: tuple[Mutant, ...] = (
         "",
         "tests/engine/maintenance/test_eviction.py::test_what_stands_for_an_owner_goes_with_the_last_of_its_ids",
     ),
+    one(
+        "an index written each minute for a frame that cannot hold its ranges",
+        f"{LOG}/ledger.py",
+        "            self._require_frame(self._catalog.range_count)\n            mark",
+        "            mark",
+        "tests/faults/ledger/test_compaction.py::test_a_snapshot_is_not_written_again_before_there_are_fewer_ranges_than_no_frame_holds",
+    ),
 )

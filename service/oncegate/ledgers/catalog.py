@@ -122,6 +122,11 @@ class Catalog(Generic[L]):
             for rows, location in held.ranges:
                 topic.add(rows, location)
 
+    @property
+    def range_count(self) -> int:
+        """Counts the ranges that wait or are published."""
+        return len(self._waiting) + sum(len(topic.ranges) for topic in self._topics.values())
+
     def snapshot(self) -> CatalogSnapshot[L]:
         """Returns all that the changes so far have made."""
         topics = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull
 from oncegate.ledgers.log import accept, dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import ledgers as ledgers_module
@@ -303,3 +303,27 @@ async def test_a_ledger_is_closed_though_the_rest_of_a_snapshot_never_comes(tmp_
     assert not list((data / "default/0/outputs").glob("*.tmp"))
     async with opened_at(data) as ledger:
         assert len((await see(ledger)).entries) == 1
+
+
+async def test_a_snapshot_is_not_written_again_before_there_are_fewer_ranges_than_no_frame_holds(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def snapshot() -> AsyncIterator[bytes]:
+        nonlocal asked
+        asked += 1
+        yield b"state"
+
+    data = tmp_path / "data"
+    async with opened_at(data, create=True) as ledger:
+        for number in range(20):
+            await ledger.append(*produce(number))
+        monkeypatch.setattr(ledger_module, "BODY_BYTES_MAX", 500)
+        for _ in range(3):
+            with pytest.raises(LedgerFull, match=r"20 output ranges are more than one frame holds.*retention"):
+                await ledger.compact(20, snapshot())
+        assert asked == 1
+        await ledger.append([b"gone"], [TrimRanges("t", 0, 19)])
+        await ledger.compact(21, snapshot())
+        assert asked == 2

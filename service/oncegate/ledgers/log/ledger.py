@@ -70,6 +70,8 @@ class LogLedger:
         self._writer = writer
         self._due = due
         self._keeping = asyncio.Lock()
+        # So many did not fit the frame of a compaction.
+        self._ranges_too_many = math.inf
         self._letting_go = asyncio.Event()
         self._closed = threading.Event()
 
@@ -123,6 +125,7 @@ class LogLedger:
     async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         async with self._compacting:
             self._require_alive()
+            self._require_frame(self._catalog.range_count)
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
             locations = await self._write_snapshot(file, snapshot)
@@ -134,6 +137,14 @@ class LogLedger:
                     self._writer.submit(self._remove, [file])
                     raise
                 self._adopt(compacted)
+
+    def _require_frame(self, ranges: int) -> None:
+        """LedgerFull where so many did not fit: before a snapshot is written that would be thrown away again."""
+        if ranges >= self._ranges_too_many:
+            raise LedgerFull(
+                f"{ranges} output ranges are more than one frame holds, so the ledger is not compacted and grows: "
+                "give topics a retention, or write larger batches"
+            )
 
     def _mark_at(self, position: int) -> Mark:
         try:
@@ -171,7 +182,8 @@ class LogLedger:
             compacted = Compacted(*numbers, *at, locations, self.predecessors, outputs)
             body = encode_body(Body([], [compacted]))
             if len(body) > BODY_BYTES_MAX:
-                raise NoRoom(f"{len(body)} bytes of output ranges in one frame, which holds {BODY_BYTES_MAX}")
+                self._ranges_too_many = self._catalog.range_count
+                self._require_frame(self._ranges_too_many)
             self._write_frame(0, body)
             self._witness.pin(self._segment.end)
         return compacted
@@ -254,6 +266,8 @@ class LogLedger:
             yield
         except NoRoom as error:
             raise LedgerFull(f"the disk below {self._paths.shard} is full ({error}); nothing was written") from error
+        except LedgerFull:
+            raise
         except LedgerFenced as error:
             self._dead = error
             raise
