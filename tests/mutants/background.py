@@ -113,7 +113,7 @@ BACKGROUND: tuple[Mutant, ...] = (
         f"{INDEX}/lsm/archives.py",
         "            self._forget_kinds()\n",
         "",
-        "tests/engine/maintenance/test_eviction.py::test_what_stands_for_an_owner_goes_with_the_last_of_its_ids",
+        "tests/engine/maintenance/test_eviction_times.py::test_what_stands_for_an_owner_goes_with_the_last_of_its_ids",
     ),
     one(
         "an index written each minute for a frame that cannot hold its ranges",

@@ -156,8 +156,8 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "runs of another ledger",
         f"{ENGINE}/maintenance/run_files.py",
-        'if run.meta.get("ledger") == self._ledger and archives else None',
-        "if archives else None",
+        'is_own = run.meta.get("ledger") == self._ledger and believed',
+        "is_own = True",
         f"{_ENGINE}::test_runs_of_another_ledger_are_not_looked_into",
     ),
     one(

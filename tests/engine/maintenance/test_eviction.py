@@ -388,22 +388,3 @@ async def test_an_append_of_unknown_end_in_a_round_opens_the_ledger_anew_and_not
         await answers_as_before(served)
         await seal(served)
         await answers_as_before(served)
-
-
-async def test_what_stands_for_an_owner_goes_with_the_last_of_its_ids() -> None:
-    """An owner is a job, and each run of a job may name another."""
-    async with eviction(hot_ids=0) as served:
-        await served.shard.configure(24 * HOUR_MS, None, served.deadline())
-        claims, rows = served.shard.journal.index.claims, []
-        for owner in range(1, 5):
-            asked = [f"of {owner}", f"and {owner}"]
-            await take(served, owner, *asked)
-            await seal(served)
-            assert await take(served, owner, *asked) == ["GRANTED", "GRANTED"]
-            assert await take(served, owner + 1, *asked) == ["DUPLICATE", "DUPLICATE"]
-            rows.append(claims.store.rows.in_use)
-            await pass_hours(served, 27)
-            assert await take(served, owner + 100, *asked) == ["GRANTED", "GRANTED"]
-            await pass_hours(served, 27)
-            assert len(claims.archives.kinds) == 0
-        assert len(set(rows)) == 1

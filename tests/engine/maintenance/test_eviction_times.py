@@ -2,7 +2,7 @@
 
 from oncegate.engine.recovery.owner import EVICTION_MS
 from tests.support.held import until
-from tests.support.sealed import HOT, counters, eviction, names, settled, take
+from tests.support.sealed import HOT, HOUR_MS, counters, eviction, names, pass_hours, seal, settled, take
 
 
 async def test_ids_leave_memory_within_half_a_second_of_there_being_too_many() -> None:
@@ -35,3 +35,22 @@ async def test_nothing_is_collected_in_the_middle_of_a_round() -> None:
         await served.disk.let_go()
         await settled(served)
         await until(lambda: "compaction" in served.events.names())
+
+
+async def test_what_stands_for_an_owner_goes_with_the_last_of_its_ids() -> None:
+    """An owner is a job, and each run of a job may name another."""
+    async with eviction(hot_ids=0) as served:
+        await served.shard.configure(24 * HOUR_MS, None, served.deadline())
+        claims, rows = served.shard.journal.index.claims, []
+        for owner in range(1, 5):
+            asked = [f"of {owner}", f"and {owner}"]
+            await take(served, owner, *asked)
+            await seal(served)
+            assert await take(served, owner, *asked) == ["GRANTED", "GRANTED"]
+            assert await take(served, owner + 1, *asked) == ["DUPLICATE", "DUPLICATE"]
+            rows.append(claims.store.rows.in_use)
+            await pass_hours(served, 27)
+            assert await take(served, owner + 100, *asked) == ["GRANTED", "GRANTED"]
+            await pass_hours(served, 27)
+            assert len(claims.archives.kinds) == 0
+        assert len(set(rows)) == 1
