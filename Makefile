@@ -30,12 +30,13 @@ test: check ## everything that is checked and tested, some 14 minutes on two cor
 	@mkdir -p out/test && rm -f out/test/exit
 	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
 
-check: setup ## ruff, format, mypy --strict, the import contracts, the generated client, the tables in docs/
+check: setup ## ruff, format, mypy --strict, the import contracts, what is generated
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy -p oncegate -p oncegate_spark -p pyspark_oncegate
 	@$(RUN) lint-imports
 	@$(RUN) $(PY) scripts/unasync.py --check
+	@$(RUN) $(PY) scripts/generate.py --check
 	@$(RUN) $(PY) -m scripts.draw_tables --check
 
 format: setup ## what ruff can mend by itself

@@ -99,7 +99,7 @@ def without_asyncio(text: str, used: set[str]) -> str:
 def formatted(text: str) -> str:
     """The text as `ruff check --select I --fix` and `ruff format` leave it."""
     for command in (["check", "--select", "I", "--fix", "--quiet"], ["format", "--quiet"]):
-        call = ["ruff", *command, "--stdin-filename", str(CLIENT / "sync/generated.py"), "-"]
+        call = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(CLIENT / "sync/generated.py"), "-"]
         text = subprocess.run(call, cwd=ROOT, input=text, capture_output=True, text=True, check=True).stdout
     return text
 
