@@ -10,6 +10,27 @@ _NAMES = "tests/transports/http/test_names.py"
 
 MEETINGS: tuple[Mutant, ...] = (
     one(
+        "staged by one layout and published in another",
+        f"{ENGINE}/usecases/batches.py",
+        "            if chunk.key_partitions not in (0, partitions):\n",
+        "            if False:\n",
+        "tests/engine/usecases/test_partitioning.py",
+    ),
+    one(
+        "the layout of a stage forgotten by the index",
+        f"{INDEX}/batches.py",
+        "            entry.key_partitions,\n",
+        "            0,\n",
+        "tests/engine/usecases/test_partitioning.py",
+    ),
+    one(
+        "rows without keys are bound to a layout",
+        f"{ENGINE}/usecases/batches.py",
+        "0 if request.keys is None else partitions)\n",
+        "partitions)\n",
+        "tests/engine/usecases/test_partitioning.py::test_what_was_staged_without_keys_may_lie_anywhere",
+    ),
+    one(
         "a lane's write on a lease that is half spent",
         f"{CLIENT}/spark/writers/sequenced.py",
         "            if not self._holder.fresh(claimed):\n",

@@ -16,7 +16,8 @@ _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
 @dataclass(frozen=True, slots=True)
 class StagedChunk:
     """Holds what is known of one staged chunk: `sha256` of its bytes, the rows' fingerprint (16 bytes), the topic's
-    schema in IPC form, the ranges that hold its rows, the ledger's position that staged it.
+    schema in IPC form, the ranges that hold its rows, the ledger's position that staged it, among how many partitions
+    its rows lie by their keys (0: they have none).
     """
 
     sha256: bytes
@@ -26,6 +27,7 @@ class StagedChunk:
     schema: bytes
     parts: tuple[Part, ...]
     position: int
+    key_partitions: int = 0
 
 
 @dataclass(slots=True)
@@ -191,7 +193,14 @@ class BatchIndex:
         stages = self.stages.setdefault(name, {})
         stage = stages.setdefault(entry.token, Stage(entry.owner, entry.token))
         stage.chunks[entry.chunk] = StagedChunk(
-            entry.sha256, entry.rows, entry.size_bytes, entry.fingerprint, entry.schema, entry.parts, position
+            entry.sha256,
+            entry.rows,
+            entry.size_bytes,
+            entry.fingerprint,
+            entry.schema,
+            entry.parts,
+            position,
+            entry.key_partitions,
         )
         self.stage_bytes += entry.size_bytes
 

@@ -65,6 +65,7 @@ Parts = Annotated[tuple[Part, ...], "parts"]
 Spans = Annotated[tuple[Span, ...], "spans"]
 Archives = Annotated[tuple[Archived, ...], "archives"]
 Digests = Annotated[bytes, "blob", Tag(1)]
+KeyPartitions = Annotated[int, "u32", Tag(1)]
 IdSet = Annotated[str | None, "text", Tag(128)]
 
 
@@ -162,7 +163,10 @@ class Produced:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Records that one chunk of one attempt was staged. `parts`: its rows by partition."""
+    """Records that one chunk of one attempt was staged. `parts`: its rows by partition.
+
+    key_partitions: among how many their keys have put them; 0: they have no keys, and may lie in any.
+    """
 
     KIND: ClassVar[int] = 7
     name: Named
@@ -176,6 +180,7 @@ class Staged:
     schema: Blob
     parts: Parts
     wall_ms: U64
+    key_partitions: KeyPartitions = 0
 
 
 @dataclass(frozen=True, slots=True)

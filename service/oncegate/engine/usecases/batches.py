@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from oncegate.core.batches import Outcome, decide
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
-from oncegate.core.errors import BadRequest, ChunkAltered
+from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, STAGED_ROWS
 from oncegate.engine.deadline import Deadline
@@ -35,7 +35,8 @@ class Batches:
         Raises ChunkAltered, SchemaMismatch, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat it.
         """
-        written = await shares_aside(request.rows, self._partitions(request))
+        partitions, _ = self._topics.layout(request.name.topic)
+        written = await shares_aside(request.rows, _partition_of(request, partitions))
         deadline.check()
         record = self._index.committed.get(request.name)
         if record is not None:
@@ -44,7 +45,10 @@ class Batches:
         self._stages.touch(request.name, request.owner)
         stage = self._index.stage(request.name, request.token)
         known = None if stage is None else stage.chunks.get(request.chunk)
-        position = self._repeated(request, known) if known is not None else self._store(request, stage, written)
+        if known is not None:
+            position = self._repeated(request, known)
+        else:
+            position = self._store(request, stage, written, 0 if request.keys is None else partitions)
         await self._journal.group_commit.durable(position)
         return StageResult(False, request.rows.rows, request.fingerprint)
 
@@ -54,7 +58,7 @@ class Batches:
             raise ChunkAltered(f"chunk {request.chunk} of this token was staged with other rows; nothing was written")
         return known.position
 
-    def _store(self, request: StageRequest, stage: Stage | None, written: list[Share]) -> int:
+    def _store(self, request: StageRequest, stage: Stage | None, written: list[Share], key_partitions: int) -> int:
         journal, rows = self._journal, request.rows
         journal.group_commit.check()
         self._topics.creation(request.name.topic, rows.schema)
@@ -77,6 +81,7 @@ class Batches:
             schema=rows.schema.remove_metadata().serialize().to_pybytes(),
             parts=parts,
             wall_ms=journal.wall_ms(),
+            key_partitions=key_partitions,
         )
         journal.counts.add(STAGED_ROWS, rows.rows)
         outputs = [
@@ -84,13 +89,6 @@ class Batches:
             for part, share in zip(parts, written, strict=True)
         ]
         return journal.record([entry], outputs)
-
-    def _partitions(self, request: StageRequest) -> NDArray[np.int64]:
-        """Chooses partitions, the same for every repeat of a chunk; without keys, an attempt's chunks take turns among
-        the partitions."""
-        partitions, _ = self._topics.layout(request.name.topic)
-        turn = int.from_bytes(request.token[:4], "little") + request.chunk
-        return partition_of(request.keys, request.rows.rows, partitions, turn)
 
     async def commit(self, request: CommitRequest, deadline: Deadline) -> CommitResult:
         """Publishes the winners' rows under the name, all or nothing, or tells what the name already holds.
@@ -193,8 +191,8 @@ class Batches:
         return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
 
     def _winners_parts(self, request: CommitRequest) -> tuple[list[Entry], list[Part]]:
-        """Returns what makes the topic, if need be, and the winners' parts in order; SchemaMismatch before any
-        effect."""
+        """Returns what makes the topic, if need be, and the winners' parts in order; SchemaMismatch, MissingStage
+        before any effect."""
         entries: list[Entry] = []
         parts: list[Part] = []
         first_schema = None
@@ -206,8 +204,19 @@ class Batches:
             if first_schema is None:
                 first_schema, entries = schema, self._topics.creation(request.name.topic, schema)
             check_schema(request.name.topic, first_schema, schema)
+            self._check_layout(request.name.topic, stage)
             parts += stage.parts
         return entries, parts
+
+    def _check_layout(self, topic: str, stage: Stage) -> None:
+        """Refuses rows that their keys have put into other partitions than rows of the same keys lie in now."""
+        partitions, _ = self._topics.layout(topic)
+        for chunk in stage.chunks.values():
+            if chunk.key_partitions not in (0, partitions):
+                raise MissingStage(
+                    f"rows were staged when topic {topic} had {chunk.key_partitions} partition, and it has "
+                    f"{partitions}: write the batch again. Nothing was written"
+                )
 
     def _losers(self, name: Name, won: set[bytes]) -> list[bytes]:
         stages = self._index.stages.get(name, {}).values()
@@ -230,3 +239,10 @@ class Batches:
         # What is not there may be gone by an entry that still waits.
         await self._journal.group_commit.all_durable()
         return AbortResult(False, len(there))
+
+
+def _partition_of(request: StageRequest, partitions: int) -> NDArray[np.int64]:
+    """Chooses partitions, the same for every repeat of a chunk; without keys, an attempt's chunks take turns among
+    them."""
+    turn = int.from_bytes(request.token[:4], "little") + request.chunk
+    return partition_of(request.keys, request.rows.rows, partitions, turn)
