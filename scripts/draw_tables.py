@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oncegate.core.acks import ACK_BATCH, ACK_NUMBER
+from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, RESOLVE, Finding, Leftover
 from oncegate.core.batches import COMMIT
 from oncegate.core.claims import (
     CLAIM,
@@ -120,6 +120,12 @@ def effects(head: str, cells: dict[Any, Any]) -> str:
     )
 
 
+def resolve() -> str:
+    """Draws what becomes of a leftover, by what a person has found out."""
+    rows = [[words(s), *(words(RESOLVE[s, found].effect) for found in Finding)] for s in Leftover]
+    return table(["what is found", *(words(found) for found in Finding)], rows) + because(*RESOLVE.values())
+
+
 def life() -> str:
     """Draws an id's life, a row a change of state; what is done or taken retires behind the horizon."""
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
@@ -159,6 +165,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
     "sequence": sequence,
     "ack": partial(effects, "state", ACK),
     "ack number": partial(effects, "the ack's batch, to the last that was acked", ACK_NUMBER),
+    "resolve": resolve,
     "ack batch": partial(effects, "a batch up to the ack's", ACK_BATCH),
 }
 

@@ -13,7 +13,7 @@ from oncegate.cli import app
 from oncegate.testing.local import LocalGateway
 from oncegate_spark import Gateway
 
-VERBS = ("serve", "config", "explain", "demo", "init", "ledger", "backup", "restore", "verify", "size")
+VERBS = ("serve", "config", "explain", "resolve", "demo", "init", "ledger", "backup", "restore", "verify", "size")
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -95,6 +95,26 @@ def test_explain_says_that_an_id_came_with_a_payload(empty_folder: Path) -> None
         attempt.complete(attempt.claim(["b"]))
         said = [run("explain", id_, "--url", gateway.url)[1] for id_ in ("a", "b")]
     assert ["with another one it is told CONFLICT" in text for text in said] == [True, False]
+
+
+def test_resolve_clears_what_a_dead_task_left_and_says_how_much(empty_folder: Path) -> None:
+    with LocalGateway() as gateway, Gateway(gateway.url) as client:
+        producer = client.producer("events/3", driver="load")
+        producer.register()
+        producer.claim([1, 2])
+        here = ("--url", gateway.url, "--why", "both are in the sink")
+        status, _, err = run("resolve", "done", "--producer", "events/3", *here)
+        assert status == 1
+        assert "held for" in err
+        assert "(retry)" in err
+        producer.close()
+        status, out, _ = run("resolve", "done", "--producer", "events/3", "--last", "2", *here)
+        assert (status, out) == (0, "2 sequences are done from now on\n")
+        assert run("resolve", "not-done", "--producer", "events/3", *here)[1] == "nothing was left to clear\n"
+        for wrong in ((), ("--claim", "x", "--producer", "p"), ("--claim", "x", "--first", "1")):
+            status, _, err = run("resolve", "done", *wrong, *here)
+            assert status == 1
+            assert "name --claim, or else --producer" in err
 
 
 def test_explain_of_a_gateway_that_is_not_there_names_the_address() -> None:

@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from oncegate.core.acks import ACK_BATCH, ACK_NUMBER, BatchEffect, BatchNumber, BatchOrder, BatchState
+from oncegate.core.acks import (
+    ACK_BATCH,
+    ACK_NUMBER,
+    RESOLVE,
+    BatchEffect,
+    BatchNumber,
+    BatchOrder,
+    BatchState,
+    Finding,
+    Leftover,
+    Resolution,
+)
 from oncegate.core.producers import (
     ACK,
     ASKERS,
@@ -37,6 +48,7 @@ WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any]]] = {
     "ack": (ACK, set(SequenceState)),
     "ack number": (ACK_NUMBER, set(BatchOrder)),
     "ack batch": (ACK_BATCH, set(BatchState)),
+    "resolve": (RESOLVE, {(leftover, finding) for leftover in Leftover for finding in Finding}),
 }
 
 
@@ -55,8 +67,9 @@ def test_no_cell_is_empty_and_each_has_its_rule_and_reason(name: str) -> None:
         ((ACK,), AckEffect),
         ((ACK_NUMBER,), BatchNumber),
         ((ACK_BATCH,), BatchEffect),
+        ((RESOLVE,), Resolution),
     ],
-    ids=["entrance", "registration", "ack", "ack number", "ack batch"],
+    ids=["entrance", "registration", "ack", "ack number", "ack batch", "resolve"],
 )
 def test_every_effect_is_decided_somewhere(tables: tuple[Mapping[Any, Any], ...], effects: type[IntEnum]) -> None:
     assert {cell.effect for table in tables for cell in table.values()} == set(effects)

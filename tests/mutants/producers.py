@@ -5,6 +5,7 @@ from tests.mutants.planted import ENGINE, INDEX
 
 CORE = "service/oncegate/core"
 _ACKING = "tests/engine/usecases/test_acks.py"
+_LEFTOVERS = "tests/engine/usecases/test_leftovers.py"
 _ENGINE = "tests/engine/usecases/test_producers.py"
 _DURABLE = "tests/engine/usecases/test_producers_durable.py"
 _SCOPES = "tests/engine/usecases/test_batch_scopes.py"
@@ -212,5 +213,54 @@ PRODUCERS: tuple[Mutant, ...] = (
         "        self._claims.scopes.restore(scopes)\n",
         "",
         f"{_SCOPES}::test_a_collected_ledger_knows_which_batch_ids_are_of",
+    ),
+    one(
+        "cleared over a live lease",
+        f"{ENGINE}/usecases/leftovers.py",
+        "        return Leftover.LIVE if lease_left_ms > 0 else Leftover.OVER\n",
+        "        return Leftover.OVER\n",
+        f"{_LEFTOVERS}::test_nothing_is_cleared_over_a_live_lease",
+    ),
+    one(
+        "a claim cleared over a live lease",
+        f"{ENGINE}/usecases/leftovers.py",
+        "        is_live = view.state is ClaimState.OPEN and view.lease_left_ms > 0\n",
+        "        is_live = False\n",
+        f"{_LEFTOVERS}::test_nothing_is_cleared_over_a_live_lease",
+    ),
+    one(
+        "a call goes on that was cleared",
+        f"{INDEX}/producers/apply.py",
+        "    producer.calls = producer.calls | over\n",
+        "",
+        f"{_LEFTOVERS}::test_the_holder_of_what_was_cleared_is_told_what_became_of_it",
+    ),
+    one(
+        "a call cleared in part",
+        f"{ENGINE}/usecases/leftovers.py",
+        "            if first < int(spans[0, 0]) or last > int(spans[-1, 1]):\n",
+        "            if first > last:\n",
+        f"{_LEFTOVERS}::test_the_holder_of_what_was_cleared_is_told_what_became_of_it",
+    ),
+    one(
+        "what was given up holds an ack up",
+        f"{INDEX}/producers/apply.py",
+        "(DONE if entry.is_done else GIVEN) << 32)",
+        "(DONE if entry.is_done else FREE) << 32)",
+        f"{_LEFTOVERS}::test_what_was_found_not_done_lets_acks_pass_and_is_granted_until_then",
+    ),
+    one(
+        "given up taken for done",
+        f"{INDEX}/producers/index.py",
+        " | (kinds == GIVEN))",
+        ")",
+        f"{_LEFTOVERS}::test_what_was_found_not_done_lets_acks_pass_and_is_granted_until_then",
+    ),
+    one(
+        "a claim cleared without a word",
+        f"{ENGINE}/usecases/leftovers.py",
+        "[settled(claim, wall_ms), note]",
+        "[settled(claim, wall_ms)]",
+        f"{_LEFTOVERS}::test_who_and_why_stand_in_the_ledger_and_in_the_log",
     ),
 )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import oncegate
-from oncegate.cli import backup, config, demo, explain, ledger, restore, serve, size, verify
+from oncegate.cli import backup, config, demo, explain, ledger, resolve, restore, serve, size, verify
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
@@ -16,6 +16,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("config")(config.config)
 app.command("explain")(explain.explain)
+app.command("resolve")(resolve.resolve)
 app.command("demo")(demo.demo)
 app.command("init")(ledger.init)
 app.command("backup")(backup.backup)

@@ -35,17 +35,24 @@ def explain(
     Example: oncegate explain --namespace flights --id-set departures 2013-01-01T05:00:00Z UA 1545
     """
     with refusing():
-        if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
-            raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
         query = urllib.parse.urlencode([*(("id", part) for part in id), ("id_set", id_set)])
-        body = _get(f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/ids:explain?{query}")
+        body = asked(url, namespace, f"ids:explain?{query}")
         sys.stdout.write((body if as_json else "\n".join(_lines(json.loads(body)))) + "\n")
 
 
-def _get(url: str) -> str:
-    """The answer's text; NotFound when nobody answers there, OncegateError with what the gateway says."""
+def asked(url: str, namespace: str, path: str, message: object = None) -> str:
+    """Asks a running gateway, by POST where there is a message; the answer's text.
+
+    Raises NotFound: nobody answers there; OncegateError with what the gateway says.
+    """
+    if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
+        raise NotFound(f"{url} is no address of a gateway; write --url http://127.0.0.1:8080")
+    whole = f"{url.rstrip('/')}/v1/namespaces/{urllib.parse.quote(namespace, safe='')}/{path}"
+    body = None if message is None else json.dumps(message).encode()
+    headers = {"Content-Type": "application/json"} if body else {}
+    request = urllib.request.Request(whole, body, headers)  # noqa: S310 - the scheme was checked
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as reply:  # noqa: S310 - the scheme was checked
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as reply:  # noqa: S310 - the scheme was checked
             return str(reply.read().decode())
     except urllib.error.HTTPError as error:
         problem = _problem(error)
@@ -53,8 +60,7 @@ def _get(url: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         raise NotFound(
-            f"no gateway answers at {url.partition('/v1')[0]} ({reason}); start one with `oncegate serve`, "
-            "or name it with --url"
+            f"no gateway answers at {url} ({reason}); start one with `oncegate serve`, or name it with --url"
         ) from error
 
 

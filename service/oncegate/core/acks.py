@@ -1,4 +1,4 @@
-"""What an ack means to batches (`scope = retry`): a table for each question. `producers` has sequences.
+"""What an ack means to batches (`scope = retry`), and what clears a leftover: tables. `producers` has sequences.
 
 An ack has parts: each producer that it names is one, each batch up to its own is one. A part that is refused keeps none
 of the others from passing. This file reads no clock and does no I/O. P1..P6 and LOSS are as in `producers`.
@@ -86,4 +86,71 @@ ACK_BATCH: dict[BatchState, BatchCell] = {
     BatchState.SETTLED: BatchCell(
         BatchEffect.FORGET, "what is settled is forgotten with its batch", "the batch answers for all of it (P1)"
     ),
+}
+
+
+class Leftover(IntEnum):
+    """Names what a person finds who clears what a dead task has left.
+
+    LIVE: claimed, and its lease runs. OVER: claimed, and its lease or its epoch is over. FREE: released, or given up.
+    OTHER: done, or never claimed.
+    """
+
+    LIVE = 0
+    OVER = 1
+    FREE = 2
+    OTHER = 3
+
+
+class Finding(IntEnum):
+    """Names what a person has found out about it."""
+
+    DONE = 0
+    NOT_DONE = 1
+
+
+class Resolution(IntEnum):
+    """Names what becomes of it then. GIVE_UP: it holds up no ack any more, and may be claimed until then."""
+
+    NOTHING = 0
+    MARK_DONE = 1
+    GIVE_UP = 2
+    REFUSE_LIVE = 3
+
+
+@dataclass(frozen=True)
+class ResolveCell:
+    """Holds one cell of the table of leftovers: the effect, its rule and the reason for it."""
+
+    effect: Resolution
+    rule: str
+    reason: str
+
+
+_LIVE = ResolveCell(
+    Resolution.REFUSE_LIVE,
+    "nobody decides over a live lease",
+    "its holder may be writing it now; it settles it itself, or its lease runs out (P2)",
+)
+_DONE = ResolveCell(
+    Resolution.MARK_DONE, "a person's word counts as a completion", "nobody else is left who could know (P6)"
+)
+_GIVE_UP = ResolveCell(
+    Resolution.GIVE_UP,
+    "what was not done holds up no ack",
+    "whoever looked knows that nobody needs it; who asks for it before the ack is granted it (P6)",
+)
+_NO_LEFTOVER = ResolveCell(
+    Resolution.NOTHING, "only leftovers are cleared", "done is done, whoever says otherwise (P1)"
+)
+
+RESOLVE: dict[tuple[Leftover, Finding], ResolveCell] = {
+    (Leftover.LIVE, Finding.DONE): _LIVE,
+    (Leftover.LIVE, Finding.NOT_DONE): _LIVE,
+    (Leftover.OVER, Finding.DONE): _DONE,
+    (Leftover.OVER, Finding.NOT_DONE): _GIVE_UP,
+    (Leftover.FREE, Finding.DONE): _DONE,
+    (Leftover.FREE, Finding.NOT_DONE): _GIVE_UP,
+    (Leftover.OTHER, Finding.DONE): _NO_LEFTOVER,
+    (Leftover.OTHER, Finding.NOT_DONE): _NO_LEFTOVER,
 }

@@ -10,6 +10,7 @@
     - DeadlinePassed      the caller's deadline passed before the decision: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
     - ProducerBusy        another attempt's lease on this producer is live: nothing was changed
+    - LeaseLive           what was to be cleared is held by a live lease: nothing was changed
   + Rejected            fix the request; sending it again cannot help
     - BadRequest          malformed body, header, parameter, chunk
     - NullId              an id is null or empty
@@ -139,6 +140,12 @@ class ProducerBusy(Retryable):
     """Says that another attempt holds this producer; nothing was changed."""
 
     code, title, retry_after_ms = "PRODUCER_BUSY", "Another attempt holds this producer; nothing was changed", None
+
+
+class LeaseLive(Retryable):
+    """Says that what was to be cleared is no leftover yet: a live lease holds it; nothing was changed."""
+
+    code, title, retry_after_ms = "LEASE_LIVE", "A live lease holds this; nothing was changed", None
 
 
 class BadRequest(Rejected):

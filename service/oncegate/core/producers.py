@@ -148,7 +148,7 @@ class SequenceState(IntEnum):
     """Names what is known about one sequence of a producer.
 
     STALE: at or below the watermark. ABSENT: above all that was ever claimed. SKIPPED: below that, and never claimed.
-    FREE: claimed once, and released.
+    FREE: claimed once, and released. GIVEN_UP: claimed once, and a person said that it was not done, nor need be.
     """
 
     STALE = 0
@@ -157,6 +157,7 @@ class SequenceState(IntEnum):
     FREE = 3
     CLAIMED = 4
     DONE = 5
+    GIVEN_UP = 6
 
 
 class Asker(IntEnum):
@@ -249,6 +250,10 @@ SEQUENCE: dict[tuple[SequenceState, Asker], Cell] = {
     (SequenceState.DONE, Asker.SAME_EPOCH): _DUPLICATE,
     (SequenceState.DONE, Asker.REPEAT): _DUPLICATE,
     (SequenceState.DONE, Asker.NEWER): _DUPLICATE,
+    (SequenceState.GIVEN_UP, Asker.REPEAT): _REPEAT_BUSY,
+    (SequenceState.GIVEN_UP, Asker.NEWER): Cell(
+        Action.GRANT, "what was given up may be claimed again", "a person said that it was not written (P6)"
+    ),
 }
 
 # What no asker can be is no action.
@@ -305,5 +310,10 @@ ACK: dict[SequenceState, AckCell] = {
     SequenceState.CLAIMED: _NOT_DONE,
     SequenceState.DONE: AckCell(
         AckEffect.COVER, "what is done is stale from now on", "a watermark answers for all that it forgets (P1)"
+    ),
+    SequenceState.GIVEN_UP: AckCell(
+        AckEffect.PASS_OVER,
+        "what was given up does not hold it up",
+        "a person has looked, and said that it was not written and need not be",
     ),
 }

@@ -334,6 +334,15 @@ class AckResult:
     refused: tuple[OncegateError, ...] = ()
 
 
+@dataclass(frozen=True)
+class ResolveRequest:
+    """Says what a person has found out about a leftover, who that is, and why they say so."""
+
+    is_done: bool
+    who: str
+    why: str
+
+
 @dataclass(frozen=True, eq=False)
 class ProducerView:
     """Tells what is known of a producer, for a person.

@@ -38,6 +38,7 @@ from oncegate.engine.requests import (
     ProducerRequest,
     ProducerResult,
     ProducerView,
+    ResolveRequest,
     SequenceRequest,
     SequenceSettled,
     SettleResult,
@@ -51,6 +52,7 @@ from oncegate.engine.usecases.batches import Batches
 from oncegate.engine.usecases.claim_batching import ClaimBatcher
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
+from oncegate.engine.usecases.leftovers import Leftovers
 from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.stage_quota import StageQuota
@@ -124,6 +126,7 @@ class Shard:
         self._claim_batcher = ClaimBatcher(self.journal, self._claims)
         self._topics = Topics(self.journal, outputs)
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
+        self._leftovers = Leftovers(self.journal)
         self._records = Records(self.journal, self._topics, self._producers)
         self._batches = Batches(self.journal, self._topics, self.stages)
 
@@ -189,6 +192,18 @@ class Shard:
     def close_producer(self, name: str, epoch: int, token: bytes) -> Awaitable[None]:
         """Ends a producer's lease at once, as `Producers.close`."""
         return self._producers.close(name, epoch, token)
+
+    @refuses_when_durable
+    def resolve_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> Awaitable[int]:
+        """Clear the leftover of a claim, as `Leftovers.of_claim`."""
+        return self._leftovers.of_claim(claim, request, deadline)
+
+    @refuses_when_durable
+    def resolve_producer(
+        self, name: str, span: tuple[int | None, int | None], request: ResolveRequest, deadline: Deadline
+    ) -> Awaitable[int]:
+        """Clear leftovers of a producer, as `Leftovers.of_producer`."""
+        return self._leftovers.of_producer(name, span, request, deadline)
 
     @refuses_when_durable
     def explain_producer(self, name: str) -> Awaitable[ProducerView]:

@@ -53,6 +53,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.DeadlinePassed: Outcome(Kind.DEADLINE),
     e.MissingStage: Outcome(Kind.CONFLICT),
     e.ProducerBusy: Outcome(Kind.CONFLICT),
+    e.LeaseLive: Outcome(Kind.CONFLICT),
     e.BadRequest: Outcome(Kind.INVALID),
     e.NullId: Outcome(Kind.UNPROCESSABLE),
     e.TooLarge: Outcome(Kind.TOO_LARGE),

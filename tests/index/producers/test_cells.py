@@ -32,6 +32,8 @@ EXPECTED: dict[tuple[SequenceState, Asker], str] = {
     (SequenceState.DONE, Asker.SAME_EPOCH): "DUPLICATE+OWN",
     (SequenceState.DONE, Asker.REPEAT): "DUPLICATE",
     (SequenceState.DONE, Asker.NEWER): "DUPLICATE",
+    (SequenceState.GIVEN_UP, Asker.REPEAT): "BUSY",
+    (SequenceState.GIVEN_UP, Asker.NEWER): "GRANTED",
 }
 each_cell = pytest.mark.parametrize("cell", list(SEQUENCE), ids=lambda cell: f"{cell[0].name}-{cell[1].name}")
 
@@ -44,7 +46,7 @@ def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], Sequenc
     lane.claim(0, [1])
     lane.complete(0)
     own = asker in (Asker.SAME_CALL, Asker.SAME_EPOCH)
-    if state in (CLAIMED, DONE, STALE, FREE):
+    if state in (CLAIMED, DONE, STALE, FREE, SequenceState.GIVEN_UP):
         lane.claim(3, [IT])
         if state in (DONE, STALE):
             lane.complete(3)
@@ -54,6 +56,8 @@ def reach(cell: tuple[SequenceState, Asker]) -> tuple[Lane, Callable[[], Sequenc
         lane.ack(IT)
     if not own:
         lane.register(2)
+    if state is SequenceState.GIVEN_UP:
+        lane.resolve(IT, IT, is_done=False)
     if state is SequenceState.SKIPPED:
         lane.claim(3, [MORE])
     elif not own and asker is Asker.REPEAT:

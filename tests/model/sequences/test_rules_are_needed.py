@@ -164,6 +164,7 @@ ONLY_BY_CELLS: dict[str, set[Any]] = {
     "SEQUENCE": {
         *((state, Asker.REPEAT) for state in SequenceState),
         (SequenceState.SKIPPED, Asker.NEWER),
+        (SequenceState.GIVEN_UP, Asker.NEWER),
         (SequenceState.CLAIMED, Asker.SAME_EPOCH),
         (SequenceState.DONE, Asker.SAME_EPOCH),
     },

@@ -11,6 +11,7 @@ from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
     ProducerRegistered,
+    Resolved,
     SequencesClaimed,
     SequencesCompleted,
     SequencesReleased,
@@ -76,6 +77,9 @@ class Lane:
 
     def release(self, call: int) -> Any:
         return self.apply(SequencesReleased(7, self.producer.epoch, call, 0))
+
+    def resolve(self, first: int, last: int, is_done: bool) -> Any:
+        return self.apply(Resolved(7, bytes(16), is_done, "ops", "seen", u64((first, last)).tobytes(), 0))
 
     def ack(self, upto: int) -> Any:
         return self.apply(Acked("d", 1, 0, flat({7: upto}), 0))

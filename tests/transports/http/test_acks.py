@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.http_app import ARROW, JSON, PACKED, open_http, stream, token
-from tests.support.http_lanes import LOAD, NS, Writer, ack, driver
+from tests.support.http_lanes import LANE, LOAD, NS, Writer, ack, driver
 
 
 async def test_only_the_driver_acks_and_then_all_below_is_stale_for_ever() -> None:
@@ -87,3 +87,25 @@ async def test_half_a_batch_is_refused(more: dict[str, object], told: str) -> No
         headers = {f"Oncegate-{name.title()}": str(value) for name, value in more.items()}
         reply = await http.post_raw(f"{NS}/ids:claim", PACKED, bytes(16), headers)
         assert told.title() in reply.problem(400, "BAD_REQUEST")["detail"].title()
+
+
+async def test_leftovers_are_cleared_by_whoever_says_who_and_why() -> None:
+    said = {"who": "ada", "why": "looked"}
+    async with open_http() as http:
+        writer = Writer(http)
+        await writer.register(lease_ms=1_000)
+        await writer.claim(1, 2, 3)
+        live = (await http.post_json(f"{LANE}:resolve", {"outcome": "done", **said})).problem(409, "LEASE_LIVE")
+        assert live["action"] == "retry"
+        assert 0 < live["lease_left_ms"] <= 1_000
+        await writer.close()
+        reply = await http.post_json(f"{LANE}:resolve", {"outcome": "not_done", "first": 1, "last": 3, **said})
+        assert reply.json == {"outcome": "not_done", "resolved": 3}
+        claimed = await http.post_json(f"{NS}/ids:claim", {"token": token(), "call": 0, "ids": ["a"]})
+        path = f"{NS}/claims/{claimed.json['claim']}"
+        (await http.post_json(f"{path}:resolve", {"outcome": "done", **said})).problem(409, "LEASE_LIVE")
+        await http.call("POST", f"{path}:complete")
+        assert (await http.post_json(f"{path}:resolve", {"outcome": "done", **said})).json["resolved"] == 0
+        for asked in ({"outcome": "perhaps", **said}, {"outcome": "done", "who": "ada"}):
+            for place in (path, LANE):
+                (await http.post_json(f"{place}:resolve", asked)).problem(400, "BAD_REQUEST")

@@ -9,6 +9,7 @@ from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
     ProducerRegistered,
+    Resolved,
     Scoped,
     SequencesClaimed,
     SequencesCompleted,
@@ -335,5 +336,6 @@ Entry = (
     | SequencesReleased
     | Acked
     | Scoped
+    | Resolved
 )
 KINDS: dict[int, type[Any]] = {cls.KIND: cls for cls in get_args(Entry)}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from oncegate.core.entries.fields import B16, U32, U64, Blob, Tag, Text
+from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Tag, Text
 
 HeldBack = Annotated[bytes, "blob", Tag(1)]
 
@@ -95,3 +95,21 @@ class Scoped:
     claim: B16
     driver: Text
     batch: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Records that a person has cleared a leftover: `who`, and `why`.
+
+    Of a producer, `producer_id` not 0: `spans`, inclusive, first and last u64 each, are done or given up from now on.
+    Of a claim: it only tells of the entry before it, which has settled the claim.
+    """
+
+    KIND: ClassVar[int] = 27
+    producer_id: U64
+    claim: B16
+    is_done: U8
+    who: Text
+    why: Text
+    spans: Blob
+    wall_ms: U64

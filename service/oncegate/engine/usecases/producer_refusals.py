@@ -125,8 +125,8 @@ def not_done(producer: Producer, undone: list[list[int]]) -> NotDone:
     first, last = undone[0]
     return NotDone(
         f"sequences {first} to {last} of producer {producer.name} were claimed and are not done: they would be "
-        "answered STALE for ever, and nobody wrote them. Ack what every task has completed; "
-        "nothing of this producer was acked",
+        "answered STALE for ever, and nobody wrote them. Ack what every task has completed, "
+        "or look, and clear it with `oncegate resolve`; nothing of this producer was acked",
         producer=producer.name,
         not_done=undone,
     )
@@ -136,7 +136,8 @@ def batch_not_done(driver: str, batch: int, open_claims: OpenClaims) -> NotDone:
     """Makes the refusal of an ack of a batch whose claims still hold ids."""
     return NotDone(
         f"open claims of batch {batch} of driver {driver} hold {open_claims.ids} ids: they would be answered STALE for "
-        "ever, and may not be written. Complete or release them; the next ack looks again. This batch was not acked",
+        "ever, and may not be written. Complete or release them, or look, and clear them: `oncegate resolve`. The next "
+        "ack looks again. This batch was not acked",
         batch=batch,
         open_ids=open_claims.ids,
         claims=open_claims.claims[:PLACES_MAX],

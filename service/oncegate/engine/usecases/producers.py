@@ -226,7 +226,7 @@ class Producers:
             claimed_to=producer.claimed_to,
             resume_after=self._index.resume_after(producer),
             done=self._index.done(producer)[-DONE_INTERVALS_MAX:],
-            open=self._index.undone(producer)[:DONE_INTERVALS_MAX],
+            open=self._index.unfinished(producer)[:DONE_INTERVALS_MAX],
             position=producer.position,
         )
         await self._journal.group_commit.durable(view.position)

@@ -12,12 +12,25 @@ from oncegate.core.entries.producers import (
     Acked,
     DriverRegistered,
     ProducerRegistered,
+    Resolved,
     SequencesClaimed,
     SequencesCompleted,
     SequencesReleased,
 )
 from oncegate.index.producers.intervals import count_of, raw_spans
-from oncegate.index.producers.store import DONE, FREE, HELD, LEFT, OWN, TAKEN, Call, Driver, Producer, ProducerStore
+from oncegate.index.producers.store import (
+    DONE,
+    FREE,
+    GIVEN,
+    HELD,
+    LEFT,
+    OWN,
+    TAKEN,
+    Call,
+    Driver,
+    Producer,
+    ProducerStore,
+)
 
 Undo = Callable[[], None]
 # Who was followed and registers again, by a late copy of its request, is among the last few.
@@ -41,6 +54,8 @@ def apply(store: ProducerStore, position: int, entry: Entry, now_ms: int = 0) ->
         case Acked():
             store.superseded += 1
             return _ack(store, position, entry)
+        case Resolved() if entry.producer_id:
+            return _resolve(store, position, entry)
     return None
 
 
@@ -150,6 +165,34 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
             producer.watermark, producer.intervals, producer.position = watermark, intervals, old_position
 
     return undo
+
+
+def _resolve(store: ProducerStore, position: int, entry: Resolved) -> Undo:
+    """Ends the calls that held any of it, too: whoever still settles one is told what became of it."""
+    producer, spans = store.by_number[entry.producer_id], raw_spans(entry.spans)
+    before = (producer.calls, producer.intervals, producer.position)
+    state = ClaimState.DONE if entry.is_done else ClaimState.RELEASED
+    over = {number: replace(producer.calls[number], state=state) for number in held_calls(producer, spans)}
+    producer.calls = producer.calls | over
+    producer.intervals = producer.intervals.painted(spans, (DONE if entry.is_done else GIVEN) << 32)
+    producer.position = position
+
+    def undo() -> None:
+        producer.calls, producer.intervals, producer.position = before
+
+    return undo
+
+
+def held_calls(producer: Producer, spans: U64) -> dict[int, U64]:
+    """Returns the open calls that hold any of the spans, shape (m, 2), each with all the spans that it holds."""
+    kinds = producer.intervals.label >> np.uint64(32)
+    calls = (producer.intervals.label & np.uint64(0xFFFF_FFFF)).astype(np.int64)
+    is_held = (kinds == HELD) | (kinds == TAKEN)
+    first, last = producer.intervals.first, producer.intervals.last
+    at = np.searchsorted(spans[:, 0], last, "right") - 1
+    is_met = is_held & (at >= 0) & (spans[np.maximum(at, 0), 1] >= first) if len(spans) else is_held & False
+    numbers = np.unique(calls[is_met]).tolist()
+    return {number: producer.intervals.spans(is_held & (calls == number)) for number in numbers}
 
 
 def _current(store: ProducerStore, entry: SequencesClaimed | SequencesCompleted | SequencesReleased) -> Producer:

@@ -13,7 +13,7 @@ from oncegate.core.entries.kinds import Entry
 from oncegate.core.producers import ACK, AckEffect, SequenceState
 from oncegate.index.producers.apply import Undo, apply
 from oncegate.index.producers.decide import SequenceDecision, decide
-from oncegate.index.producers.store import DONE, OWN, Driver, Producer, ProducerStore
+from oncegate.index.producers.store import DONE, GIVEN, OWN, Driver, Producer, ProducerStore
 
 # The most intervals of what is done that a registration is answered with: some 20 kB of JSON.
 DONE_INTERVALS_MAX = 1_000
@@ -82,6 +82,11 @@ class ProducerIndex:
             blocks = blocks & (producer.intervals.first <= np.uint64(upto))
         return producer.intervals.spans(blocks)
 
+    def unfinished(self, producer: Producer) -> U64:
+        """Returns the intervals that were claimed and are not done, those given up too, shape (k, 2), in order."""
+        kinds = producer.intervals.label >> np.uint64(32)
+        return producer.intervals.spans(self.store.blocks_ack[kinds.astype(np.intp)] | (kinds == GIVEN))
+
     def watermark_after(self, producer: Producer, sequence: int) -> int | None:
         """Returns the watermark once `sequence` is acked, which nothing holds up; None: it stays where it is."""
         reached = producer.claimed_to
@@ -93,7 +98,7 @@ class ProducerIndex:
     def resume_after(self, producer: Producer) -> int | None:
         """Returns the highest sequence such that everything that was claimed up to it is done; None when there is
         none."""
-        undone = self.undone(producer)
+        undone = self.unfinished(producer)
         if not len(undone):
             return producer.claimed_to
         done = producer.intervals.last[producer.intervals.last < undone[0, 0]]

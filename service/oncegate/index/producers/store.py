@@ -12,13 +12,15 @@ from oncegate.index.producers.intervals import Intervals
 
 # An interval's label: one of these kinds above 32 bits of the call that holds it, zeros where no call does.
 # LEFT: claimed by an older epoch. TAKEN: held, and taken over from one. OWN: done in the epoch in force.
-FREE, LEFT, HELD, TAKEN, DONE, OWN = range(1, 7)
+# GIVEN: given up by a person.
+FREE, LEFT, HELD, TAKEN, DONE, OWN, GIVEN = range(1, 8)
 # By kind of interval; of kind 0, in no interval, the sequence alone tells the state.
-STATES = np.zeros(OWN + 1, np.uint8)
-STATES[[FREE, LEFT, HELD, TAKEN, DONE, OWN]] = [
+STATES = np.zeros(GIVEN + 1, np.uint8)
+STATES[[FREE, LEFT, HELD, TAKEN, DONE, OWN, GIVEN]] = [
     SequenceState.FREE,
     *[SequenceState.CLAIMED] * 3,
     *[SequenceState.DONE] * 2,
+    SequenceState.GIVEN_UP,
 ]
 
 
@@ -103,7 +105,7 @@ class ProducerStore:
     def __init__(self) -> None:
         self.rules = actions_of()
         refused = [ACK[state].effect is AckEffect.REFUSE_NOT_DONE for state in SequenceState]
-        self.blocks_ack = np.array(refused)[STATES] & (np.arange(OWN + 1) > 0)
+        self.blocks_ack = np.array(refused)[STATES] & (np.arange(GIVEN + 1) > 0)
         self.producers: dict[str, Producer] = {}
         self.drivers: dict[str, Driver] = {}
         self.by_number: dict[int, Producer] = {}

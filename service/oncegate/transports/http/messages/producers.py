@@ -136,6 +136,31 @@ class SettleSequencesReply(Struct, frozen=True):
     lease_ms: int
 
 
+class ResolveRequest(Read):
+    """Says what a person has found out about a leftover: who that is, and why they say so."""
+
+    outcome: Literal["done", "not_done"]
+    who: Named
+    why: Named
+
+
+class ResolveSequencesRequest(Read):
+    """Says what a person has found out about a producer's leftovers: all of them, or from `first` to `last`."""
+
+    outcome: Literal["done", "not_done"]
+    who: Named
+    why: Named
+    first: Sequence | None = None
+    last: Sequence | None = None
+
+
+class ResolveReply(Struct, frozen=True):
+    """Answers a resolution: how many ids or sequences are so from now on."""
+
+    outcome: Literal["done", "not_done"]
+    resolved: int
+
+
 class CloseRequest(Read):
     """Ends the lease of a producer's holder."""
 

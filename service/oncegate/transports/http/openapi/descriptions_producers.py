@@ -20,6 +20,8 @@ what it claims are *sequences*, strictly increasing. Which were written is kept 
    epoch. What is acked is STALE for ever, and no longer kept one by one. Each producer is a part, and each batch: a
    part over something that was claimed and is not done is told in `refused`, and the others pass. A batch before the
    last that was acked is 409 OLDER_BATCH, with that one.
+6. What a dead task has claimed and not settled, and nobody claims again, keeps its part from being acked: a person
+   looks, and clears it (`:resolve`, of a claim or a producer), done or not done. The ledger has who said so, and why.
 
 `driver` and `batch` beside ids (of ids:claim, ids:take, records:produce) make them belong to a batch of that driver:
 they are forgotten when it is acked, not by a horizon, and a request of an acked batch is told STALE for each of its
@@ -93,6 +95,19 @@ MEMBERS: dict[str, dict[str, str]] = {
         "settled": "sequences that the call was granted: they are as `state` says",
         "lease_ms": "from now, after renew; else 0",
     },
+    "ResolveRequest": {
+        "outcome": "done: its ids count as written; not_done: they are free",
+        "who": "the person who has looked",
+        "why": "what they saw, for whoever reads the ledger",
+    },
+    "ResolveSequencesRequest": {
+        "outcome": "done: they count as written; not_done: they keep no ack from passing, and may be claimed until it",
+        "who": "the person who has looked",
+        "why": "what they saw, for whoever reads the ledger",
+        "first": "only from here on; of an open call, all that it holds",
+        "last": "only to here, included",
+    },
+    "ResolveReply": {"outcome": "as asked", "resolved": "how many ids or sequences; 0: nothing was left"},
     "CloseReply": {"producer": "as in the path", "epoch": "whose lease is over"},
     "ProducerExplained": {
         "producer": "as in the path",

@@ -43,6 +43,9 @@ SEQUENCES_REPLY = {
     "lease_ms": 30_000,
     "verdicts": [{"verdict": "DUPLICATE"}, {"verdict": "GRANTED"}, {"verdict": "GRANTED", "takeover": True}],
 }
+RESOLVE = {"outcome": "done", "who": "ada", "why": "its rows are in the sink, see ticket 4711"}
+RESOLVE_SEQUENCES = {**RESOLVE, "first": 18, "last": 19}
+RESOLVE_REPLY = {"outcome": "done", "resolved": 2}
 SETTLE = _CLAIM
 CLOSE = {"token": TOKEN, "epoch": 7}
 CLOSE_REPLY = {"producer": PRODUCER, "epoch": 7}

@@ -117,3 +117,33 @@ EXPLAIN = operation(
     parts.NAMESPACED,
     reading(NS, "producer"),
 )
+
+
+def _resolve(
+    operation_id: str, place: str, request: type, example: parts.Json, *refusals: type[e.OncegateError]
+) -> parts.Json:
+    reply = message(messages.ResolveReply, examples_producers.RESOLVE_REPLY)
+    return operation(
+        operation_id,
+        {200: answer("how many ids or sequences are so from now on; 0: nothing was left", json=reply)},
+        (*parts.BODIES, e.LeaseLive, *refusals),
+        writes(NS, place),
+        parts.body(json=message(request, example)),
+    )
+
+
+RESOLVE = _resolve(
+    "resolveProducer",
+    "producer",
+    messages.ResolveSequencesRequest,
+    examples_producers.RESOLVE_SEQUENCES,
+    e.UnknownProducer,
+)
+RESOLVE_CLAIM = _resolve(
+    "resolveClaim",
+    "claim",
+    messages.ResolveRequest,
+    examples_producers.RESOLVE,
+    e.UnknownClaim,
+    e.ReleasedClaim,
+)

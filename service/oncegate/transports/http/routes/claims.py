@@ -8,14 +8,14 @@ from fastapi import Request, Response
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
 from oncegate.engine import id_sets
-from oncegate.engine.requests import ClaimRequest, ClaimResult, TakeRequest
+from oncegate.engine.requests import ClaimRequest, ClaimResult, ResolveRequest, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
-from oncegate.transports.http.openapi import operations
+from oncegate.transports.http.openapi import operations, operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, answer_weight, json_reply, reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
@@ -25,6 +25,7 @@ router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespa
 _CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
 _ANSWERS = (JSON,)
 _TAKE = msgspec.json.Decoder(messages.TakeRequest)
+_RESOLVE = msgspec.json.Decoder(messages.ResolveRequest)
 
 
 @router.post("/ids:claim", openapi_extra=operations.CLAIM)
@@ -126,6 +127,16 @@ async def _settle(request: Request, verb: Verb) -> Response:
         claim_id = identifiers.claim_bytes(request.path_params["claim"])
         result = await inbound.shard.settle(verb, claim_id, inbound.deadline)
         return reply(codecs.settle_json(result), JSON, inbound.shard)
+
+
+@router.post("/claims/{claim}:resolve", openapi_extra=operations_producers.RESOLVE_CLAIM)
+async def resolve(request: Request) -> Response:
+    """Clear the claim that a dead task has left; a person says whether its ids were written."""
+    async with admitted(request, [JSON], _ANSWERS) as inbound:
+        message, claim_id = await inbound.message(_RESOLVE), identifiers.claim_bytes(request.path_params["claim"])
+        asked = ResolveRequest(message.outcome == "done", message.who, message.why)
+        resolved = await inbound.shard.resolve_claim(claim_id, asked, inbound.deadline)
+        return json_reply(messages.ResolveReply(message.outcome, resolved), shard=inbound.shard)
 
 
 @router.get("/ids:explain", openapi_extra=operations.EXPLAIN)

@@ -13,6 +13,7 @@ from oncegate.engine.requests import (
     DriverRequest,
     ProducerRequest,
     ProducerView,
+    ResolveRequest,
     SequenceRequest,
 )
 from oncegate.transports.decode import identifiers, sequences
@@ -32,6 +33,7 @@ _ACK = msgspec.json.Decoder(messages.AckRequest)
 _PRODUCER = msgspec.json.Decoder(messages.ProducerRequest)
 _CLAIM = msgspec.json.Decoder(messages.SequencesRequest)
 _SETTLE = msgspec.json.Decoder(messages.SettleSequencesRequest)
+_RESOLVE = msgspec.json.Decoder(messages.ResolveSequencesRequest)
 _CLOSE = msgspec.json.Decoder(messages.CloseRequest)
 
 
@@ -161,6 +163,19 @@ async def _settle(request: Request, verb: Verb) -> Response:
         state: Any = result.state.name
         reply = messages.SettleSequencesReply(producer, result.call, state, result.settled, result.lease_ms)
         return json_reply(reply, shard=shard)
+
+
+@router.post("/producers/{producer:path}:resolve", openapi_extra=operations_producers.RESOLVE)
+async def resolve(request: Request) -> Response:
+    """Clear what a dead task has claimed of a producer and not settled; a person says whether it was done."""
+    async with admitted(request, [JSON], [JSON]) as inbound:
+        message, producer = await inbound.message(_RESOLVE), inbound.request.path_params["producer"]
+        given = [number for number in (message.first, message.last) if number is not None]
+        sequences.of_numbers(given, "first, last")
+        asked = ResolveRequest(message.outcome == "done", message.who, message.why)
+        span = (message.first, message.last)
+        resolved = await inbound.shard.resolve_producer(producer, span, asked, inbound.deadline)
+        return json_reply(messages.ResolveReply(message.outcome, resolved), shard=inbound.shard)
 
 
 @router.post("/producers/{producer:path}:close", openapi_extra=operations_producers.CLOSE)
