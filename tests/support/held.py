@@ -53,7 +53,7 @@ async def turns(count: int = TURNS) -> None:
 
 async def until(condition: Any) -> None:
     """Let things run, also on other threads, until `condition()` is true."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():
             await _Turn()
 
