@@ -23,7 +23,7 @@ RUN useradd --uid 65532 --no-create-home --shell /usr/sbin/nologin oncegate \
     && install -d -o oncegate -g oncegate /data /var/cache/oncegate
 USER 65532:65532
 # Kernels compiled once, so that the first start does not wait for them.
-RUN python -c "from oncegate.index.shard import warm_up; warm_up()"
+RUN python -c "from oncegate.app import compile_kernels; compile_kernels()"
 VOLUME /data
 WORKDIR /data
 ENTRYPOINT ["oncegate"]

@@ -116,6 +116,8 @@ install() {
     "$python" -m venv "$VENV"
     "$VENV/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
     "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e spark_client
+    say "compiling kernels (once; half a minute)"
+    env -u PYTHONDONTWRITEBYTECODE "$VENV/bin/python" -c "from oncegate.app import compile_kernels; compile_kernels()"
 }
 
 java_home=$(need_java)

@@ -74,7 +74,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         server = await stack.enter_async_context(serving)
         await asyncio.to_thread(warm_up)
         # While ledgers are read: both take a second of a start.
-        warming = asyncio.ensure_future(asyncio.to_thread(_warm_up))
+        warming = asyncio.ensure_future(asyncio.to_thread(_warm_decoding))
         try:
             gateway = await stack.enter_async_context(open_gateway(ledgers, runs, SystemClock(), observer, limits))
         finally:
@@ -86,8 +86,13 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         yield Program(gateway, server, port)
 
 
-def _warm_up() -> None:
-    """Loads what decoding needs."""
+def compile_kernels() -> None:
+    """Compiles every kernel of index and decoding into numba's cache, half a minute of one core, or loads it."""
+    warm_up()
+    _warm_decoding()
+
+
+def _warm_decoding() -> None:
     ids.warm_up()
     json_scan.warm_up()
     json_rows.warm_up()
