@@ -64,7 +64,10 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
     budget = shared_out(raise_limit(), settings.limits.connections, settings.limits.namespaces)
     limits = replace(settings.limits, connections=budget.connections, namespaces=budget.namespaces)
     async with AsyncExitStack() as stack:
-        ledgers = await stack.enter_async_context(open_ledgers(process.ledger, create=True, witness=process.witness))
+        opening = open_ledgers(
+            process.ledger, create=True, witness=process.witness, reserve_bytes=limits.disk_reserve_bytes
+        )
+        ledgers = await stack.enter_async_context(opening)
         require_descriptors(len(ledgers.names()))
         runs, observer = run_folders(process.ledger), LogObserver(log)
         app = create_app(observer, About(process.ledger, settings.semantic.fingerprint()))

@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 from tests.mutants.planted import ENGINE, INDEX, LOG
 
 HTTP = "service/oncegate/transports/http"
+_FULL = "tests/engine/commit/test_full_ledger.py"
 _DIRECT = "tests/transports/http/test_fast_path.py"
 _CONNECTIONS = "tests/transports/http/test_connections.py"
 _GATHERING = "tests/engine/usecases/test_claim_batching.py"
@@ -179,5 +180,33 @@ SERVING: tuple[Mutant, ...] = (
         '    return _WRITTEN.sub("", str(text))\n',
         "    return str(text)\n",
         "tests/client/protocol/test_effort.py",
+    ),
+    one(
+        "a complete is refused while the disk is full",
+        f"{ENGINE}/usecases/claims.py",
+        "        journal.group_commit.check(ends=True)\n",
+        "        journal.group_commit.check()\n",
+        f"{_FULL}::test_completes_and_releases_are_written_into_the_room_that_is_kept_for_them",
+    ),
+    one(
+        "sequences are refused their end while the disk is full",
+        f"{ENGINE}/usecases/producers.py",
+        "            self._journal.group_commit.check(ends=True)\n",
+        "            self._journal.group_commit.check()\n",
+        f"{_FULL}::test_sequences_too_are_completed_while_full",
+    ),
+    one(
+        "a probe takes what is kept",
+        f"{ENGINE}/commit/group_commit.py",
+        "        if self.dead is None and self._free_bytes()[0] > 0:\n",
+        "        if self.dead is None:\n",
+        f"{_FULL}::test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left",
+    ),
+    one(
+        "room that is kept and never given back",
+        "service/oncegate/ledgers/log/ledger.py",
+        "                self._reserve.release()\n",
+        "",
+        "tests/faults/server/test_full_disk.py",
     ),
 )

@@ -69,6 +69,9 @@ class Limits:
     stage_bytes: int = 8 * GIB
     # Below this the ledger itself is in danger, so stages are refused first.
     disk_free_fraction: float = 0.10
+    # Kept on the disk, a 16th of a small one at most: the largest segment, which a start copies, and completes and
+    # releases of 4,096 appends while the disk is full.
+    disk_reserve_bytes: int = 80 * MIB
     # A job that comes back after a day stages again.
     stage_ttl_ms: int = _semantic(24 * 3_600_000)
     # A successor's first call proves the older owner dead or a zombie; a minute lets its last calls drain.

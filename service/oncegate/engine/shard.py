@@ -116,7 +116,7 @@ class Shard:
         self._marks = marks
         self._id_sets = IdSets(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
-        self.group_commit = GroupCommit(ledger, clock, marks)
+        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes)
         self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits)
         self.stages = StageQuota(self.journal, free_bytes)
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)

@@ -12,11 +12,13 @@ from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Ledgers
 
-Opener = Callable[[str, bool, str | None], AbstractAsyncContextManager[Ledgers]]
+Opener = Callable[[str, bool, str | None, int], AbstractAsyncContextManager[Ledgers]]
 
 
 @asynccontextmanager
-async def _open_memory(place: str, create: bool, witness: str | None) -> AsyncIterator[MemoryLedgers]:
+async def _open_memory(
+    place: str, create: bool, witness: str | None, reserve_bytes: int
+) -> AsyncIterator[MemoryLedgers]:
     yield MemoryLedgers()
 
 
@@ -26,18 +28,20 @@ SCHEMES: dict[str, Opener] = {
 }
 
 
-def open_ledgers(url: str, *, create: bool = False, witness: str | None = None) -> AbstractAsyncContextManager[Ledgers]:
+def open_ledgers(
+    url: str, *, create: bool = False, witness: str | None = None, reserve_bytes: int = 0
+) -> AbstractAsyncContextManager[Ledgers]:
     """Opens the ledgers at `url`, owned until the context ends.
 
     `create`: make them where neither the place nor its witness knows of any. `witness`: where to keep the
-    witness instead of beside the data.
+    witness instead of beside the data. `reserve_bytes`: room kept for what must be written when the disk is full.
 
     Raises:
         NotFound: the scheme is unknown, or there is nothing at the place and `create` is false.
         LedgerBusy, LedgerDamaged, KeyMismatch: on entering; nothing was touched.
     """
     scheme, place = parse_url(url)
-    return SCHEMES[scheme](place, create, witness)
+    return SCHEMES[scheme](place, create, witness, reserve_bytes)
 
 
 def parse_url(url: str) -> tuple[str, str]:

@@ -10,6 +10,7 @@ LEVELS = {
     "ledger_behind": "error",
     "owner_failed": "error",
     "ledger_lost": "warning",
+    "ledger_full": "warning",
     "recovering_long": "error",
     "maintenance_failed": "error",
     "compaction_failed": "warning",

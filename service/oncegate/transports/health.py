@@ -7,7 +7,10 @@ from oncegate.engine.gateway import Gateway
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a probe. `namespaces`: the state of each, SERVING | RECOVERING | DOWN."""
+    """The answer to a probe. `namespaces`: the state of each, SERVING | FULL | RECOVERING | DOWN.
+
+    FULL serves reads and answers what is known, and completes and releases: taken out of service it could not.
+    """
 
     ok: bool
     detail: str
@@ -24,7 +27,7 @@ def started(gateway: Gateway | None) -> Answer:
 def ready(gateway: Gateway | None) -> Answer:
     """Tells whether every namespace is served from an index that was rebuilt to the ledger's end."""
     begun = started(gateway)
-    waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state != "SERVING"]
+    waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state not in ("SERVING", "FULL")]
     if not begun.ok or not waiting:
         return begun
     return Answer(False, f"namespace {', '.join(waiting)}", begun.namespaces)

@@ -9,6 +9,7 @@ from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.group_commit import PROBE_MS
 from tests.support.held import BATCH, HeldLedgers, Served, id16, rows_of, said, serving, turns, winner
+from tests.support.producing_lanes import Lanes
 
 
 @pytest.fixture
@@ -52,15 +53,77 @@ async def test_busy_and_renewals_are_answered_while_full(served: Served) -> None
     assert (await served.settle(Verb.RENEW, held.claim)).state is ClaimState.OPEN
 
 
-async def test_everything_that_must_write_is_refused_while_full(served: Served) -> None:
-    held = await served.claim("held")
+async def test_completes_and_releases_are_written_into_the_room_that_is_kept_for_them(served: Served) -> None:
+    done, free = await served.claim("a"), await served.claim("b", token=2)
+    await fill(served)
+    assert (await served.settle(Verb.COMPLETE, done.claim)).state is ClaimState.DONE
+    assert (await served.settle(Verb.RELEASE, free.claim)).state is ClaimState.RELEASED
+    assert served.disk.kinds()[-2:] == [["Completed"], ["Released"]]
+    with pytest.raises(LedgerFull):
+        await served.claim("c", token=3)
+    assert served.gateway.readiness() == {"default": "FULL"}, "an end that was written is no room for more"
+
+
+async def test_sequences_too_are_completed_while_full(served: Served) -> None:
+    lanes = Lanes(served)
+    await lanes.driver()
+    await lanes.register()
+    await lanes.claim(1, [0, 1])
+    await fill(served)
+    assert (await lanes.settle(Verb.COMPLETE, 1)).state is ClaimState.DONE
+
+
+async def test_room_is_probed_for_also_while_ends_keep_coming(served: Served) -> None:
+    held = [await served.claim(str(number), token=number + 1) for number in range(4)]
+    await fill(served)
+    for one in held:
+        served.clock.advance(PROBE_MS // 2)
+        await served.settle(Verb.COMPLETE, one.claim)
+        await turns()
+    assert served.gateway.readiness() == {"default": "SERVING"}
+
+
+async def test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left(served: Served) -> None:
+    await fill(served)
+    served.disk.free_bytes = (0, 1_000)
+    await reopen(served)
+    assert served.disk.kinds()[-1] == ["Claimed"], "what is kept is not probed away"
+    served.disk.free_bytes = (500, 1_000)
+    await reopen(served)
+    assert served.disk.kinds()[-1] == ["Probe"]
+    assert served.gateway.readiness() == {"default": "SERVING"}
+
+
+async def test_a_full_disk_is_one_line_of_the_log_and_its_end_another(served: Served) -> None:
+    await fill(served)
+    served.disk.faults = ["full", "full"]
+    for _ in range(3):
+        await reopen(served)
+    told = [name for name in served.events.names() if name.startswith("ledger_")]
+    assert told == ["ledger_full", "ledger_has_room"]
+
+
+async def test_a_gateway_that_starts_on_a_full_disk_answers_what_it_knows_and_refuses_the_rest() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as before:
+        claimed = await before.claim("a")
+        await before.settle(Verb.COMPLETE, claimed.claim)
+        held = await before.claim("b", token=2)
+    ledgers.disk.free_bytes = (0, 1_000)
+    async with serving(ledgers) as after:
+        assert after.gateway.readiness() == {"default": "FULL"}
+        assert said(await after.claim("a", token=3)) == ["DUPLICATE"]
+        with pytest.raises(LedgerFull):
+            await after.claim("new", token=3)
+        assert (await after.settle(Verb.COMPLETE, held.claim)).state is ClaimState.DONE
+
+
+async def test_everything_else_that_must_write_is_refused_while_full(served: Served) -> None:
     staged = winner(await served.stage(rows_of(1)))
     await fill(served)
     appends = len(served.disk.appends)
     for asked in (
         served.claim("new", token=3),
-        served.settle(Verb.COMPLETE, held.claim),
-        served.settle(Verb.RELEASE, held.claim),
         served.stage(rows_of(2), token=2),
         served.commit(staged),
         served.abort(1),

@@ -62,15 +62,25 @@ class GroupCommit:
     `next_position`: that of the next entry submitted. `between`: the work between appends, none at first.
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, marks: Marks) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Clock,
+        marks: Marks,
+        free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1),
+    ) -> None:
         self._ledger = ledger
+        self._free_bytes = free_bytes
         self._clock = clock
         self._marks = marks
         self._pending: list[Change] = []
         self._wake = asyncio.Event()
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._full: LedgerFull | None = None
+        self._probe_ms = 0
         self.between: BetweenAppends = _NoWork()
+        # Called when the ledger has no room any more, and when it has room again.
+        self.when_full: Callable[[LedgerFull | None], None] = _told_nobody
         # Called at once when it dies, perhaps long before `run` returns: an append may hang.
         self.when_dead: Callable[[OncegateError], None] = _ignored
         self.closing = False
@@ -85,13 +95,21 @@ class GroupCommit:
         """Tells whether something can be written now."""
         return not self.closing and self._full is None and self.dead is None
 
-    def check(self) -> None:
-        """Raises why nothing can be written now, if so: LedgerFull, or what killed this group commit."""
+    @property
+    def full(self) -> bool:
+        """Tells whether the ledger has no room but for what ends something."""
+        return self._full is not None
+
+    def check(self, *, ends: bool = False) -> None:
+        """Raises why nothing can be written now, if so: LedgerFull, or what killed this group commit.
+
+        `ends`: what is to be written ends something, so that the ledger may have room kept for it.
+        """
         if self.dead is not None:
             raise self.dead
         if self.closing:
             raise LedgerDown("the gateway is shutting down; nothing was written")
-        if self._full is not None:
+        if self._full is not None and not ends:
             raise LedgerFull(self._full.detail)
 
     def submit(
@@ -155,6 +173,8 @@ class GroupCommit:
             due_ms = self.between.due_ms()
             if due_ms is not None and due_ms <= 0:
                 await self.between.turn()
+            elif self._full is not None and not self.closing and self._clock.monotonic_ms() >= self._probe_ms:
+                await self._probe()
             elif self._pending:
                 await self.append_next()
             elif self.closing:
@@ -171,10 +191,19 @@ class GroupCommit:
         if self._full is None:
             await self._wake.wait()
             return
-        await self._woken_within(PROBE_MS)
-        if not self._pending and not self.closing:
-            self.next_position += 1
-            await self._append([Change([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)])
+        await self._woken_within(max(0, self._probe_ms - self._clock.monotonic_ms()))
+
+    async def _probe(self) -> None:
+        """Tries one entry, where the disk says that there is room besides what is kept; then all goes on."""
+        self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
+        if self._pending:  # what ends something is not to be refused with the probe
+            await self.append_next()
+        if self.dead is None and self._free_bytes()[0] > 0:
+            position = self.submit([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)
+            await self.append_all()
+            if self.mark.position >= position:
+                self._full = None
+                self.when_full(None)
 
     async def _woken_within(self, wait_ms: int) -> None:
         pause, woken = asyncio.ensure_future(self._clock.sleep_ms(wait_ms)), asyncio.ensure_future(self._wake.wait())
@@ -228,7 +257,7 @@ class GroupCommit:
         except Exception as error:
             self.die(unknown_end("the ledger", error))
         else:
-            self._full, self.mark = None, mark
+            self.mark = mark
             self._marks.add(mark)
             for change in group:
                 change.settle()
@@ -247,8 +276,15 @@ class GroupCommit:
             change.undo()
         self._pending = []
         self.next_position = self.mark.position + 1
-        self._full = error
+        self.begin_full(error)
         self._fail_waiters(error)
+
+    def begin_full(self, error: LedgerFull) -> None:
+        """Takes nothing more but what ends something, until a probe finds room."""
+        known, self._full = self._full, error
+        self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
+        if known is None:
+            self.when_full(error)
 
     def die(self, error: OncegateError) -> None:
         """Takes `error` as the end, if it is the first: whoever waits is told, nothing is written, `run` returns."""
@@ -290,6 +326,10 @@ def _again(error: OncegateError) -> OncegateError:
 
 
 def _nothing() -> None:
+    return None
+
+
+def _told_nobody(_error: LedgerFull | None) -> None:
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
-from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
+from oncegate.core.errors import BadRequest, LedgerFull, OncegateError, Recovering, Stop
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
@@ -76,10 +76,12 @@ class Owner:
 
     @property
     def state(self) -> str:
-        """Tells SERVING, RECOVERING or DOWN."""
+        """Tells SERVING, FULL (it serves, and the disk has no room for more), RECOVERING or DOWN."""
         if self.failed is not None:
             return "DOWN"
-        return "RECOVERING" if self.shard is None else "SERVING"
+        if self.shard is None:
+            return "RECOVERING"
+        return "FULL" if self.shard.group_commit.full else "SERVING"
 
     async def started(self) -> None:
         """Returns once the shard serves; raises why it cannot: Recovering where it is tried again by itself."""
@@ -138,6 +140,10 @@ class Owner:
             # What is asked meanwhile is told the same: nothing will serve again.
             self.failed = error if isinstance(error, Stop) else None
 
+    def _tell_room(self, error: LedgerFull | None) -> None:
+        name, detail = ("ledger_has_room", "all is written again") if error is None else ("ledger_full", error.detail)
+        self._world.observer.event(name, namespace=self.namespace, detail=detail)
+
     def _end_opening(self, error: Exception | None) -> None:
         if not self._opening.done():
             if error is None:
@@ -153,6 +159,9 @@ class Owner:
                 shard = await self._open(stack)
             self._shard, self._served, self._has_served = shard, True, True
             shard.group_commit.when_dead = self._lost
+            shard.group_commit.when_full = self._tell_room
+            if self._world.ledgers.free_bytes()[0] <= 0:
+                shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
             self._end_opening(None)
             if self._closing:
                 shard.group_commit.close()

@@ -157,7 +157,7 @@ class Claims:
 
     def _write(self, effect: Effect, claim: bytes) -> int:
         journal = self._journal
-        journal.group_commit.check()
+        journal.group_commit.check(ends=True)
         entry = Completed if effect is Effect.MARK_DONE else Released
         journal.counts.add(COMPLETED if effect is Effect.MARK_DONE else RELEASED)
         return journal.record([entry(claim, journal.wall_ms())])

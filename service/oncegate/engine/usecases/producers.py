@@ -193,7 +193,7 @@ class Producers:
             lease_ms = producer.lease_ms
             producer.lease_until_ms = self._journal.clock.monotonic_ms() + lease_ms
         elif effect is not Effect.NOTHING:
-            self._journal.group_commit.check()
+            self._journal.group_commit.check(ends=True)
             entry = SequencesCompleted if effect is Effect.MARK_DONE else SequencesReleased
             self._journal.counts.add(COMPLETED if effect is Effect.MARK_DONE else RELEASED)
             self._journal.record([entry(producer.number, epoch, call, self._journal.wall_ms())])

@@ -43,6 +43,10 @@ class Disk:
             while done < total:
                 done += os.pwrite(fd, rest[done:], offset + done)
 
+    def allocate(self, fd: int, size_bytes: int) -> None:
+        """Gives a file room on the disk, whatever is written later."""
+        os.posix_fallocate(fd, 0, size_bytes)
+
     def truncate(self, fd: int, size_bytes: int) -> None:
         """Cuts a file to so many bytes."""
         os.ftruncate(fd, size_bytes)

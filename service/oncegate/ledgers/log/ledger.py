@@ -25,6 +25,7 @@ from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, unti
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
+from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
@@ -36,7 +37,8 @@ class LogLedger:
     """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
 
     `guard` raises LedgerFenced when the folder is lost. `writer` makes one call at a time, in order. `due`: where it
-    puts itself when something is left for `keep_up`. `open_streams`: of all ledgers.
+    puts itself when something is left for `keep_up`. `open_streams` and
+    `reserve` are those of all ledgers.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class LogLedger:
         writer: Executor,
         due: "set[LogLedger]",
         open_streams: OpenStreams,
+        reserve: Reserve,
     ) -> None:
         self._disk = disk
         self._paths = paths
@@ -69,6 +72,9 @@ class LogLedger:
         # Not the loop's pool: fetches may fill that, and appends must not wait for them.
         self._writer = writer
         self._due = due
+        self._reserve = reserve
+        # Whether whoever appends was told so: from then on the reserve is for what it appends.
+        self._full = reserve.released
         self._keeping = asyncio.Lock()
         # So many did not fit the frame of a compaction.
         self._ranges_too_many = math.inf
@@ -249,15 +255,27 @@ class LogLedger:
         """
         with self._known_end():
             self._guard()
-            locations = iter(self._outputs.write(ranges))
-            changes = [
-                Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
-                for change in plan
-            ]
-            self._write_frame(len(entries), encode_body(Body(entries, changes)))
+            self._require_room()
+            try:
+                locations = iter(self._outputs.write(ranges))
+                changes = [
+                    Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
+                    for change in plan
+                ]
+                self._write_frame(len(entries), encode_body(Body(entries, changes)))
+            except NoRoom:
+                self._full = True
+                self._reserve.release()
+                raise
             self._outputs.settle()
             self._witness.see(self._segment.end)
         return changes
+
+    def _require_room(self) -> None:
+        """Raises NoRoom, once, where another ledger has found the disk full: what is left is kept for ends."""
+        told, self._full = self._full, self._reserve.released
+        if self._full and not told:
+            raise NoRoom("what is left is kept for completes and releases")
 
     @contextmanager
     def _known_end(self) -> Iterator[None]:

@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.outputs import OpenStreams
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned, inspect, repair
+from oncegate.ledgers.log.reserve import Reserve
 from oncegate.ledgers.log.strands import Strand, writing_threads
 from oncegate.ports import OpenLedger
 
@@ -39,8 +41,9 @@ async def finished(work: Awaitable[T], undo: Callable[[T], None] | None = None) 
 class LogLedgers:
     """Implements `ports.Ledgers` over one data folder."""
 
-    def __init__(self, folder: DataDir) -> None:
+    def __init__(self, folder: DataDir, reserve: Reserve) -> None:
         self._folder = folder
+        self._reserve = reserve
         self._creating = asyncio.Lock()
         self._due: set[LogLedger] = set()
         self._writing = writing_threads()
@@ -68,7 +71,15 @@ class LogLedgers:
             lock.require()
 
         ledger = LogLedger(
-            self._folder.disk, paths, found, owned, guard, Strand(self._writing), self._due, self._streams
+            self._folder.disk,
+            paths,
+            found,
+            owned,
+            guard,
+            Strand(self._writing),
+            self._due,
+            self._streams,
+            self._reserve,
         )
         try:
             yield OpenLedger(
@@ -90,6 +101,8 @@ class LogLedgers:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(never.wait(), WITNESS_SYNC_S)
+            if self._reserve.released:
+                await asyncio.to_thread(self._reserve.refill)
             for ledger in [ledger for ledger in self._due if not ledger.kept_up]:
                 self._due.discard(ledger)
                 task = asyncio.create_task(ledger.keep_up(), name="witness")
@@ -97,6 +110,15 @@ class LogLedgers:
                 task.add_done_callback(self._keeping.discard)
 
     def _own(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
+        try:
+            return self._own_now(paths)
+        except LedgerFull:
+            if self._reserve.released:
+                raise
+            self._reserve.release()
+            return self._own_now(paths)
+
+    def _own_now(self, paths: LedgerPaths) -> tuple[FolderLock, Found, Owned]:
         with ledger_errors(self._folder.shown):
             self._folder.require()
             lock = FolderLock(paths.shard, f"ledger {paths.namespace} in {self._folder.shown}")
@@ -112,7 +134,8 @@ class LogLedgers:
         self._folder.require()
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)
-        return (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize)
+        free = 0 if self._reserve.released else stat.f_bavail * stat.f_frsize
+        return (free, stat.f_blocks * stat.f_frsize)
 
     async def close(self) -> None:
         """Lets go of the data folder; every ledger was closed before."""
@@ -138,12 +161,18 @@ async def _close(ledger: LogLedger, lock: FolderLock) -> None:
 
 @asynccontextmanager
 async def open_log(
-    folder: str, create: bool = False, witness: str | None = None, disk: Disk | None = None
+    folder: str,
+    create: bool = False,
+    witness: str | None = None,
+    reserve_bytes: int = 0,
+    disk: Disk | None = None,
 ) -> AsyncIterator[LogLedgers]:
     """Own the data folder until the context ends. Errors as `oncegate.ledgers.open_ledgers`; `disk` is for tests."""
     data = DataDir(folder, witness, disk or Disk())
     await finished(asyncio.to_thread(data.take, create), lambda _: data.release())
-    ledgers = LogLedgers(data)
+    reserve = Reserve(data.disk, data.root, reserve_bytes)
+    await finished(asyncio.to_thread(reserve.refill), lambda _: data.release())
+    ledgers = LogLedgers(data, reserve)
     try:
         yield ledgers
     finally:

@@ -1,0 +1,65 @@
+"""Room that is kept on the disk for what must not wait: one file below a data folder, given back when it is full."""
+
+import contextlib
+import os
+import threading
+from pathlib import Path
+
+from oncegate.ledgers.log.disk import Disk
+
+RESERVE_NAME = "RESERVE"  # in capitals, which no namespace can be
+# Of a small disk no more is kept.
+_DISK_SHARE = 16
+# What must be free besides, so that what was given back is not taken away and given back again by the next append.
+_MARGIN_BYTES = 1 << 20
+
+
+class Reserve:
+    """Keeps room for completes, releases and openings; any thread may call it. `size_bytes` 0: it keeps none."""
+
+    def __init__(self, disk: Disk, folder: Path, size_bytes: int) -> None:
+        self._disk = disk
+        self._path = folder / RESERVE_NAME
+        total = os.statvfs(folder).f_blocks * os.statvfs(folder).f_frsize if size_bytes else 0
+        self._size_bytes = min(size_bytes, total // _DISK_SHARE)
+        self._lock = threading.Lock()
+        self.released = False
+
+    def release(self) -> None:
+        """Gives the room back to the disk, for what is to be ended; no effect without any."""
+        with self._lock:
+            if self._size_bytes:
+                self.released = True
+                with contextlib.suppress(OSError):
+                    self._disk.unlink(self._path)
+
+    def refill(self) -> None:
+        """Takes the room again where there is enough; else it stays, or is from now on, released."""
+        with self._lock:
+            if not self._size_bytes or self._whole():
+                self.released = False
+                return
+            self.released = True
+            with contextlib.suppress(OSError):
+                stat = os.statvfs(self._path.parent)
+                if stat.f_bavail * stat.f_frsize >= self._size_bytes + _MARGIN_BYTES:
+                    self._take()
+                    self.released = False
+
+    def _whole(self) -> bool:
+        try:
+            return self._path.stat().st_blocks * 512 >= self._size_bytes
+        except OSError:
+            return False
+
+    def _take(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._disk.unlink(self._path)
+        fd = self._disk.create(self._path)
+        try:
+            self._disk.allocate(fd, self._size_bytes)
+        except OSError:
+            self._disk.unlink(self._path)
+            raise
+        finally:
+            self._disk.close(fd)
