@@ -1,6 +1,7 @@
 """A real gateway process that tests start, kill and start again on the same folder and port."""
 
 import http.client
+import json
 import os
 import resource
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 START_S = 60
 
@@ -70,6 +72,16 @@ class GatewayProcess:
             return connection.getresponse().status == 200
         except (OSError, http.client.HTTPException):
             return False
+        finally:
+            connection.close()
+
+    def ask(self, method: str, path: str) -> tuple[int, dict[str, Any]]:
+        """One request on a connection of its own; its status and its document."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
         finally:
             connection.close()
 

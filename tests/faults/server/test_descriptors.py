@@ -1,7 +1,5 @@
 """A gateway whose process may open few files: what is beyond its share is refused, and it goes on serving."""
 
-import http.client
-import json
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -24,24 +22,14 @@ def gateway(tmp_path: Path) -> Iterator[GatewayProcess]:
         yield gateway
 
 
-def ask(gateway: GatewayProcess, method: str, path: str) -> tuple[int, dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", gateway.port, timeout=20)
-    try:
-        connection.request(method, path)
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
-    finally:
-        connection.close()
-
-
 @pytest.mark.server
 def test_connections_beyond_the_descriptors_are_refused_and_nothing_else_suffers(gateway: GatewayProcess) -> None:
-    limit = ask(gateway, "GET", "/v1/limits")[1]["connections"]
+    limit = gateway.ask("GET", "/v1/limits")[1]["connections"]
     assert 0 < limit < CONNECTIONS
     with ExitStack() as stack:
         for _ in range(CONNECTIONS):
             stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), timeout=20))
-        status, problem = ask(gateway, "PUT", "/v1/namespaces/one")
+        status, problem = gateway.ask("PUT", "/v1/namespaces/one")
         assert (status, problem["code"], problem["effect"]) == (503, "OVERLOADED", "none")
         assert f"{limit} connections are open" in problem["detail"]
     assert ask_until_admitted(gateway, "GET", "/healthz/ready")[1]["namespaces"] == {"default": "SERVING"}
@@ -50,7 +38,7 @@ def test_connections_beyond_the_descriptors_are_refused_and_nothing_else_suffers
 def ask_until_admitted(gateway: GatewayProcess, method: str, path: str) -> tuple[int, dict[str, Any]]:
     """Connections that were closed are noticed at the next turn of the gateway's loop."""
     for _ in range(1_000):
-        status, found = ask(gateway, method, path)
+        status, found = gateway.ask(method, path)
         if found.get("code") != "OVERLOADED":
             return status, found
     raise AssertionError("the connections are closed, and it refuses still")
@@ -58,27 +46,27 @@ def ask_until_admitted(gateway: GatewayProcess, method: str, path: str) -> tuple
 
 @pytest.mark.server
 def test_namespaces_beyond_the_descriptors_are_refused_and_the_same_limit_serves_again(gateway: GatewayProcess) -> None:
-    limit = ask(gateway, "GET", "/v1/limits")[1]["namespaces"]
+    limit = gateway.ask("GET", "/v1/limits")[1]["namespaces"]
     for number in range(1, limit):
-        assert ask(gateway, "PUT", f"/v1/namespaces/n{number}")[0] == 201
-    status, problem = ask(gateway, "PUT", "/v1/namespaces/one-more")
+        assert gateway.ask("PUT", f"/v1/namespaces/n{number}")[0] == 201
+    status, problem = gateway.ask("PUT", "/v1/namespaces/one-more")
     assert (status, problem["code"], problem["action"], problem["effect"]) == (
         429,
         "TOO_MANY_NAMESPACES",
         "fix",
         "none",
     )
-    assert ask(gateway, "PUT", "/v1/namespaces/default")[0] == 200, "what there is may be set up"
+    assert gateway.ask("PUT", "/v1/namespaces/default")[0] == 200, "what there is may be set up"
     gateway.kill()
     gateway.start()
-    assert set(ask(gateway, "GET", "/healthz/ready")[1]["namespaces"].values()) == {"SERVING"}
+    assert set(gateway.ask("GET", "/healthz/ready")[1]["namespaces"].values()) == {"SERVING"}
 
 
 @pytest.mark.server
 def test_a_limit_too_low_for_the_namespaces_there_are_is_refused_with_the_number_to_set(tmp_path: Path) -> None:
     with GatewayProcess(tmp_path) as gateway:
         for number in range(4):
-            assert ask(gateway, "PUT", f"/v1/namespaces/n{number}")[0] == 201
+            assert gateway.ask("PUT", f"/v1/namespaces/n{number}")[0] == 201
         assert gateway.stop() == 0
     command = f"ulimit -n {FILES_MAX}; exec {gateway.command}"
     ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)

@@ -10,7 +10,6 @@ import pytest
 
 from oncegate_spark import Gateway, OncegateError
 from oncegate_spark.errors import Outcome
-from tests.faults.server.test_descriptors import ask
 from tests.support.gateway_process import GatewayProcess
 from tests.support.real_disks import shell
 
@@ -40,16 +39,16 @@ def fill(disk: Path) -> Path:
     return ballast
 
 
-def code_of(ask) -> str:
+def code_of(asked) -> str:
     with pytest.raises(OncegateError) as raised:
-        ask()
+        asked()
     assert raised.value.outcome is Outcome.NOT_WRITTEN
     return raised.value.code
 
 
 def claim_something(gateway: Gateway) -> None:
     with gateway.attempt() as attempt:
-        attempt.claim(["something new"])
+        attempt.complete(attempt.claim(["something new"]))
 
 
 @pytest.mark.server
@@ -64,13 +63,13 @@ def test_a_full_disk_lets_claims_end_and_serves_reads_also_after_a_restart(disk:
             later = third.claim(["later"])
             ballast = fill(disk)
             assert code_of(lambda: claim_something(gateway)) == "LEDGER_FULL"
-            assert ask(process, "GET", "/healthz/ready")[1]["namespaces"] == {"default": "FULL"}
+            assert process.ask("GET", "/healthz/ready")[1]["namespaces"] == {"default": "FULL"}
             attempt.complete(claimed)
             other.release(left)
             assert code_of(lambda: claim_something(gateway)) == "LEDGER_FULL", "what is kept is for ends"
             process.kill()
             process.start()
-            assert ask(process, "GET", "/healthz/ready")[1]["namespaces"] == {"default": "FULL"}
+            assert process.ask("GET", "/healthz/ready")[1]["namespaces"] == {"default": "FULL"}
             table = gateway.read("topic")
             assert table is not None
             assert table.column("value").to_pylist() == ["a", "b"]
@@ -80,7 +79,7 @@ def test_a_full_disk_lets_claims_end_and_serves_reads_also_after_a_restart(disk:
         ballast.unlink()
         with Gateway(process.url, timeout_ms=30_000) as patient:
             claim_something(patient)
-        assert ask(process, "GET", "/healthz/ready")[1]["namespaces"] == {"default": "SERVING"}
+        assert process.ask("GET", "/healthz/ready")[1]["namespaces"] == {"default": "SERVING"}
         assert process.stop() == 0
     assert process.log.count("ledger_full") == 2, "once a life"
     assert process.log.count("ledger_has_room") == 1

@@ -37,8 +37,7 @@ class LogLedger:
     """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
 
     `guard` raises LedgerFenced when the folder is lost. `writer` makes one call at a time, in order. `due`: where it
-    puts itself when something is left for `keep_up`. `open_streams` and
-    `reserve` are those of all ledgers.
+    puts itself when something is left for `keep_up`. `open_streams`, `reserve`: of all ledgers.
     """
 
     def __init__(
@@ -73,8 +72,7 @@ class LogLedger:
         self._writer = writer
         self._due = due
         self._reserve = reserve
-        # Whether whoever appends was told so: from then on the reserve is for what it appends.
-        self._full = reserve.released
+        self._full = reserve.released  # whoever appends was told: from now on the reserve is for that
         self._keeping = asyncio.Lock()
         # So many did not fit the frame of a compaction.
         self._ranges_too_many = math.inf
