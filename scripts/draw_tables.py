@@ -31,10 +31,12 @@ from oncegate.core.producers import (
     ACK,
     ASKERS,
     DRIVER,
+    GAP,
     PRODUCER,
     REGISTER_DRIVER,
     REGISTER_PRODUCER,
     SEQUENCE,
+    Gaps,
     Registrant,
     SequenceState,
     Standing,
@@ -126,6 +128,12 @@ def resolve() -> str:
     return table(["what is found", *(words(found) for found in Finding)], rows) + because(*RESOLVE.values())
 
 
+def gap() -> str:
+    """Draws where a claim of sequences is looked at for a gap."""
+    rows = [[words(gaps), *(words(GAP[gaps, named].effect) for named in (False, True))] for gaps in Gaps]
+    return table(["gaps", "`prev_sequence` is not named", "is named"], rows) + because(*GAP.values())
+
+
 def life() -> str:
     """Draws an id's life, a row a change of state; what is done or taken retires behind the horizon."""
     group = {IdState.CLAIMED_LIVE: "CLAIMED", IdState.CLAIMED_OVER: "CLAIMED"}
@@ -163,6 +171,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
     ),
     "entrance": partial(two, ["epoch and token", "who claims, settles", "who acks"], PRODUCER, DRIVER, Standing),
     "sequence": sequence,
+    "gap": gap,
     "ack": partial(effects, "state", ACK),
     "ack number": partial(effects, "the ack's batch, to the last that was acked", ACK_NUMBER),
     "resolve": resolve,

@@ -135,6 +135,7 @@ SAMPLES: dict[str, Entry] = {
     "saved": SnapshotPiece("claims.rows", 2, bytes(range(64))),
     "sealed": Evicted(2**33, (Archived(bytes(16), 0, 5, WALL_MS, 4_000), Archived(b16(0xD0), 1, 6, 7, 1)), WALL_MS),
     "driver_registered": DriverRegistered("flights", 3, b16(0x30), WALL_MS),
+    "producer_registered_dense": ProducerRegistered("p", 1, 1, b16(0x30), "flights", 30_000, WALL_MS, 1),
     "producer_registered": ProducerRegistered("events-3", 2**33, 9, b16(0x30), "flights", 30_000, WALL_MS),
     "sequences_claimed": SequencesClaimed(
         2**33, 9, 4, b16(0x40), 30_000, WALL_MS, struct.pack("<4Q", 2**40, 2**40 + 9, 2**41, 2**41), bytes(range(16))

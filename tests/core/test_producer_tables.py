@@ -22,6 +22,7 @@ from oncegate.core.producers import (
     ACK,
     ASKERS,
     DRIVER,
+    GAP,
     NO_ACTION,
     PRODUCER,
     REGISTER_DRIVER,
@@ -31,6 +32,8 @@ from oncegate.core.producers import (
     Action,
     Asker,
     Entrance,
+    Gaps,
+    Look,
     Registrant,
     Registration,
     SequenceState,
@@ -45,6 +48,7 @@ WHOLE: dict[str, tuple[Mapping[Any, Any], set[Any]]] = {
     "register producer": (REGISTER_PRODUCER, set(Registrant)),
     "register driver": (REGISTER_DRIVER, set(Registrant) - {Registrant.OTHER_LIVE}),
     "sequence": (SEQUENCE, {(state, asker) for state in SequenceState for asker in ASKERS[state]}),
+    "gap": (GAP, {(gaps, named) for gaps in Gaps for named in (False, True)}),
     "ack": (ACK, set(SequenceState)),
     "ack number": (ACK_NUMBER, set(BatchOrder)),
     "ack batch": (ACK_BATCH, set(BatchState)),
@@ -68,8 +72,9 @@ def test_no_cell_is_empty_and_each_has_its_rule_and_reason(name: str) -> None:
         ((ACK_NUMBER,), BatchNumber),
         ((ACK_BATCH,), BatchEffect),
         ((RESOLVE,), Resolution),
+        ((GAP,), Look),
     ],
-    ids=["entrance", "registration", "ack", "ack number", "ack batch", "resolve"],
+    ids=["entrance", "registration", "ack", "ack number", "ack batch", "resolve", "gap"],
 )
 def test_every_effect_is_decided_somewhere(tables: tuple[Mapping[Any, Any], ...], effects: type[IntEnum]) -> None:
     assert {cell.effect for table in tables for cell in table.values()} == set(effects)

@@ -6,6 +6,7 @@ from tests.mutants.planted import ENGINE, INDEX
 CORE = "service/oncegate/core"
 _ACKING = "tests/engine/usecases/test_acks.py"
 _LEFTOVERS = "tests/engine/usecases/test_leftovers.py"
+_GAPS = "tests/engine/usecases/test_gaps.py"
 _ENGINE = "tests/engine/usecases/test_producers.py"
 _DURABLE = "tests/engine/usecases/test_producers_durable.py"
 _SCOPES = "tests/engine/usecases/test_batch_scopes.py"
@@ -117,8 +118,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "gap against what is done",
         f"{INDEX}/producers/decide.py",
-        "(producer.claimed_to is None or prev > producer.claimed_to)",
-        "prev > producer.intervals.last[producer.intervals.label >> np.uint64(32) == OWN].max(initial=0)",
+        " and (claimed_to is None or prev > claimed_to):\n",
+        " and prev > producer.intervals.last[producer.intervals.label >> np.uint64(32) == OWN].max(initial=0):\n",
         f"{_CELLS}::test_a_gap_is_told_against_the_highest_that_was_claimed",
     ),
     one(
@@ -262,5 +263,26 @@ PRODUCERS: tuple[Mutant, ...] = (
         "[settled(claim, wall_ms), note]",
         "[settled(claim, wall_ms)]",
         f"{_LEFTOVERS}::test_who_and_why_stand_in_the_ledger_and_in_the_log",
+    ),
+    one(
+        "a gap among those that are claimed",
+        f"{INDEX}/producers/decide.py",
+        " or bool((~follows & (sequences[1:] > np.uint64(claimed_to))).any())\n",
+        "\n",
+        f"{_GAPS}::test_what_is_passed_over_is_a_gap_where_there_are_none",
+    ),
+    one(
+        "the next may be passed over",
+        f"{INDEX}/producers/decide.py",
+        "    return (prev is None and first > claimed_to + 1)",
+        "    return (prev is None and first > claimed_to + 2)",
+        f"{_GAPS}::test_what_is_passed_over_is_a_gap_where_there_are_none",
+    ),
+    one(
+        "gaps forgotten with the next entry",
+        f"{INDEX}/producers/apply.py",
+        "        gaps=entry.gaps,\n",
+        "",
+        f"{_GAPS}::test_that_there_are_no_gaps_is_known_after_a_restart_and_a_collection",
     ),
 )

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from oncegate.core.claims import Verb
+from oncegate.core.producers import Gaps
 from oncegate.engine.requests import (
     AckRequest,
     AckResult,
@@ -42,9 +43,14 @@ class Lanes:
         return await self.shard.register_driver(DriverRequest(name, id16(token)), self.served.deadline())
 
     async def register(
-        self, token: int = 1, producer: str = "p", driver: str = "d", lease_ms: int | None = None
+        self,
+        token: int = 1,
+        producer: str = "p",
+        driver: str = "d",
+        lease_ms: int | None = None,
+        gaps: Gaps = Gaps.ALLOW,
     ) -> ProducerResult:
-        ask = ProducerRequest(producer, id16(token), driver, lease_ms)
+        ask = ProducerRequest(producer, id16(token), driver, lease_ms, gaps)
         return await self.shard.register(ask, self.served.deadline())
 
     async def claim(

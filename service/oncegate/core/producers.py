@@ -144,6 +144,52 @@ REGISTER_DRIVER: dict[Registrant, RegisterCell] = {
 }
 
 
+class Gaps(IntEnum):
+    """Names what a registration says about sequences that are passed over. ALLOW: its source may have holes."""
+
+    ALLOW = 0
+    REFUSE = 1
+
+
+class Look(IntEnum):
+    """Names where a claim is looked at for a gap.
+
+    PREV: the one before its first, as it names it, was claimed. EACH: each that is new follows the one before it, the
+    first of them the highest ever claimed, if there is one.
+    """
+
+    NOWHERE = 0
+    PREV = 1
+    EACH = 2
+    PREV_AND_EACH = 3
+
+
+@dataclass(frozen=True)
+class GapCell:
+    """Holds one cell of the table of gaps: the effect, its rule and the reason for it."""
+
+    effect: Look
+    rule: str
+    reason: str
+
+
+# By what the producer was registered with, and whether the claim names the sequence before its first.
+GAP: dict[tuple[Gaps, bool], GapCell] = {
+    (Gaps.ALLOW, False): GapCell(Look.NOWHERE, "holes are the source's", "a compacted topic has offsets without a row"),
+    (Gaps.ALLOW, True): GapCell(
+        Look.PREV, "the one before must have been claimed", "else rows were skipped, or a ledger was lost (LOSS)"
+    ),
+    (Gaps.REFUSE, False): GapCell(
+        Look.EACH, "nothing is passed over", "its source has no holes, so what is missing was skipped or lost (LOSS)"
+    ),
+    (Gaps.REFUSE, True): GapCell(
+        Look.PREV_AND_EACH,
+        "who names the one before vouches for what lies between",
+        "but for nothing among the sequences themselves (LOSS)",
+    ),
+}
+
+
 class SequenceState(IntEnum):
     """Names what is known about one sequence of a producer.
 

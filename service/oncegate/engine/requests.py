@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.kinds import Name, Span
 from oncegate.core.errors import OncegateError
+from oncegate.core.producers import Gaps
 from oncegate.index.batches import Winner
 from oncegate.ports import Chunk
 
@@ -270,13 +271,14 @@ class DriverResult:
 class ProducerRequest:
     """Asks for a producer's next epoch.
 
-    driver: owns the producer for ever, from its first registration on. lease_ms None: the default.
+    driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over.
     """
 
     producer: str
     token: bytes
     driver: str
     lease_ms: int | None = None
+    gaps: Gaps = Gaps.ALLOW
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,10 +311,8 @@ class SequenceSettled:
 
 @dataclass(frozen=True)
 class AckRequest:
-    """Says what will not be run again: of each (producer, sequence), all up to it; all batches up to `batch`.
-
-    Each of them is a part: some may be refused, and the others pass.
-    """
+    """Says what will not be run again, part by part: of each (producer, sequence), all up to it; batches up to
+    `batch`."""
 
     driver: str
     epoch: int

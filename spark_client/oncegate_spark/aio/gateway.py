@@ -119,13 +119,20 @@ class AsyncGateway:
         return AsyncAttempt(self, token, scope, id_set)
 
     def producer(
-        self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None
+        self,
+        name: str,
+        *,
+        driver: str,
+        token: str | None = None,
+        lease_ms: int | None = None,
+        gaps: str = "allow",
     ) -> AsyncProducer:
         """Make the writer of one lane of a source, for one attempt; `driver` names who owns its retries.
 
-        Registered by `async with`.
+        Registered by `async with`. `gaps="refuse"`: its source has no holes, so a claim that passes one over raises
+        Gap, also without `prev_sequence`.
         """
-        return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms)
+        return AsyncProducer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps)
 
     def driver(self, name: str, token: str | None = None) -> AsyncDriver:
         """Make the owner of producers' retries, which acks what nobody retries any more. Registered by `async with`."""

@@ -83,9 +83,10 @@ class AsyncProducer:
         driver: str,
         token: str | None = None,
         lease_ms: int | None = None,
+        gaps: str = "allow",
     ) -> None:
         self.gateway = gateway
-        self._calls = ProducerCalls(gateway.calls, name, driver, token, lease_ms)
+        self._calls = ProducerCalls(gateway.calls, name, driver, token, lease_ms, gaps)
 
     @property
     def name(self) -> str:

@@ -106,12 +106,21 @@ class Gateway:
         """
         return Attempt(self, token, scope, id_set)
 
-    def producer(self, name: str, *, driver: str, token: str | None = None, lease_ms: int | None = None) -> Producer:
+    def producer(
+        self,
+        name: str,
+        *,
+        driver: str,
+        token: str | None = None,
+        lease_ms: int | None = None,
+        gaps: str = "allow",
+    ) -> Producer:
         """Make the writer of one lane of a source, for one attempt; `driver` names who owns its retries.
 
-        Registered by `with`.
+        Registered by `with`. `gaps="refuse"`: its source has no holes, so a claim that passes one over raises
+        Gap, also without `prev_sequence`.
         """
-        return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms)
+        return Producer(self, name, driver=driver, token=token, lease_ms=lease_ms, gaps=gaps)
 
     def driver(self, name: str, token: str | None = None) -> Driver:
         """Make the owner of producers' retries, which acks what nobody retries any more. Registered by `with`."""

@@ -265,3 +265,11 @@ def waited_for(stub: StubGateway, end: str) -> None:
             return
         pause.wait(0.01)
     raise AssertionError(f"nobody asked for {end}")
+
+
+def test_a_producer_says_that_its_source_has_no_gaps(connect: Connect) -> None:
+    with StubGateway(registered(), CLOSED) as stub, connect(stub.url) as gateway:
+        gateway.producer("p", driver="d", gaps="refuse").register()
+        assert members(stub.asked[0])["gaps"] == "refuse"
+        with pytest.raises(BadOption, match="allow or refuse"):
+            gateway.producer("p", driver="d", gaps="perhaps")

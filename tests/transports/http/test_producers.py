@@ -282,3 +282,15 @@ async def test_rows_whose_place_is_not_told_are_refused(more: dict[str, object],
         reply = await http.post_raw(half, ARROW, stream(ROWS), raw(writer, 0))
         assert "go together" in reply.problem(400, "BAD_REQUEST")["detail"]
         assert http.position == before
+
+
+async def test_who_registers_without_gaps_is_told_of_them_without_naming_what_comes_before() -> None:
+    async with open_http() as http:
+        writer = Writer(http)
+        await writer.register(gaps="refuse")
+        assert await writer.claim(1, 2) == ["GRANTED"] * 2
+        gap = (await writer.ask(sequences=[4])).problem(409, "GAP")
+        assert (gap["prev_sequence"], gap["claimed_to"]) == (None, 2)
+        assert await writer.claim(3) == ["GRANTED"]
+        asked = {"token": writer.token, "driver": "load", "gaps": "perhaps"}
+        (await http.post_json(f"{LANE}:register", asked)).problem(400, "BAD_REQUEST")

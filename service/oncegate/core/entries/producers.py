@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Tag, Text
 
 HeldBack = Annotated[bytes, "blob", Tag(1)]
+GapsRule = Annotated[int, "u8", Tag(1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,9 @@ class DriverRegistered:
 
 @dataclass(frozen=True, slots=True)
 class ProducerRegistered:
-    """Begins an epoch in which `token` writes; the first one names the producer's number and driver for ever."""
+    """Begins an epoch in which `token` writes; the first one names the producer's number and driver for ever.
+
+    gaps: of this epoch, as `core.producers.Gaps`."""
 
     KIND: ClassVar[int] = 21
     producer: Text
@@ -31,6 +34,7 @@ class ProducerRegistered:
     driver: Text
     lease_ms: U32
     wall_ms: U64
+    gaps: GapsRule = 0
 
 
 @dataclass(frozen=True, slots=True)

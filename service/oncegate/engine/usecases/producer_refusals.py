@@ -78,11 +78,15 @@ def not_the_driver(effect: Entrance, request: AckRequest, driver: Driver | None)
 def gap(request: SequenceRequest, producer: Producer) -> Gap:
     """Makes the refusal of sequences before which something was never claimed."""
     claimed = "nothing" if producer.claimed_to is None else str(producer.claimed_to)
+    prev, way = request.prev_sequence, "claim without prev_sequence"
+    before = f"the sequence before these is {prev}"
+    if prev is None or (producer.claimed_to is not None and prev <= producer.claimed_to):
+        before, way = "these do not follow each other, or what was claimed", "register without gaps=refuse"
     return Gap(
-        f"the sequence before these is {request.prev_sequence}, and the highest that was ever claimed of producer "
-        f"{request.producer} is {claimed}: what lies between was skipped, or this gateway has lost it. Look for a "
-        "checkpoint that was deleted, or an older ledger; to go on without it, claim without prev_sequence",
-        prev_sequence=request.prev_sequence,
+        f"{before}, and the highest that was ever claimed of producer {request.producer} is {claimed}: what lies "
+        "between was skipped, or this gateway has lost it. Look for a checkpoint that was deleted, or an older ledger; "
+        f"to go on without it, {way}",
+        prev_sequence=prev,
         claimed_to=producer.claimed_to,
     )
 

@@ -69,10 +69,8 @@ class Producers:
         journal.group_commit.check()
         # Numbers count up, and none is free again: no producer is ever forgotten.
         number, epoch = (len(producers) + 1, 1) if registered is None else (registered.number, registered.epoch + 1)
-        wall_ms = journal.wall_ms()
-        journal.record(
-            [ProducerRegistered(request.producer, number, epoch, request.token, request.driver, lease_ms, wall_ms)]
-        )
+        who, times = (request.producer, number, epoch, request.token, request.driver), (lease_ms, journal.wall_ms())
+        journal.record([ProducerRegistered(*who, *times, request.gaps)])
 
     def _answer(self, producer: Producer) -> ProducerResult:
         done = self._index.done(producer)

@@ -86,6 +86,7 @@ def _register(store: ProducerStore, position: int, entry: ProducerRegistered, no
         token=entry.token,
         past=(*old.past, old.token)[-PAST_TOKENS:] if old.epoch else (),
         lease_ms=entry.lease_ms,
+        gaps=entry.gaps,
         lease_until_ms=now_ms + entry.lease_ms,
         last_call=-1,
         quiet_call=-1,

@@ -6,7 +6,7 @@ import numpy as np
 
 from oncegate.arraytypes import U8, U32, U64
 from oncegate.core.errors import TokenReused
-from oncegate.core.producers import Action, Asker, Registrant, SequenceState, Standing
+from oncegate.core.producers import GAP, Action, Asker, Gaps, Look, Registrant, SequenceState, Standing
 from oncegate.core.verdicts import Flag, Verdict
 from oncegate.index.producers.intervals import spans_of
 from oncegate.index.producers.store import HELD, OWN, STATES, TAKEN, Driver, Producer, ProducerStore
@@ -32,7 +32,7 @@ class SequenceDecision:
     """Says what a claim of sequences would mean; n elements, in the order asked.
 
     actions: `Action`. verdicts: wire bytes. numbers: of_call or lease_left_ms where the verdict has one. fresh, taken:
-    spans of shape (k, 2), for the entry. gap: the highest claimed so far does not reach the one before these.
+    spans of shape (k, 2), for the entry. gap: something was passed over that must not be.
     out_of_order: the first sequence that comes after a later one, or None.
     """
 
@@ -92,9 +92,23 @@ def _decision(
         np.where(actions == Action.SAME, calls, np.uint32(0)).astype(np.uint32),
         fresh=spans_of(sequences[actions == Action.GRANT]),
         taken=spans_of(sequences[actions == Action.TAKE_OVER]),
-        gap=prev is not None and (producer.claimed_to is None or prev > producer.claimed_to),
+        gap=_is_gap(producer, sequences, prev),
         out_of_order=int(sequences[late[0]]) if len(late) else None,
     )
+
+
+def _is_gap(producer: Producer, sequences: U64, prev: int | None) -> bool:
+    """Tells whether something was passed over that must not be."""
+    look, claimed_to = GAP[Gaps(producer.gaps), prev is not None].effect, producer.claimed_to
+    if prev is not None and look in (Look.PREV, Look.PREV_AND_EACH) and (claimed_to is None or prev > claimed_to):
+        return True
+    if look not in (Look.EACH, Look.PREV_AND_EACH) or not len(sequences):
+        return False
+    follows = sequences[1:] == sequences[:-1] + np.uint64(1)
+    if claimed_to is None:
+        return not bool(follows.all())
+    first = int(sequences[0])
+    return (prev is None and first > claimed_to + 1) or bool((~follows & (sequences[1:] > np.uint64(claimed_to))).any())
 
 
 def standing(known: Producer | Driver | None, epoch: int, token: bytes) -> Standing:

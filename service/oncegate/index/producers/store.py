@@ -7,7 +7,7 @@ import numpy as np
 
 from oncegate.arraytypes import U8
 from oncegate.core.claims import ClaimState
-from oncegate.core.producers import ACK, SEQUENCE, AckEffect, Asker, SequenceState, actions
+from oncegate.core.producers import ACK, SEQUENCE, AckEffect, Asker, Gaps, SequenceState, actions
 from oncegate.index.producers.intervals import Intervals
 
 # An interval's label: one of these kinds above 32 bits of the call that holds it, zeros where no call does.
@@ -76,6 +76,7 @@ class Producer:
     token: bytes = b""
     past: tuple[bytes, ...] = ()
     lease_ms: int = 0
+    gaps: int = Gaps.ALLOW
     lease_until_ms: int = 0
     watermark: int | None = None
     claimed_to: int | None = None

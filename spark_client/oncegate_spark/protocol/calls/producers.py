@@ -65,12 +65,21 @@ class ProducerCalls:
     """A producer as one attempt has it: token, epoch, the number of the next call, and the claims that are open."""
 
     def __init__(
-        self, calls: Calls, name: str, driver: str, token: str | None = None, lease_ms: int | None = None
+        self,
+        calls: Calls,
+        name: str,
+        driver: str,
+        token: str | None = None,
+        lease_ms: int | None = None,
+        gaps: str = "allow",
     ) -> None:
         self.name, self.driver = checked(name, "producer"), checked(driver, "driver")
         self.token = token or new_token()
         self.epoch: int | None = None
         self.lease_ms = lease_ms
+        if gaps not in ("allow", "refuse"):
+            raise BadOption(f"gaps is allow or refuse, not {gaps!r}; nothing was written")
+        self._gaps = gaps
         self._calls = calls
         self._next = 0
         self._open: dict[int, ClaimedSequences] = {}
@@ -96,6 +105,8 @@ class ProducerCalls:
         fields: dict[str, object] = {"token": self.token, "driver": self.driver}
         if self.lease_ms is not None:
             fields["lease_ms"] = self.lease_ms
+        if self._gaps != "allow":
+            fields["gaps"] = self._gaps
         return self._post("register", fields, _registered, "whether it is registered; asking again is harmless")
 
     def claim(

@@ -81,6 +81,7 @@ class ProducerRequest(Read):
     token: Token
     driver: Named
     lease_ms: U32 | None = None
+    gaps: Literal["allow", "refuse"] = "allow"
 
 
 class ProducerReply(Struct, frozen=True):

@@ -72,6 +72,7 @@ MEMBERS: dict[str, dict[str, str]] = {
     "ProducerRequest": {
         "driver": f"{_DRIVER}; the same for ever",
         "lease_ms": "between lease_ms_min and lease_ms_max of /v1/limits; without it, lease_ms of /v1/limits",
+        "gaps": "refuse: its source has no holes, so a claim that passes one over is a GAP, also without prev_sequence",
     },
     "ProducerReply": {"producer": "as in the path", "lease_ms": "from the gateway's answer on", **_NUMBERS},
     "SequencesRequest": {

@@ -7,6 +7,7 @@ from fastapi import Request, Response
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError
+from oncegate.core.producers import Gaps
 from oncegate.engine.requests import (
     AckRequest,
     ClaimResult,
@@ -77,7 +78,7 @@ async def register(request: Request) -> Response:
     async with admitted(request, [JSON], [JSON]) as inbound:
         message, producer = await inbound.message(_PRODUCER), inbound.request.path_params["producer"]
         token, driver = identifiers.hex_bytes(message.token, 16, "token"), message.driver
-        engine_request = ProducerRequest(producer, token, driver, message.lease_ms)
+        engine_request = ProducerRequest(producer, token, driver, message.lease_ms, Gaps[message.gaps.upper()])
         result = await inbound.shard.register(engine_request, inbound.deadline)
         reply = messages.ProducerReply(
             producer,
