@@ -70,7 +70,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         ledgers = await stack.enter_async_context(opening)
         require_descriptors(len(ledgers.names()))
         runs, observer = run_folders(process.ledger), LogObserver(log)
-        app = create_app(observer, About(process.ledger, settings.semantic.fingerprint()))
+        app = create_app(observer, About(process.ledger, settings.semantic.fingerprint(), _names(process)))
         sock = stack.enter_context(bound(process.host, process.port))
         port: int = sock.getsockname()[1]
         serving = listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms), budget.connections, budget.backlog)
@@ -95,7 +95,14 @@ def compile_kernels() -> None:
     _warm_decoding()
 
 
+def _names(process: ProcessSettings) -> list[str]:
+    """The names by which callers may reach the gateway beside loopback's."""
+    own = f"[{process.host}]" if ":" in process.host else process.host
+    return [own, *process.hosts.split(",")]
+
+
 def _warm_decoding() -> None:
+    """Loads what decoding needs."""
     ids.warm_up()
     json_scan.warm_up()
     json_rows.warm_up()

@@ -102,6 +102,8 @@ class ProcessSettings(_Half):
     ledger: str = "log:./data"
     witness: str | None = None
     host: str = "127.0.0.1"
+    # Names by which callers reach it beside its own address, comma separated: a name that is none is refused.
+    hosts: str = ""
     port: int = 8080
     port_file: Path | None = None
     log_format: Literal["text", "json"] = "text"

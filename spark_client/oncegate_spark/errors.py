@@ -249,6 +249,7 @@ BY_CODE: dict[str, type[OncegateError]] = {
     "BATCH_FORGOTTEN": BatchForgotten,
     "MISSING_STAGE": MissingStage,
     "LEDGER_BEHIND": LedgerBehind,
+    "OFFSET_BEYOND_END": LedgerBehind,
     "UNKNOWN_CLAIM": LostClaim,
     "RELEASED_CLAIM": LostClaim,
     "PRODUCER_BUSY": ProducerBusy,

@@ -114,15 +114,15 @@ MEETINGS: tuple[Mutant, ...] = (
     one(
         "room kept for whoever went away",
         "service/oncegate/transports/incoming.py",
-        "    except BaseException:\n        gateway.admission.give(size_bytes)\n",
-        "    except Exception:\n        gateway.admission.give(size_bytes)\n",
+        "    except BaseException:\n        gateway.admission.give(held.size_bytes)\n",
+        "    except Exception:\n        gateway.admission.give(held.size_bytes)\n",
         f"{_INCOMING}::test_whoever_goes_away_while_its_body_is_read_gives_its_room_back",
     ),
     one(
         "room reserved before the namespace is known",
         "service/oncegate/transports/incoming.py",
-        "    shard = shard_at(gateway, incoming.namespace(), incoming.marks)\n    gateway.admission.take(size_bytes)\n",
-        "    gateway.admission.take(size_bytes)\n    shard = shard_at(gateway, incoming.namespace(), incoming.marks)\n",
+        "    shard = shard_at(gateway, incoming.namespace(), incoming.marks)\n    gateway.admission.enter(size_bytes)\n",
+        "    gateway.admission.enter(size_bytes)\n    shard = shard_at(gateway, incoming.namespace(), incoming.marks)\n",
         f"{_INCOMING}::test_of_several_refusals_the_first_of_the_order_is_told_and_nothing_stays_reserved",
     ),
     one(

@@ -9,6 +9,8 @@ _BACKUPS = "tests/faults/ledger/test_backups.py"
 _READERS = "tests/spark/test_source_readers.py"
 
 _CONTENT = "tests/transports/http/test_limits_of_content.py"
+_GATE = "tests/transports/http/test_gate.py"
+_BAD = "tests/transports/http/test_bad_input.py"
 _TAKING = "tests/transports/http/test_taking.py"
 
 SURFACE: tuple[Mutant, ...] = (
@@ -39,6 +41,34 @@ SURFACE: tuple[Mutant, ...] = (
         "    if piece.nbytes <= size_bytes:\n",
         "    if True:\n",
         f"{_CONTENT}::test_a_read_has_as_many_bytes_as_it_may_and_goes_on_where_it_ended",
+    ),
+    one(
+        "any name is this gateway's",
+        "service/oncegate/transports/http/gate.py",
+        "        if name in self._names:\n",
+        "        if name:\n",
+        f"{_GATE}::test_a_name_that_is_not_this_gateways_is_misdirected",
+    ),
+    one(
+        "pages of other ports are its own",
+        "service/oncegate/transports/http/gate.py",
+        "        if origin.lower() not in own:\n",
+        "        if not origin.lower().startswith(tuple(own)):\n",
+        f"{_GATE}::test_a_page_of_another_site_is_refused_and_one_of_its_own_is_not",
+    ),
+    one(
+        "room taken by what is only announced",
+        "service/oncegate/transports/incoming.py",
+        "    held = Held(gateway.admission)\n",
+        "    held = Held(gateway.admission)\n    held.arrived(size_bytes)\n",
+        f"{_BAD}::test_bodies_that_are_announced_and_do_not_come_take_no_room_from_others",
+    ),
+    one(
+        "a shutdown waits for half a body",
+        "service/oncegate/transports/http/server/protocol.py",
+        "not cycle.response_complete and cycle.more_body and not self.pipeline:\n",
+        "not cycle.response_complete and False:\n",
+        f"{_BAD}::test_a_half_sent_body_does_not_hold_a_shutdown",
     ),
     one(
         "member twice once escaped",

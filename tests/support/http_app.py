@@ -123,7 +123,9 @@ async def asgi(
 ) -> Reply:
     """One request through the application, its body in two parts. `raw_path`: as it was before it was decoded."""
     path, _, query = path.partition("?")
-    given = headers.items() if isinstance(headers, Mapping) else headers
+    given = [*(headers.items() if isinstance(headers, Mapping) else headers)]
+    if not any(name.lower() == "host" for name, _ in given):
+        given.append(("Host", "localhost"))
     scope = {
         "type": "http",
         "http_version": "1.1",

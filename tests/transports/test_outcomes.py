@@ -22,18 +22,23 @@ def test_every_kind_has_a_status_of_its_own_and_stands_for_an_error() -> None:
 # All others: 409.
 STATUSES = {
     400: "BAD_REQUEST",
-    403: "NOT_DRIVER",
+    403: "NOT_DRIVER FOREIGN_ORIGIN",
     404: "NOT_FOUND UNKNOWN_PRODUCER UNKNOWN_DRIVER UNKNOWN_CLAIM",
     405: "METHOD_NOT_ALLOWED",
     406: "NOT_ACCEPTABLE",
+    408: "BODY_TOO_SLOW",
     410: "OFFSET_TRIMMED",
     411: "LENGTH_REQUIRED",
     413: "TOO_LARGE",
+    414: "TARGET_TOO_LONG",
     415: "UNSUPPORTED_MEDIA",
+    416: "OFFSET_BEYOND_END",
+    421: "MISDIRECTED",
     422: "NULL_ID TOKEN_REUSED CHUNK_ALTERED",
     429: "QUOTA TOO_MANY_NAMESPACES",
+    431: "HEAD_TOO_LARGE",
     500: "INTERNAL",
-    503: "OVERLOADED RECOVERING LEDGER_DOWN",
+    503: "OVERLOADED STOPPING RECOVERING LEDGER_DOWN",
     504: "DEADLINE",
     507: "LEDGER_FULL",
 }
@@ -48,7 +53,7 @@ def test_every_error_has_the_status_that_callers_know(kind: type[OncegateError])
 @pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.code)
 def test_a_status_agrees_with_what_the_caller_is_to_do(kind: type[OncegateError]) -> None:
     status = problems.status_of(kind)
-    allowed = {"retry": {409, 429, 500, 503, 504, 507}, "fix": set(range(400, 500)), "stop": {403, 404, 409}}
+    allowed = {"retry": {408, 409, 429, 500, 503, 504, 507}, "fix": set(range(400, 500)), "stop": {403, 404, 409}}
     assert status in allowed[kind.action]
 
 

@@ -7,6 +7,8 @@
     - QuotaExceeded       stages hold all the room they may: nothing was written
     - LedgerFull          the ledger has no room: nothing was written
     - LedgerDown          the ledger failed while writing: unknown whether it was written
+    - BodyTooSlow         the body came slower than bodies may: nothing was written
+    - Stopping            the gateway is being stopped: nothing was written
     - DeadlinePassed      the caller's deadline passed before the decision: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
     - ProducerBusy        another attempt's lease on this producer is live: nothing was changed
@@ -16,6 +18,8 @@
     - NullId              an id is null or empty
     - TooLarge            body, batch, id or record over its limit
     - LengthRequired      a body without Content-Length
+    - TargetTooLong, HeadTooLarge
+    - Misdirected, ForeignOrigin  for another host, or from another site
     - NotAcceptable, UnsupportedMedia
     - NotFound            no such path, namespace or topic
     - MethodNotAllowed
@@ -23,6 +27,7 @@
     - TokenReused         same token and call with other ids
     - ChunkAltered        same token and chunk with other rows
     - OffsetTrimmed       the offset lies below the lowest kept
+    - OffsetBeyondEnd     the offset lies beyond the end
     - UnknownProducer, UnknownDriver  register first
     - TooManyNamespaces   there are as many as may be: delete one
     - OtherDriver         the producer belongs to another driver
@@ -126,6 +131,18 @@ class DeadlinePassed(Retryable):
     code, title = "DEADLINE", "The deadline passed before the decision; nothing was written"
 
 
+class BodyTooSlow(Retryable):
+    """Says that the body came slower than bodies may, and was given up; nothing was written."""
+
+    code, title = "BODY_TOO_SLOW", "The body comes too slowly; nothing was written"
+
+
+class Stopping(Retryable):
+    """Says that the gateway is being stopped before the body was there; nothing was written."""
+
+    code, title = "STOPPING", "The gateway is being stopped; nothing was written"
+
+
 class MissingStage(Retryable):
     """Says that a winner's stage is not there: the batch is to be written again."""
 
@@ -164,6 +181,30 @@ class TooLarge(Rejected):
     """Says that something is over a limit; nothing was written."""
 
     code, title = "TOO_LARGE", "Over a limit (GET /v1/limits)"
+
+
+class TargetTooLong(Rejected):
+    """Says that a path with its query is longer than any is; nothing was written."""
+
+    code, title = "TARGET_TOO_LONG", "The path with its query is too long"
+
+
+class HeadTooLarge(Rejected):
+    """Says that a request's header fields are larger than any need be; nothing was written."""
+
+    code, title = "HEAD_TOO_LARGE", "The header fields are too large"
+
+
+class Misdirected(Rejected):
+    """Says that the request is for a host that this gateway is not; nothing was written."""
+
+    code, title = "MISDIRECTED", "Not a name of this gateway"
+
+
+class ForeignOrigin(Rejected):
+    """Says that a page of another site sends this; nothing was written."""
+
+    code, title = "FOREIGN_ORIGIN", "Pages of other sites may not call"
 
 
 class LengthRequired(Rejected):
@@ -218,6 +259,12 @@ class OffsetTrimmed(Rejected):
     """Says that the offset lies below the lowest that is kept."""
 
     code, title = "OFFSET_TRIMMED", "The offset lies below the lowest kept"
+
+
+class OffsetBeyondEnd(Rejected):
+    """Says that the offset lies beyond the end of the partition."""
+
+    code, title = "OFFSET_BEYOND_END", "The offset lies beyond the end"
 
 
 class UnknownProducer(Rejected):

@@ -1,4 +1,4 @@
-"""Bounds the requests in flight, and the bytes reserved before their bodies are read."""
+"""Bounds the requests in flight, and the bytes of their bodies, reserved as they come."""
 
 from oncegate.core.errors import Overloaded, TooLarge
 from oncegate.engine.limits import Limits
@@ -21,6 +21,14 @@ class Admission:
 
     def take(self, size_bytes: int) -> None:
         """Reserves room as `hold` does; `give` has to follow."""
+        self.enter(size_bytes)
+        self.size_bytes += size_bytes
+
+    def enter(self, size_bytes: int) -> None:
+        """Lets in one request whose body will have `size_bytes`, if there is room for it now; `grow` takes that room.
+
+        Raises as `hold`. `give` has to follow.
+        """
         if size_bytes > self._limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {self._limits.body_bytes} are read")
         if self.requests >= self._limits.requests_in_flight:
@@ -28,6 +36,11 @@ class Admission:
         if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
             raise Overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes}; nothing was written")
         self.requests += 1
+
+    def grow(self, size_bytes: int) -> None:
+        """Reserves room for so many bytes more of a request that was let in. Raises Overloaded."""
+        if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
+            raise Overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes} more; nothing was written")
         self.size_bytes += size_bytes
 
     def give(self, size_bytes: int) -> None:

@@ -47,6 +47,10 @@ class Limits:
     bytes_in_flight: int = 256 * MIB
     # Ten of the largest requests with ids; what is computed beside a row takes some 50 bytes, however short the row.
     rows_per_request: int = 1_000_000
+    # Slower than any network that a writer uses; whoever sends less holds a place for nothing.
+    body_bytes_per_second_min: int = 64 * KIB
+    # A pause of a writer between the head and its body, or of a network that loses packets.
+    body_grace_ms: int = 5_000
     # More than any pool of executors keeps open at once; above it queueing only adds latency.
     requests_in_flight: int = 1_024
     # A Python worker's longest usual pause (garbage, a slow sink) with room to spare.
@@ -61,8 +65,6 @@ class Limits:
     namespaces: int = 1_000
     # Four times the requests in flight: a connection costs a descriptor, and is less where those are fewer.
     connections: int = 4_096
-    # How long one client waits for a busy id before it looks at its deadline again.
-    busy_wait_ms: int = 60_000
     # Each costs some 100 bytes until it is settled.
     open_claims: int = 100_000
     # Uncommitted rows are somebody's disk; a micro-batch is rarely above one GiB.

@@ -2,8 +2,9 @@
 
 1. body length against limits  TooLarge: before a byte of it is read
 2. namespace, marks            NotFound, Recovering, LedgerDown, LedgerBehind
-3. admission                   Overloaded: requests and bytes are reserved from the length that was announced
-4. the body itself             BadRequest when it ends early, DeadlinePassed when it does not come
+3. admission                   Overloaded: there is no room for the length that was announced
+4. the body itself             reserved as it comes; BadRequest when it ends early, DeadlinePassed or BodyTooSlow when
+                               it does not come
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from oncegate.core.errors import TooLarge
+from oncegate.engine.admission import Admission
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
@@ -45,8 +47,11 @@ class Incoming(Protocol):
     def marks(self) -> Iterable[Mark]:
         """Returns the marks of the namespace's ledger that the caller has seen."""
 
-    async def read(self, size_bytes: int, deadline: Deadline) -> bytes:
-        """Reads the whole body. Raises BadRequest: it ended early; DeadlinePassed: it did not come in time."""
+    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
+        """Reads the whole body, and calls `arrived` with the bytes of each part as it comes.
+
+        Raises BadRequest: it ended early; DeadlinePassed, BodyTooSlow: it did not come in time; what `arrived` raises.
+        """
 
 
 @dataclass(slots=True)
@@ -70,14 +75,30 @@ async def admit(incoming: Incoming, gateway: Gateway) -> Admitted:
     if size_bytes > (bytes_max := incoming.bytes_max(gateway.limits)):
         raise TooLarge(f"a body of {size_bytes} bytes; at most {bytes_max} are read of this kind")
     shard = shard_at(gateway, incoming.namespace(), incoming.marks)
-    gateway.admission.take(size_bytes)
+    gateway.admission.enter(size_bytes)
+    held = Held(gateway.admission)
     try:
-        body = await incoming.read(size_bytes, deadline)
+        body = await incoming.read(size_bytes, deadline, held.arrived)
         assert len(body) == size_bytes
         return Admitted(gateway, shard, deadline, body)
     except BaseException:
-        gateway.admission.give(size_bytes)
+        gateway.admission.give(held.size_bytes)
         raise
+
+
+class Held:
+    """Reserves room for a request's body as it comes."""
+
+    __slots__ = ("_admission", "size_bytes")
+
+    def __init__(self, admission: Admission) -> None:
+        self._admission = admission
+        self.size_bytes = 0
+
+    def arrived(self, size_bytes: int) -> None:
+        """Reserves room for so many bytes more. Raises Overloaded."""
+        self._admission.grow(size_bytes)
+        self.size_bytes += size_bytes
 
 
 def shard_at(gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark]]) -> Shard:

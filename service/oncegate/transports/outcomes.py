@@ -22,16 +22,21 @@ class Kind(Enum):
     EXHAUSTED = "exhausted"  # RESOURCE_EXHAUSTED
     STORAGE_FULL = "storage full"  # RESOURCE_EXHAUSTED
     DEADLINE = "deadline"  # DEADLINE_EXCEEDED
+    TOO_SLOW = "too slow"  # DEADLINE_EXCEEDED
     CONFLICT = "conflict"  # FAILED_PRECONDITION; ABORTED where the action is retry
     INVALID = "invalid"  # INVALID_ARGUMENT
     UNPROCESSABLE = "unprocessable"  # INVALID_ARGUMENT
     TOO_LARGE = "too large"  # INVALID_ARGUMENT
+    TARGET_TOO_LONG = "target too long"  # INVALID_ARGUMENT
+    HEAD_TOO_LARGE = "head too large"  # INVALID_ARGUMENT
+    MISDIRECTED = "misdirected"  # FAILED_PRECONDITION
     LENGTH_UNKNOWN = "length unknown"  # INVALID_ARGUMENT
     NOT_ACCEPTABLE = "not acceptable"  # INVALID_ARGUMENT
     UNSUPPORTED = "unsupported"  # INVALID_ARGUMENT
     NOT_FOUND = "not found"  # NOT_FOUND
     NO_SUCH_METHOD = "no such method"  # UNIMPLEMENTED
     GONE = "gone"  # OUT_OF_RANGE
+    OUT_OF_RANGE = "out of range"  # OUT_OF_RANGE
     DENIED = "denied"  # PERMISSION_DENIED
     INTERNAL = "internal"  # INTERNAL
 
@@ -51,12 +56,18 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.LedgerFull: Outcome(Kind.STORAGE_FULL),
     e.LedgerDown: Outcome(Kind.UNAVAILABLE, "unknown"),
     e.DeadlinePassed: Outcome(Kind.DEADLINE),
+    e.BodyTooSlow: Outcome(Kind.TOO_SLOW),
+    e.Stopping: Outcome(Kind.UNAVAILABLE),
     e.MissingStage: Outcome(Kind.CONFLICT),
     e.ProducerBusy: Outcome(Kind.CONFLICT),
     e.LeaseLive: Outcome(Kind.CONFLICT),
     e.BadRequest: Outcome(Kind.INVALID),
     e.NullId: Outcome(Kind.UNPROCESSABLE),
     e.TooLarge: Outcome(Kind.TOO_LARGE),
+    e.TargetTooLong: Outcome(Kind.TARGET_TOO_LONG),
+    e.HeadTooLarge: Outcome(Kind.HEAD_TOO_LARGE),
+    e.Misdirected: Outcome(Kind.MISDIRECTED),
+    e.ForeignOrigin: Outcome(Kind.DENIED),
     e.LengthRequired: Outcome(Kind.LENGTH_UNKNOWN),
     e.NotAcceptable: Outcome(Kind.NOT_ACCEPTABLE),
     e.UnsupportedMedia: Outcome(Kind.UNSUPPORTED),
@@ -67,6 +78,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.ChunkAltered: Outcome(Kind.UNPROCESSABLE),
     e.OffsetTrimmed: Outcome(Kind.GONE),
     e.TooManyNamespaces: Outcome(Kind.EXHAUSTED),
+    e.OffsetBeyondEnd: Outcome(Kind.OUT_OF_RANGE),
     e.UnknownProducer: Outcome(Kind.NOT_FOUND),
     e.UnknownDriver: Outcome(Kind.NOT_FOUND),
     e.OtherDriver: Outcome(Kind.CONFLICT),

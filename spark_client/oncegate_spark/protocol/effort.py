@@ -94,7 +94,7 @@ class Problem:
         """Read a refusal from its reply; what the document leaves out follows from the status."""
         document = _document(reply.body)
         status = reply.status
-        unread = "retry" if status in {429, 502, 503, 504} else "stop" if status >= 500 else "fix"
+        unread = "retry" if status in {408, 429, 502, 503, 504} else "stop" if status >= 500 else "fix"
         title, detail = _unsaid(document.get("title") or f"HTTP {status}"), _unsaid(document.get("detail") or "")
         seconds = reply.headers.get("retry-after", "0")
         after = document.get("retry_after_ms") or (int(seconds) * 1_000 if seconds.isdigit() else 0)

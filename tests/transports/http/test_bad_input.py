@@ -3,12 +3,13 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
-from tests.support.http_app import CLAIM, JSON, Reply, Served, request, served, token
-from tests.support.http_requests import CASES, LIVE, TOKEN, claim_json, message
+from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
+from tests.support.http_requests import CASES, LIVE, TOKEN, claim_json, message, roundabout
 
 # One gateway for all cases: each uses ids of its own.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -112,8 +113,8 @@ async def test_a_released_claim_is_refused_and_repeated_settles_are_harmless(htt
 async def test_bytes_and_requests_in_flight_are_bounded_before_bodies_are_read() -> None:
     async with served(body_bytes=1_000, bytes_in_flight=1_500) as http:
         head = request("POST", CLAIM, Content_Type=JSON, Content_Length="1000")
-        waiting = asyncio.create_task(http.send(head, b"{"))
-        while http.program.gateway.admission.size_bytes == 0:
+        waiting = asyncio.create_task(http.send(head, b"{" * 999))
+        while http.program.gateway.admission.size_bytes < 999:
             await http.send(LIVE)
         found = (await http.send(head)).problem(503, "OVERLOADED")
         assert (found["action"], found["retry_after_ms"]) == ("retry", 200)
@@ -121,3 +122,50 @@ async def test_bytes_and_requests_in_flight_are_bounded_before_bodies_are_read()
         while http.program.gateway.admission.size_bytes:
             await http.send(LIVE)
         assert (await http.send(message())).status == 200
+
+
+async def test_bodies_that_are_announced_and_do_not_come_take_no_room_from_others() -> None:
+    async with served(body_bytes=1_000, bytes_in_flight=1_500) as http:
+        head = request("POST", CLAIM, Content_Type=JSON, Content_Length="1000")
+        waiting = [asyncio.create_task(http.send(way(head))) for way in (bytes, roundabout) for _ in range(8)]
+        while http.program.gateway.admission.requests < 16:
+            await http.send(LIVE)
+        assert (await http.send(message())).status == 200
+        assert http.program.gateway.admission.size_bytes == 0
+        for one in waiting:
+            one.cancel()
+
+
+@pytest.mark.parametrize("way", [bytes, roundabout])
+async def test_a_body_that_comes_too_slowly_is_cut_and_its_connection_closed(way: Any) -> None:
+    async with served(body_grace_ms=50) as http:
+        before, raw = http.position, way(message())
+        found = await http.send(raw[:-5])
+        assert found.headers["connection"] == "close"
+        problem = found.problem(408, "BODY_TOO_SLOW")
+        assert (problem["action"], problem["effect"]) == ("retry", "none")
+        assert http.position == before
+        assert (http.program.gateway.admission.requests, http.program.gateway.admission.size_bytes) == (0, 0)
+
+
+async def test_a_body_that_keeps_the_rate_is_read_beyond_the_grace() -> None:
+    body = json.dumps({"token": TOKEN, "call": 0, "ids": ["a"]}).encode().ljust(1_000)
+    async with served(body_grace_ms=100, body_bytes_per_second_min=10) as http:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
+        writer.write(claim_json(body)[:-10])
+        end_s = asyncio.get_running_loop().time() + 0.3
+        while asyncio.get_running_loop().time() < end_s:
+            await http.send(LIVE)
+        writer.write(body[-10:])
+        assert (await asyncio.wait_for(read_reply(reader), 20)).status == 200
+        writer.close()
+
+
+@pytest.mark.parametrize("way", [bytes, roundabout])
+async def test_a_half_sent_body_does_not_hold_a_shutdown(way: Any) -> None:
+    async with served(shutdown_ms=600_000) as http:
+        half = asyncio.create_task(http.send(way(message())[:-5]))
+        while not http.program.gateway.admission.requests:
+            await http.send(LIVE)
+        await asyncio.wait_for(http.program.server.drain(), 20)
+        assert (await half).problem(503, "STOPPING")["effect"] == "none"

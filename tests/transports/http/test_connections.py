@@ -71,7 +71,7 @@ async def test_a_head_that_does_not_end_is_refused_before_it_takes_much_memory(b
         if before:
             assert granted(await asyncio.wait_for(read_reply(reader), 20))
         writer.write(b"POST / HTTP/1.1\r\nx: " + b"x" * (HEAD_BYTES + 1 - 20))
-        (await asyncio.wait_for(read_reply(reader), 20)).problem(413, "TOO_LARGE")
+        (await asyncio.wait_for(read_reply(reader), 20)).problem(431, "HEAD_TOO_LARGE")
         assert await asyncio.wait_for(reader.read(), 20) == b""
         writer.close()
 

@@ -99,7 +99,7 @@ async def test_reading_at_the_end_gives_no_rows_and_beyond_it_is_refused() -> No
         assert pa.ipc.open_stream(at_end.body).read_all().num_rows == 0
         assert at_end.headers["oncegate-next-offset"] == "3"
         beyond = await http.get(f"{NS}/topics/t/partitions/0/records?offset=4")
-        assert beyond.problem(409, "LEDGER_BEHIND")["high_offset"] == 3
+        assert beyond.problem(416, "OFFSET_BEYOND_END")["high_offset"] == 3
 
 
 async def test_one_answer_stops_at_the_limit_of_bytes_and_says_where_to_read_on() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from oncegate.core.errors import BadRequest, LedgerBehind, NotAcceptable
+from oncegate.core.errors import BadRequest, NotAcceptable, OffsetBeyondEnd
 from oncegate.engine.requests import Batch, Fetched, Schema
 from oncegate.engine.shard import Shard
 from oncegate.engine.usecases.partitioning import stream
@@ -53,7 +53,7 @@ async def read(
 
     `columns`: only these, in their order; none: all.
 
-    Raises LedgerBehind when `offset` lies beyond the end: who asks has read rows that are not here any more;
+    Raises OffsetBeyondEnd when `offset` lies beyond the end: who asks has read rows that are not here any more;
     BadRequest for a column that the topic does not have.
     """
     batches: list[Batch] = []
@@ -61,7 +61,7 @@ async def read(
     while True:
         fetched = await shard.fetch(topic, partition, at, room.rows, room.size_bytes)
         if at > fetched.high_offset:
-            raise LedgerBehind(
+            raise OffsetBeyondEnd(
                 f"offset {offset} was asked for and the partition ends at {fetched.high_offset}: a wrong offset, or "
                 "this is an older copy of what was read before",
                 high_offset=fetched.high_offset,

@@ -5,7 +5,7 @@ Each request has a trace id, in problems and in the log: the caller's `tracepare
 
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fastapi import FastAPI
@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from oncegate.engine.gateway import Gateway
 from oncegate.ports import Observer
 from oncegate.transports.http import problems
+from oncegate.transports.http.gate import Gate
 from oncegate.transports.http.openapi import document
 from oncegate.transports.http.routes import batches, claims, producers, service, topics
 
@@ -22,10 +23,14 @@ _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}
 
 @dataclass(frozen=True)
 class About:
-    """What is told of the program: the ledger's URL, the fingerprint of the semantic settings."""
+    """What is told of the program: the ledger's URL, the fingerprint of the semantic settings.
+
+    `hosts`: its names beside loopback's.
+    """
 
     ledger: str
     semantics: str
+    hosts: Sequence[str] = ()
 
 
 def create_app(observer: Observer, about: About, gateway: Gateway | None = None) -> FastAPI:
@@ -39,20 +44,25 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     )
     app.state.gateway = gateway
     app.state.about = about
+    app.state.gate = Gate(about.hosts)
     app.state.observer = observer
     for routes in (claims, topics, batches, service, producers):
         app.include_router(routes.router)
     problems.install(app, observer)
-    app.add_middleware(Traced, observer=observer)
+    app.add_middleware(Traced, observer=observer, gate=app.state.gate)
     document.install(app)
     return app
 
 
 class Traced:
-    """Gives each request a trace id, the caller's if it brings one, and answers what nobody expected."""
+    """Gives each request a trace id, the caller's if it brings one.
 
-    def __init__(self, app: ASGIApp, observer: Observer) -> None:
+    It answers what the gate refuses, and what nobody expected.
+    """
+
+    def __init__(self, app: ASGIApp, observer: Observer, gate: Gate) -> None:
         self._app = app
+        self._gate = gate
         self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,6 +78,8 @@ class Traced:
             await send(message)
 
         try:
+            if (refusal := self._gate.refusal(scope)) is not None:
+                raise refusal
             await self._app(scope, receive, watched)
         except Exception as error:
             answer = problems.answer(error, scope["path"], trace_id, self._observer)

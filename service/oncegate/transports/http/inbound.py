@@ -4,15 +4,17 @@ Before that order come the content type and `Accept`: 415, 406. A body's length 
 """
 
 import asyncio
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, TypeVar, cast
 
 import msgspec
 from fastapi import Request
+from starlette.types import Message
 
-from oncegate.core.errors import BadRequest, DeadlinePassed, LengthRequired, Recovering
+from oncegate.core.errors import BadRequest, BodyTooSlow, DeadlinePassed, LengthRequired, Recovering
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
@@ -28,8 +30,6 @@ from oncegate.transports.incoming import Admitted, admit, offload, shard_at
 T = TypeVar("T")
 
 _JSON_WEIGHT = 8
-# A body that does not come holds its reservation; nobody's network needs longer for 32 MiB.
-BODY_TIMEOUT_S = 30.0
 
 
 @dataclass(slots=True)
@@ -152,9 +152,10 @@ class admitted:
         """Returns the marks of Oncegate-Ledger. Raises BadRequest."""
         return marks_of(self._request)
 
-    async def read(self, size_bytes: int, deadline: Deadline) -> bytes:
-        """Reads the whole body. Raises BadRequest, DeadlinePassed."""
-        return await read_body(self._request, size_bytes, deadline)
+    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
+        """Reads the whole body. Raises BadRequest, DeadlinePassed, BodyTooSlow, and what `arrived` raises."""
+        limits = gateway_of(self._request).limits
+        return await read_body(self._request, size_bytes, deadline, arrived, limits)
 
 
 def gateway_of(request: Request) -> Gateway:
@@ -216,39 +217,69 @@ def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
     return length
 
 
-async def read_body(request: Request, size_bytes: int, deadline: Deadline) -> bytes:
-    """Reads exactly `size_bytes`.
+async def read_body(
+    request: Request, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None], limits: Limits
+) -> bytes:
+    """Reads exactly `size_bytes`; `arrived` is called with the bytes of each part as it comes.
 
-    Raises BadRequest: the caller went away before; DeadlinePassed: they did not come in time.
+    Raises BadRequest: the caller went away before; DeadlinePassed, BodyTooSlow: they did not come in time; what
+    `arrived` raises.
     """
     if size_bytes == 0:
         return b""
     whole: bytes | None = getattr(request, "whole_body", None)
-    parts = [whole] if whole is not None else await _received(request, size_bytes, deadline)
+    if whole is None:
+        parts = await _Coming(request, size_bytes, deadline, limits).received(arrived)
+    else:
+        arrived(len(whole))
+        parts = [whole]
     if _size(parts) != size_bytes:
         raise BadRequest(f"the body has {_size(parts)} bytes, Content-Length said {size_bytes}; nothing was written")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-async def _received(request: Request, size_bytes: int, deadline: Deadline) -> list[bytes]:
-    """The body's parts as they come."""
-    left_ms = deadline.left_ms
-    timeout_s = BODY_TIMEOUT_S if left_ms is None else min(BODY_TIMEOUT_S, max(left_ms, 0) / 1000)
-    parts: list[bytes] = []
-    try:
-        async with asyncio.timeout(timeout_s):
-            more = True
-            while more:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise BadRequest(f"the body ended after {_size(parts)} of {size_bytes} bytes; nothing was written")
-                parts.append(message.get("body", b""))
-                more = message.get("more_body", False)
-    except TimeoutError:
-        raise DeadlinePassed(
-            f"{_size(parts)} of {size_bytes} bytes of the body came in {timeout_s:g} s; nothing was written"
-        ) from None
-    return parts
+class _Coming:
+    """A body on its way; it is given up at the caller's deadline, or when it falls behind the least rate."""
+
+    def __init__(self, request: Request, size_bytes: int, deadline: Deadline, limits: Limits) -> None:
+        self._request, self._size_bytes, self._limits = request, size_bytes, limits
+        self._began_s, self._received = asyncio.get_running_loop().time(), 0
+        left_ms = deadline.left_ms
+        self._end_s = math.inf if left_ms is None else self._began_s + max(left_ms, 0) / 1000
+
+    @property
+    def _behind_s(self) -> float:
+        """When it has fallen behind, if nothing more comes."""
+        limits = self._limits
+        return self._began_s + limits.body_grace_ms / 1000 + self._received / limits.body_bytes_per_second_min
+
+    async def received(self, arrived: Callable[[int], None]) -> list[bytes]:
+        """Returns the body's parts. Raises as `read_body`."""
+        parts: list[bytes] = []
+        more = True
+        while more:
+            message = await self._next()
+            if message["type"] == "http.disconnect":
+                raise BadRequest(f"the body ended after {self._so_far}; nothing was written")
+            parts.append(message.get("body", b""))
+            arrived(len(parts[-1]))
+            self._received += len(parts[-1])
+            more = message.get("more_body", False)
+        return parts
+
+    async def _next(self) -> Message:
+        try:
+            async with asyncio.timeout_at(min(self._end_s, self._behind_s)):
+                return await self._request.receive()
+        except TimeoutError:
+            if self._end_s <= self._behind_s:
+                raise DeadlinePassed(f"{self._so_far} came before the deadline; nothing was written") from None
+            least = self._limits.body_bytes_per_second_min
+            raise BodyTooSlow(f"{self._so_far} came, less than {least} a second; nothing was written") from None
+
+    @property
+    def _so_far(self) -> str:
+        return f"{self._received} of {self._size_bytes} bytes of the body"
 
 
 def _size(parts: Sequence[bytes]) -> int:

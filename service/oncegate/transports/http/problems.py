@@ -9,7 +9,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from oncegate.core.errors import BadRequest, MethodNotAllowed, NotFound, OncegateError, Stop
+from oncegate.core.errors import BadRequest, BodyTooSlow, MethodNotAllowed, NotFound, OncegateError, Stop
 from oncegate.ports import Observer
 from oncegate.transports.outcomes import Internal, Kind, outcome_of
 
@@ -20,16 +20,21 @@ STATUS: dict[Kind, int] = {
     Kind.EXHAUSTED: 429,
     Kind.STORAGE_FULL: 507,
     Kind.DEADLINE: 504,
+    Kind.TOO_SLOW: 408,
     Kind.CONFLICT: 409,
     Kind.INVALID: 400,
     Kind.UNPROCESSABLE: 422,
     Kind.TOO_LARGE: 413,
+    Kind.TARGET_TOO_LONG: 414,
+    Kind.HEAD_TOO_LARGE: 431,
+    Kind.MISDIRECTED: 421,
     Kind.LENGTH_UNKNOWN: 411,
     Kind.NOT_ACCEPTABLE: 406,
     Kind.UNSUPPORTED: 415,
     Kind.NOT_FOUND: 404,
     Kind.NO_SUCH_METHOD: 405,
     Kind.GONE: 410,
+    Kind.OUT_OF_RANGE: 416,
     Kind.DENIED: 403,
     Kind.INTERNAL: 500,
 }
@@ -75,6 +80,8 @@ def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | N
     sent = dict(headers or {})
     if error.retry_after_ms is not None:
         sent["Retry-After"] = str(-(-error.retry_after_ms // 1000))
+    if isinstance(error, BodyTooSlow):
+        sent["Connection"] = "close"  # what is still to come of it is no request
     return Response(encode(error, trace_id), status_of(type(error)), sent, media_type=PROBLEM)
 
 

@@ -222,7 +222,6 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "lease_ms": "what a claim without lease_ms gets",
         "lease_ms_min": "shorter leases are refused",
         "lease_ms_max": "longer leases are refused",
-        "busy_wait_ms": "how long clients had better wait for a BUSY id before they give up",
         "stage_bytes": "of rows staged and not committed, in all",
         "stage_ttl_ms": "stages are dropped so long after the last call under their name",
         "stage_idle_ms": "an older owner's stages are dropped when it was silent so long",

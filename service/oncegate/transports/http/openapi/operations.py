@@ -120,7 +120,7 @@ FETCH = operation(
             },
         }
     },
-    (*parts.NAMESPACED, e.Overloaded, e.OffsetTrimmed, e.LedgerDamaged),
+    (*parts.NAMESPACED, e.Overloaded, e.OffsetTrimmed, e.OffsetBeyondEnd, e.LedgerDamaged),
     [*reading(NS, "topic", "partition"), *parts.query(messages.FetchQuery, **examples.FETCH_QUERY)],
 )
 TOPIC = operation(

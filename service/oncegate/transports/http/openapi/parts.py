@@ -21,10 +21,10 @@ from oncegate.transports.outcomes import Internal, public_errors
 Json = dict[str, Any]
 Errors = Sequence[type[e.OncegateError]]
 
-EVERY: Errors = (e.NotAcceptable, Internal)
+EVERY: Errors = (e.NotAcceptable, Internal, e.BadRequest, e.Misdirected, e.ForeignOrigin)
 NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
 WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
-BODIES: Errors = (*WRITES, e.LengthRequired, e.TooLarge, e.UnsupportedMedia)
+BODIES: Errors = (*WRITES, e.LengthRequired, e.TooLarge, e.UnsupportedMedia, e.BodyTooSlow, e.Stopping)
 STAGES: Errors = (e.SchemaMismatch, e.ChunkAltered, e.QuotaExceeded)
 COMMITS: Errors = (e.MissingStage, e.SecondWrite, e.Conflict, e.BatchForgotten, e.SchemaMismatch)
 

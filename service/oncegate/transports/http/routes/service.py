@@ -4,7 +4,7 @@ import msgspec
 from fastapi import Request, Response
 
 import oncegate
-from oncegate.core.errors import NotFound, Recovering
+from oncegate.core.errors import NotFound, Recovering, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.transports import health, promises
 from oncegate.transports.http import messages, problems
@@ -27,10 +27,12 @@ async def create_namespace(request: Request) -> Response:
     gateway = gateway_of(request)
     deadline = Deadline(gateway.clock, timeout_ms(request))
     size_bytes = body_length(request, wanted=False, allowed=True)
+    if size_bytes > gateway.limits.json_bytes:
+        raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.json_bytes} are read of this kind")
     if size_bytes:
         content_type(request, [JSON])
     with gateway.admission.hold(size_bytes):
-        body = await read_body(request, size_bytes, deadline)
+        body = await read_body(request, size_bytes, deadline, lambda _: None, gateway.limits)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         created = await gateway.create(request.path_params["namespace"])
         await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)

@@ -22,6 +22,7 @@ from oncegate.transports.http.routes import claims, topics
 Endpoint = Callable[[Request], Awaitable[Response]]
 Route = tuple[Endpoint, dict[str, str]]
 
+_CLOSE = b"connection: close\r\n"
 _PREFIX: Final = ["", "v1", "namespaces"]
 _IDS: Final[Mapping[str, Endpoint]] = {"ids:claim": claims.claim, "ids:take": claims.take}
 _CLAIMS: Final[Mapping[str, Endpoint]] = {
@@ -130,7 +131,9 @@ class Exchange(RequestResponseCycle):
 
     def _write(self, answer: Response) -> None:
         fields = answer.lines if isinstance(answer, Answer) else lines(answer.raw_headers)
-        close = b"" if self.keep_alive else b"connection: close\r\n"
+        if _CLOSE in fields:
+            self.keep_alive, fields = False, fields.replace(_CLOSE, b"")
+        close = b"" if self.keep_alive else _CLOSE
         common = _common_lines(self._wire.server_state.default_headers)
         self.response_complete = True
         self.transport.write(b"".join((STATUS_LINE[answer.status_code], common, fields, close, b"\r\n", answer.body)))

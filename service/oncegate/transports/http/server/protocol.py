@@ -13,14 +13,14 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from oncegate.core.errors import BadRequest, OncegateError, Overloaded, TooLarge
+from oncegate.core.errors import BadRequest, HeadTooLarge, OncegateError, Overloaded, Stopping
 from oncegate.transports.http import problems
+from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
+from oncegate.transports.http.gate import TARGET_BYTES, too_long
 from oncegate.transports.http.server import fast_path
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
 KEEP_ALIVE_S = 75
-# What a head may have that is not whole yet: as much as one read of the socket brings. Nobody's admission counts it.
-HEAD_BYTES = 256 << 10
 _FRAMING = {b"content-length", b"transfer-encoding"}
 
 
@@ -77,7 +77,8 @@ class Protocol(HttpToolsProtocol):
             self._begun, self._head_bytes = self.scope, 0
         self._head_bytes += size_bytes
         if self._head_bytes > HEAD_BYTES:
-            self._refuse(TooLarge(f"a head of more than {HEAD_BYTES} bytes; nothing was written"))
+            endless = HeadTooLarge(f"a head of more than {HEAD_BYTES} bytes; nothing was written")
+            self._refuse(too_long(len(self.url), self.scope["headers"]) or endless)
 
     def on_headers_complete(self) -> None:
         """Begins the exchange, if this is one; everything out of the ordinary is left to uvicorn and the framework."""
@@ -87,6 +88,7 @@ class Protocol(HttpToolsProtocol):
             return
         exchange = self._exchange()
         if exchange is None:
+            self.url = self.url[: TARGET_BYTES + 2]  # whose parser takes no more; it is refused all the same
             super().on_headers_complete()
             return
         before, self.cycle = self.cycle, exchange
@@ -107,6 +109,8 @@ class Protocol(HttpToolsProtocol):
             return None
         scope = self.scope
         scope["method"], scope["path"], scope["raw_path"], scope["query_string"] = "POST", path, raw_path, query
+        if isinstance(self.app, FastAPI) and self.app.state.gate.refusal(scope) is not None:
+            return None
         return fast_path.Exchange(self, route)
 
     def on_response_complete(self) -> None:
@@ -138,6 +142,14 @@ class Protocol(HttpToolsProtocol):
                 self._look_again(left_s)
             elif not self.transport.is_closing():
                 self.transport.close()
+
+    def shutdown(self) -> None:
+        """Closes the connection once nothing is being answered; a body that is not there yet is not waited for."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_complete and cycle.more_body and not self.pipeline:
+            self._refuse(Stopping("the gateway is being stopped before the body was there; nothing was written"))
+        else:
+            super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends a connection, and its timer with it."""
