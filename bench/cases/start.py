@@ -116,7 +116,7 @@ def restart_s(folder: Path, environment: Mapping[str, str]) -> tuple[float, floa
 
 
 def restarts(folders: Sequence[Path], rounds: int, environment: Mapping[str, str]) -> list[Started]:
-    """Of each folder, in turn."""
+    """Starts over each folder, in turn."""
     found = [[restart_s(folder, environment) for folder in folders] for _ in range(rounds)]
     of_each = [list(zip(*runs, strict=True)) for runs in zip(*found, strict=True)]
     return [Started(median(wall), median(cpu), tuple(wall)) for wall, cpu in of_each]

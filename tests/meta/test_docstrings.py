@@ -13,7 +13,9 @@ WORDS_MIN = 3
 DOCUMENTED = sources("service", "spark_client", "bench", "demo")
 
 # A first sentence that begins with what depends on a noun elsewhere: "Which of them."; "As before."; "`name`: bytes."
-RIDDLE = re.compile(r"((which|whose|whom|as before|as above|some more|see above)\b|`[^`]+`:)", re.IGNORECASE)
+RIDDLE = re.compile(
+    r"((which|whose|whom|who|of|as before|as above|as the port says|some more|see above)\b|`[^`]+`:)", re.IGNORECASE
+)
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 

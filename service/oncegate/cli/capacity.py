@@ -27,9 +27,9 @@ BLOCK_BYTES = 4_096
 RUN_BYTES = BLOCK_BYTES / 255
 # An id is forgotten up to a twelfth of the horizon late: a bucket, and the time until the upkeep looks.
 LATE = 1 / 12
-# Entries are collected when they are twice what was saved before; until the new state replaces it, the old one stays.
+# Entries are compacted when they are twice what was saved before; until the new state replaces it, the old one stays.
 ENTRIES_PER_SAVED, SAVED_AT_ONCE = 2, 2
-# Of an id's payload, beside its slot, its id in an entry and its place in a saved index.
+# Of an id's payload, beside its slot, its id in an entry and its position in a snapshot.
 DIGEST_BYTES = 4
 # Start-up on one core, as `python -m bench.cases.start` measures processor time: the process (its bytecode cached, as
 # an installed package's is), a saved id, an entry's id, an entry whatever it holds, a byte of a filter.
@@ -110,14 +110,14 @@ def sizes(work: Work) -> Sizes:
     entries = max(work.collect_bytes, ENTRIES_PER_SAVED * saved)
     disk = {
         "entries": math.ceil(min(entries, id_entry_bytes * ids)),
-        "saved index": SAVED_AT_ONCE * saved,
+        "snapshot": SAVED_AT_ONCE * saved,
         "archives": cold * ID_BYTES,
         "runs": math.ceil(cold * (RUN_BYTES + FENCE_BYTES + work.filter_bytes)),
     }
     waiting = disk["entries"] / id_entry_bytes
     start_s = {
         "process": START_S,
-        "saved index": hot / SAVED_IDS_PER_S,
+        "snapshot": hot / SAVED_IDS_PER_S,
         "entries": waiting * (1 / ENTRY_IDS_PER_S + 2 * ENTRY_S / work.batch),
         "filters": cold * work.filter_bytes / FILTER_BYTES_PER_S,
     }

@@ -44,7 +44,7 @@ def _rebuild(ledger: VerifiedLedger) -> None:
 
 
 def _line(one: Verified) -> str:
-    compacted = f", collected up to {one.compacted}" if one.compacted else ""
+    compacted = f", compacted up to {one.compacted}" if one.compacted else ""
     return (
         f"{one.namespace}: whole up to position {one.position}{compacted}; {one.segments} segments, {one.ranges} "
         f"ranges of {one.range_bytes} bytes; ledger {one.ledger.hex()}"

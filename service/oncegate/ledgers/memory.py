@@ -61,7 +61,7 @@ class MemoryLedger:
             )
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the port says; ValueError when `outputs` contradict what is there."""
+        """Implements the port's `Ledger.append`; ValueError when `outputs` contradict what is there."""
         self.require_owner()
         store = self._store
         changes = [change_of(output, lambda written: bytes(written.data)) for output in outputs]
@@ -80,19 +80,19 @@ class MemoryLedger:
         return store.mark
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """As the port says: what was there when the first batch was asked for."""
+        """Implements the port's `Ledger.replay`: what was there when the first batch was asked for."""
         entries = self._store.entries
         entries = entries[bisect_left(entries, from_position, key=lambda entry: entry.position) :]
         for first in range(0, len(entries), BATCH_ENTRIES):
             yield entries[first : first + BATCH_ENTRIES]
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """As the port says."""
+        """Implements the port's `Outputs.fetch`."""
         found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
         return [Chunk(held.first_offset, held.rows, held.location) for held in found]
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the port says."""
+        """Implements the port's `Ledger.compact`."""
         self.require_owner()
         self._mark_at(position)
         entries = [bytes(entry) async for entry in snapshot]
@@ -128,11 +128,11 @@ class MemoryLedgers:
         self._stores.setdefault(namespace, _Store(os.urandom(32), Mark(ledger, 0, bytes(8))))
 
     def names(self) -> list[str]:
-        """As the port says."""
+        """Implements the port's `Ledgers.names`."""
         return sorted(self._stores)
 
     async def create(self, namespace: str) -> None:
-        """As the port says."""
+        """Implements the port's `Ledgers.create`."""
         self._create(namespace)
 
     @asynccontextmanager
@@ -150,5 +150,5 @@ class MemoryLedgers:
             ledger.close()
 
     def free_bytes(self) -> tuple[int, int]:
-        """As the port says: there is no disk."""
+        """Implements the port's `Ledgers.free_bytes`: there is no disk."""
         return (1, 1)

@@ -40,14 +40,14 @@ class LocalRuns:
         self._closed = False
 
     def names(self) -> list[str]:
-        """As the port says."""
+        """Implements the port's `Runs.names`."""
         self._own()
         if not self._folder.is_dir():
             return []
         return sorted(path.name for path in self._folder.iterdir() if is_run_name(path.name))
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As the port says."""
+        """Implements the port's `Runs.write`."""
         require_run_name(name)
         temporary = self._folder / f"{name}.{self._epoch}-{next(self._counter)}{TEMPORARY}"
         try:
@@ -81,7 +81,7 @@ class LocalRuns:
             self._disk.close(fd)
 
     def open(self, name: str) -> memoryview:
-        """As the port says; what the disk cannot give when it is looked at ends the process (`Disk.map`)."""
+        """Implements the port's `Runs.open`; what the disk cannot give later ends the process (`Disk.map`)."""
         self._own()
         if not is_run_name(name):
             raise KeyError(name)
@@ -91,7 +91,7 @@ class LocalRuns:
             raise KeyError(name) from error
 
     def remove(self, name: str) -> None:
-        """As the port says."""
+        """Implements the port's `Runs.remove`."""
         if not is_run_name(name):
             return
         with self._changing:
@@ -126,7 +126,7 @@ class LocalRunFolders:
 
     @asynccontextmanager
     async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[LocalRuns]:
-        """As the port says."""
+        """Implements the port's `RunFolders.open`."""
         folder = self._data / namespace / SHARD_NAME / RUNS_NAME
         runs = LocalRuns(self._disk, folder, opened.epoch, opened.require_owner)
         try:

@@ -16,12 +16,12 @@ class MemoryRuns:
         self._require_owner = require_owner
 
     def names(self) -> list[str]:
-        """As the port says."""
+        """Implements the port's `Runs.names`."""
         self._require_owner()
         return sorted(self._files)
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """As the port says; there is always room."""
+        """Implements the port's `Runs.write`; there is always room."""
         require_run_name(name)
         self._require_owner()
         data = b"".join(pieces)
@@ -29,12 +29,12 @@ class MemoryRuns:
         self._files[name] = data
 
     def open(self, name: str) -> memoryview:
-        """As the port says."""
+        """Implements the port's `Runs.open`."""
         self._require_owner()
         return memoryview(self._files[name])
 
     def remove(self, name: str) -> None:
-        """As the port says."""
+        """Implements the port's `Runs.remove`."""
         self._require_owner()
         self._files.pop(name, None)
 
@@ -47,5 +47,5 @@ class MemoryRunFolders:
 
     @asynccontextmanager
     async def open(self, namespace: str, opened: OpenLedger) -> AsyncIterator[MemoryRuns]:
-        """As the port says: what another thread writes ends with the ledger's owner."""
+        """Implements the port's `RunFolders.open`: what another thread writes ends with the ledger's owner."""
         yield MemoryRuns(self.files[namespace], opened.require_owner)

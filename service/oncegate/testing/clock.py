@@ -14,11 +14,11 @@ class FakeClock:
         self._count = 0
 
     def monotonic_ms(self) -> int:
-        """As the port says; begins where it was made to."""
+        """Implements the port's `Clock.monotonic_ms`; begins where it was made to."""
         return self._monotonic_ms
 
     def wall_ms(self) -> int:
-        """As the port says."""
+        """Implements the port's `Clock.wall_ms`."""
         return self._wall_ms
 
     @property
@@ -27,7 +27,7 @@ class FakeClock:
         return sum(not future.done() for _, _, future in self._sleepers)
 
     async def sleep_ms(self, duration_ms: int) -> None:
-        """As the port says: returns once `advance` has come that far."""
+        """Implements the port's `Clock.sleep_ms`: returns once `advance` has come that far."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._count += 1
         heapq.heappush(self._sleepers, (self._monotonic_ms + max(0, duration_ms), self._count, future))

@@ -1,4 +1,4 @@
-"""Who writes one lane of a source in order, and who owns its retries.
+"""Writes one lane of a source in order, as a producer, under a driver that owns its retries.
 
 async with AsyncGateway("http://gateway:8080", namespace="mail") as gateway:
     async with gateway.producer("events-3", driver="load") as producer:  # waits while another attempt's lease lives

@@ -1,5 +1,5 @@
 # Generated from oncegate_spark/aio/producers.py by scripts/unasync.py; do not edit.
-"""Who writes one lane of a source in order, and who owns its retries.
+"""Writes one lane of a source in order, as a producer, under a driver that owns its retries.
 
 with Gateway("http://gateway:8080", namespace="mail") as gateway:
     with gateway.producer("events-3", driver="load") as producer:  # waits while another attempt's lease lives

@@ -81,7 +81,7 @@ class LogLedger:
 
     @property
     def mark(self) -> Mark:
-        """As the port says."""
+        """Implements the port's `Ledger.mark`."""
         return self._mark
 
     @property
@@ -99,7 +99,7 @@ class LogLedger:
         return self._extent.position
 
     async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
-        """As the port says. A caller that is cancelled does not stop it: it is done or refused, whole.
+        """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
 
         ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
         """
@@ -120,9 +120,10 @@ class LogLedger:
         return self._mark
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
-        """As the port says; not stopped by its caller being cancelled. Appends wait for its frame, not for its entries.
+        """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
 
-        LedgerFull also when what lies beside the entries is more than fits one frame; nothing was changed.
+        Appends wait for its frame, not for its entries. LedgerFull also when what lies beside the entries does not
+        fit one frame; nothing was changed.
         """
         await self._alone(self._compact(position, snapshot))
 
@@ -321,9 +322,10 @@ class LogLedger:
             self._writer.submit(self._remove, gone)
 
     async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
-        """As the port says: the entries as of the first batch asked for, from the files and verified again.
+        """Implements the port's `Ledger.replay`: the entries as of the first batch asked for.
 
-        A thread of its own reads some batches ahead. LedgerDamaged, OSError.
+        They come from the files and are verified again. A thread of its own reads some batches ahead.
+        LedgerDamaged, OSError.
         """
         self._require_alive()
         with self._removals.reading():
@@ -333,7 +335,7 @@ class LogLedger:
                     yield batch
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
-        """As the port says; each range's SHA-256 is verified. Reads beside the writer. LedgerFenced too."""
+        """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced too."""
         self._require_alive()
         found = self._catalog.find(topic, partition, offset, max_rows, max_bytes)
         if not found:

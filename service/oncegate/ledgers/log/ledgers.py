@@ -52,17 +52,17 @@ class LogLedgers:
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
 
     def names(self) -> list[str]:
-        """As the port says."""
+        """Implements the port's `Ledgers.names`."""
         return sorted(self._folder.ledgers)
 
     async def create(self, namespace: str) -> None:
-        """As the port says; BadRequest when it cannot be a name."""
+        """Implements the port's `Ledgers.create`; BadRequest when it cannot be a name."""
         async with self._creating:
             await finished(asyncio.to_thread(self._folder.create, namespace))
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
-        """As the port says; NotFound, KeyMismatch, LedgerFull and LedgerDown too: nothing is lost, try again."""
+        """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFull and LedgerDown too: retry."""
         paths = self._folder.paths(namespace)
         lock, found, owned = await finished(asyncio.to_thread(self._own, paths), _disown)
 
@@ -130,7 +130,7 @@ class LogLedgers:
                 raise
 
     def free_bytes(self) -> tuple[int, int]:
-        """As the port says, of the disk below the data folder; LedgerFenced: it is gone; LedgerDown."""
+        """Implements the port's `Ledgers.free_bytes`, of the data folder's disk; LedgerFenced: gone; LedgerDown."""
         self._folder.require()
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)

@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class DriverCalls:
-    """Who owns the retries of some producers, under a token of its own."""
+    """Owns the retries of some producers, under a token of its own."""
 
     def __init__(self, calls: Calls, name: str, token: str | None = None) -> None:
         self.name = checked(name, "driver")
