@@ -84,14 +84,14 @@ class Day:
     async def take(self, *names: str) -> None:
         await self.quiet()
         shard = self._gateway.shard("default")
-        prints = shard.fingerprints.of_array(pa.array(names, pa.string()))
+        prints = shard.fingerprints().of_array(pa.array(names, pa.string()))
         if await self.asked(shard.take(TakeRequest(id16(7), prints), Deadline(self._clock))) is not None:
             self.taken += names
 
     async def claim_and_complete(self, *names: str) -> None:
         await self.quiet()
         shard = self._gateway.shard("default")
-        prints = shard.fingerprints.of_array(pa.array(names, pa.string()))
+        prints = shard.fingerprints().of_array(pa.array(names, pa.string()))
         request = ClaimRequest(id16(next(self._tokens)), 1, prints, 1)
         answer = await self.asked(shard.claim(request, Deadline(self._clock)))
         if answer is not None and answer.claim is not None:
@@ -109,7 +109,7 @@ class Day:
         while found is None:
             await self.quiet()
             shard = self._gateway.shard("default")
-            prints = shard.fingerprints.of_array(pa.array([*self.taken, "new"], pa.string()))
+            prints = shard.fingerprints().of_array(pa.array([*self.taken, "new"], pa.string()))
             found = await self.asked(shard.take(TakeRequest(id16(8), prints), Deadline(self._clock)))
         assert said(found) == ["DUPLICATE"] * len(self.taken) + ["GRANTED"]
 
