@@ -124,7 +124,7 @@ class Verdicts:
 
     @property
     def stale(self) -> int:
-        """Of producers: at or below the watermark. Of a batch that was acked: all of them."""
+        """Ids that are settled for ever: at or below a producer's watermark, or of a batch that was acked."""
         return self.count("STALE")
 
     @property
