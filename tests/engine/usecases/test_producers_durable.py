@@ -72,7 +72,8 @@ async def test_what_the_ledger_refused_never_was_and_may_be_asked_again(lane: La
     await prepared(lane)
     ask, kinds = WRITES[verb]
     before = lane.shard.journal.index.claims.contents()
-    lane.served.disk.faults = ["full"]
+    # What ends something is tried all the same: the ledger may have kept room for it.
+    lane.served.disk.faults = ["full"] * (2 if verb in ("complete", "release") else 1)
     with pytest.raises(LedgerFull):
         await ask(lane)
     assert lane.shard.journal.index.claims.contents() == before
