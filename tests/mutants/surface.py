@@ -43,6 +43,13 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_CONTENT}::test_a_read_has_as_many_bytes_as_it_may_and_goes_on_where_it_ended",
     ),
     one(
+        "head brings a body",
+        "service/oncegate/transports/http/app.py",
+        '            has_body = is_head and message["type"] == "http.response.body"\n',
+        "            has_body = False\n",
+        "tests/transports/http/test_problems.py::test_head_is_answered_as_get_is_without_the_body",
+    ),
+    one(
         "any name is this gateway's",
         "service/oncegate/transports/http/gate.py",
         "        if name in self._names:\n",

@@ -86,3 +86,15 @@ async def test_heads_that_end_may_come_in_pieces_and_as_many_as_one_likes() -> N
                 await writer.drain()
             assert (await asyncio.wait_for(read_reply(reader), 20)).status == 200
         writer.close()
+
+
+async def test_head_has_the_fields_of_get_and_no_body_behind_them() -> None:
+    async with served() as http:
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
+        writer.write(LIVE.replace(b"GET", b"HEAD") + LIVE)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        reply = await asyncio.wait_for(read_reply(reader), 20)
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert f"content-length: {len(reply.body)}\r\n".encode() in head
+        assert reply.json["status"] == "live"
+        writer.close()

@@ -27,7 +27,7 @@ async def test_a_path_with_a_route_for_each_method_names_them_all() -> None:
     async with open_http() as http:
         reply = await http.call("DELETE", "/v1/namespaces/default")
     reply.problem(405, "METHOD_NOT_ALLOWED")
-    assert reply.headers["allow"] == "GET, PUT"
+    assert reply.headers["allow"] == "GET, HEAD, PUT"
 
 
 @pytest.mark.parametrize("query", ["offset=-1", "offset=x", "max_rows=0", "max_rows=99999999999999999999"])
@@ -79,3 +79,34 @@ async def test_while_the_ledgers_are_opened_everything_says_retry_and_only_live_
         (await http.get("/healthz/ready")).problem(503, "RECOVERING")
         assert (await http.get("/healthz/live")).status == 200
         assert (await http.get("/version")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/v1/namespaces/default/ids:claim", "POST"),
+        ("HEAD", "/v1/namespaces/default/ids:claim", "POST"),
+        ("POST", "/v1/namespaces/default/ids:explain", "GET, HEAD"),
+        ("GET", "/v1/namespaces/default/claims/x:complete", "POST"),
+        ("POST", "/v1/namespaces/default/producers/a/b", "GET, HEAD"),
+        ("PUT", "/v1/namespaces/default/drivers/a/b:ack", "POST"),
+        ("OPTIONS", "/v1/limits", "GET, HEAD"),
+    ],
+)
+async def test_allow_names_what_a_path_with_a_verb_takes(method: str, path: str, allowed: str) -> None:
+    async with open_http() as http:
+        reply = await http.call(method, path)
+    assert (reply.status, reply.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize("path", ["/healthz/live", "/v1/limits", "/openapi.json", "/v1/namespaces/default/topics"])
+async def test_head_is_answered_as_get_is_without_the_body(path: str) -> None:
+    async with open_http() as http:
+        found, shown = await http.get(path), await http.call("HEAD", path)
+    assert (shown.status, shown.headers, shown.body) == (200, found.headers, b"")
+
+
+async def test_head_of_what_is_not_there_has_the_status_alone() -> None:
+    async with open_http() as http:
+        reply = await http.call("HEAD", "/v1/namespaces/nowhere")
+    assert (reply.status, reply.body) == (404, b"")

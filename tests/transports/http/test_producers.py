@@ -54,8 +54,11 @@ async def test_a_live_lease_is_respected_until_it_is_closed() -> None:
         first, second = Writer(http), Writer(http)
         await first.register(lease_ms=60_000)
         body = {"token": second.token, "driver": "load"}
-        refused = (await http.post_json(f"{LANE}:register", body)).problem(409, "PRODUCER_BUSY")
+        reply = await http.post_json(f"{LANE}:register", body)
+        refused = reply.problem(409, "PRODUCER_BUSY")
         assert refused["action"] == "retry"
+        assert refused["retry_after_ms"] == refused["lease_left_ms"]
+        assert int(reply.headers["retry-after"]) == -(-refused["retry_after_ms"] // 1_000)
         assert 30_000 < refused["lease_left_ms"] <= 60_000
         await first.close()
         assert (await second.register())["epoch"] == 2

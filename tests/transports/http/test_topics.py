@@ -93,7 +93,7 @@ async def test_rows_of_a_schema_given_beforehand_are_read_from_json_by_it() -> N
 async def test_json_rows_that_do_not_fit_the_schema_are_refused_whole(record: dict[str, Any], wanted: str) -> None:
     async with open_http() as http:
         await put(http, T, {"schema_ipc": schema_text(id=pa.int32(), raw=pa.binary())})
-        found = (await produce(http, [{"id": 1}, record])).problem(400, "BAD_REQUEST")
+        found = (await produce(http, [{"id": 1}, record])).problem(409, "SCHEMA")
         assert wanted in found["detail"]
         assert await read(http) == []
 

@@ -35,6 +35,7 @@ def not_registered(effect: Registration, request: ProducerRequest, left_ms: int)
             f"another attempt holds producer {request.producer} for {left_ms} ms more, unless it renews or closes: "
             "register again then; nothing was changed",
             lease_left_ms=left_ms,
+            retry_after_ms=left_ms,
         )
     return Fenced(f"another attempt has registered producer {request.producer} after this one: it is over")
 

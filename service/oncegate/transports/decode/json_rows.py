@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from oncegate.core.errors import BadRequest, TooLarge
+from oncegate.core.errors import BadRequest, SchemaMismatch, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Rows, Schema
 from oncegate.engine.usecases.partitioning import stream
@@ -26,7 +26,7 @@ CELLS_AT_ONCE = 50_000
 def rows_of(records: Sequence[Record], schema: Schema | None, limits: Limits) -> Rows:
     """Makes rows of records, and checks them as those of an Arrow body.
 
-    Raises BadRequest with the column that does not fit; TooLarge."""
+    Raises BadRequest; SchemaMismatch with the column that does not fit the topic's; TooLarge."""
     check_shape(records, 0 if schema is None else len(schema), limits)
     try:
         table = _guessed(records) if schema is None else _typed(records, schema)
@@ -110,7 +110,7 @@ def _guessed(records: Sequence[Record]) -> pa.Table:
 def _typed(records: Sequence[Record], schema: Schema) -> pa.Table:
     strange = {name for record in records for name in record} - set(schema.names)
     if strange:
-        raise BadRequest(f"the topic has no column {', '.join(sorted(strange))}; it has {', '.join(schema.names)}")
+        raise SchemaMismatch(f"the topic has no column {', '.join(sorted(strange))}; it has {', '.join(schema.names)}")
     for field in schema:
         if _has_map(field.type):
             raise BadRequest(
@@ -136,9 +136,9 @@ def _column(field: Any, values: list[Any]) -> Any:
             return _array(values, pa.string()).cast(field.type)
         return _array(values, field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
-        raise BadRequest(f"column {field.name!r} is of type {field.type}: {error}") from error
+        raise SchemaMismatch(f"column {field.name!r} is of type {field.type}: {error}") from error
     except (binascii.Error, TypeError, ValueError) as error:
-        raise BadRequest(f"column {field.name!r} is of type {field.type}, base64 is wanted: {error}") from error
+        raise SchemaMismatch(f"column {field.name!r} is of type {field.type}, base64 is wanted: {error}") from error
 
 
 def _has_map(kind: Any) -> bool:

@@ -70,12 +70,16 @@ class Traced:
             await self._app(scope, receive, send)
             return
         trace_id = scope.setdefault("state", {})["trace_id"] = trace_id_of(scope["headers"])
-        begun = False
+        scope["state"]["method"] = scope["method"]
+        is_head, begun = scope["method"] == "HEAD", False
+        if is_head:  # answered as GET is, but for the body (RFC 9110, 9.3.2)
+            scope = {**scope, "method": "GET"}
 
         async def watched(message: Message) -> None:
             nonlocal begun
             begun = True
-            await send(message)
+            has_body = is_head and message["type"] == "http.response.body"
+            await send({**message, "body": b""} if has_body else message)
 
         try:
             if (refusal := self._gate.refusal(scope)) is not None:
@@ -85,7 +89,7 @@ class Traced:
             answer = problems.answer(error, scope["path"], trace_id, self._observer)
             if begun:
                 raise
-            await answer(scope, receive, send)
+            await answer(scope, receive, watched)
 
 
 def trace_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:

@@ -78,8 +78,9 @@ def _plain(value: object) -> str:
 def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | None = None) -> Response:
     """Makes the problem's response, with `Retry-After` in whole seconds where waiting helps."""
     sent = dict(headers or {})
-    if error.retry_after_ms is not None:
-        sent["Retry-After"] = str(-(-error.retry_after_ms // 1000))
+    after_ms = error.extra.get("retry_after_ms", error.retry_after_ms)
+    if isinstance(after_ms, int):
+        sent["Retry-After"] = str(-(-after_ms // 1000))
     if isinstance(error, BodyTooSlow):
         sent["Connection"] = "close"  # what is still to come of it is no request
     return Response(encode(error, trace_id), status_of(type(error)), sent, media_type=PROBLEM)
@@ -90,15 +91,16 @@ def of_http(error: HTTPException, request: Request) -> OncegateError:
     if error.status_code == 404:
         return NotFound(f"there is no {request.url.path} here; GET /openapi.json lists what there is")
     if error.status_code == 405:
-        return MethodNotAllowed(f"{request.url.path} takes {_allowed(request)}, not {request.method}")
+        return MethodNotAllowed(f"{request.url.path} takes {_allowed(request)}, not {request.state.method}")
     return BadRequest(str(error.detail))
 
 
 def _allowed(request: Request) -> str:
     """Every method of the path, also where each has a route of its own."""
     routes = [route for route in iter_route_contexts(request.app.routes) if route.path is not None]
-    found = [route for route in routes if compile_path(str(route.path))[0].match(request.url.path)]
-    return ", ".join(sorted({method for route in found for method in route.methods or ()}))
+    found = [route for route in routes if compile_path(str(route.path))[0].match(request.scope["path"])]
+    methods = {method for route in found for method in route.methods or ()}
+    return ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
 
 
 def of_validation(error: RequestValidationError) -> BadRequest:
