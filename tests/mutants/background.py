@@ -118,8 +118,29 @@ BACKGROUND: tuple[Mutant, ...] = (
     one(
         "an index written each minute for a frame that cannot hold its ranges",
         f"{LOG}/ledger.py",
-        "            self._require_frame(self._catalog.range_count)\n            mark",
+        "            self._range_limit.require(self._catalog.range_count)\n            mark",
         "            mark",
         "tests/faults/ledger/test_compaction.py::test_a_snapshot_is_not_written_again_before_there_are_fewer_ranges_than_no_frame_holds",
+    ),
+    one(
+        "a settled claim is known for two leases only",
+        f"{ENGINE}/recovery/owner.py",
+        "        index.claims.remember_for(limits.settled_claim_ms, limits.settled_claims_bytes)\n",
+        "",
+        "tests/engine/usecases/test_leases.py::test_a_settled_claim_is_known_as_long_as_clients_retry_though_its_lease_was_short",
+    ),
+    one(
+        "settled claims without a bound",
+        f"{INDEX}/claims/by_name.py",
+        "            hurried = early or len(self._ending) > self._settled_max\n",
+        "            hurried = early\n",
+        "tests/engine/usecases/test_leases.py::test_where_settled_claims_fill_their_memory_the_oldest_go_first_and_are_counted",
+    ),
+    one(
+        "ids stay in memory for the claims that are known",
+        f"{INDEX}/claims/index.py",
+        "        self.store.registry.forget_due(now_ms, early=True)\n",
+        "        self.store.registry.forget_due(now_ms)\n",
+        "tests/engine/maintenance/test_eviction.py",
     ),
 )

@@ -15,8 +15,9 @@ PROCESS_BYTES = 200 * MIB
 SLOT_BYTES, TABLE_LOAD = 16, 0.57
 # A claim's row in all arrays, and what Python's dictionaries hold of a claim that can still be named.
 ROW_BYTES, NAMED_BYTES = 140, 300
-# How long a settled claim can be named, in leases.
+# How long a settled claim can be named at least, in leases; and how many are, where there is time for more.
 NAMED_LEASES = 2
+SETTLED_MAX = Limits.settled_claims_bytes // (ROW_BYTES + NAMED_BYTES)
 # A run's fences: one word for a block of 255 records.
 FENCE_BYTES = 8 / 255
 # Entries: what surrounds the ids of a claim, a completion, the header of a frame.
@@ -52,6 +53,7 @@ class Work:
     clients: int = 1
     hot_ids_max: int = Limits.hot_ids
     lease_s: float = Limits.lease_ms / 1_000
+    settled_claim_s: float = Limits.settled_claim_ms / 1_000
     collect_bytes: int = Limits.collect_bytes
     payload_digests: bool = False
 
@@ -130,12 +132,14 @@ def table_bytes(ids: int) -> int:
 
 
 def named_claims(work: Work) -> float:
-    """Counts the claims that can be named at once: those under way, and those settled less than two leases ago."""
-    return work.clients + work.rate / work.batch * held_s(work)
+    """Counts the claims that can be named at once: those under way, and those that are settled and known yet."""
+    claims_per_s = work.rate / work.batch
+    known = min(claims_per_s * min(max(NAMED_LEASES * work.lease_s, work.settled_claim_s), work.horizon_s), SETTLED_MAX)
+    return work.clients + max(known, claims_per_s * held_s(work))
 
 
 def held_s(work: Work) -> float:
-    """Computes how long a claim's ids stay in memory at least, in seconds: as long as it can be named."""
+    """Computes how long a claim's ids stay in memory at least, in seconds: as long as it can be named for sure."""
     return min(NAMED_LEASES * work.lease_s, work.horizon_s)
 
 

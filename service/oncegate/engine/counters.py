@@ -91,6 +91,12 @@ COUNTERS: tuple[CounterRow, ...] = (
         "granted though an earlier holder may have written them, since the ledger was made",
         read=lambda index: index.claims.takeovers + index.producers.takeovers,
     ),
+    CounterRow(
+        "forgotten_early",
+        "claims",
+        "settled claims forgotten before settled_claim_ms, for memory was short",
+        read=lambda index: index.claims.forgotten_early,
+    ),
     CounterRow("open_claims", "claims", "open at this moment", read=lambda index: index.claims.open_claims),
     CounterRow(
         "ids",

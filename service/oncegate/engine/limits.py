@@ -58,6 +58,10 @@ class Limits:
     lease_ms_min: int = _semantic(1_000)
     # A dead writer's ids wait this long at most.
     lease_ms_max: int = _semantic(15 * 60_000)
+    # Longer than clients repeat a request: told "it is done" until then, and not to stop.
+    settled_claim_ms: int = _semantic(10 * 60_000)
+    # Some 150,000 claims; above it the oldest are known for two leases only, as where ids have to leave memory.
+    settled_claims_bytes: int = 64 * MIB
     # Four of the longest leases: whoever could still repeat a request is known by then.
     horizon_ms_min: int = _semantic(3_600_000)
     # Each reserves some 67 GB of address space for its index, and 128 TiB are all there are. Eight descriptors each: it

@@ -155,7 +155,7 @@ async def test_a_row_that_was_given_to_another_claim_is_left_alone(lane: Lanes) 
     held = await lane.claim_ids("a", batch=1)
     await lane.served.settle(Verb.RELEASE, held.claim)
     claims = lane.shard.journal.index.claims
-    lane.served.clock.advance(100_000)
+    lane.served.clock.advance(lane.served.gateway.limits.settled_claim_ms)
     claims.sweep(lane.served.clock.monotonic_ms())
     other = await lane.served.claim("u", token=5)
     await lane.served.settle(Verb.COMPLETE, other.claim)

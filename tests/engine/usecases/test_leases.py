@@ -6,7 +6,8 @@ import pytest
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import ReleasedClaim, UnknownClaim
-from tests.support.held import Served, id16, said, serving
+from oncegate.index.claims.by_name import SETTLED_BYTES
+from tests.support.held import HeldLedgers, Served, id16, said, serving
 
 LEASE_MS = 10_000
 
@@ -101,3 +102,40 @@ async def test_nothing_stays_pinned_once_it_is_durable_or_refused(served: Served
     await served.claim("b", token=2)
     await served.settle(Verb.COMPLETE, held.claim)
     assert not served.shard.journal.index.claims.store.rows.holders.pins.any()
+
+
+async def test_a_settled_claim_is_known_as_long_as_clients_retry_though_its_lease_was_short() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        done = await served.claim("a", lease_ms=1_000)
+        await served.settle(Verb.COMPLETE, done.claim)
+        served.clock.advance(served.gateway.limits.settled_claim_ms - 1)
+        for other in range(3):
+            await served.claim(f"other {other}", token=10 + other)
+        assert (await served.settle(Verb.COMPLETE, done.claim)).state is ClaimState.DONE
+    async with serving(ledgers) as served:
+        served.clock.advance(served.gateway.limits.settled_claim_ms - 1)
+        assert (await served.settle(Verb.COMPLETE, done.claim)).state is ClaimState.DONE
+        served.clock.advance(1)
+        with pytest.raises(UnknownClaim):
+            await served.settle(Verb.COMPLETE, done.claim)
+        assert served.shard.counters()["forgotten_early"] == 0
+
+
+async def test_where_settled_claims_fill_their_memory_the_oldest_go_first_and_are_counted() -> None:
+    async with serving(settled_claims_bytes=4 * SETTLED_BYTES) as served:
+        claims = []
+        for number in range(12):
+            claims.append((await served.claim(f"id {number}", token=number, lease_ms=1_000)).claim)
+            await served.settle(Verb.COMPLETE, claims[-1])
+        assert (await served.settle(Verb.COMPLETE, claims[0])).state is ClaimState.DONE, (
+            "within two leases all are known"
+        )
+        served.clock.advance(2_000)
+        await served.claim("another", token=99)
+        assert served.shard.counters()["forgotten_early"] == 8
+        for claim in claims[:8]:
+            with pytest.raises(UnknownClaim):
+                await served.settle(Verb.COMPLETE, claim)
+        for claim in claims[8:]:
+            assert (await served.settle(Verb.COMPLETE, claim)).state is ClaimState.DONE

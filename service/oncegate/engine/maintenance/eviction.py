@@ -32,7 +32,7 @@ from oncegate.ports import Mark, Outputs
 EVICT_AGAIN_MS = 10_000
 # How much of the hot ids' limit is free after a round, and how much one takes at most where it came too late.
 _ROUND, _ROUND_MAX = 8, 4
-# Each lets go of some claims that nobody can name any more, as requests do; what is left keeps its ids in memory.
+# Each lets go of some claims that ended two leases ago; what can be named keeps its ids in memory.
 _FORGETTING = 16
 # Slots let go between two turns of the loop: some 1 ms where each is a cache miss.
 _DROPPED_AT_ONCE = 8_192
@@ -160,7 +160,7 @@ class Eviction:
         if claims.ids <= limit or not can:
             return False
         for _ in range(_FORGETTING):
-            claims.make_room(0, journal.clock.monotonic_ms())
+            claims.forget_settled(journal.clock.monotonic_ms())
         surplus = min(claims.ids - limit + limit // _ROUND, max(1, limit // _ROUND_MAX))
         picked = pick(claims.store, max(1, surplus), journal.index.buckets)
         if picked is None:

@@ -189,7 +189,9 @@ class Owner:
                 f"the ledger of namespace {self.namespace} holds no rows, and rows and ids that leave memory have to "
                 "lie there: name another ledger; nothing was written"
             )
-        index, marks = world.make_index(), Marks(ledger.mark.ledger, opened.predecessors, opened.compacted)
+        index, limits = world.make_index(), world.limits
+        index.claims.remember_for(limits.settled_claim_ms, limits.settled_claims_bytes)
+        marks = Marks(ledger.mark.ledger, opened.predecessors, opened.compacted)
         check, now_ms = key_check(opened.key), world.clock.monotonic_ms()
         again = Dropping(index.claims, outputs)
         size_bytes = await replay(index, ledger.replay(1), marks, check, now_ms, again)

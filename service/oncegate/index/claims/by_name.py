@@ -1,9 +1,11 @@
 """Remembers claims that can still be named: by claim id, and by the (token, call) that a lost reply is repeated with.
 
-An open claim that holds ids is never forgotten. Any other is remembered for two leases: from its settling, or from
-the end of the lease of one whose ids were all taken over. Earlier only when rows run out (`forget_unnamed`).
+An open claim that holds ids is never forgotten. Any other is remembered for two leases, and as long as clients retry
+(`remember_for`): from its settling, or from the end of the lease of one whose ids were all taken over. Where memory
+has to be found, the oldest go after two leases; earlier only when rows run out (`forget_unnamed`).
 """
 
+import sys
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +16,8 @@ from oncegate.index.table.rows import OPEN, Rows
 
 # Claims forgotten at one request, beyond the one it may bring: some microseconds each.
 _FORGOTTEN_AT_ONCE = 64
+# Of a claim that can be named: its row, and what the dictionaries hold.
+SETTLED_BYTES = 440
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,11 @@ class ClaimRegistry:
         self._by_claim: dict[bytes, tuple[int, ...]] = {}
         self._by_call: dict[tuple[bytes, int], bytes] = {}
         self._ending: deque[bytes] = deque()
-        self._next_ms = 0
+        self._known_ms, self._settled_max = 0, sys.maxsize
+        # Before these nothing is past its time: the whole time, and that of two leases.
+        self._next_ms = [0, 0]
+        # How many claims were forgotten for memory, two leases after their end.
+        self.forgotten_early = 0
 
     def get(self, claim: bytes, now_ms: int) -> ClaimRecord | None:
         """Finds a claim by its name; None when it is unknown or its time is past."""
@@ -76,20 +84,28 @@ class ClaimRegistry:
         """Lets a claim be forgotten in its time: it holds no ids any more that its claimant could settle."""
         self._ending.append(claim)
 
-    def forget_due(self, now_ms: int) -> None:
-        """Drops a bounded number of those that are past their time; no answer changes by it."""
-        for _ in range(_FORGOTTEN_AT_ONCE):
-            if now_ms < self._next_ms or not self._ending:
-                return
-            self._forget_first(now_ms)
+    def remember_for(self, known_ms: int, size_bytes: int) -> None:
+        """Lets ended claims be known for `known_ms` at least, while they take no more than so many bytes."""
+        self._known_ms, self._settled_max = known_ms, size_bytes // SETTLED_BYTES
 
-    def _forget_first(self, now_ms: int) -> None:
+    def forget_due(self, now_ms: int, early: bool = False) -> None:
+        """Drops a bounded number of those that are past their time; no answer changes by it.
+
+        `early`: or past two leases, as where they are too many. Their claimants are then answered UNKNOWN_CLAIM.
+        """
+        for _ in range(_FORGOTTEN_AT_ONCE):
+            hurried = early or len(self._ending) > self._settled_max
+            if not self._ending or now_ms < self._next_ms[hurried]:
+                return
+            self._forget_first(now_ms, hurried)
+
+    def _forget_first(self, now_ms: int, hurried: bool) -> None:
         """Drops the one that ended first; while it is not past its time, nothing is looked at again."""
         claim = self._ending[0]
         rows = self._by_claim.get(claim)
-        until_ms = None if rows is None else self._rows.remembered_until_ms(rows)
+        until_ms = None if rows is None else self._rows.remembered_until_ms(rows, 0 if hurried else self._known_ms)
         if rows is not None and until_ms is not None and now_ms < until_ms:
-            self._next_ms = until_ms
+            self._next_ms[hurried] = until_ms
             return
         self._ending.popleft()
         if rows is None or until_ms is None:
@@ -98,11 +114,12 @@ class ClaimRegistry:
             # It may yet be open again; if not, it is looked at in its turn.
             self._ending.append(claim)
         else:
+            self.forgotten_early += self._is_remembered(rows, now_ms)
             self._forget(claim, self._record(rows))
 
     def forget_old(self, now_ms: int) -> None:
         """Drops everything past its time; no answer changes by it. What is pinned may yet be open again, and stays."""
-        self._next_ms = 0
+        self._next_ms = [0, 0]
         ending, self._ending = self._ending, deque()
         for claim in ending:
             rows = self._by_claim.get(claim)
@@ -148,7 +165,7 @@ class ClaimRegistry:
         return ClaimRecord(holders.token[first].tobytes(), int(holders.call[first]), digest, rows)
 
     def _is_remembered(self, rows: tuple[int, ...], now_ms: int) -> bool:
-        until_ms = self._rows.remembered_until_ms(rows)
+        until_ms = self._rows.remembered_until_ms(rows, self._known_ms)
         return until_ms is None or now_ms < until_ms
 
     def _pinned(self, rows: tuple[int, ...]) -> bool:

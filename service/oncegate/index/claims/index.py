@@ -73,6 +73,19 @@ class ClaimIndex:
         """
         self.store.make_room(ids, now_ms, entries, digests)
 
+    def remember_for(self, known_ms: int, size_bytes: int) -> None:
+        """Lets settled claims be known for `known_ms` at least, while they take no more than so many bytes."""
+        self.store.registry.remember_for(known_ms, size_bytes)
+
+    def forget_settled(self, now_ms: int) -> None:
+        """Forgets some claims that ended two leases ago, the oldest first: while they are known, their ids stay."""
+        self.store.registry.forget_due(now_ms, early=True)
+
+    @property
+    def forgotten_early(self) -> int:
+        """Counts the claims that were forgotten for memory, before the time that they are to be known."""
+        return self.store.registry.forgotten_early
+
     def sweep(self, now_ms: int) -> None:
         """Forgets claims past their time, drops dead slots, frees rows. No answer changes by it."""
         self.store.sweep(now_ms)
@@ -127,7 +140,7 @@ class ClaimIndex:
         self.store.rows.holders.lease_until_ms[rows] = now_ms + self.store.rows.lease_ms[rows]
 
     def view(self, claim: bytes, now_ms: int) -> ClaimView:
-        """Returns what is known of a claim; UNKNOWN: it was never granted, or settled more than two leases ago."""
+        """Returns what is known of a claim; UNKNOWN: it was never granted, or was settled long ago."""
         record = self.store.registry.get(claim, now_ms)
         if record is None:
             return ClaimView(ClaimState.UNKNOWN)

@@ -182,16 +182,16 @@ class Rows:
         for row in rows:
             pins[row] += 1
 
-    def remembered_until_ms(self, rows: Iterable[int]) -> int | None:
+    def remembered_until_ms(self, rows: Iterable[int], known_ms: int = 0) -> int | None:
         """Tells when the answer to a lost reply may be forgotten, of all rows of one claim: two leases past the
-        settling, or past the lease of a claim that nothing names; None while the claim still holds ids."""
+        settling, or past the lease of a claim that nothing names, and `known_ms` at least; None while it holds ids."""
         holders, until_ms = self.holders, 0
         for row in rows:
             is_open = holders.state[row] == OPEN
             if is_open and holders.named[row]:
                 return None
             end_ms = holders.lease_until_ms[row] if is_open else self.ended_ms[row]
-            until_ms = max(until_ms, int(end_ms) + 2 * int(self.lease_ms[row]))
+            until_ms = max(until_ms, int(end_ms) + max(2 * int(self.lease_ms[row]), known_ms))
         return until_ms
 
     def unpin(self, rows: Sequence[int]) -> None:

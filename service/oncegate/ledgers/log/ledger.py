@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import math
 import threading
-from collections.abc import AsyncGenerator, AsyncIterable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog import PublishedRange, Trimmed, Wrote, change_of
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.files.frame_body import Body, Change, Compacted, Location, encode_body
+from oncegate.ledgers.log.files.frame_body import Body, Change, Compacted, Location, RangeLimit, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import OpenStreams, OutputWriter, RangeCounts, read_range
@@ -26,6 +26,7 @@ from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
 from oncegate.ledgers.log.reserve import Reserve
+from oncegate.ledgers.log.uncancelled import uncancelled
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
@@ -74,8 +75,7 @@ class LogLedger:
         self._reserve = reserve
         self._full = reserve.released  # whoever appends was told: from now on the reserve is for that
         self._keeping = asyncio.Lock()
-        # So many did not fit the frame of a compaction.
-        self._ranges_too_many = math.inf
+        self._range_limit = RangeLimit()
         self._letting_go = asyncio.Event()
         self._closed = threading.Event()
 
@@ -125,12 +125,12 @@ class LogLedger:
         Appends wait for its frame, not for its entries. LedgerFull also when what lies beside the entries does not
         fit one frame; nothing was changed.
         """
-        await self._alone(self._compact(position, snapshot))
+        await uncancelled(self._compact(position, snapshot))
 
     async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         async with self._compacting:
             self._require_alive()
-            self._require_frame(self._catalog.range_count)
+            self._range_limit.require(self._catalog.range_count)
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
             locations = await self._write_snapshot(file, snapshot)
@@ -142,14 +142,6 @@ class LogLedger:
                     self._writer.submit(self._remove, [file])
                     raise
                 self._adopt(compacted)
-
-    def _require_frame(self, ranges: int) -> None:
-        """LedgerFull where so many did not fit: before a snapshot is written that would be thrown away again."""
-        if ranges >= self._ranges_too_many:
-            raise LedgerFull(
-                f"{ranges} output ranges are more than one frame holds, so the ledger is not compacted and grows: "
-                "give topics a retention, or write larger batches"
-            )
 
     def _mark_at(self, position: int) -> Mark:
         try:
@@ -187,8 +179,7 @@ class LogLedger:
             compacted = Compacted(*numbers, *at, locations, self.predecessors, outputs)
             body = encode_body(Body([], [compacted]))
             if len(body) > BODY_BYTES_MAX:
-                self._ranges_too_many = self._catalog.range_count
-                self._require_frame(self._ranges_too_many)
+                self._range_limit.reached(self._catalog.range_count)
             self._write_frame(0, body)
             self._witness.pin(self._segment.end)
         return compacted
@@ -214,11 +205,6 @@ class LogLedger:
             with contextlib.suppress(LedgerFenced):
                 self._guard()
                 self._removals.run()
-
-    async def _alone(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        task.add_done_callback(_look_at_the_error)
-        await asyncio.shield(task)
 
     def _begin(
         self, entries: Sequence[bytes], outputs: Sequence[OutputChange], plan: list[Change]
@@ -408,9 +394,3 @@ class LogLedger:
 
     def _in_writer(self, function: Callable[..., T], *args: Any) -> "asyncio.Future[T]":
         return asyncio.get_running_loop().run_in_executor(self._writer, function, *args)
-
-
-def _look_at_the_error(task: "asyncio.Task[None]") -> None:
-    """A caller that was cancelled never asks for it."""
-    if not task.cancelled():
-        task.exception()

@@ -5,10 +5,12 @@
 An entry is opaque here. A written range carries where its rows are: file, offset, length, SHA-256.
 """
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 
+from oncegate.core.errors import LedgerFull
 from oncegate.ledgers.catalog import CatalogSnapshot, Dropped, Published, Trimmed, Wrote
 from oncegate.ports import Mark
 
@@ -79,3 +81,23 @@ encode_body = msgspec.msgpack.Encoder().encode
 def decode_body(data: bytes | memoryview) -> Body:
     """Reads a body; ValueError when the bytes are no body of this format."""
     return _decoder.decode(data)
+
+
+class RangeLimit:
+    """Refuses a compaction with as many output ranges as did not fit one frame, before its snapshot is written."""
+
+    def __init__(self) -> None:
+        self._too_many = math.inf
+
+    def reached(self, ranges: int) -> None:
+        """Takes note that so many did not fit. Always raises LedgerFull."""
+        self._too_many = ranges
+        self.require(ranges)
+
+    def require(self, ranges: int) -> None:
+        """Raises LedgerFull where so many did not fit before."""
+        if ranges >= self._too_many:
+            raise LedgerFull(
+                f"{ranges} output ranges are more than one frame holds, so the ledger is not compacted and grows: "
+                "give topics a retention, or write larger batches"
+            )

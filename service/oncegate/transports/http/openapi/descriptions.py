@@ -222,6 +222,9 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "lease_ms": "what a claim without lease_ms gets",
         "lease_ms_min": "shorter leases are refused",
         "lease_ms_max": "longer leases are refused",
+        "settled_claim_ms": "how long a settled claim is known at least, so that a repeat of its complete, release or "
+        "claim is answered as the first; the oldest go after two leases where memory is short (forgotten_early)",
+        "settled_claims_bytes": "of memory for them",
         "stage_bytes": "of rows staged and not committed, in all",
         "stage_ttl_ms": "stages are dropped so long after the last call under their name",
         "stage_idle_ms": "an older owner's stages are dropped when it was silent so long",
