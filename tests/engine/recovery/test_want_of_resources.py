@@ -151,3 +151,21 @@ def test_rebuilding_takes_none_of_the_threads_that_reading_needs(tmp_path: Path)
             assert gateway.readiness() == {"default": "SERVING"}
 
     asyncio.run(start_again())
+
+
+async def test_a_disk_that_cannot_be_asked_for_its_room_at_an_opening_leaves_no_half_opened_shard() -> None:
+    class Unanswered(HeldLedgers):
+        asked = 0
+
+        def free_bytes(self) -> tuple[int, int]:
+            self.asked += 1
+            if self.asked == 2:
+                raise OSError(errno.EMFILE, "Too many open files")
+            return super().free_bytes()
+
+    async with serving(Unanswered()) as served:
+        with pytest.raises(Recovering):
+            await served.gateway.create("other")
+        assert served.gateway.readiness() == {"default": "SERVING", "other": "RECOVERING"}
+        served.clock.advance(REOPEN_MS)
+        await until(lambda: served.gateway.readiness()["other"] == "SERVING")

@@ -159,9 +159,6 @@ class Owner:
                 shard = await self._open(stack)
             self._shard, self._served, self._has_served = shard, True, True
             shard.group_commit.when_dead = self._lost
-            shard.group_commit.when_full = self._tell_room
-            if self._world.ledgers.free_bytes()[0] <= 0:
-                shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
             self._end_opening(None)
             if self._closing:
                 shard.group_commit.close()
@@ -178,7 +175,11 @@ class Owner:
     async def _open(self, stack: AsyncExitStack) -> Shard:
         world, namespace = self._world, self.namespace
         opened = await stack.enter_async_context(world.ledgers.open(namespace))
-        return await self._rebuild(opened, await stack.enter_async_context(world.runs.open(namespace, opened)))
+        shard = await self._rebuild(opened, await stack.enter_async_context(world.runs.open(namespace, opened)))
+        shard.group_commit.when_full = self._tell_room
+        if world.ledgers.free_bytes()[0] <= 0:
+            shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
+        return shard
 
     async def _rebuild(self, opened: OpenLedger, runs: Runs) -> Shard:
         """Applies the ledger to an index, opens the runs of old ids or makes them again, appends the entry of this
