@@ -76,7 +76,7 @@ class Day:
     async def asked(self, request: Coroutine[Any, Any, Any]) -> Any:
         """The answer; None where the gateway said that it cannot give one. Nobody waits for ever."""
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 return await request
         except OncegateError:
             return None
@@ -123,7 +123,7 @@ async def day_of(folder: Path, saboteur: Saboteur) -> AsyncIterator[Day]:
         try:
             yield Day(await gateway.__aenter__(), clock, told)
         finally:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await gateway.__aexit__(None, None, None)
     assert told.of_all
 
