@@ -128,8 +128,9 @@ async def test_bodies_that_are_announced_and_do_not_come_take_no_room_from_other
     async with served(body_bytes=1_000, bytes_in_flight=1_500) as http:
         head = request("POST", CLAIM, Content_Type=JSON, Content_Length="1000")
         waiting = [asyncio.create_task(http.send(way(head))) for way in (bytes, roundabout) for _ in range(8)]
-        while http.program.gateway.admission.requests < 16:
-            await http.send(LIVE)
+        async with asyncio.timeout(20):
+            while http.program.gateway.admission.requests < 16:
+                await http.send(LIVE)
         assert (await http.send(message())).status == 200
         assert http.program.gateway.admission.size_bytes == 0
         for one in waiting:
@@ -163,9 +164,9 @@ async def test_a_body_that_keeps_the_rate_is_read_beyond_the_grace() -> None:
 
 @pytest.mark.parametrize("way", [bytes, roundabout])
 async def test_a_half_sent_body_does_not_hold_a_shutdown(way: Any) -> None:
-    async with served(shutdown_ms=600_000) as http:
+    async with served(shutdown_ms=40_000) as http:
         half = asyncio.create_task(http.send(way(message())[:-5]))
         while not http.program.gateway.admission.requests:
             await http.send(LIVE)
-        await asyncio.wait_for(http.program.server.drain(), 20)
+        await asyncio.wait_for(http.program.server.drain(), 10)
         assert (await half).problem(503, "STOPPING")["effect"] == "none"
