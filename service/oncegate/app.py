@@ -28,6 +28,7 @@ from oncegate.runtime.descriptors import needed, raise_limit, shared_out
 from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
+from oncegate.runtime.threads import share_often
 from oncegate.settings import ProcessSettings, Settings, SettingsError
 from oncegate.transports.decode import ids, json_rows, json_scan
 from oncegate.transports.http.app import About, create_app
@@ -164,6 +165,7 @@ async def serve(settings: Settings, log: Log) -> None:
     async with running(settings, log) as program:
         started.append(program)
         collect_seldom()
+        share_often()
         announce(program, settings.process, log)
         await stop.wait()
         log.info("stopping: answering what is in flight, then closing the ledgers")

@@ -38,7 +38,7 @@ def test_payloads_cost_memory_only_where_they_are_asked_for() -> None:
     without, found = (json.loads(run(*asked, *more)[1]) for more in ((), ("--payload-digests",)))
     assert without["memory_bytes"]["payload digests"] == 0
     assert 4 < found["memory_bytes"]["payload digests"] / found["hot_ids"] < 8
-    assert found["disk_bytes"]["saved index"] > without["disk_bytes"]["saved index"]
+    assert found["disk_bytes"]["snapshot"] > without["disk_bytes"]["snapshot"]
 
 
 def test_a_person_gets_a_table() -> None:

@@ -218,4 +218,11 @@ SURFACE: tuple[Mutant, ...] = (
         "        answers.states[i] = _ABSENT\n",
         "tests/index/claims/test_cells.py::test_a_test_of_a_cell_reaches_just_that_cell",
     ),
+    one(
+        "threads share the interpreter as Python has it",
+        "service/oncegate/runtime/threads.py",
+        "SWITCH_INTERVAL_S = 0.001\n",
+        "SWITCH_INTERVAL_S = 0.005\n",
+        "tests/transports/http/test_reach.py::test_no_read_holds_the_loop",
+    ),
 )

@@ -44,7 +44,8 @@ async def test_a_live_lease_is_respected_and_the_answer_says_how_long(lane: Lane
     lane.served.clock.advance(10_000)
     with pytest.raises(ProducerBusy) as refused:
         await lane.register(token=2)
-    assert refused.value.extra == {"lease_left_ms": LEASE_MS - 10_000}
+    left_ms = LEASE_MS - 10_000
+    assert refused.value.extra == {"lease_left_ms": left_ms, "retry_after_ms": left_ms}
     lane.served.clock.advance(LEASE_MS - 10_000)
     assert (await lane.register(token=2)).epoch == 2
 
@@ -281,7 +282,7 @@ async def test_after_a_restart_the_holder_has_a_full_lease_and_its_claims() -> N
     async with lanes(ledgers) as lane:
         with pytest.raises(ProducerBusy) as busy:
             await lane.register(token=2)
-        assert busy.value.extra == {"lease_left_ms": 5_000}
+        assert busy.value.extra == {"lease_left_ms": 5_000, "retry_after_ms": 5_000}
         assert said(await lane.claim(0, [1, 2])) == ["GRANTED", "GRANTED"]
         assert (await lane.complete(0)).settled == 2
 
