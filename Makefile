@@ -26,7 +26,7 @@ help: ## this list
 setup: ## the environment in .venv: finds Python and Java first; quick when nothing changed
 	@scripts/setup.sh
 
-test: check ## everything that is checked and tested, some 14 minutes on two cores; ARGS=tests/core one room
+test: check ## everything that is checked and tested, some 12 minutes on two cores; ARGS=tests/core one room
 	@mkdir -p out/test && rm -f out/test/exit
 	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
 
