@@ -82,4 +82,4 @@ def _found(latencies: list[float], ids: int, seconds: float, wrong: int) -> dict
     p50, p99 = np.percentile(latencies, [50, 99]) * 1_000
     rate, answers = ids * len(latencies) / seconds, len(latencies)
     told = {"rate": rate, "p50_ms": p50, "p99_ms": p99, "answers": answers, "seconds": seconds}
-    return {**told, "wrong": wrong, "sent": ids * answers, "late_s": 0.0}
+    return {**told, "wrong": wrong, "sent": ids * answers}

@@ -162,10 +162,10 @@ async def serve(settings: Settings, log: Log) -> None:
         loop.add_signal_handler(number, stopped)
     remove_port_file(settings.process)
     keep_freed_memory()
+    share_often()
     async with running(settings, log) as program:
         started.append(program)
         collect_seldom()
-        share_often()
         announce(program, settings.process, log)
         await stop.wait()
         log.info("stopping: answering what is in flight, then closing the ledgers")

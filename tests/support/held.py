@@ -184,6 +184,16 @@ class Served:
     def deadline(self, timeout_ms: int | None = None) -> Deadline:
         return Deadline(self.clock, timeout_ms)
 
+    async def open_after(self, pause_ms: int) -> None:
+        """Holds that the next try to open a ledger is told as lost after `pause_ms` and not a millisecond sooner."""
+        await turns()
+        self.clock.advance(pause_ms - 1)
+        await turns()
+        tried = self.events.names().count("ledger_lost")
+        self.clock.advance(1)
+        await turns()
+        assert self.events.names().count("ledger_lost") == tried + 1
+
     def start(self, asked: "Coroutine[Any, Any, T]") -> "asyncio.Task[T]":
         """Ask without waiting for the answer."""
         task = asyncio.create_task(asked)

@@ -131,13 +131,7 @@ async def test_a_ledger_that_cannot_be_opened_yet_is_tried_again_ever_more_slowl
     with pytest.raises(LedgerDown):
         await served.claim("a")
     for pause_ms in (REOPEN_MS, 2 * REOPEN_MS, 4 * REOPEN_MS):
-        await turns()
-        served.clock.advance(pause_ms - 1)
-        await turns()
-        tried = served.events.names().count("ledger_lost")
-        served.clock.advance(1)
-        await turns()
-        assert served.events.names().count("ledger_lost") == tried + 1
+        await served.open_after(pause_ms)
         assert served.gateway.readiness() == {"default": "RECOVERING"}
     served.disk.refuse_to_open = None
     await serve_again(served, 8 * REOPEN_MS)

@@ -62,13 +62,7 @@ async def test_a_first_opening_is_tried_again_ever_more_slowly() -> None:
         with pytest.raises(Recovering):
             await served.gateway.create("other")
         for pause_ms in (REOPEN_MS, 2 * REOPEN_MS, 4 * REOPEN_MS):
-            await turns()
-            served.clock.advance(pause_ms - 1)
-            await turns()
-            tried = served.events.names().count("ledger_lost")
-            served.clock.advance(1)
-            await turns()
-            assert served.events.names().count("ledger_lost") == tried + 1
+            await served.open_after(pause_ms)
 
 
 async def test_a_gateway_starts_while_one_of_its_ledgers_cannot_be_opened_for_now() -> None:

@@ -5,7 +5,7 @@ bodies that it is for, are those the route takes, and every other one is a BadRe
 `openapi`, and a new route cannot forget the check.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl
@@ -58,7 +58,8 @@ class Taken:
                 raise BadRequest(f"the header {_shown(name)} is there twice")
             seen.add(name)
             if name not in taken and (name not in _ONCE or name in _RELIED_ON):
-                raise BadRequest(f"the header {_shown(name)} is not taken here{_for(kind)}; {_there_are(taken)}")
+                known = _there_are(map(_shown, taken))
+                raise BadRequest(f"the header {_shown(name)} is not taken here{_for(kind)}; {known}")
             if not value.isascii():
                 raise BadRequest(f"the header {_shown(name)} is not ASCII: percent-encode it")
 
@@ -67,8 +68,7 @@ class Taken:
         taken, seen = self._query[kind], set()
         for name in pairs(text):
             if name not in taken:
-                known = f"there are {', '.join(sorted(taken))}" if taken else "there is none"
-                raise BadRequest(f"the parameter {shortened(name)} is not taken here{_for(kind)}; {known}")
+                raise BadRequest(f"the parameter {shortened(name)} is not taken here{_for(kind)}; {_there_are(taken)}")
             if name in seen and not taken[name]:
                 raise BadRequest(f"the parameter {name} is there twice")
             seen.add(name)
@@ -134,5 +134,5 @@ def _shown(name: bytes) -> str:
     return "-".join(part.capitalize() for part in name.decode("latin-1")[:80].split("-"))
 
 
-def _there_are(taken: frozenset[bytes]) -> str:
-    return f"taken are {', '.join(sorted(map(_shown, taken)))}" if taken else "none is taken"
+def _there_are(taken: Iterable[str]) -> str:
+    return f"taken are {names}" if (names := ", ".join(sorted(taken))) else "none is taken"
