@@ -16,7 +16,7 @@
     - OffsetTrimmed           rows below `.low_offset` are gone: the topic's retention dropped them
   + Stopped                 this attempt is over; a person, or whoever owns the retries, must look
     - SecondWrite             one run writes twice to one topic under one name
-    - Conflict                other input under a number that is already committed
+    - BatchConflict           other input under a number that is already committed
     - PayloadConflict         ids that are written with another payload than they come with
     - BatchForgotten          committed so long ago that rows can no longer be compared
     - MissingStage            a winner's stage is gone: Spark's next try writes the batch again
@@ -141,7 +141,7 @@ class SecondWrite(Stopped):
     """One run writes twice to one topic under one name; a `writeId` tells the writes apart."""
 
 
-class Conflict(Stopped):
+class BatchConflict(Stopped):
     """Other input came under a number that is already committed."""
 
 
@@ -245,7 +245,7 @@ BY_CODE: dict[str, type[OncegateError]] = {
     "NOT_FOUND": NotFound,
     "OFFSET_TRIMMED": OffsetTrimmed,
     "SECOND_WRITE": SecondWrite,
-    "CONFLICT": Conflict,
+    "BATCH_CONFLICT": BatchConflict,
     "BATCH_FORGOTTEN": BatchForgotten,
     "MISSING_STAGE": MissingStage,
     "LEDGER_BEHIND": LedgerBehind,

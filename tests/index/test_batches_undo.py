@@ -122,7 +122,7 @@ class Writer:
             return None
         name = draw.draw(st.sampled_from(sorted(self.fold.batches.committed, key=str)))
         run, nonce = draw.draw(st.sampled_from([None, b"run", b"r2"])), id16(draw.draw(st.integers(0, 2)))
-        outcome = draw.draw(st.sampled_from(["DUPLICATE", "CONFLICT"]))
+        outcome = draw.draw(st.sampled_from(["DUPLICATE", "BATCH_CONFLICT"]))
         return Asked(name, run, nonce, outcome, 5, 1, 0)
 
     def _topic(self, draw: st.DataObject, name: Name) -> Entry | None:

@@ -23,7 +23,7 @@ def test_a_named_run_that_is_repeated_is_published_once(job: Job) -> None:
 def test_a_named_run_repeated_with_other_rows_stops(job: Job) -> None:
     named = job.options(txnAppId="daily", txnVersion="2026-11-20")
     job.write(job.rows(1, 2), **named)
-    with pytest.raises(Exception, match=r"CONFLICT.*txnAppId"):
+    with pytest.raises(Exception, match=r"BATCH_CONFLICT.*txnAppId"):
         job.write(job.rows(1, 3), **named)
     with pytest.raises(Exception, match=r'option\("writeId"'):
         job.write(job.rows(1, 3), **named, onReplayMismatch="first_wins")

@@ -90,7 +90,7 @@ def test_another_input_under_an_old_number_stops_the_job_inside_too(job: Job) ->
     (job.checkpoint / "offsets" / ".0.crc").unlink()
     offsets = job.checkpoint / "offsets" / "0"
     offsets.write_bytes(offsets.read_bytes().replace(b'"batchTimestampMs":1', b'"batchTimestampMs":2'))
-    with pytest.raises(Exception, match="CONFLICT"):
+    with pytest.raises(Exception, match="BATCH_CONFLICT"):
         job.run_each(job.stream(), wrapped(job, fn, True))
     assert job.published() == {1: 1}
 

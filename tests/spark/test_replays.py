@@ -65,7 +65,7 @@ def test_another_output_stops_the_job_when_the_input_is_unknown_and_the_first_wi
     job.run_each(shuffled(job.stream()), write)
     first = job.published()
     job.forget_last_commit()
-    with pytest.raises(Exception, match=r"CONFLICT.*first_wins.*txnAppId"):
+    with pytest.raises(Exception, match=r"BATCH_CONFLICT.*first_wins.*txnAppId"):
         job.run_each(shuffled(job.stream()), write)
     assert "digest is unknown" in job.log()
     with pytest.raises(Exception, match=r'option\("writeId"'):
@@ -95,7 +95,7 @@ def test_a_deleted_checkpoint_is_a_conflict_with_a_named_application(job: Job) -
     job.run(job.stream(), **options)
     shutil.rmtree(job.checkpoint)
     job.add_file(3)
-    with pytest.raises(Exception, match=r"CONFLICT.*batch 0 of departures"):
+    with pytest.raises(Exception, match=r"BATCH_CONFLICT.*batch 0 of departures"):
         job.run(job.stream(), **options)
     assert job.published() == {1: 1, 2: 1}
 

@@ -17,7 +17,7 @@ class Outcome(Enum):
     COMMITTED = "COMMITTED"
     COMMITTED_AGAIN = "COMMITTED_AGAIN"
     DUPLICATE = "DUPLICATE"
-    CONFLICT = "CONFLICT"
+    BATCH_CONFLICT = "BATCH_CONFLICT"
     SECOND_WRITE = "SECOND_WRITE"
     MISSING_STAGE = "MISSING_STAGE"
     BATCH_FORGOTTEN = "BATCH_FORGOTTEN"
@@ -71,7 +71,7 @@ COMMIT: tuple[Row, ...] = (
     Row(
         "the batch before was committed with other input",
         lambda f: not f.committed and f.previous is Digests.DIFFERENT,
-        Outcome.CONFLICT,
+        Outcome.BATCH_CONFLICT,
         "a zombie wrote the commit log of a restored checkpoint; its rows and these come from different histories",
     ),
     Row(
@@ -91,7 +91,7 @@ COMMIT: tuple[Row, ...] = (
         "this run has asked for this name before",
         lambda f: f.run_asked,
         Outcome.SECOND_WRITE,
-        "two writes to one topic in one foreachBatch; equal rows would be dropped in silence",
+        "two writes of one run to one topic; equal rows would be dropped in silence",
     ),
     Row(
         "same input",
@@ -102,7 +102,7 @@ COMMIT: tuple[Row, ...] = (
     Row(
         "other input",
         lambda f: f.digests is Digests.DIFFERENT,
-        Outcome.CONFLICT,
+        Outcome.BATCH_CONFLICT,
         "a restored or deleted checkpoint used the number again; skipping would drop data in silence",
     ),
     Row(
@@ -126,7 +126,7 @@ COMMIT: tuple[Row, ...] = (
     Row(
         "input unknown, other rows",
         lambda f: True,
-        Outcome.CONFLICT,
+        Outcome.BATCH_CONFLICT,
         "a plan that is not deterministic, or other input: only the user can know",
     ),
 )

@@ -40,7 +40,7 @@
     - NotDone             acked over something that was claimed and is not done: this part was not
     - OlderBatch          acked a batch before the last that was acked: nothing was changed
     - SecondWrite         one run writes twice to one topic under one name
-    - Conflict            other input under a number already committed
+    - BatchConflict       other input under a number already committed
     - BatchForgotten      committed so long ago that rows can no longer be compared
     - LedgerBehind        the caller saw a later ledger than this one
     - LedgerDamaged       what is on disk is not what was acknowledged
@@ -339,10 +339,10 @@ class SecondWrite(Stop):
     code, title = "SECOND_WRITE", "One run writes twice to one topic under one name"
 
 
-class Conflict(Stop):
+class BatchConflict(Stop):
     """Says that other input came under a number that is already committed; nothing was written."""
 
-    code, title = "CONFLICT", "Other input under a number that is already committed"
+    code, title = "BATCH_CONFLICT", "Other input under a number that is already committed"
 
 
 class BatchForgotten(Stop):

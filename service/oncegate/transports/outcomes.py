@@ -91,7 +91,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.NotDone: Outcome(Kind.CONFLICT),
     e.OlderBatch: Outcome(Kind.CONFLICT),
     e.SecondWrite: Outcome(Kind.CONFLICT),
-    e.Conflict: Outcome(Kind.CONFLICT),
+    e.BatchConflict: Outcome(Kind.CONFLICT),
     e.BatchForgotten: Outcome(Kind.CONFLICT),
     e.LedgerBehind: Outcome(Kind.CONFLICT),
     e.LedgerDamaged: Outcome(Kind.CONFLICT),

@@ -33,7 +33,7 @@ UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and 
 # Says retry, but to whoever owns the batch; or wait for a lease, which may be renewed for longer than a call's time.
 NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE", "PRODUCER_BUSY"})
 # Refusals that a request which did take effect would not get when repeated.
-SETTLES_DOUBT = frozenset({"NULL_ID", "SECOND_WRITE", "CONFLICT", "BATCH_FORGOTTEN", "MISSING_STAGE"})
+SETTLES_DOUBT = frozenset({"NULL_ID", "SECOND_WRITE", "BATCH_CONFLICT", "BATCH_FORGOTTEN", "MISSING_STAGE"})
 
 _WRITTEN = re.compile(r"[;:,.]? ?(nothing was written|whether this was written is unknown)\.?$", re.IGNORECASE)
 

@@ -10,7 +10,7 @@ import pytest
 from oncegate_spark.errors import (
     BY_CODE,
     BadId,
-    Conflict,
+    BatchConflict,
     LedgerBehind,
     LostClaim,
     MissingStage,
@@ -142,7 +142,7 @@ def test_no_single_try_eats_the_whole_deadline(timeout_ms: int, first_try_ms: in
     [
         ("NULL_ID", "fix", BadId, Outcome.NOT_WRITTEN),
         ("TOKEN_REUSED", "fix", Refused, Outcome.NOT_WRITTEN),
-        ("CONFLICT", "stop", Conflict, Outcome.NOT_WRITTEN),
+        ("BATCH_CONFLICT", "stop", BatchConflict, Outcome.NOT_WRITTEN),
         ("MISSING_STAGE", "retry", MissingStage, Outcome.NOT_WRITTEN),
         ("LEDGER_BEHIND", "stop", LedgerBehind, Outcome.NOT_WRITTEN),
         ("UNKNOWN_CLAIM", "stop", LostClaim, Outcome.UNKNOWN),
@@ -160,7 +160,7 @@ def test_a_refusal_is_raised_at_once(code: str, action: str, kind: type[Oncegate
 
 
 def test_a_refusal_after_a_lost_answer_leaves_it_unknown_unless_it_settles_the_doubt() -> None:
-    for code, outcome in (("LEDGER_BEHIND", Outcome.UNKNOWN), ("CONFLICT", Outcome.NOT_WRITTEN)):
+    for code, outcome in (("LEDGER_BEHIND", Outcome.UNKNOWN), ("BATCH_CONFLICT", Outcome.NOT_WRITTEN)):
         one = effort()
         one.begin(0)
         one.failed(NO_ANSWER, 0)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import Gateway
-from oncegate_spark.errors import BrokenMessages, Conflict, SecondWrite, TaskFailed
+from oncegate_spark.errors import BatchConflict, BrokenMessages, SecondWrite, TaskFailed
 from oncegate_spark.protocol import marks
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark.checkpoint import DriverNotes, Input, read_input
@@ -70,7 +70,7 @@ def test_a_zombies_commit_brings_the_input_it_began_with(gateway: Gateway, tmp_p
     successor = begins("v1 {files: b}")
     fresh = successor.task(2, 3, run="successor")
     zombie.writer.commit([stale], 4)
-    with pytest.raises(Conflict, match="other input"):
+    with pytest.raises(BatchConflict, match="other input"):
         successor.writer.commit([fresh], 4)
     assert published(gateway) == {1: 1}
 
@@ -118,7 +118,7 @@ def test_a_task_goes_on_sending_when_its_batch_is_committed_so_that_rows_can_be_
     message = same.task(2, 1, run="s")
     assert (message.rows, message.chunks) == (2, 1)
     same.writer.commit([message], 4)
-    with pytest.raises(Conflict, match=r'committed at .*"txnAppId".*option\("onReplayMismatch", "first_wins"\)'):
+    with pytest.raises(BatchConflict, match=r'committed at .*"txnAppId".*option\("onReplayMismatch", "first_wins"\)'):
         other.writer.commit([other.task(1, 3, run="s2")], 4)
     told = Write(gateway, None, onReplayMismatch="first_wins")
     told.writer.commit([told.task(1, 3, run="s3")], 4)

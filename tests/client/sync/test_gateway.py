@@ -15,7 +15,7 @@ import pytest
 from oncegate_spark import AsyncGateway, Gateway, Outcome
 from oncegate_spark.errors import (
     BadOption,
-    Conflict,
+    BatchConflict,
     LedgerBehind,
     NotFound,
     Refused,
@@ -130,7 +130,7 @@ def test_a_gateway_that_is_overloaded_to_the_end_has_written_nothing(gateway: Co
     [
         (problem(404, "NOT_FOUND", "fix"), NotFound),
         (problem(422, "TOKEN_REUSED", "fix"), Refused),
-        (problem(409, "CONFLICT", "stop"), Conflict),
+        (problem(409, "BATCH_CONFLICT", "stop"), BatchConflict),
         (problem(409, "LEDGER_BEHIND", "stop"), LedgerBehind),
     ],
 )

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 import pyarrow as pa
 import pytest
 
-from oncegate_spark.errors import BadId, BadOption, Conflict, Outcome, Refused, StillBusy, Unreadable
+from oncegate_spark.errors import BadId, BadOption, BatchConflict, Outcome, Refused, StillBusy, Unreadable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Offsets
 from tests.support.client_clock import SteppedClock
@@ -100,10 +100,11 @@ def test_a_refusal_after_rows_that_were_written_does_not_say_that_nothing_was(
     connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codecs, "IDS_MAX", 2)
-    conflict = problem(409, "CONFLICT", "stop", places=[1])
+    conflict = problem(409, "BATCH_CONFLICT", "stop", places=[1])
     with StubGateway(produced([GRANTED, GRANTED], (0, 0, 2)), conflict) as stub:
         with pytest.raises(
-            Conflict, match=r"; nothing of this request was written; 2 rows were written by the requests before it$"
+            BatchConflict,
+            match=r"; nothing of this request was written; 2 rows were written by the requests before it$",
         ) as told:
             produce(connect, stub, rows("a", "b", "c"))
         assert [sent(one) for one in stub.asked] == [["a", "b"], ["c"]]

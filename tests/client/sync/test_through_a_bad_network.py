@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import Gateway
-from oncegate_spark.errors import Conflict, MissingStage, SecondWrite
+from oncegate_spark.errors import BatchConflict, MissingStage, SecondWrite
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.protocol.names import Name
@@ -149,7 +149,7 @@ def test_a_second_write_of_one_run_is_refused_through_lost_replies_too(
         with pytest.raises(SecondWrite):
             written_once(client, run, "00" * 32)
         assert written_once(client, new_token(), "00" * 32) == "DUPLICATE"
-        with pytest.raises(Conflict) as raised:
+        with pytest.raises(BatchConflict) as raised:
             written_once(client, new_token(), "11" * 32)
     assert raised.value.extra["committed_rows"] == 2
 

@@ -9,8 +9,8 @@ import pytest
 from oncegate.core.claims import ClaimState, IdState, Verb
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import (
+    BatchConflict,
     ChunkAltered,
-    Conflict,
     LedgerDown,
     LedgerFull,
     MissingStage,
@@ -214,7 +214,7 @@ REFUSED_BECAUSE: dict[type[Exception], Begun] = {
         served.produce(rows_of(3, column="m")),
     ),
     MissingStage: lambda served, claim, staged: (served.abort(1), served.commit(staged[0])),
-    Conflict: lambda served, claim, staged: (
+    BatchConflict: lambda served, claim, staged: (
         served.commit(staged[0], digest=INPUT),
         served.commit(staged[1], name=OTHER_BATCH, nonce=2, digest=OTHER_INPUT, previous=OTHER_INPUT),
     ),

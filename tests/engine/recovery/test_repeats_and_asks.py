@@ -7,7 +7,7 @@ import pytest
 
 from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import Name
-from oncegate.core.errors import Conflict, SecondWrite
+from oncegate.core.errors import BatchConflict, SecondWrite
 from oncegate.core.verdicts import Verdict
 from oncegate.engine.requests import AbortRequest, CommitResult
 from tests.support.simulated_world import LEASE_MS, World
@@ -57,10 +57,10 @@ def test_a_second_write_is_known_as_one_after_the_gateway_was_killed(world: Worl
     world.kill(torn_bytes=0)
     second = world.commit(NAME, "run 2", b"3" * 16, [world.stage(NAME, "run:2", ["r"])], digest)
     assert isinstance(second, SecondWrite)
-    assert "writeId" in second.detail
+    assert "write_id" in second.detail
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(["r", "s"], CommitResult), (["r", "t"], Conflict)])
+@pytest.mark.parametrize(("rows", "expected"), [(["r", "s"], CommitResult), (["r", "t"], BatchConflict)])
 def test_a_replay_whose_input_is_unknown_is_compared_by_its_rows(
     world: World, rows: list[str], expected: type[object]
 ) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.entries.kinds import Name
-from oncegate.core.errors import BadRequest, BatchForgotten, Conflict, MissingStage, SchemaMismatch, SecondWrite
+from oncegate.core.errors import BadRequest, BatchConflict, BatchForgotten, MissingStage, SchemaMismatch, SecondWrite
 from oncegate.engine.requests import Winner
 from oncegate.index import batches
 from tests.support.held import HeldLedgers, Served, id16, rows_of, serving, winner
@@ -111,11 +111,11 @@ async def test_a_replay_with_other_rows_keeps_the_first_and_warns(served: Served
 
 async def test_every_ask_for_a_committed_name_is_an_entry_also_when_it_is_refused(served: Served) -> None:
     await served.commit(await staged(served, 1), digest=INPUT)
-    with pytest.raises(Conflict):
+    with pytest.raises(BatchConflict):
         await served.commit(await staged(served, 1, token=2), run="2", nonce=2, digest=OTHER_INPUT)
     await served.commit(await staged(served, 1, token=3), run="3", nonce=3, digest=INPUT)
     asks = [entry for group in served.disk.appends for entry in group if type(entry).__name__ == "Asked"]
-    assert [(ask.run, ask.outcome) for ask in asks] == [(b"2", "CONFLICT"), (b"3", "DUPLICATE")]  # type: ignore[union-attr]
+    assert [(ask.run, ask.outcome) for ask in asks] == [(b"2", "BATCH_CONFLICT"), (b"3", "DUPLICATE")]  # type: ignore[union-attr]
 
 
 async def test_a_second_write_of_one_run_is_known_after_a_restart() -> None:
@@ -124,7 +124,7 @@ async def test_a_second_write_of_one_run_is_known_after_a_restart() -> None:
         await served.commit(await staged(served, 1), digest=INPUT)
         await served.commit(await staged(served, 1, token=2), run="2", nonce=2, digest=INPUT)
     async with serving(ledgers) as served:
-        with pytest.raises(SecondWrite, match="writeId"):
+        with pytest.raises(SecondWrite, match="write_id"):
             await served.commit(await staged(served, 1, token=3), run="2", nonce=3, digest=INPUT)
         assert (await served.commit(await staged(served, 1, token=4), run="3", nonce=4, digest=INPUT)).outcome == (
             "DUPLICATE"
@@ -139,7 +139,9 @@ async def test_jobs_without_a_run_are_never_second_writes(served: Served) -> Non
 async def test_other_input_is_a_conflict_that_tells_what_is_there_and_the_one_way_on(served: Served) -> None:
     await served.commit(await staged(served, 1, 2), digest=INPUT)
     for first_wins in (False, True):
-        with pytest.raises(Conflict, match=r"batch 5 of query to topic topic .* with 2 rows at offset 0") as refused:
+        with pytest.raises(
+            BatchConflict, match=r"batch 5 of query to topic topic .* with 2 rows at offset 0"
+        ) as refused:
             await served.commit(
                 await staged(served, 3, token=2),
                 run=f"{first_wins}",
@@ -147,7 +149,7 @@ async def test_other_input_is_a_conflict_that_tells_what_is_there_and_the_one_wa
                 digest=OTHER_INPUT,
                 first_wins=first_wins,
             )
-        assert "new txnAppId" in refused.value.detail
+        assert "new `app`" in refused.value.detail
         assert "first_wins" not in refused.value.detail, "it would not help"
         assert refused.value.extra["committed_rows"] == 2
         assert str(refused.value.extra["committed_at"]).startswith("2023-11-14T22:13")
@@ -156,7 +158,7 @@ async def test_other_input_is_a_conflict_that_tells_what_is_there_and_the_one_wa
 async def test_other_rows_of_unknown_input_are_a_conflict_that_first_wins_settles(served: Served) -> None:
     await served.commit(await staged(served, 1), digest=INPUT)
     other = await staged(served, 2, token=2)
-    with pytest.raises(Conflict, match=r"first_wins.* or a new txnAppId"):
+    with pytest.raises(BatchConflict, match=r"first_wins.* or a new `app`"):
         await served.commit(other, run="2", nonce=2)
     settled = await served.commit(other, run="3", nonce=3, first_wins=True)
     assert settled.outcome == "DUPLICATE"
@@ -166,7 +168,7 @@ async def test_other_rows_of_unknown_input_are_a_conflict_that_first_wins_settle
 async def test_a_batch_that_follows_another_history_is_a_conflict(served: Served) -> None:
     await served.commit(await staged(served, 1), digest=INPUT)
     later = await staged(served, 2, name=LATER)
-    with pytest.raises(Conflict, match="follows a batch that was committed with other input") as refused:
+    with pytest.raises(BatchConflict, match="follows a batch that was committed with other input") as refused:
         await served.commit(later, name=LATER, nonce=2, digest=b"n" * 32, previous=OTHER_INPUT)
     assert "first_wins" not in refused.value.detail
     assert (await served.commit(later, name=LATER, nonce=3, digest=b"n" * 32, previous=INPUT)).outcome == "COMMITTED"

@@ -73,7 +73,7 @@ def test_walks_miss_the_look_at_the_batch_before_when_it_comes_last(monkeypatch:
 @pytest.mark.parametrize("name", ["stream, restored often", "two equal writes"], ids=str)
 def test_walks_miss_conflicts_that_are_answered_with_duplicate(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(row: Row) -> Row:
-        wrong = row.outcome in {batches.Outcome.CONFLICT, batches.Outcome.SECOND_WRITE}
+        wrong = row.outcome in {batches.Outcome.BATCH_CONFLICT, batches.Outcome.SECOND_WRITE}
         return Row(row.name, row.when, batches.Outcome.DUPLICATE, row.reason) if wrong else row
 
     monkeypatch.setattr(batches, "COMMIT", tuple(lenient(row) if row.name != COMMIT[0].name else row for row in COMMIT))

@@ -158,7 +158,7 @@ async def test_other_input_under_a_committed_name_is_a_conflict_that_says_what_s
         as_token = token()
         staged = await stage(http, as_token)
         await commit(http, [winner(as_token, staged)], digest="ab" * 32)
-        found = (await commit(http, [winner(as_token, staged)], digest="cd" * 32)).problem(409, "CONFLICT")
+        found = (await commit(http, [winner(as_token, staged)], digest="cd" * 32)).problem(409, "BATCH_CONFLICT")
         assert (found["action"], found["committed_rows"]) == ("stop", 3)
 
 
@@ -264,7 +264,7 @@ async def test_each_batch_is_one_line_in_the_log_with_what_was_suppressed() -> N
     assert "outcome=COMMITTED" in told[0]
     assert "outcome=DUPLICATE" in told[1]
     assert "suppressed_rows=3" in told[1]
-    assert [line for line in lines if "stopped" in line and "code=CONFLICT" in line]
+    assert [line for line in lines if "stopped" in line and "code=BATCH_CONFLICT" in line]
 
 
 async def test_rows_written_without_ids_are_announced_once_for_each_topic() -> None:

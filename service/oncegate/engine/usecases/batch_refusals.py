@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 
 from oncegate.core.batches import Digests, Outcome
-from oncegate.core.errors import BatchForgotten, Conflict, MissingStage, OncegateError, SecondWrite
+from oncegate.core.errors import BatchConflict, BatchForgotten, MissingStage, OncegateError, SecondWrite
 from oncegate.engine.requests import CommitRequest
 from oncegate.index.batches import CommittedName
 
-_NEW_APP = "a new txnAppId (everything from here is written)"
+_NEW_APP = "a new `app` in the batch's name (everything from here is written)"
 _FIRST_WINS = (
-    "option onReplayMismatch=first_wins (the committed rows stay; after a restored or deleted checkpoint it drops "
+    "on_replay_mismatch=first_wins (the committed rows stay; after a restored or deleted checkpoint it drops "
     "every batch up to the old number)"
 )
 
@@ -20,7 +20,7 @@ def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: Commi
     if outcome is Outcome.MISSING_STAGE:
         return MissingStage(f"a stage of {batch} is not there (expired, aborted or replaced): write the batch again")
     if record is None:
-        return Conflict(
+        return BatchConflict(
             f"{batch} follows a batch that was committed with other input: {reason}. The way on: {_NEW_APP}."
         )
     when = datetime.fromtimestamp(record.wall_ms / 1000, UTC).isoformat(timespec="seconds")
@@ -28,16 +28,15 @@ def refusal(outcome: Outcome, reason: str, request: CommitRequest, record: Commi
     published = {"committed_rows": record.rows, "committed_at": when, "offsets": where}
     if outcome is Outcome.SECOND_WRITE:
         return SecondWrite(
-            f"this run has already written {batch}: two writes to one topic in one foreachBatch need two names. The "
-            "first write keeps its name; give this one and every later one option writeId (any text, the same at "
-            "every run)",
+            f"this run has already written {batch}: two writes of one run to one topic need two names. The first write "
+            "keeps its name; give this one and every later one a write_id (any text, the same at every run)",
             **published,
         )
     if outcome is Outcome.BATCH_FORGOTTEN:
         return BatchForgotten(
             f"{batch} was committed at {when}, too long ago to compare its rows: {reason}", **published
         )
-    return Conflict(
+    return BatchConflict(
         f"{batch} was committed at {when} with {record.rows} rows{_at(record)}, and this is another "
         f"input or output under its number: {reason}. {_ways_on(request, record)}",
         **published,

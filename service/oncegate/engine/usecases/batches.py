@@ -94,7 +94,7 @@ class Batches:
         """Publishes the winners' rows under the name, all or nothing, or tells what the name already holds.
 
         Every request for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
-        written again; Conflict, SecondWrite, BatchForgotten: stop; BadRequest, SchemaMismatch, LedgerFull,
+        written again; BatchConflict, SecondWrite, BatchForgotten: stop; BadRequest, SchemaMismatch, LedgerFull,
         DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
         """
         deadline.check()

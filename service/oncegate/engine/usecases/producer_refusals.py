@@ -24,7 +24,7 @@ PLACES_MAX = 10
 
 _WAYS = (
     "One task has to hold a contiguous range of a producer's sequences, in order. Ways on: write before any shuffle, "
-    "or claim by ids (idCol), or write staged"
+    "or by ids (ids:claim, or id_col of records:produce), or by named batches (batches:stage)"
 )
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from oncegate_spark.errors import (
+    BatchConflict,
     BatchForgotten,
     BrokenMessages,
-    Conflict,
     OncegateError,
     Outcome,
     Refused,
@@ -26,6 +26,7 @@ from oncegate_spark.protocol.answers import Committed
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.task_identity import Task, input_of, name_of
 from oncegate_spark.spark.writers.common import (
     TaskMark,
@@ -111,8 +112,8 @@ class StagedWriter:
     def commit(self, messages: Sequence[Staged], batch_id: int | None) -> None:
         """On the driver: publish what the successful attempts have staged.
 
-        Raises Conflict, SecondWrite, BatchForgotten and MissingStage as `errors` says, BrokenMessages where the tasks'
-        messages are not of one batch.
+        Raises BatchConflict, SecondWrite, BatchForgotten and MissingStage as `errors` says, BrokenMessages where the
+        tasks' messages are not of one batch.
         """
         if not messages:
             return  # no task, no rows, no name
@@ -184,9 +185,9 @@ NEW_APP = '.option("txnAppId", "<a new name>") writes everything from here on'
 WAYS_ON: dict[type[OncegateError], str] = {
     SecondWrite: 'leave the first write of the batch as it is, give this one and every later one .option("writeId", '
     '"<a name for this write>"), and restart',
-    Conflict: f'{NEW_APP}; .option("onReplayMismatch", "first_wins") keeps what was published and drops this batch '
-    "(after a restored or deleted checkpoint every batch up to the old number), but not where both inputs are known "
-    "and differ",
+    BatchConflict: f'{NEW_APP}; .option("onReplayMismatch", "first_wins") keeps what was published and drops '
+    "this batch (after a restored or deleted checkpoint every batch up to the old number), but not where both "
+    "inputs are known and differ",
     BatchForgotten: f"{NEW_APP}; or go on from a checkpoint that is not so old",
 }
 
@@ -194,7 +195,8 @@ WAYS_ON: dict[type[OncegateError], str] = {
 def _with_ways_on(error: OncegateError) -> OncegateError:
     """The refusal, with the lines to write."""
     ways = WAYS_ON.get(type(error))
-    return error if ways is None else type(error)(f"{error}. In Spark: {ways}", outcome=error.outcome, code=error.code)
+    text = in_options(str(error))
+    return type(error)(f"{text}. In Spark: {ways}" if ways else text, outcome=error.outcome, code=error.code)
 
 
 def _tell(first: Staged, done: Committed) -> None:

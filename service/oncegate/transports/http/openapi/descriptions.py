@@ -165,7 +165,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
     "CommitRequest": {
         "winners": "the tokens whose rows are the batch; other stages of the name are dropped",
         "run": "of the query: within one run a second nonce for a committed name is SECOND_WRITE; null: not checked",
-        "on_replay_mismatch": "first_wins: a replay with other rows is a DUPLICATE, not a CONFLICT",
+        "on_replay_mismatch": "first_wins: a replay with other rows is DUPLICATE, and not refused as BATCH_CONFLICT",
     },
     "CommitReply": {
         "outcome": f"COMMITTED now; or DUPLICATE: {_SHARED['outcome'].partition(': ')[2]}",

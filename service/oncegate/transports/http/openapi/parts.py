@@ -26,7 +26,7 @@ NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBe
 WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
 BODIES: Errors = (*WRITES, e.LengthRequired, e.TooLarge, e.UnsupportedMedia, e.BodyTooSlow, e.Stopping)
 STAGES: Errors = (e.SchemaMismatch, e.ChunkAltered, e.QuotaExceeded)
-COMMITS: Errors = (e.MissingStage, e.SecondWrite, e.Conflict, e.BatchForgotten, e.SchemaMismatch)
+COMMITS: Errors = (e.MissingStage, e.SecondWrite, e.BatchConflict, e.BatchForgotten, e.SchemaMismatch)
 
 
 def ref(message: Any) -> Json:
