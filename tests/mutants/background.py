@@ -7,6 +7,7 @@ _ANYWHERE = "tests/engine/recovery/test_raised_anywhere.py"
 _AT_ANY_WAIT = f"{_ANYWHERE}::test_an_error_at_any_wait_is_told_and_the_namespace_serves_again"
 _LONG = "tests/engine/recovery/test_long_recovery.py"
 _RUNS = "tests/engine/maintenance/test_runs_of_another_history.py"
+_COMPACTION = "tests/faults/ledger/test_compaction.py"
 _SNAPSHOTTER = "tests/engine/maintenance/test_snapshotter.py"
 
 BACKGROUND: tuple[Mutant, ...] = (
@@ -116,11 +117,46 @@ BACKGROUND: tuple[Mutant, ...] = (
         "tests/engine/maintenance/test_eviction_times.py::test_what_stands_for_an_owner_goes_with_the_last_of_its_ids",
     ),
     one(
-        "an index written each minute for a frame that cannot hold its ranges",
+        "the catalog is one frame again",
+        f"{LOG}/snapshotting.py",
+        "        pieces = several(self._catalog.pieces())\n        while",
+        "        whole = Catalog()\n        whole.__dict__ |= self._catalog.__dict__\n"
+        "        self.changes_since += list(whole._waiting.values())\n"
+        "        for (name, partition), topic in whole._topics.items():\n"
+        '            held = b"".join(topic.ranges.frozen())\n'
+        '            self.changes_since.append(__import__("oncegate.ledgers.catalog").ledgers.catalog.Held('
+        "name, partition, topic.low, held))\n"
+        "        return\n        pieces = several(self._catalog.pieces())\n        while",
+        f"{_COMPACTION}::test_a_catalog_larger_than_a_frame_is_compacted_and_found_again",
+    ),
+    one(
+        "what changed while the catalog was written down is forgotten",
         f"{LOG}/ledger.py",
-        "            self._range_limit.require(self._catalog.range_count)\n            mark",
-        "            mark",
-        "tests/faults/ledger/test_compaction.py::test_a_snapshot_is_not_written_again_before_there_are_fewer_ranges_than_no_frame_holds",
+        "[compacted, *self._taking.changes_since]",
+        "[compacted]",
+        f"{_COMPACTION}::test_what_changes_while_the_catalog_is_written_down_is_in_it",
+    ),
+    one(
+        "what changed first while the catalog was written down is forgotten",
+        f"{LOG}/snapshotting.py",
+        "            changes, self.changes_since = self.changes_since, []\n",
+        "            changes, self.changes_since = [], []\n",
+        f"{_COMPACTION}::test_what_changes_while_the_catalog_is_written_down_is_in_it",
+    ),
+    one(
+        "a collection that was replaced is needed for ever",
+        f"{LOG}/opening/scan.py",
+        "        self.catalog, self._known, self._unread = Catalog(), True, None\n",
+        "        self.catalog, self._known = Catalog(), True\n",
+        f"{_COMPACTION}::test_an_older_collection_whose_catalog_is_gone_is_not_needed",
+    ),
+    one(
+        "ranges are encoded in one step",
+        "service/oncegate/ledgers/catalog.py",
+        "range(0, len(blocks), BLOCKS_PER_PIECE):\n            few.append(Held(topic, partition, low, "
+        'b"".join(blocks[at : at + BLOCKS_PER_PIECE])))\n',
+        'range(1):\n            few.append(Held(topic, partition, low, b"".join(blocks)))\n',
+        "tests/faults/ledger/test_catalog.py::test_the_ranges_of_a_topic_are_many_small_pieces_that_make_the_same_again",
     ),
     one(
         "a settled claim is known for two leases only",

@@ -1,35 +1,65 @@
 """Keeps account of a ledger's outputs: ranges of rows that wait, and the topics made of published ones.
 
-Changes are applied one after the other, the same live and in replay. `L` is where a range's bytes are: the bytes
-themselves in memory, a location in a file for the log.
+Changes are applied one after the other, the same live and in replay. A location says where a range's bytes are.
 
     Wrote      a range waits under its id
     Published  waiting ranges become the next rows of a topic; nothing is copied
     Dropped    waiting ranges will never be published
     Trimmed    published ranges wholly below an offset are forgotten
+    Held       published ranges of a topic, so many at once: in a snapshot alone
 
-A `CatalogSnapshot` says as much as all changes so far.
+A snapshot is a sequence of such changes, in pieces, that make the same of an empty catalog. A published range is 80
+bytes (`_RANGE`), in memory and in a snapshot.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterable
+import struct
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 import msgspec
 
 from oncegate.core.errors import OffsetTrimmed
+from oncegate.packed import BLOCK_RECORDS, PackedList
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, WriteRange
 
-L = TypeVar("L")
+# First offset, rows; epoch, counter, offset, length and SHA-256 of the location.
+_RANGE = "<QQQQQQ32s"
+# Encoded at once, in about a millisecond: changes, and ranges that are bytes already (256 KiB).
+CHANGES_PER_PIECE = 1_000
+BLOCKS_PER_PIECE = 6
+_PIECE_BYTES = BLOCKS_PER_PIECE * BLOCK_RECORDS * struct.calcsize(_RANGE)
 
 
-class Wrote(msgspec.Struct, Generic[L], frozen=True, array_like=True, tag=1):
+class Location(msgspec.Struct, frozen=True, array_like=True):
+    """Says where a range's bytes lie; the file is named by the epoch that made it and a counter."""
+
+    epoch: int
+    counter: int
+    offset: int
+    length: int
+    sha256: bytes
+
+    @property
+    def file(self) -> tuple[int, int]:
+        """Returns the file's name: the epoch that made it, and a counter."""
+        return (self.epoch, self.counter)
+
+    @property
+    def end(self) -> int:
+        """Returns the first byte behind the range."""
+        return self.offset + self.length
+
+
+# Of a range that is not written yet.
+NOWHERE = Location(0, 0, 0, 0, bytes(32))
+
+
+class Wrote(msgspec.Struct, frozen=True, array_like=True, tag=1):
     """Makes a range wait under its id; `location`: where its bytes are."""
 
     range_id: bytes
     rows: int
-    location: L
+    location: Location
 
 
 class Published(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -55,10 +85,22 @@ class Trimmed(msgspec.Struct, frozen=True, array_like=True, tag=4):
     before_offset: int
 
 
-Change = Wrote[L] | Published | Dropped | Trimmed
+class Held(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """Makes published ranges, as `_RANGE` packs them, the next rows of a topic that begins at `low_offset`."""
+
+    topic: str
+    partition: int
+    low_offset: int
+    ranges: bytes
 
 
-def change_of(output: OutputChange, locate: Callable[[WriteRange], L]) -> Change[L]:
+Change = Wrote | Published | Dropped | Trimmed
+SnapshotChange = Change | Held
+encode_changes = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(list[SnapshotChange])
+
+
+def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) -> Change:
     """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are."""
     match output:
         case WriteRange():
@@ -71,71 +113,68 @@ def change_of(output: OutputChange, locate: Callable[[WriteRange], L]) -> Change
             return Trimmed(output.topic, output.partition, output.before_offset)
 
 
-class TopicRanges(msgspec.Struct, Generic[L], frozen=True, array_like=True):
-    """Lists a topic's ranges, (rows, location) each, in order; the first begins at `low_offset`."""
-
-    topic: str
-    partition: int
-    low_offset: int
-    ranges: tuple[tuple[int, L], ...]
-
-
-class CatalogSnapshot(msgspec.Struct, Generic[L], frozen=True, array_like=True):
-    """Says as much as all changes so far: the ranges that wait, and the topics."""
-
-    waiting: tuple[Wrote[L], ...]
-    topics: tuple[TopicRanges[L], ...]
-
-
 @dataclass(frozen=True, slots=True)
-class PublishedRange(Generic[L]):
+class PublishedRange:
     """Describes a published range: its rows begin at `first_offset`, its bytes are at `location`."""
 
     first_offset: int
     rows: int
-    location: L
+    location: Location
 
 
 @dataclass(slots=True)
-class _Topic(Generic[L]):
+class _Topic:
     low: int = 0
     high: int = 0
-    firsts: list[int] = field(default_factory=list)
-    ranges: list[PublishedRange[L]] = field(default_factory=list)
+    ranges: PackedList = field(default_factory=lambda: PackedList(_RANGE))
 
-    def add(self, rows: int, location: L) -> None:
-        self.firsts.append(self.high)
-        self.ranges.append(PublishedRange(self.high, rows, location))
+    def add(self, rows: int, at: Location) -> None:
+        self.ranges.append(self.high, rows, at.epoch, at.counter, at.offset, at.length, at.sha256)
         self.high += rows
 
+    def extend(self, data: bytes) -> None:
+        self.ranges.extend(data)
+        if len(self.ranges):
+            first_offset, rows, *_ = self.ranges[len(self.ranges) - 1]
+            self.high = first_offset + rows
 
-class Catalog(Generic[L]):
-    """Holds what the changes so far have made. `size_of`: the bytes at a location."""
+    def __getitem__(self, place: int) -> PublishedRange:
+        first_offset, rows, *at = self.ranges[place]
+        return PublishedRange(first_offset, rows, Location(*at))
 
-    def __init__(self, size_of: Callable[[L], int], begun: CatalogSnapshot[L] | None = None) -> None:
-        """Empty, or as `begun` says."""
-        self._size_of = size_of
-        self._waiting: dict[bytes, Wrote[L]] = {wrote.range_id: wrote for wrote in begun.waiting} if begun else {}
-        self._topics: dict[tuple[str, int], _Topic[L]] = {}
-        for held in begun.topics if begun else ():
-            topic = self._topics[held.topic, held.partition] = _Topic(held.low_offset, held.low_offset)
-            for rows, location in held.ranges:
-                topic.add(rows, location)
+
+class Catalog:
+    """Holds what the changes so far have made."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[bytes, Wrote] = {}
+        self._topics: dict[tuple[str, int], _Topic] = {}
 
     @property
-    def range_count(self) -> int:
-        """Counts the ranges that wait or are published."""
-        return len(self._waiting) + sum(len(topic.ranges) for topic in self._topics.values())
+    def ranges_waiting(self) -> int:
+        """Counts the ranges that wait."""
+        return len(self._waiting)
 
-    def snapshot(self) -> CatalogSnapshot[L]:
-        """Returns all that the changes so far have made."""
-        topics = [
-            TopicRanges(name, partition, topic.low, tuple((held.rows, held.location) for held in topic.ranges))
-            for (name, partition), topic in self._topics.items()
-        ]
-        return CatalogSnapshot(tuple(self._waiting.values()), tuple(topics))
+    def topics(self) -> Iterator[tuple[str, int, int, int]]:
+        """Yields topic, partition, lowest offset kept and count of ranges, of every topic."""
+        for (name, partition), topic in self._topics.items():
+            yield name, partition, topic.low, len(topic.ranges)
 
-    def check(self, changes: Iterable[Wrote[L] | Published | Dropped | Trimmed]) -> None:
+    def pieces(self) -> Iterator[bytes]:
+        """Encodes everything as it is at the call, a piece at a time, for `take`; changes may come meanwhile.
+
+        Any thread may go through them.
+        """
+        waiting = list(self._waiting.values())
+        topics = [(*key, topic.low, topic.ranges.frozen()) for key, topic in self._topics.items()]
+        return _pieces(waiting, topics)
+
+    def take(self, piece: bytes) -> None:
+        """Applies a piece of a snapshot. ValueError: it is none."""
+        for change in _decoder.decode(piece):
+            self.apply(change)
+
+    def check(self, changes: Iterable[Change]) -> None:
         """Raises ValueError when the changes, in order, contradict what is there: a bug of the caller. No effect."""
         rows: dict[bytes, int | None] = {}  # what these changes did so far; None: gone
         highs: dict[tuple[str, int], int] = {}
@@ -168,7 +207,7 @@ class Catalog(Generic[L]):
             taken.append(count)
         return taken
 
-    def apply(self, change: Wrote[L] | Published | Dropped | Trimmed) -> list[L]:
+    def apply(self, change: SnapshotChange) -> list[Location]:
         """Applies one checked change; returns the locations whose rows nothing names any more."""
         match change:
             case Wrote():
@@ -180,8 +219,14 @@ class Catalog(Generic[L]):
                 return [self._waiting.pop(range_id).location for range_id in change.range_ids]
             case Trimmed():
                 return self._trim(change)
+            case Held():
+                topic = self._topics.setdefault(
+                    (change.topic, change.partition), _Topic(change.low_offset, change.low_offset)
+                )
+                topic.extend(change.ranges)
+                return []
 
-    def _publish(self, change: Published) -> list[L]:
+    def _publish(self, change: Published) -> list[Location]:
         topic = self._topics.setdefault((change.topic, change.partition), _Topic())
         empty = []
         for range_id in change.range_ids:
@@ -192,20 +237,20 @@ class Catalog(Generic[L]):
             topic.add(wrote.rows, wrote.location)
         return empty
 
-    def _trim(self, change: Trimmed) -> list[L]:
+    def _trim(self, change: Trimmed) -> list[Location]:
         topic = self._topics.setdefault((change.topic, change.partition), _Topic())
         count = self._below(topic, change.before_offset)
-        gone = [held.location for held in topic.ranges[:count]]
-        del topic.ranges[:count], topic.firsts[:count]
-        topic.low = topic.firsts[0] if topic.firsts else topic.high
+        gone = [topic[place].location for place in range(count)]
+        topic.ranges.drop(count)
+        topic.low = topic.ranges[0][0] if len(topic.ranges) else topic.high
         return gone
 
     @staticmethod
-    def _below(topic: _Topic[L], before_offset: int) -> int:
+    def _below(topic: _Topic, before_offset: int) -> int:
         """How many ranges lie wholly below the offset."""
         if before_offset >= topic.high:
             return len(topic.ranges)
-        return max(0, bisect_right(topic.firsts, before_offset) - 1)
+        return max(0, topic.ranges.not_above(before_offset) - 1)
 
     def would_trim(self, topic: str, partition: int, before_offset: int) -> bool:
         """Tells whether trimming below `before_offset` would forget any range."""
@@ -217,7 +262,7 @@ class Catalog(Generic[L]):
         found = self._topics.get((topic, partition))
         return (found.low, found.high) if found else (0, 0)
 
-    def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange[L]]:
+    def find(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[PublishedRange]:
         """Finds whole published ranges until `max_rows` from `offset` on or `max_bytes` are covered; OffsetTrimmed."""
         found = self._topics.get((topic, partition))
         if found is None or offset >= found.high or max_rows <= 0:
@@ -228,21 +273,41 @@ class Catalog(Generic[L]):
                 f"read from there",
                 low_offset=found.low,
             )
-        index = bisect_right(found.firsts, offset) - 1
-        covered: list[PublishedRange[L]] = []
+        covered: list[PublishedRange] = []
         size_bytes = 0
-        while index < len(found.ranges) and found.firsts[index] < offset + max_rows:
-            covered.append(found.ranges[index])
-            size_bytes += self._size_of(found.ranges[index].location)
+        for place in range(found.ranges.not_above(offset) - 1, len(found.ranges)):
+            one = found[place]
+            if one.first_offset >= offset + max_rows:
+                break
+            covered.append(one)
+            size_bytes += one.location.length
             if size_bytes >= max_bytes:
                 break
-            index += 1
         return covered
 
-    def locations(self) -> Iterable[L]:
+    def files(self) -> set[tuple[int, int]]:
+        """Returns every file that something names."""
+        return {location.file for location in self.locations()}
+
+    def locations(self) -> Iterator[Location]:
         """Yields every location that something names, in no order."""
         for wrote in self._waiting.values():
             yield wrote.location
         for topic in self._topics.values():
-            for held in topic.ranges:
-                yield held.location
+            for _, _, *at in topic.ranges:
+                yield Location(*at)
+
+
+def _pieces(waiting: list[Wrote], topics: list[tuple[str, int, int, list[bytes]]]) -> Iterator[bytes]:
+    for at in range(0, len(waiting), CHANGES_PER_PIECE):
+        yield encode_changes(waiting[at : at + CHANGES_PER_PIECE])
+    few: list[Held] = []
+    size_bytes = 0
+    for topic, partition, low, blocks in topics:
+        for at in range(0, len(blocks), BLOCKS_PER_PIECE):
+            few.append(Held(topic, partition, low, b"".join(blocks[at : at + BLOCKS_PER_PIECE])))
+            size_bytes += len(few[-1].ranges)
+            if len(few) == CHANGES_PER_PIECE or size_bytes >= _PIECE_BYTES:
+                yield encode_changes(few)
+                few, size_bytes = [], 0
+    yield encode_changes(few)

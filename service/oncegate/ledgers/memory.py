@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from oncegate.core.errors import LedgerFenced, NotFound
-from oncegate.ledgers.catalog import Catalog, change_of
-from oncegate.ports import Chunk, Mark, OpenLedger, OutputChange, Replayed
+from oncegate.ledgers.catalog import NOWHERE, Catalog, Location, change_of
+from oncegate.ports import Chunk, Mark, OpenLedger, OutputChange, Replayed, WriteRange
 
 # Entries of one batch of a replay.
 BATCH_ENTRIES = 10_000
@@ -27,8 +27,17 @@ class _Store:
     mark: Mark
     epoch: int = 0
     entries: list[Replayed] = field(default_factory=list)
-    catalog: Catalog[bytes] = field(default_factory=lambda: Catalog(len))
+    catalog: Catalog = field(default_factory=Catalog)
+    ranges: dict[Location, bytes] = field(default_factory=dict)
+    made: int = 0
     compacted: Mark | None = None
+
+    def keep(self, written: WriteRange) -> Location:
+        """Keeps the bytes of a range; its location is its own."""
+        self.made += 1
+        location = Location(0, self.made, 0, len(written.data), bytes(32))
+        self.ranges[location] = bytes(written.data)
+        return location
 
 
 class MemoryLedger:
@@ -64,10 +73,10 @@ class MemoryLedger:
         """Implements the port's `Ledger.append`; ValueError when `outputs` contradict what is there."""
         self.require_owner()
         store = self._store
-        changes = [change_of(output, lambda written: bytes(written.data)) for output in outputs]
-        store.catalog.check(changes)
-        for change in changes:
-            store.catalog.apply(change)
+        store.catalog.check([change_of(output, lambda _: NOWHERE) for output in outputs])
+        for output in outputs:
+            for released in store.catalog.apply(change_of(output, store.keep)):
+                del store.ranges[released]
         if entries:
             position = store.mark.position + len(entries)
             digest = hashlib.blake2b(store.mark.chain, digest_size=8, key=store.mark.ledger)
@@ -89,7 +98,7 @@ class MemoryLedger:
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Implements the port's `Outputs.fetch`."""
         found = self._store.catalog.find(topic, partition, offset, max_rows, max_bytes)
-        return [Chunk(held.first_offset, held.rows, held.location) for held in found]
+        return [Chunk(held.first_offset, held.rows, self._store.ranges[held.location]) for held in found]
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         """Implements the port's `Ledger.compact`."""

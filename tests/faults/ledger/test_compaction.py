@@ -4,18 +4,23 @@ import asyncio
 import random
 import shutil
 from collections.abc import AsyncIterator
+from itertools import count, islice
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull
-from oncegate.ledgers.log import accept, dump, open_log
+from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.ledgers import catalog
+from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.log import accept, dump, open_log, snapshotting
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import ledgers as ledgers_module
+from oncegate.ledgers.log.files import frames
 from oncegate.ledgers.log.files.garbage import held
-from oncegate.ledgers.log.files.snapshots import PIECE_BYTES
-from oncegate.ports import TrimRanges
+from oncegate.ledgers.log.files.snapshots import PIECE_BYTES, SnapshotWriter
+from oncegate.ledgers.log.ledger import LogLedger
+from oncegate.ports import Chunk, TrimRanges
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import (
     SEED,
@@ -28,6 +33,8 @@ from tests.support.ledger_tools import (
     names,
     opened_at,
     produce,
+    publish,
+    range_of,
     removed,
     see,
     settled,
@@ -85,7 +92,8 @@ async def test_a_damaged_or_missing_state_is_refused_and_nothing_touched(fast_fo
     path = next((data / "default/0/outputs").glob("*-00000002.out"))
     content = path.read_bytes()
     assert b"of them" in content
-    for at in rng.sample(range(len(content)), 30):
+    # Between its ranges are zeros that nothing names.
+    for at in rng.sample([at for at, byte in enumerate(content) if byte], 30):
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         before = everything(data)
         found = await look(data)
@@ -305,25 +313,74 @@ async def test_a_ledger_is_closed_though_the_rest_of_a_snapshot_never_comes(tmp_
         assert len((await see(ledger)).entries) == 1
 
 
-async def test_a_snapshot_is_not_written_again_before_there_are_fewer_ranges_than_no_frame_holds(
-    tmp_path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = 0
+async def kept(ledger: LogLedger) -> list[Chunk]:
+    return await ledger.fetch("t", 0, 3, 1_000, 1 << 30)
 
-    async def snapshot() -> AsyncIterator[bytes]:
-        nonlocal asked
-        asked += 1
-        yield b"state"
 
+async def test_a_catalog_larger_than_a_frame_is_compacted_and_found_again(tmp_path, monkeypatch) -> None:
+    """A frame that named each range held 22.8 million of them, and no collection came after that."""
+    monkeypatch.setattr(frames, "BODY_BYTES_MAX", 1_000)
     data = tmp_path / "data"
     async with opened_at(data, create=True) as ledger:
-        for number in range(20):
+        for number in range(60):
             await ledger.append(*produce(number))
-        monkeypatch.setattr(ledger_module, "BODY_BYTES_MAX", 500)
-        for _ in range(3):
-            with pytest.raises(LedgerFull, match=r"20 output ranges are more than one frame holds.*retention"):
-                await ledger.compact(20, snapshot())
-        assert asked == 1
-        await ledger.append([b"gone"], [TrimRanges("t", 0, 19)])
-        await ledger.compact(21, snapshot())
-        assert asked == 2
+        await ledger.append([b"trimmed"], [TrimRanges("t", 0, 3)])
+        await ledger.append([b"staged"], [range_of(60)])
+        for position in (61, 62):
+            await ledger.compact(position, snapshot_of(b"state"))
+        await settled(ledger)
+        whole = await kept(ledger)
+    async with opened_at(data) as ledger:
+        assert await kept(ledger) == whole
+        await ledger.append([b"published"], [publish(60, 60)])
+        assert [chunk.first_offset for chunk in await kept(ledger)] == list(range(3, 61))
+
+
+async def test_what_changes_while_the_catalog_is_written_down_is_in_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(snapshotting, "CHANGES_IN_FRAME", 3)
+    monkeypatch.setattr(catalog, "CHANGES_PER_PIECE", 2)
+    data, numbers, added, add = tmp_path / "data", count(), count(1), SnapshotWriter.add
+
+    async def meanwhile(time: int) -> None:
+        for number in islice(numbers, 4 if time < 4 else 1):
+            await ledger.append(*produce(number))
+        if time == 3:
+            await ledger.append([], [TrimRanges("t", 0, 3)])
+
+    def add_meanwhile(writer: SnapshotWriter, piece: list[bytes]) -> Location:
+        if (time := next(added)) < 6:
+            asyncio.run_coroutine_threadsafe(meanwhile(time), loop).result(60)
+        return add(writer, piece)
+
+    loop = asyncio.get_running_loop()
+    async with opened_at(data, create=True) as ledger:
+        for number in islice(numbers, 10):
+            await ledger.append(*produce(number))
+        monkeypatch.setattr(SnapshotWriter, "add", add_meanwhile)
+        await ledger.compact(10, snapshot_of(b"state"))
+        assert next(added) > 4, "what changed is written down too, and not all of it put into the frame"
+        await settled(ledger)
+        whole = await kept(ledger)
+        assert [chunk.first_offset for chunk in whole] == list(range(3, next(numbers)))
+    async with opened_at(data) as ledger:
+        assert await kept(ledger) == whole
+
+
+async def test_an_older_collection_whose_catalog_is_gone_is_not_needed(tmp_path) -> None:
+    """A crash after its file was removed, and before its segment was."""
+    data = tmp_path / "data"
+    async with opened_at(data, create=True) as ledger:
+        for number in range(3):
+            await ledger.append(*produce(number))
+        await ledger.compact(3, snapshot_of(b"older"))
+        older = names(data, "outputs")
+        await ledger.append(*produce(3))
+        with held(data / "default/0/outputs"):
+            await ledger.compact(4, snapshot_of(b"newer"))
+            await settled(ledger)
+            whole = await see(ledger)
+            shutil.copytree(data, tmp_path / "copy")
+            shutil.copytree(tmp_path / "data.witness", tmp_path / "copy.witness")
+    gone = tmp_path / "copy/default/0/outputs" / older[-1]
+    gone.unlink()
+    assert await look(tmp_path / "copy") == whole

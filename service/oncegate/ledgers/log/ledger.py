@@ -14,23 +14,23 @@ from functools import partial
 from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.catalog import PublishedRange, Trimmed, Wrote, change_of
+from oncegate.ledgers.catalog import NOWHERE, Change, Location, PublishedRange, Trimmed, Wrote, change_of
 from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.files.frame_body import Body, Change, Compacted, Location, RangeLimit, encode_body
+from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import OpenStreams, OutputWriter, RangeCounts, read_range
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
-from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, until
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter, until
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
 from oncegate.ledgers.log.reserve import Reserve
+from oncegate.ledgers.log.snapshotting import Places, SnapshotTaking
 from oncegate.ledgers.log.uncancelled import uncancelled
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second
-_NOWHERE = Location(0, 0, 0, 0, b"")
 T = TypeVar("T")
 
 
@@ -75,7 +75,7 @@ class LogLedger:
         self._reserve = reserve
         self._full = reserve.released  # whoever appends was told: from now on the reserve is for that
         self._keeping = asyncio.Lock()
-        self._range_limit = RangeLimit()
+        self._taking: SnapshotTaking | None = None
         self._letting_go = asyncio.Event()
         self._closed = threading.Event()
 
@@ -103,7 +103,7 @@ class LogLedger:
 
         ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
         """
-        plan = [change_of(output, lambda _: _NOWHERE) for output in outputs]
+        plan = [change_of(output, lambda _: NOWHERE) for output in outputs]
         await self._one.acquire()
         try:
             self._require_alive()
@@ -122,26 +122,33 @@ class LogLedger:
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
 
-        Appends wait for its frame, not for its entries. LedgerFull also when what lies beside the entries does not
-        fit one frame; nothing was changed.
+        Appends wait for its frame, not for its entries nor for the catalog, which is written behind them.
         """
         await uncancelled(self._compact(position, snapshot))
 
     async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         async with self._compacting:
             self._require_alive()
-            self._range_limit.require(self._catalog.range_count)
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
-            locations = await self._write_snapshot(file, snapshot)
-            async with self._one:
-                self._require_alive()
-                try:
-                    compacted = await self._in_writer(self._write_compacted, mark, locations)
-                except LedgerFull:
-                    self._writer.submit(self._remove, [file])
-                    raise
-                self._adopt(compacted)
+            writer = SnapshotWriter(self._disk, self._paths.outputs, file)
+            taking = self._taking = SnapshotTaking(writer, self._catalog, self._with_known_end)
+            try:
+                # A disk that failed is left as it is.
+                places = await taking.write(until(self._letting_go, snapshot), lambda: self._dead is None)
+                async with self._one:
+                    self._require_alive()
+                    await self._replace(mark, places, file)
+            finally:
+                self._taking = None
+
+    async def _replace(self, mark: Mark, places: tuple[Places, Places], file: tuple[int, int]) -> None:
+        try:
+            compacted = await self._in_writer(self._write_compacted, mark, *places)
+        except LedgerFull:
+            self._writer.submit(self._remove, [file])
+            raise
+        self._adopt(compacted)
 
     def _mark_at(self, position: int) -> Mark:
         try:
@@ -150,37 +157,23 @@ class LogLedger:
             self._dead = LedgerDown(f"the ledger in {self._paths.shard} cannot be read ({error}); open it anew")
             raise self._dead from error
 
-    async def _write_snapshot(self, file: tuple[int, int], snapshot: AsyncIterable[bytes]) -> tuple[Location, ...]:
-        """In whatever thread is free, piece by piece as they come; an error of the snapshot itself leaves no file."""
-        writer = SnapshotWriter(self._disk, self._paths.outputs, file)
-        try:
-            async for piece in pieces_of(until(self._letting_go, snapshot)):
-                await asyncio.to_thread(self._with_known_end, partial(writer.add, piece))
-        except BaseException:
-            # A disk that failed is left as it is.
-            await asyncio.to_thread(writer.abandon, self._dead is None)
-            raise
-        return await asyncio.to_thread(self._with_known_end, writer.finish)
-
     def _with_known_end(self, work: Callable[[], T]) -> T:
         with self._known_end():
             self._guard()
             return work()
 
-    def _write_compacted(self, mark: Mark, locations: tuple[Location, ...]) -> Compacted:
+    def _write_compacted(self, mark: Mark, state: Places, catalog: Places) -> Compacted:
         """In the writer's thread: the frame, synced; then the witness, so that it never names what is removed next."""
+        assert self._taking is not None
         with self._known_end():
             self._guard()
             if self._segment.header.first_position <= mark.position:
                 self._rotate()
             first = next(header for header, after in self._pairs() if after > mark.position + 1)
             numbers = (first.segment, first.first_position, first.previous_chain)
-            at, outputs = (mark.ledger, mark.position, mark.chain), self._catalog.snapshot()
-            compacted = Compacted(*numbers, *at, locations, self.predecessors, outputs)
-            body = encode_body(Body([], [compacted]))
-            if len(body) > BODY_BYTES_MAX:
-                self._range_limit.reached(self._catalog.range_count)
-            self._write_frame(0, body)
+            at = (mark.ledger, mark.position, mark.chain)
+            compacted = Compacted(*numbers, *at, state, self.predecessors, catalog)
+            self._write_frame(0, encode_body(Body([], [compacted, *self._taking.changes_since])))
             self._witness.pin(self._segment.end)
         return compacted
 
@@ -299,6 +292,8 @@ class LogLedger:
 
     def _apply(self, changes: list[Change]) -> None:
         released: list[Location] = []
+        if self._taking is not None:
+            self._taking.changed(changes)
         for change in changes:
             if isinstance(change, Wrote):
                 self._range_counts.add(change.location)
@@ -337,7 +332,7 @@ class LogLedger:
         except OSError as error:
             raise LedgerDown(f"topic {topic} cannot be read from offset {offset} on: {error}") from error
 
-    def _read(self, found: list[PublishedRange[Location]]) -> list[Chunk]:
+    def _read(self, found: list[PublishedRange]) -> list[Chunk]:
         outputs = self._paths.outputs
         return [Chunk(held.first_offset, held.rows, read_range(self._disk, outputs, held.location)) for held in found]
 

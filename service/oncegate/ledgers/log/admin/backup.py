@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.log.data_dir import BACKUP_NAME as LIST_NAME
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.disk import Disk, make_folders, replace_file
-from oncegate.ledgers.log.files.frame_body import Location
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.keys import copy_key
 from oncegate.ledgers.log.files.outputs import output_path, require_range
@@ -94,7 +94,7 @@ def copy_ledger(disk: Disk, paths: LedgerPaths, end: End, target: Path) -> None:
         data = disk.read(path)
         whole = memoryview(data)[: end.offset if segment == end.segment else len(data)]
         _write(disk, segment_path(copy.shard, segment), [(0, whole)])
-    for file, locations in _by_file(_named(disk, copy, end)).items():
+    for file, locations in _by_file(_named(disk, copy, paths.outputs, end)).items():
         ranges = ((one.offset, require_range(disk, paths.outputs, one)) for one in locations)
         _write(disk, output_path(copy.outputs, file), ranges)
     for path in (copy.outputs, copy.shard, target, target.parent):
@@ -107,9 +107,9 @@ def _run(present: list[int], last: int) -> list[int]:
     return list(range(first, last + 1))
 
 
-def _named(disk: Disk, copy: LedgerPaths, end: End) -> list[Location]:
-    """What the copied frames need; LedgerDamaged when they do not come to `end`."""
-    scan, walk = Scan(copy.shard), Walk(disk, copy.shard, stop=end)
+def _named(disk: Disk, copy: LedgerPaths, outputs: Path, end: End) -> list[Location]:
+    """What the copied frames need of `outputs`; LedgerDamaged when they do not come to `end`."""
+    scan, walk = Scan(disk, copy.shard, outputs), Walk(disk, copy.shard, stop=end)
     for _ in scan.over(walk):
         pass
     if walk.end != end:

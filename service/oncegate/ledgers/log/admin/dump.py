@@ -11,16 +11,17 @@ import msgspec
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.values import EntryError
 from oncegate.core.errors import NotFound, OncegateError
-from oncegate.ledgers.catalog import CatalogSnapshot, Wrote
+from oncegate.ledgers.catalog import Catalog, Wrote
 from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.disk import Disk
-from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, Location
+from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import output_path
 from oncegate.ledgers.log.files.segments import Frame, Walk
 from oncegate.ledgers.log.files.snapshots import read_snapshot
 from oncegate.ledgers.log.files.witness import read_witness
+from oncegate.ledgers.log.opening.recovery import LedgerPaths
 from oncegate.ledgers.log.opening.scan import Scan
 
 
@@ -48,11 +49,11 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
         raise NotFound(f"there is no ledger of namespace {namespace} in {data.shown}; its namespaces: {names}")
     paths = data.paths(namespace)
     yield Item(0, "Ledger", {"ledger": paths.ledger, "namespace": namespace, "folder": str(paths.shard)})
-    scan = Scan(paths.shard)
+    scan = Scan(data.disk, paths.shard, paths.outputs)
     walk = Walk(data.disk, paths.shard)
     try:
         with held(paths.outputs):
-            compacted = _last_compacted(data.disk, paths.shard)
+            compacted = _last_compacted(data.disk, paths)
             if compacted:
                 yield from _state(data.disk, paths.outputs, compacted)
             yield from _segments(walk, scan, paths.outputs, compacted.position if compacted else 0)
@@ -64,11 +65,11 @@ def dump(folder: str, namespace: str = "default", witness: str | None = None) ->
         yield Item(walk.end.position, "DAMAGED", {"detail": error.detail})
 
 
-def _last_compacted(disk: Disk, shard: Path) -> Compacted | None:
+def _last_compacted(disk: Disk, paths: LedgerPaths) -> Compacted | None:
     """What the entries begin with; None also when it cannot be known, for the walk will say why."""
-    scan = Scan(shard)
+    scan = Scan(disk, paths.shard, paths.outputs)
     with suppress(OncegateError):
-        for _ in scan.over(Walk(disk, shard)):
+        for _ in scan.over(Walk(disk, paths.shard)):
             pass
         return scan.compacted
     return None
@@ -90,14 +91,14 @@ def _segments(walk: Walk, scan: Scan, outputs: Path, compacted_position: int) ->
             shown = header.segment
             fields = {"segment": shown, "epoch": header.epoch, "ledger": header.ledger}
             yield Item(header.first_position - 1, "Segment", fields)
-        yield from _frame(frame, body, outputs, compacted_position)
+        yield from _frame(frame, body, scan.catalog, outputs, compacted_position)
     end = walk.end
     unacknowledged = len(walk.last_data) - end.offset
     fields = {"segment": end.segment, "offset": end.offset, "chain": end.chain, "torn_bytes": unacknowledged}
     yield Item(end.position, "End", fields)
 
 
-def _frame(frame: Frame, body: Body, outputs: Path, compacted_position: int) -> Iterator[Item]:
+def _frame(frame: Frame, body: Body, catalog: Catalog, outputs: Path, compacted_position: int) -> Iterator[Item]:
     """Entries that were compacted are shown by what replaced them, and not twice."""
     header = frame.header
     compacted = bool(header.count) and header.last_position <= compacted_position
@@ -107,7 +108,7 @@ def _frame(frame: Frame, body: Body, outputs: Path, compacted_position: int) -> 
         for position, raw in enumerate(body.entries, header.first_position):
             yield _entry(position, raw)
     for change in body.changes:
-        yield Item(header.last_position, type(change).__name__, _change(change, outputs))
+        yield Item(header.last_position, type(change).__name__, _change(change, catalog, outputs))
 
 
 def _entry(position: int, raw: bytes) -> Item:
@@ -120,17 +121,16 @@ def _entry(position: int, raw: bytes) -> Item:
     return Item(position, type(entry).__name__, name | shown)
 
 
-def _change(change: AnyChange, outputs: Path) -> dict[str, Any]:
+def _change(change: AnyChange, catalog: Catalog, outputs: Path) -> dict[str, Any]:
     shown = msgspec.structs.asdict(change)
     if isinstance(change, Wrote):
         at = shown.pop("location")
         file = output_path(outputs, at.file).name
         shown |= {"file": file, "offset": at.offset, "length": at.length, "sha256": at.sha256}
     if isinstance(change, Compacted):
-        outputs_then: CatalogSnapshot[Location] = shown.pop("outputs")
+        del shown["catalog"]
         shown["state"] = [output_path(outputs, file).name for file in sorted(change.files)]
-        shown["waiting_ranges"] = len(outputs_then.waiting)
-        shown["topics"] = [
-            [topic.topic, topic.partition, topic.low_offset, len(topic.ranges)] for topic in outputs_then.topics
-        ]
+        # With what changed while the catalog was written down, which follows in the same frame.
+        shown["waiting_ranges"] = catalog.ranges_waiting
+        shown["topics"] = [list(topic) for topic in catalog.topics()]
     return shown

@@ -5,41 +5,20 @@
 An entry is opaque here. A written range carries where its rows are: file, offset, length, SHA-256.
 """
 
-import math
 from collections.abc import Sequence
 
 import msgspec
 
-from oncegate.core.errors import LedgerFull
-from oncegate.ledgers.catalog import CatalogSnapshot, Dropped, Published, Trimmed, Wrote
+from oncegate.ledgers.catalog import Change, Location
 from oncegate.ports import Mark
-
-
-class Location(msgspec.Struct, frozen=True, array_like=True):
-    """Says where a range's bytes lie; the file is named by the epoch that made it and a counter."""
-
-    epoch: int
-    counter: int
-    offset: int
-    length: int
-    sha256: bytes
-
-    @property
-    def file(self) -> tuple[int, int]:
-        """Returns the file's name: the epoch that made it, and a counter."""
-        return (self.epoch, self.counter)
-
-    @property
-    def end(self) -> int:
-        """Returns the first byte behind the range."""
-        return self.offset + self.length
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
     """Says that the entries up to `position` are those at `state` from now on; no segment before `segment` is needed.
 
     `ledger`, `chain`: of the mark that stood at `position`. `first_position`, `previous_chain`: what the header of
-    `segment` says. `predecessors`: ids that the ledger had before. `outputs`: what lies beside the entries now.
+    `segment` says. `predecessors`: ids that the ledger had before. `catalog`: where the pieces of the catalog are; what
+    changed while they were written stands behind this in the same frame, though frames before it said it too.
     """
 
     segment: int
@@ -50,7 +29,7 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
     chain: bytes
     state: tuple[Location, ...]
     predecessors: tuple[bytes, ...]
-    outputs: CatalogSnapshot[Location]
+    catalog: tuple[Location, ...]
 
     @property
     def mark(self) -> Mark:
@@ -60,10 +39,14 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag=5):
     @property
     def files(self) -> set[tuple[int, int]]:
         """Returns the output files that hold the snapshot."""
-        return {location.file for location in self.state}
+        return {location.file for location in self.locations}
+
+    @property
+    def locations(self) -> tuple[Location, ...]:
+        """Returns where the snapshot is, of the entries and of the catalog."""
+        return self.state + self.catalog
 
 
-Change = Wrote[Location] | Published | Dropped | Trimmed
 AnyChange = Change | Compacted
 
 
@@ -81,23 +64,3 @@ encode_body = msgspec.msgpack.Encoder().encode
 def decode_body(data: bytes | memoryview) -> Body:
     """Reads a body; ValueError when the bytes are no body of this format."""
     return _decoder.decode(data)
-
-
-class RangeLimit:
-    """Refuses a compaction with as many output ranges as did not fit one frame, before its snapshot is written."""
-
-    def __init__(self) -> None:
-        self._too_many = math.inf
-
-    def reached(self, ranges: int) -> None:
-        """Takes note that so many did not fit. Always raises LedgerFull."""
-        self._too_many = ranges
-        self.require(ranges)
-
-    def require(self, ranges: int) -> None:
-        """Raises LedgerFull where so many did not fit before."""
-        if ranges >= self._too_many:
-            raise LedgerFull(
-                f"{ranges} output ranges are more than one frame holds, so the ledger is not compacted and grows: "
-                "give topics a retention, or write larger batches"
-            )

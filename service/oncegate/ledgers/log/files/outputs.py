@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.log.disk import FULL, Disk, padded
-from oncegate.ledgers.log.files.frame_body import Location
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ports import WriteRange
 

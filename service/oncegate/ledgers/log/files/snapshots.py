@@ -1,18 +1,19 @@
-"""Writes and reads the snapshot that replaces compacted entries: ranges of a file, each a msgpack array of entries.
+"""Writes and reads the snapshot that replaces compacted entries: ranges of a file, each a msgpack array of entries, or
+of pieces of the catalog.
 
 Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, padded
-from oncegate.ledgers.log.files.frame_body import Location
 from oncegate.ledgers.log.files.outputs import located, output_path, read_ranges
 from oncegate.ledgers.log.files.segments import NoRoom
 
@@ -38,27 +39,25 @@ class SnapshotWriter:
         self._temporary = self._path.with_name(self._path.name + TEMPORARY)
         self._fd: int | None = None
         self._end = 0
-        self._places: list[Location] = []
 
-    def add(self, piece: list[bytes]) -> None:
-        """Make these entries durable. NoRoom: no file is left; OSError."""
+    def add(self, piece: list[bytes]) -> Location:
+        """Makes these durable; returns where they are. NoRoom: no file is left; OSError."""
         data = _encode(piece)
         with _room(self._disk, self._temporary):
             if self._fd is None:
                 self._fd = self._disk.create(self._temporary)
             self._disk.write(self._fd, [data], self._end)
         self._disk.sync(self._fd)
-        self._places.append(located(self._file, self._end, data))
+        location = located(self._file, self._end, data)
         self._end += padded(len(data))
+        return location
 
-    def finish(self) -> tuple[Location, ...]:
-        """Gives the file its name; returns where its entries are. None, and no file, when there are no entries.
-        OSError."""
+    def finish(self) -> None:
+        """Gives the file its name; there is none when nothing was added. OSError."""
         if self._fd is not None:
             self._close()
             self._disk.rename(self._temporary, self._path)
             self._disk.sync_folder(self._folder)
-        return tuple(self._places)
 
     def abandon(self, removing: bool) -> None:
         """Go no further. `removing`: leave no file; what is left goes at the next opening. OSError is passed over."""
@@ -111,20 +110,43 @@ async def _next(entries: AsyncIterator[bytes]) -> bytes | None:
 
 async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
     """Yields a snapshot's entries in order, so many at a time as are written at once."""
-    piece: list[bytes] = []
-    size_bytes = 0
+    piece = _Piece()
     async for entry in snapshot:
-        if piece and size_bytes + len(entry) > PIECE_BYTES:
-            yield piece
-            piece, size_bytes = [], 0
-        piece.append(entry)
-        size_bytes += len(entry)
-    if piece:
-        yield piece
+        if full := piece.add(entry):
+            yield full
+    if piece.entries:
+        yield piece.entries
+
+
+def several(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Yields the same of entries that need not be waited for."""
+    piece = _Piece()
+    for entry in entries:
+        if full := piece.add(entry):
+            yield full
+    if piece.entries:
+        yield piece.entries
+
+
+class _Piece:
+    """Collects what is written at once."""
+
+    def __init__(self) -> None:
+        self.entries: list[bytes] = []
+        self._size_bytes = 0
+
+    def add(self, entry: bytes) -> list[bytes]:
+        """Adds one; returns those before it where they are enough without it, else none."""
+        full: list[bytes] = []
+        if self.entries and self._size_bytes + len(entry) > PIECE_BYTES:
+            full, self.entries, self._size_bytes = self.entries, [], 0
+        self.entries.append(entry)
+        self._size_bytes += len(entry)
+        return full
 
 
 def read_snapshot(disk: Disk, folder: Path, locations: Sequence[Location]) -> Iterator[bytes]:
-    """Yields the snapshot's entries, verified. LedgerDamaged."""
+    """Yields the snapshot's entries, or the catalog's pieces, at these locations, verified. LedgerDamaged."""
     for location, data in zip(locations, read_ranges(disk, folder, locations), strict=True):
         try:
             yield from _decoder.decode(data)

@@ -77,7 +77,7 @@ def inspect(disk: Disk, paths: LedgerPaths, *, accepting: bool = False) -> Found
     key = read_key(disk, paths.folder)
     seen = None if accepting else read_witness(disk, paths.witness)
     walk = Walk(disk, paths.shard, watched=frozenset({(seen.end.segment, seen.end.offset)} if seen else ()))
-    scan = Scan(paths.shard)
+    scan = Scan(disk, paths.shard, paths.outputs)
     for _ in scan.over(walk):
         pass
     header = walk.last

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.catalog import Catalog, Wrote
-from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, Location, decode_body
+from oncegate.ledgers.catalog import Catalog, Location, Wrote
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, decode_body
 from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.files.segments import Frame, Walk, segment_path
+from oncegate.ledgers.log.files.snapshots import read_snapshot
 from oncegate.ports import Mark
 
 
@@ -34,25 +36,21 @@ def frame_mark(frame: Frame) -> Mark:
     return Mark(frame.segment.ledger, frame.header.last_position, frame.header.chain[:8])
 
 
-def new_catalog(compacted: Compacted | None = None) -> Catalog[Location]:
-    """Makes an empty catalog, or the one that a compaction left."""
-    return Catalog(_length, compacted.outputs if compacted else None)
-
-
-def _length(location: Location) -> int:
-    return location.length
-
-
 class Scan:
     """Iterate `over` a walk; afterwards, without LedgerDamaged, all of it is known.
 
     `mark`: of the last entry, None without any. `named`: every output file that a frame named, living or not.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, disk: Disk, folder: Path, outputs: Path) -> None:
+        """Of the segments in `folder`; catalogs are read below `outputs`."""
+        self._disk = disk
         self._folder = folder
+        self._outputs = outputs
         self._known = False  # whether the changes before this frame are applied
-        self.catalog = new_catalog()
+        # Why they are not, where it is a compaction whose catalog cannot be read.
+        self._unread: LedgerDamaged | None = None
+        self.catalog = Catalog()
         self.compacted: Compacted | None = None
         self.mark: Mark | None = None
         self.named: set[tuple[int, int]] = set()
@@ -69,19 +67,40 @@ class Scan:
                 self.mark = frame_mark(frame)
             yield frame, body
         self.headers = self._needed(walk.headers)
+        if self._unread is not None:
+            raise self._unread
         if self.mark is None and self.compacted:
             self.mark = self.compacted.mark
 
     def _take(self, change: AnyChange) -> None:
         if isinstance(change, Compacted):
-            self.compacted, self.catalog, self._known = change, new_catalog(change), True
+            self.compacted = change
             self.named |= change.files
-            self.named |= {location.file for location in self.catalog.locations()}
+            self._read_catalog(change)
             return
         if isinstance(change, Wrote):
             self.named.add(change.location.file)
         if self._known:
             self.catalog.apply(change)
+
+    def _read_catalog(self, compacted: Compacted) -> None:
+        """Begins with a compaction's catalog. One that a later compaction has replaced may be gone: nobody needs it."""
+        self.catalog, self._known, self._unread = Catalog(), True, None
+        try:
+            for piece in read_snapshot(self._disk, self._outputs, compacted.catalog):
+                self._take_piece(piece, compacted)
+        except LedgerDamaged as error:
+            self._known, self._unread = False, error
+        self.named |= self.catalog.files()
+
+    def _take_piece(self, piece: bytes, compacted: Compacted) -> None:
+        try:
+            self.catalog.take(piece)
+        except ValueError as error:
+            raise LedgerDamaged(
+                f"the catalog of the collection up to {compacted.position} is not of a format that this version reads "
+                f"({error}); nothing was changed, open it with the version that wrote it"
+            ) from error
 
     def _needed(self, headers: list[SegmentHeader]) -> list[SegmentHeader]:
         """The segments from the last compaction on; LedgerDamaged when they are not all there."""
@@ -110,6 +129,6 @@ class Scan:
         return (*before, *later)
 
     def locations(self) -> Iterator[Location]:
-        """Every location that is still needed: ranges that wait or are published, and the state."""
+        """Every location that is still needed: ranges that wait or are published, and the snapshot."""
         yield from self.catalog.locations()
-        yield from self.compacted.state if self.compacted else ()
+        yield from self.compacted.locations if self.compacted else ()

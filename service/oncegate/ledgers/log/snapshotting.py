@@ -1,0 +1,70 @@
+"""Writes down what replaces a ledger's entries, and the catalog behind it, while appends go on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from oncegate.ledgers.catalog import CHANGES_PER_PIECE, Catalog, Change, Location, encode_changes
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, several
+
+# So many changes of the catalog, made while it was written down, go into the frame; more are written down before.
+CHANGES_IN_FRAME = 1_000
+# So often at most: where changes come faster than they are written down, the rest goes into the frame.
+ROUNDS_MAX = 20
+
+Places = tuple[Location, ...]
+
+
+class SnapshotTaking:
+    """Writes one snapshot. `guarded` calls a function in whatever thread is free, and knows what its errors mean."""
+
+    def __init__(self, writer: SnapshotWriter, catalog: Catalog, guarded: Callable[[Callable[[], Any]], Any]) -> None:
+        self._writer = writer
+        self._catalog = catalog
+        self._guarded = guarded
+        self._saving_catalog = False
+        # What has changed in the catalog since the last of it was handed to the writer.
+        self.changes_since: list[Change] = []
+
+    def changed(self, changes: Sequence[Change]) -> None:
+        """Takes note of changes of the catalog, at the moment that they are applied."""
+        if self._saving_catalog:
+            self.changes_since += changes
+
+    async def write(self, entries: AsyncIterator[bytes], removing: Callable[[], bool]) -> tuple[Places, Places]:
+        """Writes the entries as they come, then the catalog; returns where they are. `changes_since` goes on growing.
+
+        On an error no file is left where `removing` says so.
+        """
+        try:
+            state = [await self._add(piece) async for piece in pieces_of(entries)]
+            catalog = [place async for place in self._write_catalog()]
+        except BaseException:
+            await asyncio.to_thread(self._writer.abandon, removing())
+            raise
+        await asyncio.to_thread(self._guarded, self._writer.finish)
+        return tuple(state), tuple(catalog)
+
+    async def _write_catalog(self) -> AsyncIterator[Location]:
+        """Writes the catalog as it is now, then what changed meanwhile, until little is left for the frame."""
+        self._saving_catalog = True
+        pieces = several(self._catalog.pieces())
+        while piece := await asyncio.to_thread(next, pieces, None):
+            yield await self._add(piece)
+        for _ in range(ROUNDS_MAX):
+            if len(self.changes_since) <= CHANGES_IN_FRAME:
+                return
+            changes, self.changes_since = self.changes_since, []
+            pieces = several(_encoded(changes))
+            while piece := await asyncio.to_thread(next, pieces, None):
+                yield await self._add(piece)
+
+    async def _add(self, piece: list[bytes]) -> Location:
+        location: Location = await asyncio.to_thread(self._guarded, partial(self._writer.add, piece))
+        return location
+
+
+def _encoded(changes: Sequence[Change]) -> Iterator[bytes]:
+    for at in range(0, len(changes), CHANGES_PER_PIECE):
+        yield encode_changes(changes[at : at + CHANGES_PER_PIECE])

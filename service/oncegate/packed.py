@@ -1,0 +1,111 @@
+"""Holds many small records as bytes: no Python object for each, and a copy of all of them costs a copy of a list."""
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any
+
+# Large enough that a block's own overhead is nothing beside it, small enough to be copied in microseconds.
+BLOCK_RECORDS = 512
+
+_first = struct.Struct("<Q").unpack_from
+Dropped = tuple[list[bytes], int]
+
+
+class PackedList:
+    """Lists records of one layout, whose first field is a u64 that never falls; added behind, dropped in front.
+
+    All blocks but the last are full and never change, so that `frozen` copies none of them. `_start`: how many records
+    of the first block are dropped already.
+    """
+
+    __slots__ = ("_full", "_layout", "_size_bytes", "_start", "_tail")
+
+    def __init__(self, layout: str, data: bytes = b"") -> None:
+        """`layout`: as `struct` writes it. Empty, or with the records in `data`. ValueError: these are no whole records."""
+        self._layout = layout
+        self._size_bytes = struct.calcsize(layout)
+        self._full: list[bytes] = []
+        self._tail = bytearray()
+        self._start = 0
+        self.extend(data)
+
+    def __len__(self) -> int:
+        return len(self._full) * BLOCK_RECORDS + len(self._tail) // self._size_bytes - self._start
+
+    def __getitem__(self, place: int) -> tuple[Any, ...]:
+        if not 0 <= place < len(self):
+            raise IndexError(place)
+        return struct.unpack_from(self._layout, *self._at(place))
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for block in self.frozen():
+            yield from struct.iter_unpack(self._layout, block)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PackedList) and b"".join(self.frozen()) == b"".join(other.frozen())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def append(self, *values: Any) -> None:
+        """Adds one record. struct.error: a value does not fit, and nothing was added."""
+        self._tail += struct.pack(self._layout, *values)
+        self._fill()
+
+    def extend(self, data: bytes) -> None:
+        """Adds the records in `data`. ValueError: these are no whole records, and nothing was added."""
+        if len(data) % self._size_bytes:
+            raise ValueError(f"{len(data)} bytes are no records of {self._size_bytes}")
+        block_bytes = BLOCK_RECORDS * self._size_bytes
+        for at in range(0, len(data), block_bytes):
+            room = block_bytes - len(self._tail)
+            self._tail += data[at : at + min(room, block_bytes)]
+            self._fill()
+            self._tail += data[at + room : at + block_bytes]
+
+    def _fill(self) -> None:
+        if len(self._tail) == BLOCK_RECORDS * self._size_bytes:
+            self._full.append(bytes(self._tail))
+            self._tail = bytearray()
+
+    def pop(self) -> None:
+        """Takes back the last `append`."""
+        if not self._tail:
+            self._tail = bytearray(self._full.pop())
+        del self._tail[-self._size_bytes :]
+
+    def drop(self, count: int) -> Dropped:
+        """Drops the first `count` records; returns what `put_back` takes, once all that came later was taken back."""
+        start, blocks = self._start, min(len(self._full), (self._start + count) // BLOCK_RECORDS)
+        gone = self._full[:blocks]
+        del self._full[:blocks]
+        self._start = start + count - blocks * BLOCK_RECORDS
+        return gone, start
+
+    def put_back(self, dropped: Dropped) -> None:
+        """Takes back a `drop`."""
+        self._full[:0], self._start = dropped
+
+    def not_above(self, value: int) -> int:
+        """Counts the records whose first field is `value` at most."""
+        size_bytes = self._size_bytes
+        later_blocks = range(1, len(self._full) + bool(self._tail))
+        whole = bisect_right(later_blocks, value, key=lambda number: _first(self._block(number), 0)[0])
+        block = self._block(whole)
+        first = 0 if whole else self._start
+        records = range(first, len(block) // size_bytes)
+        within = bisect_right(records, value, key=lambda record: _first(block, record * size_bytes)[0])
+        return whole * BLOCK_RECORDS + first + within - self._start
+
+    def frozen(self) -> list[bytes]:
+        """Returns all records as they are now, in blocks."""
+        blocks = [*self._full, bytes(self._tail)]
+        blocks[0] = blocks[0][self._start * self._size_bytes :]
+        return blocks
+
+    def _at(self, place: int) -> tuple[bytes | bytearray, int]:
+        block, within = divmod(place + self._start, BLOCK_RECORDS)
+        return self._block(block), within * self._size_bytes
+
+    def _block(self, number: int) -> bytes | bytearray:
+        return self._full[number] if number < len(self._full) else self._tail
