@@ -22,7 +22,7 @@ class PackedList:
     __slots__ = ("_full", "_layout", "_size_bytes", "_start", "_tail")
 
     def __init__(self, layout: str, data: bytes = b"") -> None:
-        """`layout`: as `struct` writes it. Empty, or with the records in `data`. ValueError: these are no whole records."""
+        """Holds the records in `data`; `layout`: as `struct` writes it. ValueError: these are no whole records."""
         self._layout = layout
         self._size_bytes = struct.calcsize(layout)
         self._full: list[bytes] = []
