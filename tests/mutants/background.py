@@ -72,7 +72,8 @@ BACKGROUND: tuple[Mutant, ...] = (
         f"{ENGINE}/recovery/replay.py",
         "        queue.stop()\n",
         "",
-        "tests/engine/recovery/test_replay.py",
+        "tests/engine/recovery/test_replay.py::"
+        "test_a_replay_that_is_cancelled_leaves_no_thread_that_waits_though_its_reading_hangs",
     ),
     one(
         "an end without a last resort",

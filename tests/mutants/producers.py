@@ -11,6 +11,7 @@ _ENGINE = "tests/engine/usecases/test_producers.py"
 _DURABLE = "tests/engine/usecases/test_producers_durable.py"
 _SCOPES = "tests/engine/usecases/test_batch_scopes.py"
 _INDEX = "tests/index/producers/test_index.py"
+_WALK = "tests/model/sequences/test_walks.py::test_the_properties_hold_whatever_happens_to_messages_drivers_and_ledger"
 _CELLS = "tests/index/producers/test_cells.py"
 
 PRODUCERS: tuple[Mutant, ...] = (
@@ -267,15 +268,15 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "a gap among those that are claimed",
         f"{INDEX}/producers/decide.py",
-        " or bool((~follows & (sequences[1:] > np.uint64(claimed_to))).any())\n",
-        "\n",
+        " or bool((new[1:] != new[:-1] + np.uint64(1)).any()):\n",
+        ":\n",
         f"{_GAPS}::test_what_is_passed_over_is_a_gap_where_there_are_none",
     ),
     one(
         "the next may be passed over",
         f"{INDEX}/producers/decide.py",
-        "    return (prev is None and first > claimed_to + 1)",
-        "    return (prev is None and first > claimed_to + 2)",
+        " and int(new[0]) != claimed_to + 1\n",
+        " and int(new[0]) > claimed_to + 2\n",
         f"{_GAPS}::test_what_is_passed_over_is_a_gap_where_there_are_none",
     ),
     one(
@@ -284,5 +285,37 @@ PRODUCERS: tuple[Mutant, ...] = (
         "        gaps=entry.gaps,\n",
         "",
         f"{_GAPS}::test_that_there_are_no_gaps_is_known_after_a_restart_and_a_collection",
+    ),
+    one(
+        "what is known may not be left out",
+        f"{INDEX}/producers/decide.py",
+        "bool((new[1:] != new[:-1] + np.uint64(1)).any())",
+        "bool(((sequences[1:] != sequences[:-1] + np.uint64(1)) & (sequences[1:] >= new[0])).any())",
+        f"{_GAPS}::test_its_first_claim_may_begin_anywhere_and_what_is_vouched_for_is_no_gap",
+        f"{_WALK}[sequences without gaps]",
+    ),
+    one(
+        "done by a person's word before that is durable",
+        f"{INDEX}/producers/apply.py",
+        "state=state, position=position)",
+        "state=state)",
+        f"{_DURABLE}::test_who_completes_what_a_person_found_done_is_told_once_that_is_durable",
+        f"{_WALK}[sequences, cleared]",
+    ),
+    Mutant(
+        "a claim taken back takes a renewal with it",
+        (
+            (
+                f"{INDEX}/producers/apply.py",
+                "    store.takeovers += count_of(taken)\n",
+                "    store.takeovers += count_of(taken)\n    lease_until_ms = now_ms\n",
+            ),
+            (
+                f"{INDEX}/producers/apply.py",
+                "        store.takeovers -= count_of(taken)\n",
+                "        producer.lease_until_ms = lease_until_ms\n        store.takeovers -= count_of(taken)\n",
+            ),
+        ),
+        (f"{_DURABLE}::test_a_renewal_that_was_told_counts_though_a_claim_before_it_is_refused",),
     ),
 )

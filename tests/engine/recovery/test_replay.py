@@ -77,33 +77,33 @@ async def test_a_replay_that_is_cancelled_twice_is_cancelled_and_closes_the_ledg
     await closed.wait()
 
 
-async def test_a_replay_that_is_cancelled_before_anything_was_read_leaves_no_thread_that_waits(
+async def test_a_replay_that_is_cancelled_leaves_no_thread_that_waits_though_its_reading_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A thread that waits for ever keeps the process from ending."""
-    ended = threading.Event()
+    """A thread that waits for ever keeps the process from ending; a disk that hangs hears of no cancelling."""
+    reading, read_on, ended = asyncio.Event(), asyncio.Event(), threading.Event()
 
-    def waiting(*_: object) -> int:
+    def waiting(_index: ShardIndex, queue: BatchQueue, *_rest: object) -> int:
         with suppress(asyncio.CancelledError):
-            for _batch in queues[0]:
+            for _batch in queue:
                 pass
         ended.set()
         return 0
 
-    class Noted(BatchQueue):
-        def __init__(self) -> None:
-            super().__init__()
-            queues.append(self)
-
     async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
         yield []
+        reading.set()
+        while not read_on.is_set():
+            with suppress(asyncio.CancelledError):
+                await read_on.wait()
 
-    queues: list[BatchQueue] = []
     monkeypatch.setattr(replay_module, "rebuild", waiting)
-    monkeypatch.setattr(replay_module, "BatchQueue", Noted)
     work = asyncio.create_task(replay_module.replay(ShardIndex(), batches(), Marks(ID), ID, 0))
-    # Its first step makes the task that reads, which has not begun when both are cancelled.
-    asyncio.get_running_loop().call_soon(work.cancel)
-    with pytest.raises(asyncio.CancelledError):
-        await work
-    assert await asyncio.to_thread(ended.wait, 20)
+    await reading.wait()
+    work.cancel()
+    try:
+        assert await asyncio.to_thread(ended.wait, 20), "the thread waits for what the hung reading would bring"
+    finally:
+        read_on.set()
+        with suppress(asyncio.CancelledError):
+            await work

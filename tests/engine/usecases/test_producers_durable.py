@@ -9,8 +9,11 @@ import pytest
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import Fenced, LedgerDown, LedgerFull, NotDone, ProducerBusy
 from oncegate.engine.commit.group_commit import PROBE_MS
+from oncegate.engine.requests import ResolveRequest
 from tests.support.held import HeldLedgers, said, turns, until
 from tests.support.producing_lanes import Lanes, lanes
+
+LEASE_MS = 30_000
 
 
 @pytest.fixture
@@ -221,3 +224,32 @@ async def test_rows_that_an_older_epoch_had_claimed_are_written_and_counted(lane
     answer = await lane.produce(0, [1, 2, 3], token=2, epoch=2)
     assert said(answer) == ["GRANTED+TAKEOVER", "GRANTED+TAKEOVER", "GRANTED"]
     assert (await lane.served.read(), lane.shard.counters()["takeovers"]) == ([1, 2, 3], 2)
+
+
+async def test_who_completes_what_a_person_found_done_is_told_once_that_is_durable(lane: Lanes) -> None:
+    """Else a completion was told, and after a crash its sequences are granted again."""
+    await lane.claim(0, [1, 2])
+    lane.served.clock.advance(LEASE_MS)
+    lane.served.disk.hold()
+    found = ResolveRequest(True, "ada", "it is in the sink")
+    asked = lane.shard.resolve_producer("p", (None, None), found, lane.served.deadline())
+    clearing, completing = await lane.served.begin(asked), await lane.served.begin(lane.complete(0))
+    await waits(lane, clearing, completing)
+    assert (clearing.result(), completing.result().state) == (2, ClaimState.DONE)
+
+
+async def test_a_renewal_that_was_told_counts_though_a_claim_before_it_is_refused(lane: Lanes) -> None:
+    """The claim gives back what it was granted, and nothing of the lease: the renewal came after it."""
+    await lane.claim(0, [1])
+    lane.served.clock.advance(LEASE_MS - 1)
+    lane.served.disk.hold()
+    claiming = await lane.served.begin(lane.claim(1, [2]))
+    assert (await lane.settle(Verb.RENEW, 0)).lease_ms == LEASE_MS
+    lane.served.disk.faults = ["full"]
+    await lane.served.disk.let_go()
+    with pytest.raises(LedgerFull):
+        await claiming
+    lane.served.clock.advance(LEASE_MS - 1)
+    with pytest.raises(ProducerBusy) as told:
+        await lane.register(token=2)
+    assert told.value.extra["lease_left_ms"] == 1

@@ -13,6 +13,7 @@ import numpy as np
 
 from oncegate.core.claims import Verb
 from oncegate.core.errors import Fenced, OncegateError, ProducerBusy
+from oncegate.core.producers import Gaps
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.requests import (
     AckRequest,
@@ -198,8 +199,14 @@ class Attempt(ABC):
 
 @dataclass
 class OfSequences(Attempt):
-    """Registers its lane, claims a row or two at a time, in order, and the one before where it has seen it, closes."""
+    """Registers its lane, claims a row or two at a time, in order, and the one before where it has seen it, closes.
 
+    gaps: REFUSE where its source has no holes; it need not name the one before then. skipping: how often its source
+    passes over a row. Then it dies, whatever it is answered.
+    """
+
+    gaps: Gaps = Gaps.ALLOW
+    skipping: float = 0.0
     epoch: int | None = None
     call: int = -1
     closed: bool = False
@@ -207,7 +214,8 @@ class OfSequences(Attempt):
     def _begin(self) -> Request | None:
         if self.epoch is not None:
             return None
-        return Request(self.name, "register", (ProducerRequest(self.task.lane, self.token, DRIVER, LEASE_MS),))
+        ask = ProducerRequest(self.task.lane, self.token, DRIVER, LEASE_MS, self.gaps)
+        return Request(self.name, "register", (ask,))
 
     def _end(self) -> Request | None:
         if self.closed or self.granted:
@@ -222,7 +230,11 @@ class OfSequences(Attempt):
         self.call += 1
         rows, chunk = self.task.rows, needed[: rng.randrange(1, 3)]
         place = rows.index(chunk[0])
-        prev = rows[place - 1] if place else None
+        prev = rows[place - 1] if place and self.gaps is Gaps.ALLOW else None
+        if self.skipping and len(needed) > 1 and rng.random() < self.skipping:
+            # The first claim of a lane may begin anywhere: there it passes over a row in between.
+            begins = self.task.batch > 0 and rng.random() < 0.5
+            chunk, self.failed = needed[1:2] if begins else needed[:1] + needed[2:3], True
         wanted = np.array(chunk, np.uint64)
         ask = SequenceRequest(self.task.lane, self.epoch or 0, self.token, self.call, wanted, prev)
         return Request(self.name, "claim", (ask,))

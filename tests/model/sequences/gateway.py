@@ -13,6 +13,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.limits import Limits
 from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
+from oncegate.engine.usecases.leftovers import Leftovers
 from oncegate.engine.usecases.producers import Producers
 from oncegate.hashing.ids import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
@@ -50,6 +51,7 @@ class Gateway(Process):
         observer: Any = SimpleNamespace(event=lambda *_, **__: None)
         journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
         producers, drivers, claims = Producers(journal), Drivers(journal), Claims(journal)
+        leftovers = Leftovers(journal)
         uses: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
             "register_driver": drivers.register,
             "ack": drivers.ack,
@@ -58,6 +60,8 @@ class Gateway(Process):
             "settle": producers.settle,
             "claim_ids": alone(claims),
             "settle_ids": claims.settle,
+            "resolve": leftovers.of_producer,
+            "resolve_claim": leftovers.of_claim,
         }
         self._verbs = {name: self.careful(use) for name, use in uses.items()}
         self._close = self.careful(producers.close)

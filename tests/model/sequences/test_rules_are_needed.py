@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from oncegate.core import acks
 from oncegate.core import producers as sequences
+from oncegate.core.acks import Finding, Leftover, Resolution
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.entries.producers import Acked
 from oncegate.core.producers import (
@@ -20,6 +22,8 @@ from oncegate.core.producers import (
     Action,
     Asker,
     Entrance,
+    Gaps,
+    Look,
     Registrant,
     Registration,
     SequenceState,
@@ -146,6 +150,19 @@ WRONG_CELLS: dict[tuple[str, Any, Any], str] = {
     ("SEQUENCE", (SequenceState.DONE, Asker.NEWER), Action.BUSY): "P6",
     ("ACK", SequenceState.STALE, AckEffect.COVER): "P6",
 }
+# As above, with a person who clears leftovers, and in lanes without gaps.
+WRONG_CLEARED: dict[tuple[str, Any, Any], str] = {
+    ("RESOLVE", (Leftover.LIVE, Finding.DONE), Resolution.MARK_DONE): "LIVE",
+    ("RESOLVE", (Leftover.LIVE, Finding.NOT_DONE), Resolution.GIVE_UP): "LIVE",
+    ("RESOLVE", (Leftover.OVER, Finding.DONE), Resolution.NOTHING): "CLEARED",
+    ("RESOLVE", (Leftover.OVER, Finding.NOT_DONE), Resolution.NOTHING): "CLEARED",
+    ("RESOLVE", (Leftover.FREE, Finding.NOT_DONE), Resolution.NOTHING): "CLEARED",
+    ("RESOLVE", (Leftover.OTHER, Finding.DONE), Resolution.MARK_DONE): "CLEARED",
+    ("SEQUENCE", (SequenceState.GIVEN_UP, Asker.NEWER), Action.BUSY): "P6",
+    ("SEQUENCE", (SequenceState.GIVEN_UP, Asker.NEWER), Action.DUPLICATE): "LOSS",
+    ("ACK", SequenceState.GIVEN_UP, AckEffect.REFUSE_NOT_DONE): "ACK",
+    ("GAP", (Gaps.REFUSE, False), Look.NOWHERE): "GAP",
+}
 TABLES: dict[str, Any] = {
     "PRODUCER": sequences.PRODUCER,
     "DRIVER": sequences.DRIVER,
@@ -153,6 +170,8 @@ TABLES: dict[str, Any] = {
     "REGISTER_DRIVER": sequences.REGISTER_DRIVER,
     "SEQUENCE": sequences.SEQUENCE,
     "ACK": sequences.ACK,
+    "GAP": sequences.GAP,
+    "RESOLVE": acks.RESOLVE,
 }
 # What walks of honest clients have nothing to see of: whoever never registered or made an epoch up, late copies of what
 # was given up, lanes that are split. Their own tests see them, cell by cell.
@@ -164,12 +183,14 @@ ONLY_BY_CELLS: dict[str, set[Any]] = {
     "SEQUENCE": {
         *((state, Asker.REPEAT) for state in SequenceState),
         (SequenceState.SKIPPED, Asker.NEWER),
-        (SequenceState.GIVEN_UP, Asker.NEWER),
         (SequenceState.CLAIMED, Asker.SAME_EPOCH),
         (SequenceState.DONE, Asker.SAME_EPOCH),
     },
     # Left out above, each with its own test; what is done is all that is left of an ack.
-    "ACK": set(SequenceState) - {SequenceState.STALE},
+    "ACK": set(SequenceState) - {SequenceState.STALE, SequenceState.GIVEN_UP},
+    # Lanes with holes claim with and without the one before, lanes without name none.
+    "GAP": {(Gaps.ALLOW, False), (Gaps.ALLOW, True), (Gaps.REFUSE, True)},
+    "RESOLVE": {(Leftover.FREE, Finding.DONE), (Leftover.OTHER, Finding.NOT_DONE)},
 }
 
 
@@ -180,8 +201,18 @@ def test_walks_miss_a_cell_that_is_wrong(change: tuple[str, Any, Any], monkeypat
     assert breaks(EAGER) == WRONG_CELLS[change]
 
 
+@pytest.mark.parametrize("change", WRONG_CLEARED, ids=lambda change: f"{change[0]} {change[1]} {change[2].name}")
+def test_walks_miss_a_cell_of_leftovers_or_gaps_that_is_wrong(
+    change: tuple[str, Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, key, wrong = change
+    cell(monkeypatch, TABLES[name], key, **{"action" if name == "SEQUENCE" else "effect": wrong})
+    setup = SETUPS["sequences without gaps" if name == "GAP" else "sequences, cleared and acked while they run"]
+    assert breaks(setup) == WRONG_CLEARED[change]
+
+
 def test_every_cell_is_on_one_of_the_lists() -> None:
     for name, table in TABLES.items():
-        missed = {key for known, key, _ in WRONG_CELLS if known == name}
+        missed = {key for known, key, _ in (*WRONG_CELLS, *WRONG_CLEARED) if known == name}
         assert not missed & ONLY_BY_CELLS[name]
         assert missed | ONLY_BY_CELLS[name] == set(table)

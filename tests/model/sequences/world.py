@@ -3,7 +3,8 @@ ledger that refuses, a gateway that dies. Beside what `truth.py` checks of every
 
     P3    replaying the ledger gives the index, after every append, refusal and start          (gateway.py)
     P5    copies of a row beyond the first <= sequences and ids granted by takeover
-    LOSS  a batch that is in the commit log is written, every row of it; nobody is told to drop what nobody wrote
+    LOSS  a batch that is in the commit log is written, every row of it; nobody is told to drop what nobody wrote, but
+          for what a person gave up and the driver acked
     P6    a driver that keeps trying, alone, gets to the end;  ACK  what a driver may ack is acked
 """
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from oncegate.core.errors import OncegateError, Retryable
+from oncegate.core.producers import Gaps
 from oncegate.core.verdicts import BY_BYTE, Verdict
 from oncegate.engine.requests import AckRequest, AckResult, ClaimResult
 from oncegate.index.shard import ShardIndex
@@ -25,6 +27,8 @@ from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import DRIVER, Attempt, OfIds, OfSequences, Request, Task
 from tests.model.sequences.drivers import Driver
 from tests.model.sequences.gateway import LEASE_MS, Gateway
+from tests.model.sequences.leftovers import Leftovers
+from tests.model.sequences.person import Person
 from tests.model.sequences.truth import Said, Truth
 
 LANES = ("l0", "l1")
@@ -35,11 +39,16 @@ Actor = Driver | Attempt
 @dataclass(frozen=True)
 class Setup:
     """way: claims of sequences, or of ids within their batch (scope = retry). eager: the driver acks while it runs, as
-    far as the gateway lets it. wrong: rules that the clients leave out; `forgetful` makes the gateway leave one out.
+    far as the gateway lets it. gaps: REFUSE where the source has no holes; skipping: how often an attempt passes over a
+    row of it. clearing: how often a person clears leftovers. wrong: rules that the clients leave out; `forgetful` makes
+    the gateway leave one out.
     """
 
     way: Literal["sequences", "ids"] = "sequences"
     eager: bool = False
+    gaps: Gaps = Gaps.ALLOW
+    skipping: float = 0.0
+    clearing: float = 0.0
     wrong: frozenset[str] = frozenset()
     forgetful: Callable[[ShardIndex], None] | None = None
     refusing: float = 0.08
@@ -59,10 +68,12 @@ class World(Network):
         self.prints = fingerprints(self.rng)
         self.gateway: Gateway = Gateway(self.clock, self.rng.randbytes, setup.forgetful)
         self.written: Counter[tuple[str, int]] = Counter()
-        self.truth = Truth(LEASE_MS, lambda lane, row: self.written[lane, row])
+        self.leftovers = Leftovers(LEASE_MS, setup.gaps is Gaps.REFUSE)
+        self.truth = Truth(LEASE_MS, lambda lane, row: self.written[lane, row] + self.leftovers.is_passed(lane, row))
         self.offset_log, self.commit_log = self._plan(), 0
         self.drivers: list[Driver] = []
         self._attempts = 0
+        self._person = Person(self.rng, self._copies, lambda: [one for each in self.drivers for one in each.attempts])
         self._new_driver()
 
     def _plan(self) -> list[list[Task]]:
@@ -73,7 +84,7 @@ class World(Network):
             for lane in LANES:
                 rows = []
                 for _ in range(self.rng.randrange(1, 4)):
-                    at[lane] += self.rng.choice((1, 1, 2))
+                    at[lane] += self.rng.choice((1, 1, 2 if self.setup.gaps is Gaps.ALLOW else 1))
                     rows.append(at[lane] if self.setup.way == "sequences" else next(ids))
                 tasks.append(Task(lane, batch, tuple(rows)))
             batches.append(tasks)
@@ -96,7 +107,8 @@ class World(Network):
         self._attempts += 1
         name, token, epoch = f"{driver.name}.{self._attempts}", self.rng.randbytes(16), driver.epoch or 0
         common = (name, token, task, self.setup.refusing, epoch, self.setup.wrong)
-        made = OfSequences(*common) if self.setup.way == "sequences" else OfIds(*common, prints=self.prints)
+        gaps = {"gaps": self.setup.gaps, "skipping": self.setup.skipping}
+        made = OfSequences(*common, **gaps) if self.setup.way == "sequences" else OfIds(*common, prints=self.prints)
         driver.attempts.append(made)
         self.note(f"{name} is to write {task.rows} of {task.lane}, batch {task.batch}")
         return made
@@ -104,10 +116,14 @@ class World(Network):
     # Requests as the gateway meets them, and their answers in the order of the decisions.
 
     def ask(self, request: Request) -> Said:
+        self.leftovers.asked(request, self.clock.monotonic_ms())
         return Said(self._seq, self.clock.monotonic_ms(), request, self.gateway.call(request.verb, *request.given))
 
     def heard(self, said: Said) -> None:
         self.truth.hear(said)
+        self.leftovers.hear(said)
+        if isinstance(said.call.reply, int) and said.call.reply:
+            self.note(f"{said.request} has cleared {said.call.reply}")
         if isinstance(said.call.reply, ClaimResult) and said.request.verb == "claim_ids":
             self._hear_ids(said.request, said.call.reply)
 
@@ -122,12 +138,16 @@ class World(Network):
     def _copies_of_id(self, row: int) -> int:
         return sum(self.written[lane, row] for lane in LANES)
 
+    def _copies(self, lane: str, row: int) -> int:
+        return self.written[lane, row] if self.setup.way == "sequences" else self._copies_of_id(row)
+
     def shown(self, said: Said) -> str:
         return show(said.call)
 
     def restarted(self) -> None:
         self._seq += 1
         self.truth.restart(self._seq, self.clock.monotonic_ms())
+        self.leftovers.restart(self._seq, self.clock.monotonic_ms())
 
     def read(self, actor: Actor, said: Said) -> None:
         if said.call.ended and said.request is actor.pending and not self._to_repeat(said.call.reply):
@@ -150,6 +170,8 @@ class World(Network):
             self.end_append()
         elif chance < 0.99:
             self._change_driver()
+        if self.setup.clearing and rng.random() < self.setup.clearing:
+            self._clear()
         self._check()
 
     def _everybody(self) -> list[Actor]:
@@ -170,6 +192,25 @@ class World(Network):
         for attempt in old.attempts if fate == "killed" else ():
             attempt.alive = False
         self._new_driver()
+
+    def _clear(self) -> None:
+        """A person looks at rows of batches that have begun. What is done stays so, and a claim is known by its name:
+        only what says "not done" of a lane has no late copies, for somebody may hold it by then."""
+        tasks = [task for batch in self.offset_log[: self.commit_log + 1] for task in batch]
+        if self.setup.way == "sequences":
+            request = self._person.of_sequences(tasks)
+        else:
+            request = self._person.of_claims(tasks, self._claims_by_row())
+        if request is None:
+            return
+        if self.rng.random() < self.setup.doubled and (request.verb == "resolve_claim" or request.given[-1].is_done):
+            self._delayed.append(request)
+        self.note(f"{request} -> {show(self.handle(request).call)}")
+
+    def _claims_by_row(self) -> dict[bytes, set[int]]:
+        places = {print_.tobytes(): row for row, print_ in enumerate(self.prints)}
+        held = {name: {places[one] for one in claim.ids} for name, claim in self.leftovers.claims.items()}
+        return {name: rows for name, rows in held.items() if rows}
 
     def _act(self, actor: Actor) -> None:
         if self.reads(actor):
@@ -240,7 +281,8 @@ class World(Network):
             driver.alive = False
             self.note(f"{driver.name} finds batch {batch} in the commit log, and ends")
             return
-        lost = [(t.lane, row) for t in self.offset_log[batch] for row in t.rows if not self.written[t.lane, row]]
+        rows = [(task.lane, row) for task in self.offset_log[batch] for row in task.rows]
+        lost = [one for one in rows if not self.written[one] and not self.leftovers.is_passed(*one)]
         if lost:
             raise Broken("LOSS", f"batch {batch} is committed, {lost} were never written")
         self.commit_log += 1
@@ -321,4 +363,6 @@ def show(call: Call) -> str:
         return ", ".join(BY_BYTE[byte].verdict.name for byte in reply.verdicts.tolist())
     if isinstance(reply, AckResult):
         return ", ".join([type(reply).__name__, *(type(part).__name__ for part in reply.refused)])
+    if isinstance(reply, int):
+        return "cleared" if reply else "nothing to clear"
     return type(reply).__name__ if reply is not None else "closed"

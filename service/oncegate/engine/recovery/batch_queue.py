@@ -34,7 +34,7 @@ class BatchQueue:
             self._waiting.put(None)
 
     def stop(self) -> None:
-        """Ends the iteration, wherever it waits: also where `fill` was cancelled before it began."""
+        """Ends the iteration, wherever it waits: also where a reading hangs that hears of no cancelling."""
         self._waiting.put(asyncio.CancelledError())
 
     def __iter__(self) -> Iterator[Batch]:

@@ -109,7 +109,6 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
     producer = _current(store, entry)
     fresh, taken = raw_spans(entry.fresh), raw_spans(entry.taken)
     before = (producer.calls, producer.intervals, producer.claimed_to, producer.last_call, producer.position)
-    lease = producer.lease_ms, producer.lease_until_ms
     intervals = producer.intervals.painted(fresh, HELD << 32 | entry.call).painted(taken, TAKEN << 32 | entry.call)
     highest = max(int(spans[-1, 1]) for spans in (fresh, taken) if len(spans))
     producer.calls = _pruned(producer.calls)
@@ -122,7 +121,7 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
     def undo() -> None:
         producer.calls, producer.intervals, producer.claimed_to, producer.last_call, producer.position = before
         producer.calls.pop(entry.call, None)
-        producer.lease_ms, producer.lease_until_ms = lease
+        # The lease stays: whoever asked lives, and may have been told of a renewal since.
         store.takeovers -= count_of(taken)
 
     return undo
@@ -173,7 +172,8 @@ def _resolve(store: ProducerStore, position: int, entry: Resolved) -> Undo:
     producer, spans = store.by_number[entry.producer_id], raw_spans(entry.spans)
     before = (producer.calls, producer.intervals, producer.position)
     state = ClaimState.DONE if entry.is_done else ClaimState.RELEASED
-    over = {number: replace(producer.calls[number], state=state) for number in held_calls(producer, spans)}
+    held = held_calls(producer, spans)
+    over = {number: replace(producer.calls[number], state=state, position=position) for number in held}
     producer.calls = producer.calls | over
     producer.intervals = producer.intervals.painted(spans, (DONE if entry.is_done else GIVEN) << 32)
     producer.position = position

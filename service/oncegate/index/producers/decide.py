@@ -102,13 +102,14 @@ def _is_gap(producer: Producer, sequences: U64, prev: int | None) -> bool:
     look, claimed_to = GAP[Gaps(producer.gaps), prev is not None].effect, producer.claimed_to
     if prev is not None and look in (Look.PREV, Look.PREV_AND_EACH) and (claimed_to is None or prev > claimed_to):
         return True
-    if look not in (Look.EACH, Look.PREV_AND_EACH) or not len(sequences):
+    if look not in (Look.EACH, Look.PREV_AND_EACH):
         return False
-    follows = sequences[1:] == sequences[:-1] + np.uint64(1)
-    if claimed_to is None:
-        return not bool(follows.all())
-    first = int(sequences[0])
-    return (prev is None and first > claimed_to + 1) or bool((~follows & (sequences[1:] > np.uint64(claimed_to))).any())
+    new = sequences if claimed_to is None else sequences[sequences > np.uint64(claimed_to)]
+    if not len(new) or bool((new[1:] != new[:-1] + np.uint64(1)).any()):
+        return bool(len(new))
+    # Whoever names the one before vouches for what comes before its first, and for nothing among those that follow.
+    vouched = prev is not None and len(new) == len(sequences)
+    return claimed_to is not None and not vouched and int(new[0]) != claimed_to + 1
 
 
 def standing(known: Producer | Driver | None, epoch: int, token: bytes) -> Standing:
