@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.mutants.background import BACKGROUND
+from tests.mutants.contract import CONTRACT
 from tests.mutants.eviction import SEALING
 from tests.mutants.id_sets import ID_SETS
 from tests.mutants.lanes import LANES
@@ -45,6 +46,7 @@ MUTANTS = (
     *PLANTED,
     *SERVING,
     *SURFACE,
+    *CONTRACT,
     *TIERS,
     *SEALING,
     *LANES,

@@ -7,7 +7,7 @@ from typing import Any
 
 from oncegate.core.verdicts import VERDICTS
 from oncegate.engine import counters
-from oncegate.transports.http.openapi import descriptions_producers
+from oncegate.transports.http.openapi import descriptions_producers, encodings
 from oncegate.transports.http.openapi.examples import MARK
 
 DESCRIPTION = f"""\
@@ -59,7 +59,8 @@ sends the newest one back with its next requests to the same namespace. A gatewa
 what it acknowledged, or is another one: it refuses that request, LEDGER_BEHIND, and would else grant written ids
 again.
 
-{descriptions_producers.TEXT}"""
+{descriptions_producers.TEXT}
+{encodings.TEXT}"""
 
 VERDICT = "What to do with one id:\n" + "\n".join(
     f"* {', '.join([row.verdict.name, *(str(flag.name).lower() for flag in row.flags)])}: {row.meaning}"
@@ -159,12 +160,22 @@ _MEMBERS: dict[str, dict[str, str]] = {
     "StageReply": {
         "outcome": f"STAGED, durably; or {_SHARED['outcome']}, nothing is stored",
         "rows": "of this chunk",
+        "fingerprint": "of this chunk's rows, in whatever order; those of several chunks are added up (Named batches)",
         "chunk": "as asked",
     },
-    "WinnerMessage": {"chunks": "that this token staged", "rows": "in all of them"},
+    "WinnerMessage": {
+        "chunks": "that this token staged",
+        "rows": "in all of them",
+        "fingerprint": "of all of them: the sum modulo 2^128 of the chunks' fingerprints, each read as one number "
+        "of 16 bytes, least significant first; zeros for no chunk",
+    },
     "CommitRequest": {
         "winners": "the tokens whose rows are the batch; other stages of the name are dropped",
         "run": "of the query: within one run a second nonce for a committed name is SECOND_WRITE; null: not checked",
+        "digest": "SHA-256 of what the batch was made from, by the caller's rule; null: not known, rows are compared",
+        "previous_digest": "that of the batch before, `version` less one, as the caller knows it: other than what was "
+        "committed is BATCH_CONFLICT; null: not compared",
+        "nonce": "drawn for this commit; its repeats after a lost answer keep it",
         "on_replay_mismatch": "first_wins: a replay with other rows is DUPLICATE, and not refused as BATCH_CONFLICT",
     },
     "CommitReply": {

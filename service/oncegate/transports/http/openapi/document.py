@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 import oncegate
 from oncegate.engine.limits import Limits
 from oncegate.transports.http import messages
-from oncegate.transports.http.openapi import descriptions, parts
+from oncegate.transports.http.openapi import descriptions, encodings, links, parts
 
 TAGS = [
     {"name": "claims", "description": "Free ids: ask, write to your own sink, complete"},
@@ -36,9 +36,11 @@ def document(app: FastAPI) -> dict[str, Any]:
         servers=[{"url": "http://127.0.0.1:8080", "description": "loopback only until there are credentials"}],
     )
     found["components"] = {"schemas": schemas(), "examples": parts.refusal_examples()}
+    found[encodings.TABLES] = encodings.tables()
     for operations in found["paths"].values():
         for operation in operations.values():
             _drop_foreign_refusal(operation["responses"])
+            links.add(operation)
     return found
 
 
@@ -47,7 +49,20 @@ def schemas() -> dict[str, Any]:
     kinds = [kind for _, kind in inspect.getmembers(messages, inspect.isclass)]
     kinds.sort(key=lambda kind: kind.__module__ == messages.producers.__name__)  # theirs stand last in the document
     _, components = msgspec.json.schema_components([*kinds, Limits], ref_template="#/components/schemas/{name}")
-    return descriptions.described(components)
+    found: dict[str, Any] = _with_tuples(descriptions.described(components))
+    return found
+
+
+def _with_tuples(value: Any) -> Any:
+    """The same with `prefixItems` for each list of fixed length: OpenAPI 3.1 has the newer name (JSON Schema 2020)."""
+    if isinstance(value, list):
+        return [_with_tuples(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _with_tuples(item) for name, item in value.items()}
+    if isinstance(found.get("items"), list):
+        found["prefixItems"] = found.pop("items")
+    return found
 
 
 def _drop_foreign_refusal(responses: dict[str, Any]) -> None:

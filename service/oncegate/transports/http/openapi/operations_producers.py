@@ -21,7 +21,7 @@ _ARROW: parts.Json = {
     }
 }
 _HELD = (e.UnknownProducer, e.Fenced)
-_EPOCH = parts.raw("Oncegate-Epoch", "as registering answered", 7)
+_EPOCH = parts.raw("Oncegate-Epoch", "as registering answered", 7, required=True)
 _PREV = parts.raw("Oncegate-Prev-Sequence", "the source holds nothing between it and the first of these", 16)
 
 REGISTER_DRIVER = operation(

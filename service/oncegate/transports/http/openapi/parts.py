@@ -42,10 +42,13 @@ def _parameter(name: str, where: str, description: str, example: object, **more:
 def only(parameter: Json, *bodies: str) -> Json:
     """Makes a parameter one that is taken beside these bodies alone, by their media types, and says so."""
     words = " and ".join(_WORDS[media] for media in bodies)
-    description = f"for {words} bodies: {parameter['description']}"
-    return {**parameter, "required": False, "description": description, FOR_BODIES: list(bodies)}
+    wanted = {WANTED: True} if parameter.get("required") else {}
+    description = f"for {words} bodies{', which need it' if wanted else ''}: {parameter['description']}"
+    return {**parameter, "required": False, "description": description, FOR_BODIES: list(bodies), **wanted}
 
 
+# In a parameter that is for some bodies alone: those need it; `required` would say that every body does.
+WANTED = "x-oncegate-required"
 _WORDS = {JSON: "JSON", PACKED: "packed", ARROW: "Arrow"}
 _RAW = (PACKED, ARROW)
 
@@ -96,12 +99,15 @@ ID_SET_OUT = {
         "schema": {"type": "string"},
     }
 }
-OWNER_RAW = only(_parameter("Oncegate-Owner", "header", "the owner's name, percent-encoded", "daily-2026-11-20"), *_RAW)
+OWNER_RAW = only(
+    _parameter("Oncegate-Owner", "header", "the owner's name, percent-encoded", "daily-2026-11-20", required=True),
+    *_RAW,
+)
 
 
-def raw(name: str, description: str, example: int, *bodies: str) -> Json:
+def raw(name: str, description: str, example: int, *bodies: str, **more: Any) -> Json:
     """Makes a header that is a number and stands for a member of the JSON body; `bodies`: all but JSON."""
-    return only(_number(name, description, example), *(bodies or _RAW))
+    return only(_number(name, description, example, **more), *(bodies or _RAW))
 
 
 def scope(*bodies: str) -> list[Json]:

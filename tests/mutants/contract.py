@@ -1,0 +1,45 @@
+"""More planted bugs: the document says other than what the gateway does; see `planted`."""
+
+from tests.mutants.mutant import Mutant, one
+
+_PACKED = "tests/contract/test_packed_client.py"
+_WORDS = "tests/transports/http/test_words_of_errors.py"
+_OPENAPI = "service/oncegate/transports/http/openapi"
+
+CONTRACT: tuple[Mutant, ...] = (
+    one(
+        "the document's verdict bytes are off by one",
+        f"{_OPENAPI}/encodings.py",
+        '            "byte": byte,\n',
+        '            "byte": byte + 1,\n',
+        f"{_PACKED}::test_ids_are_claimed_completed_and_then_a_duplicate",
+    ),
+    one(
+        "the document writes claim ids from their other end",
+        f"{_OPENAPI}/encodings.py",
+        '            "byte_order": "big",\n',
+        '            "byte_order": "little",\n',
+        f"{_PACKED}::test_the_documents_rule_for_claim_ids_is_the_gateways",
+    ),
+    one(
+        "the document adds fingerprints from their other end",
+        f"{_OPENAPI}/encodings.py",
+        '"fingerprint": {"bytes": 16, "byte_order": "little"',
+        '"fingerprint": {"bytes": 16, "byte_order": "big"',
+        f"{_PACKED}::test_the_fingerprints_of_chunks_add_up_to_what_a_commit_takes",
+    ),
+    one(
+        "an error names an option of Spark",
+        "service/oncegate/engine/usecases/batch_refusals.py",
+        "a write_id (any text",
+        "a writeId (any text",
+        f"{_WORDS}::test_no_message_of_the_service_names_an_option_of_spark",
+    ),
+    one(
+        "an error and a verdict have one name",
+        "service/oncegate/core/errors.py",
+        '"BATCH_CONFLICT", "Other input',
+        '"CONFLICT", "Other input',
+        f"{_WORDS}::test_a_verdict_and_an_error_never_have_one_name",
+    ),
+)
