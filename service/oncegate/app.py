@@ -20,6 +20,7 @@ from pathlib import Path
 import structlog
 
 from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
@@ -36,7 +37,6 @@ from oncegate.transports.http.server.protocol import Server, listening
 from oncegate.transports.promises import CREDENTIALS, promise_line
 
 Log = structlog.typing.FilteringBoundLogger
-DEFAULT_NAMESPACE = "default"
 # Of the time to shut down, for callers that are being answered; the rest is for closing the ledgers.
 _FOR_CALLERS = 0.9
 

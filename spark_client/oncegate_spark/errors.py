@@ -11,6 +11,8 @@
     - BadId                   an id column is missing, of another type, or holds a null or empty id
     - NoIdentity              nothing names this write, so that a retry could not be recognised
     - NotFound                no such namespace, topic or path
+    - TooManyNamespaces       there are as many as may be: delete one, or raise the gateway's limit
+    - NotEmpty                the namespace that is to be deleted holds something
     - OtherDriver             the producer belongs to another driver
     - NotRegistered           the gateway knows no such producer or driver, or not in this epoch
     - OffsetTrimmed           rows below `.low_offset` are gone: the topic's retention dropped them
@@ -113,6 +115,24 @@ class NoIdentity(Refused):
 
 class NotFound(Refused):
     """There is no such namespace, topic or path."""
+
+
+class TooManyNamespaces(Refused):
+    """There are as many namespaces as the gateway may have: delete one, or raise its limit `namespaces`."""
+
+    code = "TOO_MANY_NAMESPACES"
+
+
+class NotEmpty(Refused):
+    """The namespace that is to be deleted holds something, and `confirm` did not say its name."""
+
+    code = "NOT_EMPTY"
+
+    @property
+    def holds(self) -> dict[str, int]:
+        """How many ids, topics, stages, batches, producers and drivers; kinds of which there is none are left out."""
+        holds = self.extra.get("holds")
+        return dict(holds) if isinstance(holds, dict) else {}
 
 
 class OtherDriver(Refused):
@@ -243,6 +263,8 @@ class TaskFailed(OncegateError):
 BY_CODE: dict[str, type[OncegateError]] = {
     "NULL_ID": BadId,
     "NOT_FOUND": NotFound,
+    "TOO_MANY_NAMESPACES": TooManyNamespaces,
+    "NOT_EMPTY": NotEmpty,
     "OFFSET_TRIMMED": OffsetTrimmed,
     "SECOND_WRITE": SecondWrite,
     "BATCH_CONFLICT": BatchConflict,

@@ -26,6 +26,7 @@ from rich.progress import Progress
 
 from tests.mutants.background import BACKGROUND
 from tests.mutants.contract import CONTRACT
+from tests.mutants.deletion import DELETION
 from tests.mutants.eviction import SEALING
 from tests.mutants.id_sets import ID_SETS
 from tests.mutants.lanes import LANES
@@ -57,6 +58,7 @@ MUTANTS = (
     *MEETINGS,
     *BACKGROUND,
     *ID_SETS,
+    *DELETION,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

@@ -150,7 +150,7 @@ class HeldLedgers(MemoryLedgers):
             self.disk.opened += 1
             assert opened.outputs is not None
             ledger = HeldLedger(opened.ledger, opened.outputs, self.disk)
-            yield replace(opened, ledger=ledger, outputs=ledger)
+            yield replace(opened, ledger=ledger, outputs=ledger, free_bytes=self.free_bytes)
 
     def free_bytes(self) -> tuple[int, int]:
         return self.disk.free_bytes

@@ -95,7 +95,7 @@ class StubGateway:
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 self.reply(stub._next(Asked(self.command, self.path, headers, body)))
 
-            do_GET = do_POST = do_PUT = handle_one
+            do_GET = do_POST = do_PUT = do_DELETE = handle_one
 
             def reply(self, answer: Answer) -> None:
                 if answer.held is not None:

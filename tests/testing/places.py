@@ -116,7 +116,7 @@ class _WithoutOutputs:
 class _LedgersWithoutOutputs:
     def __init__(self, good: Ledgers) -> None:
         self._good = good
-        self.names, self.create, self.free_bytes = good.names, good.create, good.free_bytes
+        self.names, self.create, self.delete = good.names, good.create, good.delete
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:

@@ -30,6 +30,7 @@
     - OffsetBeyondEnd     the offset lies beyond the end
     - UnknownProducer, UnknownDriver  register first
     - TooManyNamespaces   there are as many as may be: delete one
+    - NotEmpty            a namespace holds something: say its name once more to delete it all the same
     - OtherDriver         the producer belongs to another driver
   + Stop                this attempt is over; a person or the caller's owner must look
     - UnknownClaim, ReleasedClaim
@@ -87,6 +88,12 @@ class TooManyNamespaces(Rejected):
     """Says that there are as many namespaces as may be; nothing was made."""
 
     code, title = "TOO_MANY_NAMESPACES", "There are as many namespaces as may be; nothing was made"
+
+
+class NotEmpty(Rejected):
+    """Says that a namespace that is to be deleted holds something; nothing was deleted. `holds`: how many of what."""
+
+    code, title = "NOT_EMPTY", "The namespace holds something; nothing was deleted"
 
 
 class Stop(OncegateError):

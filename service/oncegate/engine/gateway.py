@@ -2,16 +2,19 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 from oncegate.core.errors import BadRequest, LedgerDown, NotFound, OncegateError, Recovering, Stop, TooManyNamespaces
 from oncegate.engine.admission import Admission
+from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
+from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
-from oncegate.ports import Clock, Ledgers, Observer, RunFolders
+from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
@@ -25,6 +28,7 @@ class Gateway:
         self._closing = False
         self._upkeep = self._begin_upkeep()
         self._changing = asyncio.Lock()
+        self._deletions: set[asyncio.Task[None]] = set()
         self.limits = world.limits
         self.clock = world.clock
         self.observer = world.observer
@@ -38,6 +42,8 @@ class Gateway:
                 f"no namespace {namespace}; create it with: curl -X PUT <gateway>/v1/namespaces/{namespace}",
                 namespaces=self.namespaces(),
             )
+        if owner.ended is not None:
+            raise owner.ended
         if owner.failed is not None:
             raise _down(namespace, owner.failed)
         if owner.shard is None:
@@ -64,13 +70,60 @@ class Gateway:
         await self._owners[namespace].started()
         return False
 
+    async def delete(self, namespace: str, confirm: str | None, marks: Sequence[Mark], deadline: Deadline) -> None:
+        """Ends a namespace for good: its name is free, what it held is set aside (`Ledgers.delete`).
+
+        One that holds anything but settings is deleted only where `confirm` is its name; then it may be down, too, if
+        no `marks` are to be found in it. What is under way in it is answered or refused first.
+
+        Raises BadRequest (the default namespace, or another name), NotFound, NotEmpty, Recovering, LedgerDown,
+        LedgerBehind, LedgerFull, DeadlinePassed: nothing was deleted; LedgerDown from the ledgers: unknown, repeat it.
+        """
+        if confirm is not None and confirm != namespace:
+            raise BadRequest(f"confirm is {confirm[:80]!r}, not the name of namespace {namespace}; nothing was deleted")
+        if namespace == DEFAULT_NAMESPACE:
+            raise BadRequest(
+                f"namespace {namespace} cannot be deleted: each start makes it where it is not there, so it would be "
+                "back, and empty; nothing was deleted"
+            )
+        # Whoever asked may go away; then it is finished all the same.
+        await asyncio.shield(self._begin_deletion(self._delete(namespace, confirm == namespace, marks, deadline)))
+
+    def _begin_deletion(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        deletion = asyncio.create_task(work, name="deletion")
+        self._deletions.add(deletion)
+        deletion.add_done_callback(self._deletions.discard)
+        return deletion
+
+    async def _delete(self, namespace: str, confirmed: bool, marks: Sequence[Mark], deadline: Deadline) -> None:
+        async with self._changing:
+            deadline.check()
+            if marks or not confirmed or namespace not in self._owners:
+                shard = self.shard(namespace)
+                for mark in marks:
+                    shard.require(mark)
+                if not confirmed:
+                    await shard.require_empty()
+            # Nothing is awaited since it was found empty: what comes from now on is refused.
+            owner = self._owners[namespace]
+            owner.end(Recovering(f"namespace {namespace} is being deleted; nothing was written"))
+            await owner.close()
+            try:
+                await self._world.ledgers.delete(namespace)
+            except BaseException:
+                with suppress(Exception):
+                    await self._own(namespace)
+                raise
+            del self._owners[namespace]
+        self.observer.event("namespace_deleted", namespace=namespace)
+
     def namespaces(self) -> list[str]:
         """Names of the namespaces, sorted."""
         return sorted(self._owners)
 
     def readiness(self) -> dict[str, str]:
         """Tells SERVING, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
-        return {name: owner.state for name, owner in sorted(self._owners.items())}
+        return {name: owner.state for name, owner in sorted(self._owners.items()) if owner.ended is None}
 
     async def _own(self, namespace: str) -> None:
         owner = self._owners[namespace] = Owner(self._world, namespace)
@@ -115,6 +168,7 @@ class Gateway:
         """Writes all that was taken, and closes every ledger."""
         self._closing = True
         self._upkeep.cancel()
+        await asyncio.gather(*self._deletions, return_exceptions=True)
         await asyncio.gather(*(owner.close() for owner in self._owners.values()))
 
 

@@ -3,6 +3,9 @@
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 
+# Each start makes it where it is not there: clients use it that name none.
+DEFAULT_NAMESPACE = "default"
+
 
 def check_name(what: str, name: str, limits: Limits) -> None:
     """Refuses a name that is empty or too long, before anything was written.

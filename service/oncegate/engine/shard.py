@@ -10,7 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import NamespaceSet
-from oncegate.core.errors import BadRequest, MissingStage, Rejected, Stop
+from oncegate.core.errors import BadRequest, MissingStage, NotEmpty, Rejected, Stop
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
@@ -281,6 +281,24 @@ class Shard:
             journal.group_commit.check()
             await journal.group_commit.durable(journal.record([NamespaceSet(horizon_ms, auto, journal.wall_ms())]))
         await journal.group_commit.durable(journal.index.settings_position)
+
+    async def require_empty(self) -> None:
+        """Returns when the namespace holds nothing but its settings, and nothing waits to become durable.
+
+        Raises NotEmpty with how many of what it holds; LedgerFull, LedgerDown: what it holds is not known.
+        """
+        group_commit = self.group_commit
+        await group_commit.all_durable()
+        while group_commit.next_position - 1 > group_commit.mark.position:
+            await group_commit.all_durable()
+        held = self.journal.index.held()
+        if held:
+            listed = ", ".join(f"{count} {kind}" for kind, count in held.items())
+            name = self.namespace
+            raise NotEmpty(
+                f"namespace {name} holds {listed}: `?confirm={name}` deletes it with them; nothing was deleted",
+                holds=held,
+            )
 
     @property
     def horizon_ms(self) -> int:

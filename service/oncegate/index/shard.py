@@ -81,6 +81,18 @@ class ShardIndex:
 
         return undo, settle
 
+    def held(self) -> dict[str, int]:
+        """Counts what a deletion would forget, by kind, kinds of which there is none left out: all but the settings."""
+        counts = {
+            "ids": self.claims.known_ids,
+            "topics": len(self.topics.names()),
+            "stages": sum(1 for _ in self.batches.all_stages()),
+            "batches": len(self.batches.committed),
+            "producers": len(self.producers.producers),
+            "drivers": len(self.producers.drivers),
+        }
+        return {kind: count for kind, count in counts.items() if count}
+
     def snapshot(self) -> Iterator[SnapshotPiece]:
         """Makes entries of everything, which replace all those so far; nothing may change before the last is made."""
         return (entry for entries in self.snapshot_steps() for entry in entries)

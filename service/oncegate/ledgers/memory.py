@@ -147,9 +147,7 @@ class MemoryLedgers:
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         """Fences any older owner and yields the ledger; NotFound."""
-        store = self._stores.get(namespace)
-        if store is None:
-            raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
+        store = self._store(namespace)
         store.epoch += 1
         ledger = MemoryLedger(store)
         try:
@@ -158,6 +156,13 @@ class MemoryLedgers:
         finally:
             ledger.close()
 
-    def free_bytes(self) -> tuple[int, int]:
-        """Implements the port's `Ledgers.free_bytes`: there is no disk."""
-        return (1, 1)
+    async def delete(self, namespace: str) -> None:
+        """Implements the port's `Ledgers.delete`: an owner that there still is becomes an older one."""
+        self._store(namespace).epoch += 1
+        del self._stores[namespace]
+
+    def _store(self, namespace: str) -> _Store:
+        store = self._stores.get(namespace)
+        if store is None:
+            raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
+        return store

@@ -25,6 +25,6 @@ LEAVING_OUT: dict[Ability, str] = {
         "`compact` raises LedgerFull each time, nothing is changed; the gateway asks again later, and the ledger grows"
     ),
     Ability.NAMESPACES: (
-        "`create` raises BadRequest for every name but `default`; the gateway passes that on to whoever asked"
+        "`create` raises BadRequest for every name but `default`, which is never deleted; the gateway passes that on"
     ),
 }

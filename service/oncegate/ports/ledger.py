@@ -86,6 +86,7 @@ class OpenLedger:
     outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
     predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
     compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
+    free_bytes: returns free and total bytes of the disk below; (1, 1) where there is none.
     """
 
     ledger: Ledger
@@ -95,6 +96,7 @@ class OpenLedger:
     outputs: Outputs | None = None
     predecessors: tuple[bytes, ...] = ()
     compacted: int = 0
+    free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1)
 
 
 class Ledgers(Protocol):
@@ -113,5 +115,13 @@ class Ledgers(Protocol):
             LedgerBusy, LedgerDamaged: nothing was touched.
         """
 
-    def free_bytes(self) -> tuple[int, int]:
-        """Returns free and total bytes of the disk below; (1, 1) where there is none."""
+    async def delete(self, namespace: str) -> None:
+        """Ends a namespace that nobody has open: its name is free for a new ledger, with another id and key.
+
+        Where ledgers outlive the process, what it held is set aside and kept. Durable when it returns; a crash before
+        leaves it whole or deleted.
+
+        Raises:
+            NotFound, LedgerBusy, LedgerFull: nothing was changed.
+            LedgerDown: unknown whether it is deleted; repeat it.
+        """

@@ -10,9 +10,10 @@ that leaves abilities out says so, `check_ledger(make_place, {Ability.OUTPUTS})`
 import asyncio
 from collections.abc import Collection
 from contextlib import AsyncExitStack, aclosing
+from functools import partial
 
-from oncegate.core.errors import LedgerBusy, LedgerFenced
-from oncegate.ports import Ability, Mark, Replayed, TrimRanges, WriteRange
+from oncegate.core.errors import LedgerBusy, LedgerFenced, NotFound
+from oncegate.ports import Ability, Ledgers, Mark, Replayed, TrimRanges, WriteRange
 from oncegate.testing.compaction_checks import COMPACTION_CHECKS
 from oncegate.testing.ledger_places import (
     BIG,
@@ -221,6 +222,37 @@ async def namespaces_are_apart(place: Place) -> None:
                 require(await second.outputs.fetch("t", 0, 0, 1, BIG) == [], "keep the topics of namespaces apart")
 
 
+async def a_deleted_namespace_answers_nobody(place: Place) -> None:
+    """Checks that a deleted name is free for another ledger, at once and after a crash."""
+    async with place.ledgers() as ledgers:
+        await ledgers.create("other")
+        async with ledgers.open("other") as opened:
+            key, mark = opened.key, await opened.ledger.append([b"old"], rows(opened, range_of(1, 1), publish(0, 1)))
+        await ledgers.delete("other")
+        require(ledgers.names() == [NAMESPACE], "list no namespace that was deleted")
+        await _is_unknown(ledgers)
+        place.crash()
+    async with place.ledgers() as ledgers:
+        require(ledgers.names() == [NAMESPACE], "have deleted for good when it says so")
+        await _is_unknown(ledgers)
+        await ledgers.create("other")
+        async with ledgers.open("other") as opened:
+            require(opened.key != key, "give a name that is used again a key of its own")
+            require(opened.ledger.mark.ledger != mark.ledger, "give a name that is used again a ledger of its own")
+            require(await read(opened.ledger) == [], "answer nothing of what was deleted under its name")
+            if opened.outputs is not None:
+                require(await opened.outputs.fetch("t", 0, 0, 1, BIG) == [], "give no rows of a deleted ledger back")
+
+
+async def _is_unknown(ledgers: Ledgers) -> None:
+    for call in (ledgers.open("other").__aenter__, partial(ledgers.delete, "other")):
+        try:
+            await call()
+        except NotFound:
+            continue
+        require(False, "know nothing of a namespace that was deleted")
+
+
 async def a_replay_may_be_left_early(place: Place) -> None:
     """Checks that a replay that is closed before its end leaves the ledger as it was."""
     async with opened_at(place) as opened:
@@ -247,9 +279,9 @@ async def its_owner_is_known_at_any_time(place: Place) -> None:
 
 async def the_room_that_is_left_is_known(place: Place) -> None:
     """Checks the names and the free bytes."""
-    async with place.ledgers() as ledgers:
+    async with place.ledgers() as ledgers, ledgers.open(NAMESPACE) as opened:
         require(NAMESPACE in ledgers.names(), "list its namespaces")
-        free, total = ledgers.free_bytes()
+        free, total = opened.free_bytes()
         require(0 <= free <= total and total > 0, "tell how much room there is")
 
 
@@ -270,6 +302,7 @@ CHECKS: Checks = {
     **dict.fromkeys(LEDGER_CHECKS, frozenset[Ability]()),
     readers_never_meet_the_writer: frozenset({Ability.OUTPUTS}),
     namespaces_are_apart: frozenset({Ability.NAMESPACES}),
+    a_deleted_namespace_answers_nobody: frozenset({Ability.NAMESPACES}),
     **OUTPUT_CHECKS,
     **COMPACTION_CHECKS,
     **RUNS_CHECKS,

@@ -8,7 +8,8 @@
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -99,6 +100,20 @@ class Held:
         """Reserves room for so many bytes more. Raises Overloaded."""
         self._admission.grow(size_bytes)
         self.size_bytes += size_bytes
+
+
+@contextmanager
+def holding(admission: Admission, size_bytes: int) -> Iterator[Held]:
+    """Lets in one request whose body will have `size_bytes`, and gives back what it holds when it is over.
+
+    Raises TooLarge, Overloaded.
+    """
+    admission.enter(size_bytes)
+    held = Held(admission)
+    try:
+        yield held
+    finally:
+        admission.give(held.size_bytes)
 
 
 def shard_at(gateway: Gateway, namespace: str, marks: Callable[[], Iterable[Mark]]) -> Shard:

@@ -78,6 +78,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.ChunkAltered: Outcome(Kind.UNPROCESSABLE),
     e.OffsetTrimmed: Outcome(Kind.GONE),
     e.TooManyNamespaces: Outcome(Kind.EXHAUSTED),
+    e.NotEmpty: Outcome(Kind.CONFLICT),
     e.OffsetBeyondEnd: Outcome(Kind.OUT_OF_RANGE),
     e.UnknownProducer: Outcome(Kind.NOT_FOUND),
     e.UnknownDriver: Outcome(Kind.NOT_FOUND),

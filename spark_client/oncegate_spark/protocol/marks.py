@@ -35,6 +35,10 @@ class Newest:
             if self._mark is None or not _same_ledger(mark, self._mark) or _later(mark, self._mark):
                 self._mark = mark
 
+    def forget(self) -> None:
+        """Bring no mark any more: the ledger that gave them was deleted."""
+        self._mark = None
+
 
 def read(checkpoint: Path | None, namespace: str) -> str | None:
     """The mark kept beside a checkpoint; None when there is none."""

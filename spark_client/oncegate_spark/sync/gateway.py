@@ -247,6 +247,18 @@ class Gateway:
         """
         self.run(self.calls.create_namespace(horizon_ms, auto_create_topics))
 
+    def delete_namespace(self, *, confirm: str = "") -> None:
+        """Delete the namespace: its name is free, and whoever makes it again begins with nothing.
+
+        `confirm`: the namespace's name, to delete it whatever it holds: ids, rows, batches and producers are then
+        forgotten for good. The newest mark is brought with it, so that a repeat never ends a later namespace of the
+        same name, and is forgotten when it is done.
+
+        Raises NotEmpty: it holds something, nothing was deleted; Refused: it is `default`, or `confirm` is another
+        name; NotFound: it is not there, perhaps since an earlier try deleted it; LedgerBehind: it was made anew since.
+        """
+        self.run(self.calls.delete_namespace(confirm))
+
     def run(self, steps: Steps[T]) -> T:
         """Take the steps of a call, one after another, to its end."""
         end: End = None

@@ -9,7 +9,16 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import AsyncAttempt, AsyncGateway, Attempt, Gateway
-from oncegate_spark.errors import BadId, BadOption, OffsetTrimmed, Outcome, Refused, Unreadable
+from oncegate_spark.errors import (
+    BadId,
+    BadOption,
+    NotEmpty,
+    OffsetTrimmed,
+    Outcome,
+    Refused,
+    TooManyNamespaces,
+    Unreadable,
+)
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Offsets, Topic
 from oncegate_spark.protocol.names import Name
@@ -95,6 +104,32 @@ def test_a_namespace_is_made_with_what_was_given_and_nothing_else(connect: Conne
         plain, full = stub.asked
     assert (plain.method, plain.path, members(plain)) == ("PUT", "/v1/namespaces/mail", {})
     assert members(full) == {"horizon_ms": 0, "auto_create_topics": False}
+
+
+def test_a_namespace_is_deleted_with_its_name_if_that_was_said_and_its_mark_is_brought_no_more(
+    connect: Connect,
+) -> None:
+    mark = f"{'0' * 32}:7:{'0' * 16}"
+    answers = said(namespace="mail"), said(namespace="mail"), said(namespace="mail")
+    with StubGateway(*answers) as stub, connect(stub.url, "mail", mark=mark) as gateway:
+        gateway.delete_namespace(confirm="mail")
+        gateway.delete_namespace()
+        confirmed, plain = stub.asked
+    assert (confirmed.method, confirmed.path) == ("DELETE", "/v1/namespaces/mail?confirm=mail")
+    assert (plain.method, plain.path) == ("DELETE", "/v1/namespaces/mail")
+    assert [one.headers.get("oncegate-ledger") for one in (confirmed, plain)] == [mark, None]
+
+
+@pytest.mark.parametrize(("code", "wanted"), [("TOO_MANY_NAMESPACES", TooManyNamespaces), ("NOT_EMPTY", NotEmpty)])
+def test_what_is_refused_of_a_namespace_has_an_error_of_its_own(
+    connect: Connect, code: str, wanted: type[Refused]
+) -> None:
+    refusing = StubGateway(problem(409, code, "fix", holds={"ids": 2}))
+    with refusing as stub, connect(stub.url, "mail") as gateway, pytest.raises(wanted) as refused:
+        gateway.delete_namespace()
+    assert (refused.value.outcome, refused.value.code) == (Outcome.NOT_WRITTEN, code)
+    if isinstance(refused.value, NotEmpty):
+        assert refused.value.holds == {"ids": 2}
 
 
 def topic(low: list[int], high: list[int], schema: pa.Schema | None = SCHEMA) -> Answer:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import Gateway
-from oncegate_spark.errors import LedgerBehind, NotCompleted, NotFound, Refused
+from oncegate_spark.errors import LedgerBehind, NotCompleted, NotEmpty, NotFound, Refused
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.protocol.names import Name
@@ -53,6 +53,19 @@ def test_what_is_released_is_anothers_to_have(client: Any) -> None:
     with client.attempt() as other:
         other.complete(other.claim(["a"]))
     assert client.explain("a")["state"] == "DONE"
+
+
+def test_a_namespace_is_deleted_by_name_and_the_same_client_makes_it_anew(client: Any) -> None:
+    with client.attempt() as attempt:
+        attempt.complete(attempt.claim(["a"]))
+    with pytest.raises(NotEmpty) as refused:
+        client.delete_namespace()
+    assert refused.value.holds == {"ids": 1}
+    client.delete_namespace(confirm=client.namespace)
+    with pytest.raises(NotFound):
+        client.describe()
+    client.create_namespace()
+    assert client.explain("a")["state"] == "ABSENT"
 
 
 def left_open(client: Any) -> None:

@@ -84,6 +84,7 @@ class GroupCommit:
         # Called at once when it dies, perhaps long before `run` returns: an append may hang.
         self.when_dead: Callable[[OncegateError], None] = _ignored
         self.closing = False
+        self._refusal: OncegateError = LedgerDown("the gateway is shutting down; nothing was written")
         self.dead: OncegateError | None = None
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
         self.mark = ledger.mark
@@ -108,7 +109,7 @@ class GroupCommit:
         if self.dead is not None:
             raise self.dead
         if self.closing:
-            raise LedgerDown("the gateway is shutting down; nothing was written")
+            raise _again(self._refusal)
         if self._full is not None and not ends:
             raise LedgerFull(self._full.detail)
 
@@ -301,9 +302,11 @@ class GroupCommit:
             if not waiter.done():
                 waiter.set_exception(_again(error))
 
-    def close(self) -> None:
-        """Takes nothing more; `run` returns when all that was submitted is written."""
+    def close(self, refusal: OncegateError | None = None) -> None:
+        """Takes nothing more; `run` returns when all that was submitted is written. `refusal`: what is told instead of
+        that the gateway is shutting down."""
         self.closing = True
+        self._refusal = refusal if refusal is not None else self._refusal
         self._wake.set()
 
 

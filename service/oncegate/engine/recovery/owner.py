@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
-from oncegate.core.errors import BadRequest, LedgerFull, OncegateError, Recovering, Stop
+from oncegate.core.errors import BadRequest, LedgerDown, LedgerFull, OncegateError, Recovering, Stop
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
@@ -57,6 +57,8 @@ class Owner:
         self.namespace = namespace
         self._shard: Shard | None = None
         self.failed: Exception | None = None
+        # Why it takes nothing more though the gateway goes on: set by `end`.
+        self.ended: OncegateError | None = None
         # Why it was lost last, whether that was told when it happened, and since when nothing has served.
         self._reason: Exception | None = None
         self._told = False
@@ -88,6 +90,13 @@ class Owner:
         if self.shard is None:
             await asyncio.shield(self._opening)
 
+    def end(self, why: OncegateError) -> None:
+        """Takes nothing more, at once, and tells whoever asks why; `close` is to follow."""
+        self.ended = why
+        self._closing = True
+        if self._shard is not None:
+            self._shard.group_commit.close(why)
+
     async def close(self) -> None:
         """Writes all that was taken, and closes the ledger."""
         self._closing = True
@@ -96,6 +105,7 @@ class Owner:
         else:
             self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
+        self._end_opening(self.ended or LedgerDown("the gateway is shutting down; nothing was written"))
 
     async def _own(self) -> None:
         pause_ms = REOPEN_MS
@@ -177,7 +187,7 @@ class Owner:
         opened = await stack.enter_async_context(world.ledgers.open(namespace))
         shard = await self._rebuild(opened, await stack.enter_async_context(world.runs.open(namespace, opened)))
         shard.group_commit.when_full = self._tell_room
-        if world.ledgers.free_bytes()[0] <= 0:
+        if opened.free_bytes()[0] <= 0:
             shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
         return shard
 
@@ -213,7 +223,7 @@ class Owner:
             world.clock,
             world.observer,
             world.limits,
-            world.ledgers.free_bytes,
+            opened.free_bytes,
             files,
         )
         shard.journal.size_bytes = size_bytes

@@ -2,10 +2,11 @@
 
     <data>/LEDGERS  OWNER                     <data>.witness/LEDGERS
     <data>/<namespace>/key                    <data>.witness/<namespace>.witness
+    <data>/DELETED/                           <data>.witness/DELETED/
     <data>/<namespace>/0/00000001.seg  outputs/  aside/  runs/
 
 A ledger is made whole, then its witness, then the witness's list names it, then the folder's own. So the folder
-never lists what its witness does not, and what the witness lists and the folder does not hold is gone.
+never lists what its witness does not, and what the witness lists and the folder does not hold is gone, or deleted.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound
+from oncegate.ledgers.log.deleted import is_deleted, set_aside, set_witness_aside
 from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
 from oncegate.ledgers.log.files.segments import NoRoom
@@ -65,15 +67,24 @@ class DataDir:
             self._lock(self.root, self.shown)
             if self.witness.is_dir():
                 self._lock(self.witness, f"witness {self.witness}")
-            listed = self._listed()
-            new = self._judge(listed, self._witnessed(), create)
+            listed, witnessed = self._listed(), self._witnessed()
+            new = self._judge(listed, witnessed, create)
             self.locks[0].sign()
             if new:
                 self._begin()
-            elif self.ledgers != listed:  # a creation that a crash cut short
-                write_list(self.disk, self.root, self.ledgers)
+            else:
+                self._go_on(listed, witnessed)
             on_error.pop_all()
         return new
+
+    def _go_on(self, listed: dict[str, bytes], witnessed: dict[str, bytes]) -> None:
+        """Ends the creation or the deletions that a crash cut short."""
+        for name in witnessed.keys() - self.ledgers.keys():
+            set_witness_aside(self.disk, self.witness, name, witnessed[name])
+        if self.ledgers != listed:
+            write_list(self.disk, self.root, self.ledgers)
+        if self.ledgers != witnessed:
+            write_list(self.disk, self.witness, self.ledgers)
 
     def look(self) -> None:
         """Take over the two lists without a lock, if they agree; nothing is made. NotFound, LedgerDamaged."""
@@ -81,13 +92,20 @@ class DataDir:
             self._judge(self._listed() if self.root.is_dir() else {}, self._witnessed(), create=False)
 
     def lock_listed(self) -> dict[str, bytes]:
-        """Lock both folders, whatever the witness says, and return the folder's own list."""
+        """Lock both folders, whatever the witness says, and return the folder's own list, without what was deleted."""
         if not self.root.is_dir():
             return {}
         self._lock(self.root, self.shown)
         make_folders(self.disk, self.witness)
         self._lock(self.witness, f"witness {self.witness}")
-        return self._listed()
+        listed = self._listed()
+        for name in listed.keys() - (kept := self._kept(listed)).keys():
+            set_witness_aside(self.disk, self.witness, name, listed[name])
+        return kept
+
+    def _kept(self, ledgers: dict[str, bytes]) -> dict[str, bytes]:
+        """Those of a list that were not deleted."""
+        return {name: ledger for name, ledger in ledgers.items() if not is_deleted(self.root, name, ledger)}
 
     def _begin(self) -> None:
         """Empty lists first: what a crash leaves after that is known to be unfinished."""
@@ -147,12 +165,12 @@ class DataDir:
                     f"{self.shown} lists ledger {ledger.hex()} as {name}, and its witness {self.witness} does not: "
                     "they do not belong together; name the right witness"
                 )
-            if not (self.root / name / SHARD_NAME).is_dir():
+            if not (self.root / name / SHARD_NAME).is_dir() and not is_deleted(self.root, name, ledger):
                 raise LedgerDamaged(
                     f"ledger {name} ({ledger.hex()}) is gone from {self.shown}, its witness {self.witness} knows it; "
                     "put the folder back from a copy, or remove the witness too to begin anew, forgetting all"
                 )
-        self.ledgers = witnessed
+        self.ledgers = self._kept(witnessed)
         return False
 
     def create(self, namespace: str) -> None:
@@ -165,6 +183,30 @@ class DataDir:
             write_list(self.disk, self.witness, ledgers)
             write_list(self.disk, self.root, ledgers)
         self.ledgers = ledgers
+
+    def delete(self, namespace: str) -> None:
+        """Move a ledger aside that nobody has open; what an earlier call has left undone is done.
+
+        NotFound, LedgerBusy, LedgerFull: nothing was changed. LedgerDown: unknown, repeat it.
+        """
+        ledger = self.paths(namespace).ledger
+        others = {name: listed for name, listed in self.ledgers.items() if name != namespace}
+        with ledger_errors(self.shown):
+            self.require()
+            set_aside(self.disk, self.root, self.witness, namespace, ledger)
+        try:
+            set_witness_aside(self.disk, self.witness, namespace, ledger)
+            write_list(self.disk, self.root, others)
+            write_list(self.disk, self.witness, others)
+        except OSError as error:
+            raise LedgerDown(
+                f"ledger {namespace} was moved aside, and the lists of {self.shown} name it still ({error}); repeat it"
+            ) from error
+        self.ledgers = others
+
+    def was_deleted(self, namespace: str) -> bool:
+        """Tells whether a ledger that was there at the last look has been deleted since."""
+        return is_deleted(self.root, namespace, self.ledgers[namespace])
 
     def require(self) -> None:
         """LedgerFenced unless both folders are still those that were locked."""

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from oncegate.core.errors import LedgerFull
+from oncegate.core.errors import LedgerDown, LedgerFull
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.disk import FULL, Disk
 from oncegate.ledgers.log.files.outputs import OpenStreams
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import FolderLock
@@ -44,7 +44,7 @@ class LogLedgers:
     def __init__(self, folder: DataDir, reserve: Reserve) -> None:
         self._folder = folder
         self._reserve = reserve
-        self._creating = asyncio.Lock()
+        self._changing = asyncio.Lock()
         self._due: set[LogLedger] = set()
         self._writing = writing_threads()
         self._streams = OpenStreams(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // STREAMS_SHARE)
@@ -57,8 +57,22 @@ class LogLedgers:
 
     async def create(self, namespace: str) -> None:
         """Implements the port's `Ledgers.create`; BadRequest when it cannot be a name."""
-        async with self._creating:
+        async with self._changing:
             await finished(asyncio.to_thread(self._folder.create, namespace))
+
+    async def delete(self, namespace: str) -> None:
+        """Implements the port's `Ledgers.delete`: its folder and its witness are moved aside, by `DataDir.delete`."""
+        async with self._changing:
+            await finished(asyncio.to_thread(self._delete, namespace))
+
+    def _delete(self, namespace: str) -> None:
+        try:
+            self._folder.delete(namespace)
+        except (LedgerFull, LedgerDown) as error:
+            if getattr(error.__cause__, "errno", None) not in FULL:
+                raise
+            self._reserve.release()
+            self._folder.delete(namespace)
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
@@ -90,6 +104,7 @@ class LogLedgers:
                 ledger,
                 ledger.predecessors,
                 ledger.compacted_position,
+                self._free_bytes,
             )
         finally:
             await finished(_close(ledger, lock))
@@ -129,8 +144,8 @@ class LogLedgers:
                 lock.close()
                 raise
 
-    def free_bytes(self) -> tuple[int, int]:
-        """Implements the port's `Ledgers.free_bytes`, of the data folder's disk; LedgerFenced: gone; LedgerDown."""
+    def _free_bytes(self) -> tuple[int, int]:
+        """Implements the port's `OpenLedger.free_bytes`, of the data folder; LedgerFenced: gone; LedgerDown."""
         self._folder.require()
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)

@@ -63,6 +63,10 @@ class TakesAnyNameOfARun(Broken):
         return broken_runs.TakesAnyName(runs)
 
 
+class DeletesNothing(Broken):
+    """Keeps what was deleted under its name."""
+
+
 # Each with the check that exists because of it.
 BREAKS: dict[type[Broken], Check] = {
     appends.ForgetsTheLastAppend: ledger_checks.opening_again_gives_the_same,
@@ -84,6 +88,7 @@ BREAKS: dict[type[Broken], Check] = {
     compactions.LosesAppendsWhileItCompacts: compaction_checks.appends_go_on_while_it_compacts,
     compactions.CompactsUpToTheEnd: compaction_checks.a_snapshot_may_be_made_while_appends_go_on,
     compactions.CompactsWhatCame: compaction_checks.a_snapshot_that_fails_changes_nothing,
+    DeletesNothing: ledger_checks.a_deleted_namespace_answers_nobody,
     WritesRunsInPlace: runs_checks.a_run_that_was_cut_short_is_not_there,
     WritesRunsOnce: runs_checks.runs_are_replaced_and_removed,
     LosesRuns: runs_checks.runs_are_durable,
@@ -113,8 +118,9 @@ class _BrokenLedgers:
             if self._place.crashes == crashes:
                 await ledger.close()
 
-    def free_bytes(self) -> tuple[int, int]:
-        return self._good.free_bytes()
+    async def delete(self, namespace: str) -> None:
+        if self._breaks is not DeletesNothing:
+            await self._good.delete(namespace)
 
 
 class _BrokenRunFolders:

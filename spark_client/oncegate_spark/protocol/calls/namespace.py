@@ -147,6 +147,13 @@ class Calls:
             "", f"namespace {self._namespace}", horizon_ms=horizon_ms, auto_create_topics=auto_create_topics
         )
 
+    def delete_namespace(self, confirm: str = "") -> Steps[None]:
+        """Delete the namespace; one that holds something only where `confirm` is its name."""
+        what = f"delete namespace {self._namespace}"
+        request = Request("DELETE", self._root + _query("?", confirm=confirm), what, "whether the namespace is deleted")
+        yield from self.send(request, _nothing)
+        self.tries.marks.forget()
+
     def create_topic(
         self,
         topic: str,

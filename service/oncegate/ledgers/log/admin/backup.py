@@ -7,6 +7,7 @@ A backup is no data folder: it serves nobody before it has been restored, under 
 """
 
 import hashlib
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,9 +55,20 @@ def backup(folder: str, to: str, witness: str | None = None, disk: Disk | None =
     data.look()
     with ledger_errors(f"backup {target}"):
         make_folders(data.disk, target)
-        copied = [_backup(data.disk, data.paths(name), target / name) for name in sorted(data.ledgers)]
+        copied = [one for name in sorted(data.ledgers) for one in _backup_unless_deleted(data, name, target / name)]
         write_copies(data.disk, target, copied)
     return copied
+
+
+def _backup_unless_deleted(data: DataDir, namespace: str, target: Path) -> list[Copied]:
+    """The copy of one ledger; none of one that is deleted meanwhile, whose files are gone or another's."""
+    try:
+        return [_backup(data.disk, data.paths(namespace), target)]
+    except (OSError, LedgerDamaged):
+        if not data.was_deleted(namespace):
+            raise
+    shutil.rmtree(target, ignore_errors=True)
+    return []
 
 
 def _backup(disk: Disk, paths: LedgerPaths, target: Path) -> Copied:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from dataclasses import dataclass
 
+from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.garbage import held
@@ -57,19 +58,28 @@ def verify(
     """Each ledger whose every byte was read and is right; `also` may look at what its entries mean.
 
     Lists, witness, frames, chain, state, output ranges. Without the lock: what is appended meanwhile is not looked
-    at, and nothing is removed meanwhile. NotFound; LedgerDamaged, KeyMismatch at the first contradiction.
+    at, and nothing is removed meanwhile; a ledger that is deleted meanwhile is left out. NotFound; LedgerDamaged,
+    KeyMismatch at the first contradiction.
     """
     data = DataDir(folder, witness, disk or Disk())
     data.look()
     for namespace in sorted(data.ledgers):
-        paths = data.paths(namespace)
-        with ledger_errors(data.shown), held(paths.outputs):
-            found = inspect(data.disk, paths)
-            ranges, range_bytes = verify_ranges(data.disk, paths, found)
-            also(VerifiedLedger(data.disk, paths, found))
-        compacted = found.scan.compacted.position if found.scan.compacted else 0
-        segments = len(found.scan.headers)
-        yield Verified(namespace, paths.ledger, found.mark.position, compacted, segments, ranges, range_bytes)
+        try:
+            yield _verify(data, namespace, also)
+        except (LedgerDown, LedgerDamaged, KeyMismatch):
+            if not data.was_deleted(namespace):
+                raise
+
+
+def _verify(data: DataDir, namespace: str, also: Callable[[VerifiedLedger], None]) -> Verified:
+    paths = data.paths(namespace)
+    with ledger_errors(data.shown), held(paths.outputs):
+        found = inspect(data.disk, paths)
+        ranges, range_bytes = verify_ranges(data.disk, paths, found)
+        also(VerifiedLedger(data.disk, paths, found))
+    compacted = found.scan.compacted.position if found.scan.compacted else 0
+    segments = len(found.scan.headers)
+    return Verified(namespace, paths.ledger, found.mark.position, compacted, segments, ranges, range_bytes)
 
 
 def verify_ranges(disk: Disk, paths: LedgerPaths, found: Found) -> tuple[int, int]:

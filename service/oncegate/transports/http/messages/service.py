@@ -14,6 +14,18 @@ class NamespaceRequest(Read):
     auto_create_topics: bool | None = None
 
 
+class NamespaceDeletion(Read):
+    """The query of a deletion."""
+
+    confirm: str | None = None
+
+
+class DeletedReply(Struct, frozen=True):
+    """Names the namespace that was deleted."""
+
+    namespace: str
+
+
 class NamespaceReply(Struct, frozen=True):
     """Describes a namespace: its ledger, its settings, what does not succeed in it, its counters."""
 

@@ -59,6 +59,12 @@ sends the newest one back with its next requests to the same namespace. A gatewa
 what it acknowledged, or is another one: it refuses that request, LEDGER_BEHIND, and would else grant written ids
 again.
 
+`DELETE /v1/namespaces/{{namespace}}` ends one, but for `default`. While it holds ids, topics, stages, named batches,
+producers or drivers it is refused, NOT_EMPTY, unless `?confirm=` says the name once more. What is under way is answered
+or refused (RECOVERING); then the name is free, for a namespace with another key and ledger: it knows nothing of the
+old one, and refuses its marks. A repeat is NOT_FOUND; bring the marks you have, and it cannot end a later namespace of
+the same name. On the gateway's disk the old one is moved aside, and stays until a person removes it.
+
 {descriptions_producers.TEXT}
 {encodings.TEXT}"""
 
@@ -202,6 +208,10 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "next_offset": "where to read on",
         "high_offset": "the partition's end",
     },
+    "NamespaceDeletion": {
+        "confirm": "the namespace's name once more: delete it whatever it holds, and also while it does not serve"
+    },
+    "DeletedReply": {"namespace": "as in the path"},
     "NamespaceRequest": {"auto_create_topics": "whether a first write makes its topic"},
     "NamespaceReply": {
         "namespace": "as in the path",

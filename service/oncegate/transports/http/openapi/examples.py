@@ -113,6 +113,8 @@ NAMESPACE_REPLY = {
     "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
 }
+DELETION = {"confirm": "mail"}
+DELETED_REPLY = {"namespace": "mail"}
 NAMESPACES_REPLY = {"namespaces": ["default", "mail"]}
 EXPLAIN_REPLY = {
     "state": "CLAIMED_LIVE",

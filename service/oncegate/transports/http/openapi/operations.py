@@ -187,6 +187,12 @@ CREATE_NAMESPACE = operation(
     writes(NS),
     {**parts.body(json=message(messages.NamespaceRequest, examples.NAMESPACE_REQUEST)), "required": False},
 )
+DELETE_NAMESPACE = operation(
+    "deleteNamespace",
+    {200: answer("its name is free", marked=False, json=message(messages.DeletedReply, examples.DELETED_REPLY))},
+    (*parts.WRITES, e.NotEmpty),
+    [*writes(NS), *parts.query(messages.NamespaceDeletion, **examples.DELETION)],
+)
 NAMESPACE = operation(
     "getNamespace", {200: answer("its ledger and counters", json=_NAMESPACE)}, parts.NAMESPACED, reading(NS)
 )

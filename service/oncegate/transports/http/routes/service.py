@@ -8,12 +8,22 @@ from oncegate.core.errors import NotFound, Recovering, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.transports import health, promises
 from oncegate.transports.http import messages, problems
-from oncegate.transports.http.inbound import body_length, decoded, gateway_of, read_body, shard_of, timeout_ms
+from oncegate.transports.http.inbound import (
+    body_length,
+    decoded,
+    gateway_of,
+    marks_of,
+    namespace_of,
+    query,
+    read_body,
+    shard_of,
+    timeout_ms,
+)
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.taking import Routes
-from oncegate.transports.incoming import offload
+from oncegate.transports.incoming import holding, offload
 from oncegate.transports.outcomes import outcome_of, public_errors
 
 router = Routes(default_response_class=Response)
@@ -31,12 +41,25 @@ async def create_namespace(request: Request) -> Response:
         raise TooLarge(f"a body of {size_bytes} bytes; at most {gateway.limits.json_bytes} are read of this kind")
     if size_bytes:
         content_type(request, [JSON])
-    with gateway.admission.hold(size_bytes):
-        body = await read_body(request, size_bytes, deadline, lambda _: None, gateway.limits)
+    with holding(gateway.admission, size_bytes) as held:
+        body = await read_body(request, size_bytes, deadline, held.arrived, gateway.limits)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         created = await gateway.create(request.path_params["namespace"])
         await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)
         return _namespace(request, 201 if created else 200)
+
+
+@router.delete("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.DELETE_NAMESPACE)
+async def delete_namespace(request: Request) -> Response:
+    """Delete a namespace; one that holds anything only where `confirm` says its name. What it held is set aside."""
+    accepted(request, [JSON])
+    gateway, name = gateway_of(request), namespace_of(request)
+    deadline = Deadline(gateway.clock, timeout_ms(request))
+    confirm = query(request, messages.NamespaceDeletion).confirm
+    body_length(request, wanted=False)
+    with gateway.admission.hold(0):
+        await gateway.delete(name, confirm, marks_of(request), deadline)
+    return json_reply(messages.DeletedReply(name))
 
 
 @router.get("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.NAMESPACE)
