@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant, one
 
 _PACKED = "tests/contract/test_packed_client.py"
+_PAGES = "tests/transports/http/test_pages.py"
 _WORDS = "tests/transports/http/test_words_of_errors.py"
 _OPENAPI = "service/oncegate/transports/http/openapi"
 
@@ -27,6 +28,27 @@ CONTRACT: tuple[Mutant, ...] = (
         '"fingerprint": {"bytes": 16, "byte_order": "little"',
         '"fingerprint": {"bytes": 16, "byte_order": "big"',
         f"{_PACKED}::test_the_fingerprints_of_chunks_add_up_to_what_a_commit_takes",
+    ),
+    one(
+        "a page skips the first name behind the token",
+        "service/oncegate/transports/pages.py",
+        "    first = bisect_right(names, after) if after else 0\n",
+        "    first = bisect_right(names, after) + 1 if after else 0\n",
+        f"{_PAGES}::test_pages_hold_every_name_once",
+    ),
+    one(
+        "the last page leads to an empty one",
+        "service/oncegate/transports/pages.py",
+        "first + limit < len(names)",
+        "first + limit <= len(names)",
+        f"{_PAGES}::test_pages_hold_every_name_once",
+    ),
+    one(
+        "the client lists the first page alone",
+        "spark_client/oncegate_spark/protocol/calls/namespace.py",
+        '            after = document["next"]\n',
+        "            after = None\n",
+        f"{_PAGES}::test_a_client_lists_the_topics_of_all_pages",
     ),
     one(
         "an error names an option of Spark",

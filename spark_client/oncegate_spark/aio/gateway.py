@@ -228,6 +228,10 @@ class AsyncGateway:
         """Look up a topic's schema, ends and retention. Raises NotFound."""
         return await self.run(self.calls.topic(topic))
 
+    async def topics(self) -> list[str]:
+        """List the namespace's topics by their names, sorted."""
+        return await self.run(self.calls.topics())
+
     async def create_topic(
         self,
         topic: str,

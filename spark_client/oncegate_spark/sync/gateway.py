@@ -214,6 +214,10 @@ class Gateway:
         """Look up a topic's schema, ends and retention. Raises NotFound."""
         return self.run(self.calls.topic(topic))
 
+    def topics(self) -> list[str]:
+        """List the namespace's topics by their names, sorted."""
+        return self.run(self.calls.topics())
+
     def create_topic(
         self,
         topic: str,

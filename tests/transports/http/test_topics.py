@@ -61,7 +61,7 @@ async def test_what_a_topic_was_made_with_cannot_be_changed() -> None:
 async def test_a_topic_that_cannot_be_is_refused_before_it_is_made(message: dict[str, Any]) -> None:
     async with open_http() as http:
         (await put(http, T, message)).problem(400, "BAD_REQUEST")
-        assert (await http.get(f"{NS}/topics")).json == {"topics": []}
+        assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}
 
 
 async def test_more_partitions_than_the_limit_are_refused() -> None:
@@ -122,7 +122,7 @@ async def test_rows_without_an_id_are_refused_with_their_column_and_places() -> 
         reply = await http.post_raw(f"{T}/records:produce?id_col=who", ARROW, stream(ROWS))
         found = reply.problem(422, "NULL_ID")
         assert (found["column"], found["count"], found["places"]) == ("who", 1, [2])
-        assert (await http.get(f"{NS}/topics")).json == {"topics": []}
+        assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}
 
 
 @pytest.mark.parametrize("query", ["id_col=nobody", "key_col=nobody", "idcol=id", "id_col=id&id_col=who"])
@@ -130,7 +130,7 @@ async def test_columns_that_are_not_there_and_misspelt_parameters_are_refused(qu
     async with open_http() as http:
         reply = await http.post_raw(f"{T}/records:produce?{query}", ARROW, stream(ROWS))
         reply.problem(400, "BAD_REQUEST")
-        assert (await http.get(f"{NS}/topics")).json == {"topics": []}
+        assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}
 
 
 async def test_rows_of_one_key_come_to_one_partition_in_every_encoding_and_every_write_mode() -> None:
@@ -242,7 +242,7 @@ async def test_a_taken_id_says_so() -> None:
 async def test_a_column_is_named_once_and_few_are_a_key(query: str) -> None:
     async with open_http() as http:
         (await http.post_raw(f"{T}/records:produce?{query}", ARROW, stream(ROWS))).problem(400, "BAD_REQUEST")
-        assert (await http.get(f"{NS}/topics")).json == {"topics": []}
+        assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}
 
 
 @pytest.mark.parametrize("deep", [40, 63, 400, 900])

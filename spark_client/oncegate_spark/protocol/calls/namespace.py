@@ -22,6 +22,7 @@ Scope = tuple[str, int]  # a driver, and the number of its batch: ids are forgot
 T = TypeVar("T")
 
 FETCH_ROWS = 100_000  # as the gateway's default; fewer come where they are wide
+PAGE_NAMES = 1_000  # as many as one answer may have
 ID_SET = "Oncegate-Id-Set"
 ALWAYS = frozenset({"write_id", "id_set"})
 JSON = {"Content-Type": codecs.JSON}
@@ -209,6 +210,17 @@ class Calls:
             if table is not None:
                 parts.append(table)
         return parts
+
+    def topics(self) -> Steps[list[str]]:
+        """List the namespace's topics, page by page."""
+        names: list[str] = []
+        after: str | None = ""
+        while after is not None:
+            query = _query("?", after=after, limit=str(PAGE_NAMES))
+            document = yield from self.get(f"/topics{query}", f"list topics of {self._namespace}", _members)
+            names += document["topics"]
+            after = document["next"]
+        return names
 
     def describe(self) -> Steps[dict[str, Any]]:
         """Look up the namespace's settings and counters."""

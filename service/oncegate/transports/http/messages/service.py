@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oncegate.transports.http.messages.fields import Offset, Read
+from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 
 class NamespaceRequest(Read):
@@ -37,10 +38,18 @@ class NamespaceReply(Struct, frozen=True):
     counters: dict[str, int]
 
 
+class PageQuery(Read):
+    """Says which page of a list of names is wanted."""
+
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="names in one answer, at most")] = LIMIT
+    after: Annotated[str, Meta(description="`next` of the page before; none: the first page")] = ""
+
+
 class NamespacesReply(Struct, frozen=True):
-    """Lists the namespaces."""
+    """Lists one page of the namespaces, by their names."""
 
     namespaces: list[str]
+    next: str | None
 
 
 class WayMessage(Struct, frozen=True):

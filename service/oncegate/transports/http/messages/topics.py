@@ -87,9 +87,10 @@ class TopicReply(Struct, frozen=True):
 
 
 class TopicsReply(Struct, frozen=True):
-    """Lists the topics that something was written to, or that were made."""
+    """Lists one page of the topics that something was written to, or that were made, by their names."""
 
     topics: list[str]
+    next: str | None
 
 
 class RecordsReply(Struct, frozen=True):

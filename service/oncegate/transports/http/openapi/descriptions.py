@@ -94,6 +94,7 @@ _SEQUENCED = {
     "prev_sequence": "the source holds nothing between it and the first row's",
 }
 _LEASE_LEFT = "how long the holder's lease still runs: wait at most so long, it may settle before"
+_NEXT = "`after` of the next page; null: there is none behind this one"
 _ANSWERED_SET = "that the ids were looked up in"
 _MEMBERS: dict[str, dict[str, str]] = {
     "ClaimRequest": {
@@ -202,6 +203,8 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "low_offsets": "the lowest kept, by partition",
         "high_offsets": "the end: of the next row to come, by partition",
     },
+    "TopicsReply": {"next": _NEXT},
+    "NamespacesReply": {"next": _NEXT},
     "RecordsReply": {
         "records": "one object a row",
         "first_offset": "of the first of them",

@@ -98,7 +98,8 @@ TOPIC_REPLY = {
     "low_offsets": [0],
     "high_offsets": [336_776],
 }
-TOPICS_REPLY = {"topics": ["departures"]}
+PAGE_QUERY: dict[str, Any] = {"limit": 100, "after": "arrivals"}
+TOPICS_REPLY = {"topics": ["departures"], "next": "departures"}
 RECORDS_REPLY = {
     "records": [{"time_hour": "2013-01-01T05:00:00Z", "carrier": "UA", "flight": 1545}],
     "first_offset": 0,
@@ -115,7 +116,7 @@ NAMESPACE_REPLY = {
 }
 DELETION = {"confirm": "mail"}
 DELETED_REPLY = {"namespace": "mail"}
-NAMESPACES_REPLY = {"namespaces": ["default", "mail"]}
+NAMESPACES_REPLY = {"namespaces": ["default", "mail"], "next": "mail"}
 EXPLAIN_REPLY = {
     "state": "CLAIMED_LIVE",
     "id_set": "",

@@ -82,6 +82,14 @@ LINKS: dict[str, dict[str, Json]] = {
             "getNamespace", "its ledger, settings and counters", {"namespace": "$response.body#/namespace"}
         )
     },
+    "listNamespaces": {
+        "next": _link("listNamespaces", "the page behind; none where `next` is null", {"after": "$response.body#/next"})
+    },
+    "listTopics": {
+        "next": _link(
+            "listTopics", "the page behind; none where `next` is null", {**_NS, "after": "$response.body#/next"}
+        )
+    },
     "createTopic": {
         "describe": _link("getTopic", "its schema and ends", _TOPIC),
         "read": _link("fetchRecords", "its rows from the beginning", {**_TOPIC, "partition": 0, "offset": 0}),

@@ -8,6 +8,8 @@ from oncegate.transports.http.openapi import examples, parts
 from oncegate.transports.http.openapi.parts import answer, answer_by_id, message, operation, path, reading, writes
 
 NS = "namespace"
+_NAMES = "names, sorted; `next` leads to the page behind"
+_PAGE = parts.query(messages.PageQuery, **examples.PAGE_QUERY)
 
 CLAIM = operation(
     "claimIds",
@@ -139,9 +141,9 @@ CREATE_TOPIC = operation(
 )
 TOPICS = operation(
     "listTopics",
-    {200: answer("names", json=message(messages.TopicsReply, examples.TOPICS_REPLY))},
+    {200: answer(_NAMES, json=message(messages.TopicsReply, examples.TOPICS_REPLY))},
     parts.NAMESPACED,
-    reading(NS),
+    [*reading(NS), *_PAGE],
 )
 
 STAGE = operation(
@@ -198,8 +200,15 @@ NAMESPACE = operation(
 )
 NAMESPACES = operation(
     "listNamespaces",
-    {200: answer("names", marked=False, json=message(messages.NamespacesReply, examples.NAMESPACES_REPLY))},
+    {
+        200: answer(
+            _NAMES,
+            marked=False,
+            json=message(messages.NamespacesReply, examples.NAMESPACES_REPLY),
+        )
+    },
     (*parts.EVERY, e.Recovering),
+    _PAGE,
 )
 LIMITS = operation(
     "getLimits",

@@ -25,6 +25,7 @@ from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import holding, offload
 from oncegate.transports.outcomes import outcome_of, public_errors
+from oncegate.transports.pages import page
 
 router = Routes(default_response_class=Response)
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
@@ -80,9 +81,10 @@ def _namespace(request: Request, status: int) -> Response:
 
 @router.get("/v1/namespaces", tags=["namespaces"], openapi_extra=operations.NAMESPACES)
 async def namespaces(request: Request) -> Response:
-    """List the namespaces."""
+    """List the namespaces, sorted, a page at a time."""
     accepted(request, [JSON])
-    return json_reply(messages.NamespacesReply(gateway_of(request).namespaces()))
+    asked = query(request, messages.PageQuery)
+    return json_reply(messages.NamespacesReply(*page(gateway_of(request).namespaces(), asked.after, asked.limit)))
 
 
 @router.get("/v1/limits", tags=["service"], openapi_extra=operations.LIMITS)

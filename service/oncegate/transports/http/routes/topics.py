@@ -21,6 +21,7 @@ from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
+from oncegate.transports.pages import page
 
 router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
 
@@ -162,10 +163,10 @@ async def topic(request: Request) -> Response:
 
 @router.get("", openapi_extra=operations.TOPICS)
 async def topics(request: Request) -> Response:
-    """List the topics that something was written to."""
+    """List the topics that something was written to, sorted, a page at a time."""
     accepted(request, [JSON])
-    shard = shard_of(request)
-    return json_reply(messages.TopicsReply(shard.topics()), shard=shard)
+    asked, shard = query(request, messages.PageQuery), shard_of(request)
+    return json_reply(messages.TopicsReply(*page(shard.topics(), asked.after, asked.limit)), shard=shard)
 
 
 def _shown(view: TopicView) -> messages.TopicReply:
