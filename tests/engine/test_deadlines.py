@@ -1,12 +1,13 @@
 """A deadline is honoured before a decision and never after one; a caller that goes away takes nothing with it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 from oncegate.core.claims import ClaimState, Verb
-from oncegate.core.errors import DeadlinePassed
+from oncegate.core.errors import DeadlinePassed, NotFound
 from oncegate.engine.deadline import Deadline
 from oncegate.testing import FakeClock
 from tests.support.held import Served, rows_of, said, serving, turns, winner
@@ -42,6 +43,55 @@ def test_a_stepped_wall_clock_moves_no_deadline() -> None:
     deadline = Deadline(clock, 100)
     clock.step_wall_ms(10**9)
     deadline.check()
+
+
+async def test_what_only_reads_is_stopped_when_its_time_is_up_and_answers_and_fails_as_it_is_before() -> None:
+    clock, stopped = FakeClock(), asyncio.Event()
+
+    async def waiting() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    async def told(answer: int) -> int:
+        if not answer:
+            raise NotFound("there is none")
+        return answer
+
+    reading = asyncio.create_task(Deadline(clock, 100).reading(waiting()))
+    await turns()
+    clock.advance(99)
+    await turns()
+    assert not reading.done()
+    clock.advance(1)
+    with pytest.raises(DeadlinePassed, match="nothing was changed"):
+        await reading
+    await turns()
+    assert stopped.is_set()
+    for deadline in (Deadline(clock), Deadline(clock, 100)):
+        assert await deadline.reading(told(7)) == 7
+        with pytest.raises(NotFound):
+            await deadline.reading(told(0))
+    assert clock.sleepers == 0
+
+
+async def test_a_reader_that_goes_away_takes_its_reading_with_it() -> None:
+    clock, stopped = FakeClock(), asyncio.Event()
+
+    async def waiting() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+
+    reading = asyncio.create_task(Deadline(clock, 100).reading(waiting()))
+    await turns()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    await turns()
+    assert (stopped.is_set(), clock.sleepers) == (True, 0)
 
 
 Late = Callable[[Served, Any], Any]

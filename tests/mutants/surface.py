@@ -12,6 +12,7 @@ _CONTENT = "tests/transports/http/test_limits_of_content.py"
 _GATE = "tests/transports/http/test_gate.py"
 _BAD = "tests/transports/http/test_bad_input.py"
 _TAKING = "tests/transports/http/test_taking.py"
+_READS = "tests/transports/http/test_deadlines_of_reads.py"
 
 SURFACE: tuple[Mutant, ...] = (
     one(
@@ -224,5 +225,26 @@ SURFACE: tuple[Mutant, ...] = (
         "SWITCH_INTERVAL_S = 0.001\n",
         "SWITCH_INTERVAL_S = 0.005\n",
         "tests/transports/http/test_reach.py::test_no_read_holds_the_loop",
+    ),
+    one(
+        "a read waits for ever",
+        "service/oncegate/transports/http/taking.py",
+        "_checked(_timed(endpoint) if reads else endpoint, taken)",
+        "_checked(endpoint, taken)",
+        f"{_READS}::test_a_read_of_what_is_not_durable_yet_waits_no_longer_than_its_caller",
+    ),
+    one(
+        "a read that nobody waits for goes on",
+        "service/oncegate/engine/deadline.py",
+        "            if not task.cancel() and not task.cancelled():\n",
+        "            if task.done() and not task.cancelled():\n",
+        f"{_READS}::test_rows_that_a_slow_disk_does_not_bring_are_given_up",
+    ),
+    one(
+        "a read answers after its deadline",
+        "service/oncegate/engine/deadline.py",
+        "            if left_ms <= 0:\n",
+        "            if not task.done():\n",
+        f"{_READS}::test_an_old_id_that_slow_runs_tell_too_late_is_told_to_nobody",
     ),
 )

@@ -9,7 +9,7 @@
     - LedgerDown          the ledger failed while writing: unknown whether it was written
     - BodyTooSlow         the body came slower than bodies may: nothing was written
     - Stopping            the gateway is being stopped: nothing was written
-    - DeadlinePassed      the caller's deadline passed before the decision: nothing was written
+    - DeadlinePassed      the caller's deadline passed before the decision, or the end of reading: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
     - ProducerBusy        another attempt's lease on this producer is live: nothing was changed
     - LeaseLive           what was to be cleared is held by a live lease: nothing was changed
@@ -133,9 +133,9 @@ class LedgerDown(Retryable):
 
 
 class DeadlinePassed(Retryable):
-    """Says that the deadline passed before the decision; nothing was written."""
+    """Says that the deadline passed before the decision, or before all was read; nothing was written."""
 
-    code, title = "DEADLINE", "The deadline passed before the decision; nothing was written"
+    code, title = "DEADLINE", "The deadline passed first; nothing was written"
 
 
 class BodyTooSlow(Retryable):

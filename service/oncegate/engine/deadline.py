@@ -1,13 +1,19 @@
 """Keeps one budget of time for a request, made where it arrives and passed down."""
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
 from oncegate.core.errors import DeadlinePassed
 from oncegate.ports import Clock
+
+T = TypeVar("T")
 
 
 class Deadline:
     """Tells whether a caller still waits, in monotonic time; without `timeout_ms` it never passes.
 
-    It is checked before a decision and never after one: what was decided is answered.
+    It is checked before a decision and never after one: what was decided is answered. What only reads it stops.
     """
 
     def __init__(self, clock: Clock, timeout_ms: int | None = None) -> None:
@@ -24,3 +30,23 @@ class Deadline:
         left_ms = self.left_ms
         if left_ms is not None and left_ms <= 0:
             raise DeadlinePassed(f"the deadline passed {-left_ms} ms before the decision; nothing was written")
+
+    async def reading(self, work: Coroutine[Any, Any, T]) -> T:
+        """Awaits what only reads, and cancels it when the time is up: nobody waits for the answer any more.
+
+        Raises DeadlinePassed: nothing was changed; what `work` raises. A thread that reads for it ends what it is at.
+        """
+        left_ms = self.left_ms
+        if left_ms is None:
+            return await work
+        task, timer = asyncio.ensure_future(work), asyncio.ensure_future(self._clock.sleep_ms(left_ms))
+        try:
+            await asyncio.wait((task, timer), return_when=asyncio.FIRST_COMPLETED)
+            left_ms = self.left_ms or 0
+            if left_ms <= 0:
+                raise DeadlinePassed(f"the deadline passed {-left_ms} ms ago, before all was read; nothing was changed")
+            return task.result()
+        finally:
+            timer.cancel()
+            if not task.cancel() and not task.cancelled():
+                task.exception()  # known, so that nobody logs it as never looked at

@@ -190,6 +190,15 @@ def timeout_ms(request: Request) -> int | None:
     return header_number(request, "Oncegate-Timeout-Ms")
 
 
+def deadline_of(request: Request) -> Deadline | None:
+    """Returns the deadline of a request that only reads; None: it has none, or nothing is open yet that would last.
+
+    Raises BadRequest.
+    """
+    wait_ms, gateway = timeout_ms(request), request.app.state.gateway
+    return None if wait_ms is None or gateway is None else Deadline(gateway.clock, wait_ms)
+
+
 def header_number(request: Request, name: str) -> int | None:
     """Reads a header as a whole number, within its bounds; None where it is not there. Raises BadRequest."""
     given = request.headers.get(name)

@@ -1,11 +1,13 @@
 """What each route takes beside its body, held against what came: anything else is refused, whatever route it is.
 
+A read stops at its caller's deadline, which is one of them.
+
 The document is the table. A route is made with its operation; the parameters that the operation names, each for the
 bodies that it is for, are those the route takes, and every other one is a BadRequest. So a new parameter is one line in
 `openapi`, and a new route cannot forget the check.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl
@@ -14,9 +16,10 @@ from fastapi import APIRouter, Request, Response
 
 from oncegate.core.errors import BadRequest
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
+from oncegate.transports.http.inbound import deadline_of
 from oncegate.transports.http.negotiation import media_of
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
 # In a parameter of the document: the media types of the bodies that it is for; absent: all, and none.
 BODIES = "x-oncegate-bodies"
 
@@ -80,9 +83,10 @@ class Routes(APIRouter):
     def api_route(self, path: str, **told: Any) -> Callable[[Any], Any]:
         """Registers a function for a path, as the framework does, with the check before it."""
         register, taken = super().api_route(path, **told), Taken(told["openapi_extra"])
+        reads = told["methods"] == ["GET"]
 
         def checked(endpoint: Endpoint) -> Any:
-            return register(_checked(endpoint, taken))
+            return register(_checked(_timed(endpoint) if reads else endpoint, taken))
 
         return checked
 
@@ -94,6 +98,17 @@ def _checked(endpoint: Endpoint, taken: Taken) -> Endpoint:
         return await endpoint(request)
 
     call.taken = taken  # type: ignore[attr-defined]
+    return call
+
+
+def _timed(endpoint: Endpoint) -> Endpoint:
+    """A route that only reads: it is stopped at the deadline, wherever it is."""
+
+    @wraps(endpoint)
+    async def call(request: Request) -> Response:
+        deadline = deadline_of(request)
+        return await (endpoint(request) if deadline is None else deadline.reading(endpoint(request)))
+
     return call
 
 

@@ -69,7 +69,7 @@ RELEASE = _settle("releaseClaim", "RELEASED")
 EXPLAIN = operation(
     "explainId",
     {200: answer("what is known about the id", json=message(messages.ExplainReply, examples.EXPLAIN_REPLY))},
-    (*parts.NAMESPACED, e.NullId, e.TooLarge),
+    (*parts.READS, e.NullId, e.TooLarge),
     [*reading(NS), parts.ID, parts.ID_SET_OF],
 )
 
@@ -122,13 +122,13 @@ FETCH = operation(
             },
         }
     },
-    (*parts.NAMESPACED, e.Overloaded, e.OffsetTrimmed, e.OffsetBeyondEnd, e.LedgerDamaged),
+    (*parts.READS, e.Overloaded, e.OffsetTrimmed, e.OffsetBeyondEnd, e.LedgerDamaged),
     [*reading(NS, "topic", "partition"), *parts.query(messages.FetchQuery, **examples.FETCH_QUERY)],
 )
 TOPIC = operation(
     "getTopic",
     {200: answer("schema and ends", json=message(messages.TopicReply, examples.TOPIC_REPLY))},
-    parts.NAMESPACED,
+    parts.READS,
     reading(NS, "topic"),
 )
 _TOPIC = message(messages.TopicReply, examples.TOPIC_REPLY)
@@ -142,7 +142,7 @@ CREATE_TOPIC = operation(
 TOPICS = operation(
     "listTopics",
     {200: answer(_NAMES, json=message(messages.TopicsReply, examples.TOPICS_REPLY))},
-    parts.NAMESPACED,
+    parts.READS,
     [*reading(NS), *_PAGE],
 )
 
@@ -196,7 +196,7 @@ DELETE_NAMESPACE = operation(
     [*writes(NS), *parts.query(messages.NamespaceDeletion, **examples.DELETION)],
 )
 NAMESPACE = operation(
-    "getNamespace", {200: answer("its ledger and counters", json=_NAMESPACE)}, parts.NAMESPACED, reading(NS)
+    "getNamespace", {200: answer("its ledger and counters", json=_NAMESPACE)}, parts.READS, reading(NS)
 )
 NAMESPACES = operation(
     "listNamespaces",

@@ -114,7 +114,7 @@ EXPLAIN = operation(
             json=message(messages.ProducerExplained, examples_producers.EXPLAINED),
         )
     },
-    parts.NAMESPACED,
+    parts.READS,
     reading(NS, "producer"),
 )
 

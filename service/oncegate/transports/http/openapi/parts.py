@@ -23,6 +23,7 @@ Errors = Sequence[type[e.OncegateError]]
 
 EVERY: Errors = (e.NotAcceptable, Internal, e.BadRequest, e.Misdirected, e.ForeignOrigin)
 NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
+READS: Errors = (*NAMESPACED, e.DeadlinePassed)
 WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
 BODIES: Errors = (*WRITES, e.LengthRequired, e.TooLarge, e.UnsupportedMedia, e.BodyTooSlow, e.Stopping)
 STAGES: Errors = (e.SchemaMismatch, e.ChunkAltered, e.QuotaExceeded)
@@ -127,6 +128,10 @@ TIMEOUT = _number(
     "how long the caller waits: what is not decided by then is refused (DEADLINE), what is decided is answered late",
     5_000,
 )
+TIMEOUT_OF_READS = {
+    **TIMEOUT,
+    "description": "how long the caller waits: what is not read by then is given up (DEADLINE); nothing was changed",
+}
 _MARK = "[0-9a-f]{32}:[0-9]{1,20}:[0-9a-f]{16}"
 _MARKS = {"type": "string", "pattern": f"^{_MARK}(, *{_MARK})*$"}
 MARKS = _parameter(
@@ -294,4 +299,4 @@ def writes(*names: str) -> list[Json]:
 
 def reading(*names: str) -> list[Json]:
     """Makes the parameters of every call that reads, after those of its path."""
-    return [*path(*names), TIMEOUT, MARKS]
+    return [*path(*names), TIMEOUT_OF_READS, MARKS]
