@@ -30,7 +30,7 @@ test: check ## everything that is checked and tested, some 12 minutes on two cor
 	@mkdir -p out/test && rm -f out/test/exit
 	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
 
-check: setup ## ruff, format, mypy --strict, the import contracts, what is generated
+check: setup ## ruff, format, mypy --strict, the import contracts, what is generated, spectral
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy -p oncegate -p oncegate_spark -p pyspark_oncegate
@@ -38,6 +38,7 @@ check: setup ## ruff, format, mypy --strict, the import contracts, what is gener
 	@$(RUN) $(PY) scripts/unasync.py --check
 	@$(RUN) $(PY) scripts/generate.py --check
 	@$(RUN) $(PY) -m scripts.draw_tables --check
+	@$(RUN) scripts/spectral/lint.sh
 
 format: setup ## what ruff can mend by itself
 	@$(RUN) ruff check --fix .

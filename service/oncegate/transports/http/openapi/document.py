@@ -1,6 +1,7 @@
 """The OpenAPI 3.1 document: FastAPI's paths, our messages' schemas. Committed as openapi.json (`make generate`)."""
 
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -35,12 +36,14 @@ def document(app: FastAPI) -> dict[str, Any]:
         tags=TAGS,
         servers=[{"url": "http://127.0.0.1:8080", "description": "loopback only until there are credentials"}],
     )
+    found["info"]["contact"] = {"name": "The developers of Oncegate"}
     found["components"] = {"schemas": schemas(), "examples": parts.refusal_examples()}
     found[encodings.TABLES] = encodings.tables()
     for operations in found["paths"].values():
         for operation in operations.values():
             _drop_foreign_refusal(operation["responses"])
             links.add(operation)
+    _drop_unused(found)
     return found
 
 
@@ -54,15 +57,40 @@ def schemas() -> dict[str, Any]:
 
 
 def _with_tuples(value: Any) -> Any:
-    """The same with `prefixItems` for each list of fixed length: OpenAPI 3.1 has the newer name (JSON Schema 2020)."""
+    """The same with one schema for the items of each pair: OpenAPI 3.1 has none by place under this name."""
     if isinstance(value, list):
         return [_with_tuples(item) for item in value]
     if not isinstance(value, dict):
         return value
     found = {name: _with_tuples(item) for name, item in value.items()}
-    if isinstance(found.get("items"), list):
-        found["prefixItems"] = found.pop("items")
+    if "prefixItems" in found:
+        [found["items"]] = {str(item): item for item in found.pop("prefixItems")}.values()
     return found
+
+
+def _drop_unused(document: dict[str, Any]) -> None:
+    """Messages that are spelt out as parameters, and errors that no call is answered with, are no part of it."""
+    components = document["components"]
+    reached: set[str] = set()
+    waiting = list(_references(document["paths"]))
+    while waiting:
+        reference = waiting.pop()
+        if reference not in reached:
+            reached.add(reference)
+            _, _, kind, name = reference.split("/")
+            waiting += _references(components[kind][name])
+    for kind, named in components.items():
+        components[kind] = {name: part for name, part in named.items() if f"#/components/{kind}/{name}" in reached}
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            yield from _references(item)
 
 
 def _drop_foreign_refusal(responses: dict[str, Any]) -> None:

@@ -92,7 +92,7 @@ LINKS: dict[str, dict[str, Json]] = {
     },
     "createTopic": {
         "describe": _link("getTopic", "its schema and ends", _TOPIC),
-        "read": _link("fetchRecords", "its rows from the beginning", {**_TOPIC, "partition": 0, "offset": 0}),
+        "read": _link("fetchRecords", "its rows from the beginning", {**_TOPIC, "partition": "0"}),
     },
 }
 

@@ -21,7 +21,15 @@ from oncegate.transports.outcomes import Internal, public_errors
 Json = dict[str, Any]
 Errors = Sequence[type[e.OncegateError]]
 
-EVERY: Errors = (e.NotAcceptable, Internal, e.BadRequest, e.Misdirected, e.ForeignOrigin)
+EVERY: Errors = (
+    e.NotAcceptable,
+    Internal,
+    e.BadRequest,
+    e.Misdirected,
+    e.ForeignOrigin,
+    e.TargetTooLong,
+    e.HeadTooLarge,
+)
 NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
 READS: Errors = (*NAMESPACED, e.DeadlinePassed)
 WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
