@@ -58,6 +58,20 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_GATE}::test_a_name_that_is_not_this_gateways_is_misdirected",
     ),
     one(
+        "one good head stands for all",
+        "service/oncegate/transports/http/gate.py",
+        "        if fields == self._let_in:\n",
+        "        if self._let_in is not None:\n",
+        f"{_GATE}::test_a_good_head_stands_for_no_other",
+    ),
+    one(
+        "one good head of a route stands for all",
+        "service/oncegate/transports/http/taking.py",
+        '            if scope["headers"] != self._good.get(kind):\n',
+        "            if kind not in self._good:\n",
+        f"{_GATE}::test_a_good_head_stands_for_no_other",
+    ),
+    one(
         "pages of other ports are its own",
         "service/oncegate/transports/http/gate.py",
         "        if origin.lower() not in own:\n",

@@ -40,6 +40,19 @@ async def test_a_name_that_is_not_this_gateways_is_misdirected(way: Any) -> None
         assert http.position == before
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_good_head_stands_for_no_other(way: Any) -> None:
+    """The last good head is remembered; what differs from it in anything is looked at."""
+    async with served() as http:
+        for _ in range(2):
+            assert (await http.send(way())).status == 200
+            (await http.send(with_host(way(), b"Host: evil.example"))).problem(421, "MISDIRECTED")
+            (await http.send(with_field(way(), b"Origin: http://evil.example"))).problem(403, "FOREIGN_ORIGIN")
+            (await http.send(with_field(way(), b"Oncegate-Nothing: 1"))).problem(400, "BAD_REQUEST")
+            long = b"?a=" + b"b" * TARGET_BYTES + b" HTTP/1.1\r\n"
+            (await http.send(way().replace(b" HTTP/1.1\r\n", long, 1))).problem(414, "TARGET_TOO_LONG")
+
+
 async def test_its_own_addresses_and_the_names_of_the_setting_are_answered_with_any_port() -> None:
     async with served(hosts="gateway.internal, Mail.internal") as http:
         for name in (b"LOCALHOST:1", b"127.0.0.1:8080", b"[::1]:80", b"gateway.internal", b"mail.internal:9"):

@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 from oncegate.app import announce, bound, running
 from oncegate.cli import app
 from oncegate.core.errors import LedgerBusy
+from oncegate.ledgers.log.ledger import LogLedger
+from oncegate.ports import Mark
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError
 from tests.support.gateway_process import GatewayProcess
@@ -92,23 +94,27 @@ async def test_what_was_completed_before_a_restart_is_a_duplicate_after_it(tmp_p
         assert [verdict["verdict"] for verdict in reply.json["verdicts"]] == ["DUPLICATE", "DUPLICATE", "GRANTED"]
 
 
-async def test_closing_answers_what_is_in_flight_and_it_is_on_disk(tmp_path: Path) -> None:
+async def test_closing_answers_what_is_in_flight_and_it_is_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = f"log:{tmp_path}/data"
-    raw = request("POST", CLAIM, BODY, Content_Type=JSON)
+    begun, let_go = asyncio.Event(), asyncio.Event()
+
+    async def held(*given: Any) -> Mark:
+        begun.set()
+        await let_go.wait()
+        return await append(*given)
+
     async with served(ledger=url) as http:
-        begun = asyncio.create_task(http.send(raw[:-1]))
-        reader, writer = await asyncio.open_connection("127.0.0.1", http.program.port)
-        writer.write(raw[:-1])
-        while http.program.gateway.admission.requests < 2:
-            await http.send(request("GET", "/healthz/live"))
+        append = LogLedger.append
+        monkeypatch.setattr(LogLedger, "append", held)
+        answered = asyncio.create_task(http.send(request("POST", CLAIM, BODY, Content_Type=JSON)))
+        await begun.wait()
         closing = asyncio.create_task(http.program.server.drain())
-        while not http.program.server.should_exit:
+        while http.program.server.servers[0].is_serving():
             await asyncio.wait([closing], timeout=0.01)
-        writer.write(raw[-1:])
-        answer = await asyncio.wait_for(reader.read(), 20)
-        assert b'"GRANTED"' in answer
-        begun.cancel()
-        writer.close()
+        let_go.set()
+        assert (await answered).json["verdicts"][0]["verdict"] == "GRANTED"
     async with served(ledger=url) as http:
         other = json.dumps({"token": token(), "call": 0, "ids": ["a"]}).encode()
         reply = await http.send(request("POST", CLAIM, other, Content_Type=JSON))

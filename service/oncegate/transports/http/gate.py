@@ -27,16 +27,20 @@ class Gate:
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = LOOPBACK | {name.strip().lower() for name in names if name.strip()}
+        # The last header fields that were let in: a client's next request has the same ones, as a rule.
+        self._let_in: object = None
 
     def refusal(self, scope: Scope) -> OncegateError | None:
         """Returns what is wrong with a request's head; None: nothing is."""
-        hosts, origins = [], []
-        for name, value in scope["headers"]:
-            if name == b"host":
-                hosts.append(value)
-            elif name == b"origin":
-                origins.append(value)
-        return self._of_host(hosts) or _of_origin(origins, hosts[0]) or too_long(_target_bytes(scope), scope["headers"])
+        fields = scope["headers"]
+        if fields == self._let_in:
+            return target_too_long(_target_bytes(scope))
+        hosts = [value for name, value in fields if name == b"host"]
+        origins = [value for name, value in fields if name == b"origin"]
+        wrong = self._of_host(hosts) or _of_origin(origins, hosts[0]) or too_long(_target_bytes(scope), fields)
+        if wrong is None:
+            self._let_in = fields
+        return wrong
 
     def _of_host(self, hosts: Sequence[bytes]) -> OncegateError | None:
         if len(hosts) != 1:
@@ -72,9 +76,16 @@ def _target_bytes(scope: Scope) -> int:
 
 def too_long(target_bytes: int, fields: Iterable[tuple[bytes, bytes]]) -> OncegateError | None:
     """Returns the refusal of a target that is too long, or of header fields that are too large together."""
-    if target_bytes > TARGET_BYTES:
-        return TargetTooLong(f"a path with its query of {target_bytes} bytes; at most {TARGET_BYTES} are read")
+    if (wrong := target_too_long(target_bytes)) is not None:
+        return wrong
     size_bytes = sum(len(name) + len(value) + 4 for name, value in fields)
     if size_bytes > HEAD_BYTES:
         return HeadTooLarge(f"header fields of {size_bytes} bytes; at most {HEAD_BYTES} are read")
     return None
+
+
+def target_too_long(target_bytes: int) -> OncegateError | None:
+    """Returns the refusal of a target that is too long; None: it is not."""
+    if target_bytes <= TARGET_BYTES:
+        return None
+    return TargetTooLong(f"a path with its query of {target_bytes} bytes; at most {TARGET_BYTES} are read")

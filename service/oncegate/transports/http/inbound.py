@@ -115,7 +115,7 @@ class admitted:
     `Incoming` of its request.
     """
 
-    __slots__ = ("_admitted", "_media", "_reads", "_request", "_writes")
+    __slots__ = ("_admitted", "_gateway", "_media", "_reads", "_request", "_writes")
 
     def __init__(self, request: Request, reads: Sequence[str], writes: Sequence[str]) -> None:
         self._request = request
@@ -124,8 +124,8 @@ class admitted:
 
     async def __aenter__(self) -> Inbound:
         media, wanted = negotiated(self._request, self._reads, self._writes)
-        self._media = media
-        found: Admitted = await admit(self, gateway_of(self._request))
+        self._media, self._gateway = media, gateway_of(self._request)
+        found: Admitted = await admit(self, self._gateway)
         self._admitted = found
         return Inbound(self._request, found.gateway, found.shard, found.deadline, media, wanted, found.body)
 
@@ -154,8 +154,7 @@ class admitted:
 
     async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
         """Reads the whole body. Raises BadRequest, DeadlinePassed, BodyTooSlow, and what `arrived` raises."""
-        limits = gateway_of(self._request).limits
-        return await read_body(self._request, size_bytes, deadline, arrived, limits)
+        return await read_body(self._request, size_bytes, deadline, arrived, self._gateway.limits)
 
 
 def gateway_of(request: Request) -> Gateway:

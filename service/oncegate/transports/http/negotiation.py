@@ -27,7 +27,8 @@ def negotiated(request: Request, reads: Sequence[str], writes: Sequence[str]) ->
 
 def content_type(request: Request, reads: Sequence[str]) -> str:
     """Finds the body's media type, one of `reads`. Raises UnsupportedMedia, also for compressed bodies."""
-    given, media = request.headers.get("Content-Type", ""), media_of(request)
+    given = request.headers.get("Content-Type", "")
+    media = _media(given)
     if media not in reads:
         raise UnsupportedMedia(
             f"Content-Type {given!r} is not read here; send {' or '.join(reads)}", accepted=list(reads)

@@ -5,7 +5,7 @@ is the same problem; a path that is not plainly one of theirs is left to the fra
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -18,18 +18,21 @@ from oncegate.transports.http import problems
 from oncegate.transports.http.app import trace_id_of
 from oncegate.transports.http.outbound import Answer
 from oncegate.transports.http.routes import claims, topics
+from oncegate.transports.http.taking import Endpoint, Taken, unchecked
 
-Endpoint = Callable[[Request], Awaitable[Response]]
-Route = tuple[Endpoint, dict[str, str]]
+# What checks a request's head, what answers it, and its path parameters.
+Route = tuple[Taken, Endpoint, dict[str, str]]
+Checked = tuple[Taken, Endpoint]
 
 _CLOSE = b"connection: close\r\n"
 _PREFIX: Final = ["", "v1", "namespaces"]
-_IDS: Final[Mapping[str, Endpoint]] = {"ids:claim": claims.claim, "ids:take": claims.take}
-_CLAIMS: Final[Mapping[str, Endpoint]] = {
-    "renew": claims.renew,
-    "complete": claims.complete,
-    "release": claims.release,
+_IDS: Final[Mapping[str, Checked]] = {"ids:claim": unchecked(claims.claim), "ids:take": unchecked(claims.take)}
+_CLAIMS: Final[Mapping[str, Checked]] = {
+    "renew": unchecked(claims.renew),
+    "complete": unchecked(claims.complete),
+    "release": unchecked(claims.release),
 }
+_PRODUCE: Final = unchecked(topics.produce)
 
 
 def route_of(path: str) -> Route | None:
@@ -39,12 +42,12 @@ def route_of(path: str) -> Route | None:
         return None
     match parts[3:]:
         case [namespace, verb] if verb in _IDS:
-            return _IDS[verb], {"namespace": namespace}
+            return *_IDS[verb], {"namespace": namespace}
         case [namespace, "claims", name]:
             claim, _, verb = name.rpartition(":")
-            return (_CLAIMS[verb], {"namespace": namespace, "claim": claim}) if claim and verb in _CLAIMS else None
+            return (*_CLAIMS[verb], {"namespace": namespace, "claim": claim}) if claim and verb in _CLAIMS else None
         case [namespace, "topics", topic, "records:produce"]:
-            return topics.produce, {"namespace": namespace, "topic": topic}
+            return *_PRODUCE, {"namespace": namespace, "topic": topic}
     return None
 
 
@@ -113,11 +116,13 @@ class Exchange(RequestResponseCycle):
     async def run_asgi(self, app: Any) -> None:
         """Runs the route and writes its response, unless the caller has gone away."""
         scope: Any = self.scope
-        endpoint, scope["path_params"] = self._route
+        taken, endpoint, scope["path_params"] = self._route
         scope["app"] = app
         try:
             try:
-                answer = await endpoint(Call(scope, self))
+                call = Call(scope, self)
+                taken.check(call)
+                answer = await endpoint(call)
             except Exception as error:
                 trace_id = trace_id_of(scope["headers"])
                 answer = problems.answer(error, scope["path"], trace_id, app.state.observer)
