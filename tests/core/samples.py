@@ -55,30 +55,33 @@ def b16(first: int) -> bytes:
 
 
 CLAIMED = Claimed(b16(0x20), b16(0x30), 5, b16(0x40), 30_000, WALL_MS, b16(0x50) + b16(0x60), b16(0x70))
+PRODUCED = Produced(
+    topic="departures",
+    partition=11,
+    first_offset=2**40,
+    rows=3,
+    size_bytes=65_536,
+    claim=b16(0x20),
+    token=b16(0x30),
+    call=6,
+    digest=b16(0x40),
+    wall_ms=WALL_MS,
+    fresh=b16(0x50) + b16(0x60),
+    taken=b16(0x70),
+    digests=bytes(range(12)),
+    id_set="flights",
+)
 SAMPLES: dict[str, Entry] = {
     "opened": Opened(7, 1, b16(0x10), WALL_MS),
     "claimed": CLAIMED,
     "claimed_with_payloads": replace(CLAIMED, digests=bytes(range(12))),
     "claimed_in_a_set": replace(CLAIMED, digests=bytes(range(12)), id_set="départs"),
     "completed": Completed(b16(0x20), WALL_MS),
+    "completed_with_a_result": Completed(b16(0x20), WALL_MS, b"\x00departed 18:05"),
     "released": Released(b16(0x20), WALL_MS),
     "topic_created": TopicCreated("départs", 12, b"schema", 86_400_000, 2**36, WALL_MS),
-    "produced": Produced(
-        topic="departures",
-        partition=11,
-        first_offset=2**40,
-        rows=3,
-        size_bytes=65_536,
-        claim=b16(0x20),
-        token=b16(0x30),
-        call=6,
-        digest=b16(0x40),
-        wall_ms=WALL_MS,
-        fresh=b16(0x50) + b16(0x60),
-        taken=b16(0x70),
-        digests=bytes(range(12)),
-        id_set="flights",
-    ),
+    "produced": PRODUCED,
+    "produced_over_another": replace(PRODUCED, taken_at=bytes((1, 0, 0, 0))),
     "produced_plain": Produced(
         "departures", 0, 2**40, 10_000, 2**20, b16(0x20), b16(0x30), 6, bytes(16), WALL_MS, b"", b""
     ),

@@ -20,8 +20,9 @@ from oncegate.core.errors import (
     Recovering,
     UnknownClaim,
 )
+from oncegate.engine.producer_requests import DriverRequest
 from oncegate.engine.recovery.owner import REOPEN_MS
-from oncegate.engine.requests import ClaimRequest, ClaimResult, DriverRequest, TopicRequest
+from oncegate.engine.requests import ClaimRequest, ClaimResult, TopicRequest
 from oncegate.ports import Mark, OpenLedger
 from tests.support.held import HeldLedgers, Served, id16, said, serving, turns
 

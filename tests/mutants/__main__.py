@@ -28,6 +28,7 @@ from tests.mutants.background import BACKGROUND
 from tests.mutants.contract import CONTRACT
 from tests.mutants.deletion import DELETION
 from tests.mutants.eviction import SEALING
+from tests.mutants.firsts import FIRSTS
 from tests.mutants.id_sets import ID_SETS
 from tests.mutants.lanes import LANES
 from tests.mutants.meetings import MEETINGS
@@ -53,6 +54,7 @@ MUTANTS = (
     *LANES,
     *PRODUCERS,
     *PAYLOADS,
+    *FIRSTS,
     *SIZES,
     *STARTING,
     *MEETINGS,

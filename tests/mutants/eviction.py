@@ -135,7 +135,7 @@ SEALING: tuple[Mutant, ...] = (
     one(
         "payload digests left behind",
         f"{INDEX}/claims/evict.py",
-        "(rows.digests[listed] == 0) & ",
+        "(rows.beside[listed] & PAYLOADS == 0) & ",
         "",
         f"{_WALKS}::test_what_is_still_asked_for_more_than_that_it_is_done_stays_in_the_table",
     ),

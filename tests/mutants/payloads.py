@@ -91,14 +91,14 @@ PAYLOADS: tuple[Mutant, ...] = (
     one(
         "ids with payloads are sealed",
         f"{INDEX}/claims/evict.py",
-        "is_plain = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)",
+        "is_plain = (rows.beside[listed] & PAYLOADS == 0) & (rows.scoped[listed] == 0)",
         "is_plain = rows.scoped[listed] == 0",
         "tests/index/lsm/test_eviction.py",
     ),
     one(
         "ids with payloads share a row",
         f"{INDEX}/table/resize.py",
-        "topics[row] != no_topic or digests[row] != 0 or scoped[row] != 0",
+        "topics[row] != no_topic or beside[row] != 0 or scoped[row] != 0",
         "topics[row] != no_topic or scoped[row] != 0",
         _DIGESTS,
     ),

@@ -89,7 +89,7 @@ CASES: dict[str, tuple[bytes, int, str]] = {
     "a claim id that is none": (request("POST", "/v1/namespaces/default/claims/abc:release"), 400, "BAD_REQUEST"),
     "a verb that does not exist": (request("POST", "/v1/namespaces/default/claims/abc:forget"), 404, "NOT_FOUND"),
     "a body where none is taken": (
-        request("POST", "/v1/namespaces/default/claims/" + "0" * 26 + ":complete", b"{}"),
+        request("POST", "/v1/namespaces/default/claims/" + "0" * 26 + ":renew", b"{}"),
         400,
         "BAD_REQUEST",
     ),

@@ -9,21 +9,16 @@ import pyarrow as pa
 
 from oncegate.core.claims import Verb
 from oncegate.core.producers import Gaps
-from oncegate.engine.requests import (
+from oncegate.engine.producer_requests import (
     AckRequest,
     AckResult,
-    ClaimRequest,
-    ClaimResult,
     DriverRequest,
     DriverResult,
-    ProduceRequest,
     ProducerRequest,
     ProducerResult,
-    Rows,
-    Scope,
-    SequenceRequest,
     SequenceSettled,
 )
+from oncegate.engine.requests import ClaimRequest, ClaimResult, ProduceRequest, Rows, Scope, SequenceRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, serving
 
 DRIVER_TOKEN = 90

@@ -97,6 +97,18 @@ COUNTERS: tuple[CounterRow, ...] = (
         "settled claims forgotten before settled_claim_ms, for memory was short",
         read=lambda index: index.claims.forgotten_early,
     ),
+    CounterRow(
+        "results_bytes",
+        "bytes",
+        "of memory that results of completed claims take, at this moment",
+        read=lambda index: index.claims.results_bytes,
+    ),
+    CounterRow(
+        "results_forgotten",
+        "results",
+        "forgotten for memory, while their ids are known",
+        read=lambda index: index.claims.results_forgotten,
+    ),
     CounterRow("open_claims", "claims", "open at this moment", read=lambda index: index.claims.open_claims),
     CounterRow(
         "ids",

@@ -1,6 +1,6 @@
 """Describes requests to a shard and their results, the same for every transport. Tokens and claims are 16 raw bytes.
 
-First free ids and rows, then batches and topics, then producers and drivers.
+First free ids and rows, then batches and topics; those of producers and drivers are in `producer_requests`.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from oncegate.core.claims import ClaimState
 from oncegate.core.entries.kinds import Name, Span
-from oncegate.core.errors import OncegateError
-from oncegate.core.producers import Gaps
 from oncegate.index.batches import Winner
+from oncegate.index.claims.results import Located
 from oncegate.ports import Chunk
 
 Schema = Any  # pyarrow ships no types
@@ -34,7 +33,7 @@ class ClaimRequest:
 
     ids: fingerprints in their set, (n, 2) uint64. lease_ms None: the default. scope None: ids count for ever. digests:
     uint32[n], of the payload that comes with each id; None: they come alone. id_set: the set that was named, for the
-    ledger's readers; None: none was.
+    ledger's readers; None: none was. locate: the answer is to say where the first of each duplicate is.
     """
 
     token: bytes
@@ -44,6 +43,7 @@ class ClaimRequest:
     scope: Scope | None = None
     digests: NDArray[np.uint32] | None = None
     id_set: str | None = None
+    locate: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +51,14 @@ class ClaimResult:
     """Tells a verdict for each id or sequence, in the order of the request.
 
     claim: 16 bytes, None when nothing was granted. verdicts: uint8[n], wire bytes. numbers: uint32[n], their number.
+    located: what is known of the first of each duplicate; None: nobody asked.
     """
 
     claim: bytes | None
     lease_ms: int
     verdicts: NDArray[np.uint8]
     numbers: NDArray[np.uint32]
+    located: Located | None = None
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class SettleResult:
     """Tells what became of a claim.
 
     settled: how many ids still named it. taken_over: how many are another's by now. lease_ms: 0 unless renewed.
+    result: what it was completed with, as far as it is known. other_result: this call brought another, which was left.
     """
 
     claim: bytes
@@ -71,6 +74,8 @@ class SettleResult:
     settled: int
     taken_over: int
     lease_ms: int
+    result: bytes | None = None
+    other_result: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +92,15 @@ class Rows:
 class TakeRequest:
     """Asks for ids to be an owner's for good.
 
-    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set: as of ClaimRequest.
+    owner: 16 bytes that stand for the owner's name. ids: fingerprints, (n, 2) uint64. id_set, locate: as of
+    ClaimRequest.
     """
 
     owner: bytes
     ids: NDArray[np.uint64]
     scope: Scope | None = None
     id_set: str | None = None
+    locate: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +125,7 @@ class ProduceRequest:
     """Asks for rows to be appended to a topic.
 
     ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
-    which chooses its partition; None: the request goes whole to the next partition. digests, id_set: as of
+    which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate: as of
     ClaimRequest.
     sequenced: instead of ids, a sequence each; its token and call are the request's.
     """
@@ -133,16 +140,22 @@ class ProduceRequest:
     sequenced: SequenceRequest | None = None
     digests: NDArray[np.uint32] | None = None
     id_set: str | None = None
+    locate: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class ProduceResult:
-    """Tells how many rows were written by this request, and where. Verdicts as of ClaimResult; None: no ids."""
+    """Tells how many rows were written by this request, and where. Verdicts as of ClaimResult; None: no ids.
+
+    before: of a repeat, what earlier tries of the very request wrote where. located: as of ClaimResult.
+    """
 
     rows: int
     spans: tuple[Span, ...]
     verdicts: NDArray[np.uint8] | None = None
     numbers: NDArray[np.uint32] | None = None
+    before: tuple[Span, ...] = ()
+    located: Located | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,142 +264,19 @@ class TopicView:
         return len(self.high_offsets)
 
 
-@dataclass(frozen=True)
-class DriverRequest:
-    """Asks for a driver's next epoch, for the attempt that `token`, 16 bytes, names."""
-
-    driver: str
-    token: bytes
-
-
-@dataclass(frozen=True)
-class DriverResult:
-    """Tells a driver's epoch, and the last batch that was acked under its name, None before the first."""
-
-    epoch: int
-    batch: int | None
-
-
-@dataclass(frozen=True)
-class ProducerRequest:
-    """Asks for a producer's next epoch.
-
-    driver: owns the producer for ever. lease_ms None: the default. gaps: whether sequences may be passed over.
-    """
-
-    producer: str
-    token: bytes
-    driver: str
-    lease_ms: int | None = None
-    gaps: Gaps = Gaps.ALLOW
-
-
-@dataclass(frozen=True, eq=False)
-class ProducerResult:
-    """Tells where a producer stands; `watermark`, `claimed_to`, `resume_after` are None before there are any.
-
-    resume_after: the highest sequence such that everything claimed up to it is done. done: uint64, shape (k, 2),
-    inclusive intervals above the watermark that are done; only the newest of them where `truncated`.
-    """
-
-    producer_id: int
-    epoch: int
-    lease_ms: int
-    watermark: int | None
-    claimed_to: int | None
-    resume_after: int | None
-    done: NDArray[np.uint64]
-    truncated: bool
-
-
-@dataclass(frozen=True)
-class SequenceSettled:
-    """Tells what became of a call's claim. settled: how many sequences it was granted. lease_ms: 0 unless renewed."""
-
-    call: int
-    state: ClaimState
-    settled: int
-    lease_ms: int
-
-
-@dataclass(frozen=True)
-class AckRequest:
-    """Says what will not be run again, part by part: of each (producer, sequence), all up to it; batches up to
-    `batch`."""
-
-    driver: str
-    epoch: int
-    token: bytes
-    upto: tuple[tuple[str, int], ...]
-    batch: int | None = None
-
-
-@dataclass(frozen=True)
-class AckResult:
-    """Tells what an ack came to, part by part: each producer is one, each batch is one.
-
-    watermarks: of each of the driver's own that was named, None where nothing was ever acked. batch: the last that was
-    acked. refused: why, of each part that was not; in `extra` its `producer` or `batch`, and what stands in its way.
-    """
-
-    watermarks: tuple[tuple[str, int | None], ...]
-    batch: int | None
-    refused: tuple[OncegateError, ...] = ()
-
-
-@dataclass(frozen=True)
-class ResolveRequest:
-    """Says what a person has found out about a leftover, who that is, and why they say so."""
-
-    is_done: bool
-    who: str
-    why: str
-
-
-@dataclass(frozen=True, eq=False)
-class ProducerView:
-    """Tells what is known of a producer, for a person.
-
-    done, open: uint64 (k, 2), inclusive intervals above the watermark, a thousand each at most; `open` was claimed, or
-    released, and is not done. lease_left_ms 0: anybody may have the next epoch.
-    """
-
-    producer: str
-    producer_id: int
-    driver: str
-    epoch: int
-    token: bytes
-    lease_ms: int
-    lease_left_ms: int
-    watermark: int | None
-    claimed_to: int | None
-    resume_after: int | None
-    done: NDArray[np.uint64]
-    open: NDArray[np.uint64]
-    position: int
-
-
 __all__ = [
     "AbortRequest",
     "AbortResult",
-    "AckRequest",
-    "AckResult",
     "ClaimRequest",
     "ClaimResult",
     "CommitRequest",
     "CommitResult",
-    "DriverRequest",
-    "DriverResult",
     "Fetched",
     "ProduceRequest",
     "ProduceResult",
-    "ProducerRequest",
-    "ProducerResult",
-    "ProducerView",
     "Rows",
     "Scope",
     "SequenceRequest",
-    "SequenceSettled",
     "SettleResult",
     "Span",
     "StageRequest",

@@ -14,6 +14,7 @@ from oncegate.core.errors import BadRequest, MissingStage, NotEmpty, Rejected, S
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.commit.places import Places
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
@@ -21,26 +22,28 @@ from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.maintenance.scheduler import Scheduler
 from oncegate.engine.maintenance.snapshotter import Snapshotter
-from oncegate.engine.requests import (
-    AbortRequest,
-    AbortResult,
+from oncegate.engine.producer_requests import (
     AckRequest,
     AckResult,
-    ClaimRequest,
-    ClaimResult,
-    CommitRequest,
-    CommitResult,
     DriverRequest,
     DriverResult,
-    Fetched,
-    ProduceRequest,
-    ProduceResult,
     ProducerRequest,
     ProducerResult,
     ProducerView,
     ResolveRequest,
-    SequenceRequest,
     SequenceSettled,
+)
+from oncegate.engine.requests import (
+    AbortRequest,
+    AbortResult,
+    ClaimRequest,
+    ClaimResult,
+    CommitRequest,
+    CommitResult,
+    Fetched,
+    ProduceRequest,
+    ProduceResult,
+    SequenceRequest,
     SettleResult,
     StageRequest,
     StageResult,
@@ -122,12 +125,13 @@ class Shard:
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
         self.eviction = Eviction(self.journal, outputs, files, self.snapshotter)
         self.scheduler = Scheduler(self.journal, self.stages, self.eviction, self.snapshotter)
-        self._claims = Claims(self.journal)
+        places = Places(ledger, marks)
+        self._claims = Claims(self.journal, places)
         self._claim_batcher = ClaimBatcher(self.journal, self._claims)
         self._topics = Topics(self.journal, outputs)
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self._leftovers = Leftovers(self.journal)
-        self._records = Records(self.journal, self._topics, self._producers)
+        self._records = Records(self.journal, self._topics, self._producers, places)
         self._batches = Batches(self.journal, self._topics, self.stages)
 
     def fingerprints(self, named: str | None = None, own: str = CLAIMED) -> Fingerprinter:
@@ -148,9 +152,11 @@ class Shard:
         return self._claims.take(request, deadline)
 
     @refuses_when_durable
-    def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> Awaitable[SettleResult]:
+    def settle(
+        self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None
+    ) -> Awaitable[SettleResult]:
         """Renews, completes or releases the claim that these 16 bytes name, as `Claims.settle`."""
-        return self._claims.settle(verb, claim, deadline)
+        return self._claims.settle(verb, claim, deadline, result)
 
     def explain(self, fingerprint: bytes) -> Awaitable[Explained]:
         """Tells what is known about one id, by its 16 bytes, as `Claims.explain`."""

@@ -147,6 +147,7 @@ def warm_up() -> None:
     index.make_room(10_000, 0)
     index.sweep(0)
     store.sharing.warm_up()
+    store.table.rows_of(ids)
     table, holders, is_picked = store.table.slots, store.rows.holders, np.zeros(store.rows.made + 1, np.uint8)
     store.kernels.gather_of(table, 0, holders, is_picked, ids)
     drop(store, ids)

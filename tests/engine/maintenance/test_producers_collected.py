@@ -11,7 +11,8 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
-from oncegate.engine.requests import AckRequest, DriverRequest, ProducerRequest, SequenceRequest
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest
+from oncegate.engine.requests import SequenceRequest
 from oncegate.engine.shard import Shard
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders

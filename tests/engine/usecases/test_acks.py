@@ -12,7 +12,7 @@ from oncegate.core.errors import (
     UnknownDriver,
     UnknownProducer,
 )
-from oncegate.engine.requests import AckResult
+from oncegate.engine.producer_requests import AckResult
 from tests.support.held import HeldLedgers, id16, said
 from tests.support.producing_lanes import Lanes, lanes
 

@@ -16,7 +16,7 @@ from oncegate.core.errors import (
     UnknownClaim,
     UnknownProducer,
 )
-from oncegate.engine.requests import ResolveRequest
+from oncegate.engine.producer_requests import ResolveRequest
 from oncegate.index.shard import ShardIndex
 from tests.support.held import HeldLedgers, id16, said
 from tests.support.producing_lanes import Lanes, lanes

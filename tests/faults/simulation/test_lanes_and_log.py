@@ -17,15 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from oncegate.core.errors import Fenced, OncegateError, ProducerBusy
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
-from oncegate.engine.requests import (
-    AckRequest,
-    DriverRequest,
-    ProduceRequest,
-    ProducerRequest,
-    ProducerResult,
-    Rows,
-    SequenceRequest,
-)
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerResult
+from oncegate.engine.requests import ProduceRequest, Rows, SequenceRequest
 from oncegate.engine.usecases.partitioning import stream
 from tests.support.simulated_world import LEASE_MS, World
 

@@ -163,7 +163,7 @@ def test_rows_of_ids_with_payloads_are_marked_for_they_cannot_leave_memory() -> 
     driver = VerbDriver()
     driver.does("produce", "w", 1, [1])
     driver.does("produce", "w", 2, [2], digests=of(A))
-    assert driver.index.store.rows.column("digests").tolist() == [0, 1]
+    assert driver.index.store.rows.column("beside").tolist() == [0, 1]
 
 
 def test_without_payloads_nothing_is_kept_of_them() -> None:
@@ -200,7 +200,7 @@ def test_what_was_saved_knows_the_same_payloads(widths: Widths, compiled: bool) 
             index.reset_leases(walk.now_ms)
         asked = (walk.calls, walk.claims, walk.now_ms)
         assert answers(copy, *asked) == answers(walk.index, *asked), f"seed {seed}"
-        marked = [index.store.rows.column("digests").sum() > 0 for index in (copy, walk.index)]
+        marked = [index.store.rows.column("beside").sum() > 0 for index in (copy, walk.index)]
         held = any(digest for *_, digest in walk.index.contents().values())
         assert marked[0] == held
         assert marked[1] or not held

@@ -33,7 +33,7 @@ def alone(claims: Claims) -> Callable[[ClaimRequest, Deadline], Coroutine[Any, A
     async def claim(request: ClaimRequest, deadline: Deadline) -> ClaimResult:
         lease_ms = claims.check(request)
         deadline.check()
-        return await claims.claim(request, lease_ms)
+        return await claims.claim(request, lease_ms, deadline)
 
     return claim
 

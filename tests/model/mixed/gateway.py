@@ -82,7 +82,8 @@ class Gateway(Process):
         observer: Any = SimpleNamespace(event=lambda *_, **__: self._count_retired())
         journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
         nothing: Any = None
-        claims, producing = Claims(journal), Records(journal, Topics(journal, nothing), Producers(journal))
+        topics, producers = Topics(journal, nothing), Producers(journal)
+        claims, producing = Claims(journal, nothing), Records(journal, topics, producers, nothing)
         unsealed: Any = SimpleNamespace(busy=False)
         self._upkeep = Scheduler(journal, nothing, unsealed, nothing)
         self._verbs = {

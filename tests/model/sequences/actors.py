@@ -15,17 +15,8 @@ from oncegate.core.claims import Verb
 from oncegate.core.errors import Fenced, OncegateError, ProducerBusy
 from oncegate.core.producers import Gaps
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.requests import (
-    AckRequest,
-    ClaimRequest,
-    ClaimResult,
-    ProducerRequest,
-    ProducerResult,
-    Scope,
-    SequenceRequest,
-    SequenceSettled,
-    SettleResult,
-)
+from oncegate.engine.producer_requests import AckRequest, ProducerRequest, ProducerResult, SequenceSettled
+from oncegate.engine.requests import ClaimRequest, ClaimResult, Scope, SequenceRequest, SettleResult
 from tests.model.sequences.gateway import LEASE_MS
 
 DRIVER = "d"

@@ -7,7 +7,7 @@ The offset log and the commit log outlive it. R9: batch n is acked once its comm
 from dataclasses import dataclass, field
 
 from oncegate.core.errors import Fenced, OlderBatch, OncegateError
-from oncegate.engine.requests import AckRequest, AckResult, DriverRequest, DriverResult
+from oncegate.engine.producer_requests import AckRequest, AckResult, DriverRequest, DriverResult
 from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import DRIVER, Attempt, Request, Task
 

@@ -50,7 +50,8 @@ class Gateway(Process):
         group_commit: Any = self.group_commit
         observer: Any = SimpleNamespace(event=lambda *_, **__: None)
         journal = Journal("model", self.index, group_commit, self.clock, observer, LIMITS, self._random)
-        producers, drivers, claims = Producers(journal), Drivers(journal), Claims(journal)
+        nothing: Any = None
+        producers, drivers, claims = Producers(journal), Drivers(journal), Claims(journal, nothing)
         leftovers = Leftovers(journal)
         uses: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {
             "register_driver": drivers.register,

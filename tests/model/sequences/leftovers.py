@@ -13,7 +13,8 @@ import numpy as np
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.errors import Gap, LeaseLive, NotDone
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.requests import AckResult, ClaimResult, ProducerResult, SequenceSettled, SettleResult
+from oncegate.engine.producer_requests import AckResult, ProducerResult, SequenceSettled
+from oncegate.engine.requests import ClaimResult, SettleResult
 from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import Request
 from tests.model.sequences.truth import Said

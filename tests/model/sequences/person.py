@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from oncegate.engine.requests import ResolveRequest
+from oncegate.engine.producer_requests import ResolveRequest
 from tests.model.sequences.actors import Attempt, Request, Task
 
 Written = Callable[[str, int], int]

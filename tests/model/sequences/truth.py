@@ -11,7 +11,8 @@ from typing import Any
 
 from oncegate.core.claims import ClaimState, Verb
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.requests import AckResult, ClaimResult, ProducerResult, SequenceSettled
+from oncegate.engine.producer_requests import AckResult, ProducerResult, SequenceSettled
+from oncegate.engine.requests import ClaimResult
 from tests.model.kit.held import Call
 from tests.model.kit.replies import Broken
 from tests.model.sequences.actors import Request

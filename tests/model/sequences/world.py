@@ -17,7 +17,8 @@ from typing import Literal
 from oncegate.core.errors import OncegateError, Retryable
 from oncegate.core.producers import Gaps
 from oncegate.core.verdicts import BY_BYTE, Verdict
-from oncegate.engine.requests import AckRequest, AckResult, ClaimResult
+from oncegate.engine.producer_requests import AckRequest, AckResult
+from oncegate.engine.requests import ClaimResult
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock
 from tests.model.kit.chance import Steady, fingerprints

@@ -92,9 +92,9 @@ class Driver:
         self.index.make_room(len(asked.fresh) + len(asked.taken), self.now_ms, digests=bool(asked.digests))
         return Answer(asked, claim, self.apply(entry, settled))
 
-    def complete(self, claim: bytes | None, settled: bool = True) -> Undo:
+    def complete(self, claim: bytes | None, settled: bool = True, result: bytes = b"") -> Undo:
         assert claim is not None
-        return self.apply(Completed(claim, 8_000 + self.now_ms), settled)
+        return self.apply(Completed(claim, 8_000 + self.now_ms, result), settled)
 
     def release(self, claim: bytes | None, settled: bool = True) -> Undo:
         assert claim is not None

@@ -68,6 +68,8 @@ Archives = Annotated[tuple[Archived, ...], "archives"]
 Digests = Annotated[bytes, "blob", Tag(1)]
 KeyPartitions = Annotated[int, "u32", Tag(1)]
 IdSet = Annotated[str | None, "text", Tag(128)]
+Result = Annotated[bytes, "blob", Tag(128)]
+TakenAt = Annotated[bytes, "blob", Tag(129)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +108,15 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Records that a claim was completed: the ids that it still held are done."""
+    """Records that a claim was completed: the ids that it still held are done.
+
+    result: what the writer had to say of it, for whoever is told DUPLICATE; empty: nothing.
+    """
 
     KIND: ClassVar[int] = 3
     claim: B16
     wall_ms: U64
+    result: Result = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +149,9 @@ class Produced:
 
     `fresh`, `taken`, `digests` and `id_set` as of a claim, and empty where the rows have no ids. A request over
     several partitions is one entry for each, all under one `claim`.
+
+    taken_at: where the taken ids stand among the rows, which are in the order of the request, 4 bytes each,
+    little-endian; empty where all are fresh, or all are taken.
     """
 
     KIND: ClassVar[int] = 6
@@ -160,6 +169,7 @@ class Produced:
     taken: Blob
     digests: Digests = b""
     id_set: IdSet = None
+    taken_at: TakenAt = b""
 
 
 @dataclass(frozen=True, slots=True)

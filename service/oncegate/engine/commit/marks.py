@@ -37,6 +37,11 @@ class Marks:
             return Mark(self._ledger, 0, bytes(8))
         return Mark(self._ledger, self._positions[-1], self._chains[-1].to_bytes(8, "little"))
 
+    @property
+    def compacted_to(self) -> int:
+        """The position up to which a snapshot replaced the entries; 0: they are all there."""
+        return self._compacted
+
     def add(self, mark: Mark) -> None:
         """Remembers a durable mark; no effect when it is the last one known."""
         if mark.position and (not self._positions or mark.position > self._positions[-1]):

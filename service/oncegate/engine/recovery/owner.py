@@ -202,6 +202,7 @@ class Owner:
             )
         index, limits = world.make_index(), world.limits
         index.claims.remember_for(limits.settled_claim_ms, limits.settled_claims_bytes)
+        index.claims.keep_results(limits.results_bytes)
         marks = Marks(ledger.mark.ledger, opened.predecessors, opened.compacted)
         check, now_ms = key_check(opened.key), world.clock.monotonic_ms()
         again = Dropping(index.claims, outputs)

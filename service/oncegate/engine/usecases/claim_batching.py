@@ -2,7 +2,7 @@
 
 A batch is decided as its claims would be one after the other, and nobody can tell. One call of the index decides those
 that are new calls, with nothing to take over. What is left of a batch is decided after it, claim by claim; so a lone
-claim is a batch of one. Large claims, and those with payloads or a batch scope, are not batched.
+claim is a batch of one. Large claims, and those with payloads, a batch scope or firsts to locate, are not batched.
 
 Claims wait while each turn of the loop brings more, a millisecond or two at most: that is as long as one of them takes
 to be synced, and a lone one waits for no other. PostgreSQL's commit_siblings has the same reason.
@@ -58,9 +58,10 @@ class ClaimBatcher:
         LedgerDown: unknown, repeat the same token and call.
         """
         lease_ms = self._claims.check(request)
-        if not 0 < len(request.ids) <= self._ids_most or request.scope is not None or request.digests is not None:
+        is_plain = request.scope is None and request.digests is None and not request.locate
+        if not is_plain or not 0 < len(request.ids) <= self._ids_most:
             deadline.check()
-            return await self._claims.claim(request, lease_ms)
+            return await self._claims.claim(request, lease_ms, deadline)
         pending = _Pending(request, lease_ms, deadline, asyncio.get_running_loop().create_future())
         self._wait(pending)
         await pending.waiter

@@ -1,6 +1,7 @@
 """Claims, renews, completes, releases and explains free ids."""
 
 import hashlib
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,13 +10,15 @@ from numpy.typing import NDArray
 from oncegate.arraytypes import U8
 from oncegate.core.claims import SETTLE, STATE_AFTER, Action, Effect, Verb
 from oncegate.core.entries.kinds import Claimed, Completed, Released, Taken
-from oncegate.core.errors import Overloaded, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.errors import BadRequest, Overloaded, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.hashing.requests import digest_of_ids
+from oncegate.index.claims.firsts import Firsts
 from oncegate.index.claims.results import ClaimDecision, Explained
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.index.table.grants import NO_CLAIM
@@ -43,8 +46,9 @@ class DecidedClaim(NamedTuple):
 class Claims:
     """Claims, takes, settles and explains free ids. Answers wait until what they rest on is durable."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, places: Places) -> None:
         self._journal = journal
+        self._places = places
         self._index = journal.index.claims
 
     def check(self, request: ClaimRequest) -> int:
@@ -55,7 +59,7 @@ class Claims:
         self._check_count(request.ids)
         return self._journal.lease_ms(request.lease_ms)
 
-    async def claim(self, request: ClaimRequest, lease_ms: int) -> ClaimResult:
+    async def claim(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
         """Decides on one claim that is not batched, after `check`; all its ids are STALE where its batch was acked.
 
         Raises what `decide` does, BadRequest and TooLarge for its batch scope; LedgerDown: unknown whether it was
@@ -64,9 +68,16 @@ class Claims:
         if request.scope is not None and await is_over(self._journal, request.scope):
             return ClaimResult(None, lease_ms, *stale(self._journal, len(request.ids)))
         decided = self.decide(request, lease_ms)
+        result = decided.result
+        firsts = self._firsts(request.ids, result.verdicts) if request.locate else None
         await self._journal.group_commit.durable(decided.rests_on)
-        self._journal.counts.add_ids(decided.actions, decided.result.verdicts)
-        return decided.result
+        self._journal.counts.add_ids(decided.actions, result.verdicts)
+        if firsts is None:
+            return result
+        return replace(result, located=await self._places.located(firsts, deadline))
+
+    def _firsts(self, ids: NDArray[np.uint64], verdicts: U8) -> Firsts:
+        return self._index.firsts_of(ids, verdicts, self._journal.limits.located_entries)
 
     def decide(self, request: ClaimRequest, lease_ms: int) -> DecidedClaim:
         """Decides which of these ids may be written, and records what is granted; the answer waits for `rests_on`.
@@ -128,17 +139,22 @@ class Claims:
             fresh, taken = decision.fresh.tobytes(), decision.taken.tobytes()
             entry = Taken(request.owner, journal.wall_ms(), fresh, taken, request.id_set)
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
+        firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
         await journal.group_commit.durable(rests_on)
         journal.counts.add_ids(decision.actions, decision.verdicts)
-        return ClaimResult(None, 0, decision.verdicts, decision.numbers)
+        located = None if firsts is None else await self._places.located(firsts, deadline)
+        return ClaimResult(None, 0, decision.verdicts, decision.numbers, located)
 
-    async def settle(self, verb: Verb, claim: bytes, deadline: Deadline) -> SettleResult:
+    async def settle(self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None) -> SettleResult:
         """Renews, completes or releases a whole claim; what was taken over is counted and left alone.
 
-        Raises UnknownClaim, ReleasedClaim: stop; LedgerFull, DeadlinePassed: nothing was written;
-        LedgerDown: unknown, repeat it.
+        `result`: what to complete it with, which the first complete decides. Raises UnknownClaim, ReleasedClaim: stop;
+        TooLarge, BadRequest for the result, LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown,
+        repeat it.
         """
         deadline.check()
+        if result is not None:
+            self._check_result(verb, result)
         view = self._index.view(claim, self._journal.clock.monotonic_ms())
         effect = SETTLE[verb, view.state].effect
         if effect is Effect.REFUSE_UNKNOWN:
@@ -150,17 +166,30 @@ class Claims:
             self._index.renew(claim, self._journal.clock.monotonic_ms())
             lease_ms = view.lease_ms
         elif effect is not Effect.NOTHING:
-            rests_on = self._write(effect, claim)
+            rests_on = self._write(effect, claim, result)
+        kept = self._index.result_of(claim) if verb is Verb.COMPLETE else None
         await self._journal.group_commit.durable(rests_on)
-        state = STATE_AFTER.get(effect, view.state)
-        return SettleResult(claim, state, view.named, view.granted - view.named, lease_ms)
+        state, left = STATE_AFTER.get(effect, view.state), result is not None and result != kept
+        return SettleResult(claim, state, view.named, view.granted - view.named, lease_ms, kept, left)
 
-    def _write(self, effect: Effect, claim: bytes) -> int:
+    def _check_result(self, verb: Verb, result: bytes) -> None:
+        if verb is not Verb.COMPLETE:
+            raise BadRequest(f"{verb.name.lower()} takes no result; nothing was written")
+        if not result:
+            raise BadRequest("a result of no bytes says nothing: leave it out; nothing was written")
+        if len(result) > self._journal.limits.result_bytes:
+            raise TooLarge(
+                f"a result of {len(result)} bytes; at most {self._journal.limits.result_bytes}, nothing was written"
+            )
+
+    def _write(self, effect: Effect, claim: bytes, result: bytes | None) -> int:
         journal = self._journal
         journal.group_commit.check(ends=True)
-        entry = Completed if effect is Effect.MARK_DONE else Released
-        journal.counts.add(COMPLETED if effect is Effect.MARK_DONE else RELEASED)
-        return journal.record([entry(claim, journal.wall_ms())])
+        if effect is Effect.MARK_DONE:
+            journal.counts.add(COMPLETED)
+            return journal.record([Completed(claim, journal.wall_ms(), result or b"")])
+        journal.counts.add(RELEASED)
+        return journal.record([Released(claim, journal.wall_ms())])
 
     async def explain(self, fingerprint: bytes) -> Explained:
         """Tells what is known about one id, by its 16 bytes, once that is durable. Raises Recovering."""

@@ -14,7 +14,7 @@ from oncegate.core.producers import DRIVER, REGISTER_DRIVER, SEQUENCE_MAX, Entra
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
-from oncegate.engine.requests import AckRequest, AckResult, DriverRequest, DriverResult
+from oncegate.engine.producer_requests import AckRequest, AckResult, DriverRequest, DriverResult
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.decide import registrant, standing
 from oncegate.index.producers.intervals import flat

@@ -16,7 +16,7 @@ from oncegate.core.errors import BadRequest, LeaseLive, ReleasedClaim, UnknownCl
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
-from oncegate.engine.requests import ResolveRequest
+from oncegate.engine.producer_requests import ResolveRequest
 from oncegate.index.producers.apply import held_calls
 from oncegate.index.producers.intervals import count_of
 from oncegate.index.producers.store import FREE, GIVEN, HELD, LEFT, TAKEN, Producer

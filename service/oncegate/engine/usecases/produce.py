@@ -10,6 +10,7 @@ from oncegate.core.entries.kinds import Entry, Produced, Span
 from oncegate.core.errors import BadRequest
 from oncegate.core.producers import Action as SequenceAction
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import PRODUCED_ROWS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
@@ -28,8 +29,9 @@ _NO_DIGEST = bytes(16)
 class Records:
     """Appends rows to topics, over one journal."""
 
-    def __init__(self, journal: Journal, topics: Topics, producers: Producers) -> None:
+    def __init__(self, journal: Journal, topics: Topics, producers: Producers, places: Places) -> None:
         self._journal = journal
+        self._places = places
         self._topics = topics
         self._index = journal.index
         self._producers = producers
@@ -38,11 +40,13 @@ class Records:
     async def produce(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         """Appends rows to a topic. With ids claim, done and output are one; what is not GRANTED is left out.
 
-        A repeat of rows with ids writes what nobody wrote meanwhile, and is answered DUPLICATE (own) for the rest; a
-        repeat of rows without ids is written again.
+        A repeat of rows with ids writes what nobody wrote meanwhile, and is answered DUPLICATE (own) for the rest, with
+        the offsets of what it wrote before; a repeat of rows without ids is written again.
         Raises SchemaMismatch, NotFound, TooLarge, TokenReused, Overloaded, LedgerFull, DeadlinePassed, with sequences
         also what `Producers.claim` does: nothing was written; LedgerDown: unknown, repeat the same token and call.
         """
+        if request.locate and request.ids is None:
+            raise BadRequest("locate names the first of an id, and these rows have none; nothing was written")
         if request.sequenced is not None:
             return await self._sequenced(request, request.sequenced, deadline)
         if request.ids is None:
@@ -58,15 +62,23 @@ class Records:
         decision = self._index.claims.decide(
             request.token, request.call, digest, request.ids, now_ms, "produce", digests
         )
-        rests_on = decision.rests_on
+        rests_on, claims = decision.rests_on, self._index.claims
         spans: tuple[Span, ...] = ()
+        before: tuple[Span, ...] = ()
+        if decision.claim is not None:
+            before = claims.written_by(decision.claim)
+            rests_on = max(rests_on, claims.view(decision.claim, now_ms).position)
+        firsts = None
+        if request.locate:
+            firsts = claims.firsts_of(request.ids, decision.verdicts, self._journal.limits.located_entries)
         if len(decision.fresh) or len(decision.taken):
             rests_on, spans = self._write(request, decision, digest, entries)
         await self._journal.group_commit.durable(rests_on)
         self._journal.counts.add_ids(decision.actions, decision.verdicts)
         rows = sum(span.rows for span in spans)
         self._journal.counts.add(PRODUCED_ROWS, rows)
-        return ProduceResult(rows, spans, decision.verdicts, decision.numbers)
+        located = None if firsts is None else await self._places.located(firsts, deadline)
+        return ProduceResult(rows, spans, decision.verdicts, decision.numbers, before, located)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
         """Appends claim, rows and completion of a producer's sequences as one."""
@@ -134,12 +146,15 @@ class Records:
         journal = self._journal
         spans: list[Span] = []
         outputs: list[OutputChange] = []
-        claim, wall_ms = journal.random(16), journal.wall_ms()
+        wall_ms = journal.wall_ms()
+        # What a repeat writes is its request's as well: one more try is told of all of it.
+        claim = journal.random(16) if decision is None or decision.claim is None else decision.claim
         for share in written:
             first_offset = self._index.topics.high_offset(request.topic, share.partition)
             span = Span(share.partition, first_offset, len(share.row_indices), len(share.data))
             output = (request.topic, span.partition, span.first_offset, span.rows, span.size_bytes)
-            ids = *_ids(request, decision, share), request.id_set
+            fresh, taken, digests, taken_at = _ids(request, decision, share)
+            ids = fresh, taken, digests, request.id_set, taken_at
             entries.append(Produced(*output, claim, request.token, request.call, digest, wall_ms, *ids))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
@@ -149,22 +164,24 @@ class Records:
         return journal.record(entries, outputs), tuple(spans)
 
 
-def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) -> tuple[bytes, bytes, bytes]:
+def _ids(request: ProduceRequest, decision: ClaimDecision | None, share: Share) -> tuple[bytes, bytes, bytes, bytes]:
     """Returns the fingerprints of a share's rows: those that were free, and those whose lease had run out; the digests
-    of both one's payloads, where they came with any."""
+    of both one's payloads, where they came with any; and where the latter stand, where there are both."""
     if decision is None or request.ids is None:
-        return b"", b"", b""
+        return b"", b"", b"", b""
     ids, acts = request.ids[share.row_indices], decision.actions[share.row_indices]
     fresh, taken = acts == Action.GRANT, acts == Action.TAKE_OVER
     digests = b""
     if request.digests is not None:
         of_rows = request.digests[share.row_indices]
         digests = of_rows[fresh].tobytes() + of_rows[taken].tobytes()
-    return ids[fresh].tobytes(), ids[taken].tobytes(), digests
+    taken_at = np.flatnonzero(taken).astype("<u4").tobytes() if fresh.any() and taken.any() else b""
+    return ids[fresh].tobytes(), ids[taken].tobytes(), digests, taken_at
 
 
 def _digest(request: ProduceRequest) -> bytes:
     """Hashes a request, to another digest than a claim's of the same ids: one call is one request."""
     assert request.ids is not None
     digests = b"" if request.digests is None else request.digests.tobytes()
-    return hashlib.blake2b(request.ids.tobytes() + digests, digest_size=16, person=b"produce").digest()
+    scope = b"" if request.scope is None else repr(request.scope).encode()
+    return hashlib.blake2b(request.ids.tobytes() + digests + scope, digest_size=16, person=b"produce").digest()

@@ -15,7 +15,8 @@ from oncegate.core.errors import (
     UnknownProducer,
 )
 from oncegate.core.producers import Entrance, Registration
-from oncegate.engine.requests import AckRequest, ProducerRequest, SequenceRequest
+from oncegate.engine.producer_requests import AckRequest, ProducerRequest
+from oncegate.engine.requests import SequenceRequest
 from oncegate.index.claims.batch_scopes import OpenClaims
 from oncegate.index.producers.store import Driver, Producer
 

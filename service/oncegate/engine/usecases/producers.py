@@ -13,14 +13,8 @@ from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMPLETED, RELEASED
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_name
-from oncegate.engine.requests import (
-    ClaimResult,
-    ProducerRequest,
-    ProducerResult,
-    ProducerView,
-    SequenceRequest,
-    SequenceSettled,
-)
+from oncegate.engine.producer_requests import ProducerRequest, ProducerResult, ProducerView, SequenceSettled
+from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.decide import SequenceDecision, registrant, standing
 from oncegate.index.producers.index import DONE_INTERVALS_MAX

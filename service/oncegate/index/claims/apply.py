@@ -16,7 +16,7 @@ from oncegate.core.entries.producers import Acked, Scoped
 from oncegate.index.claims.by_name import ClaimRecord
 from oncegate.index.claims.store import ClaimStore
 from oncegate.index.table.arrays import NO_ROW
-from oncegate.index.table.grants import NO_CLAIM, Grant, grant_of
+from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC, Grant, grant_of
 from oncegate.index.table.rows import DONE, LIVE, OPEN, RELEASED
 
 _NEVER_MS = 2**63 - 1
@@ -78,6 +78,7 @@ def undo(store: ClaimStore, change: Undo) -> None:
         _set_state(store, row, state)
         holders.named[row], holders.position[row] = named, position
         rows.wall_ms[row], rows.ended_ms[row] = wall_ms, ended_ms
+        rows.results.drop([row])
     if change.retired is not None:
         due, states, positions = change.retired
         holders.state[due], holders.position[due] = states, positions
@@ -128,6 +129,8 @@ def _grant(store: ClaimStore, position: int, grant: Grant, now_ms: int) -> Undo:
         store.ids += was_absent
         if grant.state != OPEN:
             store.expiry.add(row)
+        if len(given) > 1 and grant.topic != NO_TOPIC:
+            rows.first_offset[row] = _first_offset(grant, takeover)
     granted = tuple(row for row, *_ in change.puts)
     losers = _losers(change)
     rows.pin(losers)
@@ -147,6 +150,18 @@ def _parts(grant: Grant) -> tuple[tuple[U64, U32, bool], ...]:
     """Returns the fresh and the taken ids, each with the digests of their payloads and whether they are taken over."""
     fresh, digests = len(grant.fresh), grant.digests
     return (own(grant.fresh), digests[:fresh], False), (own(grant.taken), digests[fresh:], True)
+
+
+def _first_offset(grant: Grant, takeover: bool) -> int:
+    """Returns where the first of the fresh, or of the taken ids lies, which were written among each other; where that
+    is not known, what stands for it: -1 less the offset of the first of both."""
+    taken_at = grant.taken_at
+    if not len(taken_at):
+        return -1 - grant.first_offset
+    if takeover:
+        return grant.first_offset + int(taken_at[0])
+    # Those before the first fresh one stand where they are counted.
+    return grant.first_offset + int(np.count_nonzero(taken_at == np.arange(len(taken_at))))
 
 
 def own(ids: NDArray[np.uint64]) -> U64:
@@ -197,6 +212,8 @@ def _settle_claim(store: ClaimStore, position: int, entry: Completed | Released,
         holders.position[row], rows.wall_ms[row], rows.ended_ms[row] = position, entry.wall_ms, now_ms
         if state == DONE:
             store.expiry.add(row)
+    if isinstance(entry, Completed) and entry.result:
+        rows.results.put(record.rows, entry.result)
     store.registry.is_ending(entry.claim)
     store.open_claims -= was_open
     store.wall_ms = max(store.wall_ms, entry.wall_ms)

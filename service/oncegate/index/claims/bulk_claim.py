@@ -138,7 +138,7 @@ def _take_all(rows: Rows, claims: Sequence[Claimed], now_ms: int) -> I64:
     rows.topic[at] = NO_TOPIC
     for zero in (holders.takeover, holders.named, holders.slots, rows.ended_ms, rows.partition, rows.first_offset):
         zero[at] = 0
-    rows.digests[at], rows.scoped[at] = 0, 0
+    rows.beside[at], rows.scoped[at] = 0, 0
     return at
 
 

@@ -22,7 +22,7 @@ from oncegate.index.table import delete
 from oncegate.index.table.arrays import TAKEN
 from oncegate.index.table.grants import NO_CLAIM, Grant
 from oncegate.index.table.kernels import COMPILED
-from oncegate.index.table.rows import DONE
+from oncegate.index.table.rows import DONE, PAYLOADS
 
 # The token of ids that are done: no attempt's, for who did them is known for two leases only.
 NOBODY = b"\xff" * 16
@@ -69,7 +69,7 @@ def pick(store: ClaimStore, ids: int, bounds: Sequence[int]) -> Picked | None:
         listed = np.unique(listed)
         is_done = (holders.state[listed] == DONE) | (holders.state[listed] == TAKEN)
         is_idle = (holders.remembered[listed] == 0) & (holders.pins[listed] == 0) & (holders.named[listed] > 0)
-        is_plain = (rows.digests[listed] == 0) & (rows.scoped[listed] == 0)
+        is_plain = (rows.beside[listed] & PAYLOADS == 0) & (rows.scoped[listed] == 0)
         listed = listed[is_done & is_idle & is_plain]
         upto = int(np.searchsorted(np.cumsum(holders.named[listed]), ids - count)) + 1
         listings.append(listed[:upto])

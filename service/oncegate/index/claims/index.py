@@ -5,16 +5,17 @@ back when the ledger refused it. Leases live in memory only. There is no clock h
 monotonic. One thread at a time.
 """
 
-from oncegate.arraytypes import U32, U64
+from oncegate.arraytypes import U8, U32, U64
 from oncegate.core.claims import ClaimState, IdState
-from oncegate.core.entries.kinds import Entry
+from oncegate.core.entries.kinds import Entry, Span
 from oncegate.index.claims.apply import Undo, apply, settle, undo
 from oncegate.index.claims.decide import as_wide_as, decide, decide_take
 from oncegate.index.claims.evict import drop
+from oncegate.index.claims.firsts import Firsts, firsts_of, written_by
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
 from oncegate.index.claims.store import ClaimStore, Widths
 from oncegate.index.table.arrays import NO_DIGESTS, SAME_INDEX, TAKEN
-from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC
+from oncegate.index.table.grants import NO_CLAIM, NO_TOPIC, first_offset_of
 from oncegate.index.table.rows import DONE, LIVE, OPEN, words
 
 __all__ = ["SAME_INDEX", "ClaimDecision", "ClaimIndex", "ClaimView", "Explained", "Undo", "Widths"]
@@ -155,6 +156,34 @@ class ClaimIndex:
             position=int(holders.position[list(record.rows)].max()),
         )
 
+    def result_of(self, claim: bytes) -> bytes | None:
+        """Returns what a claim was completed with; None: with nothing, or it is not known any more."""
+        results = self.store.rows.results.by_row
+        record = self.store.registry.at_any_age(claim) if results else None
+        return None if record is None else next((results[row] for row in record.rows if row in results), None)
+
+    def keep_results(self, size_bytes: int) -> None:
+        """Lets what claims are completed with take so many bytes of memory: the oldest are forgotten first."""
+        self.store.rows.results.keep_within(size_bytes)
+
+    @property
+    def results_bytes(self) -> int:
+        """Counts the bytes of memory that what claims were completed with takes."""
+        return self.store.rows.results.size_bytes
+
+    @property
+    def results_forgotten(self) -> int:
+        """Counts what claims were completed with and was forgotten for memory."""
+        return self.store.rows.results.forgotten
+
+    def firsts_of(self, ids: U64, verdicts: U8, entries_max: int) -> Firsts:
+        """Tells what is known of the duplicates of a request that was decided just now, as `claims.firsts_of`."""
+        return firsts_of(self.store, ids, verdicts, entries_max)
+
+    def written_by(self, claim: bytes) -> tuple[Span, ...]:
+        """Tells what a claim's writes put where, as `claims.written_by`."""
+        return written_by(self.store, claim)
+
     def explain(self, fingerprint: bytes, now_ms: int) -> Explained:
         """Returns what is known about one id; of one that left the table: until when its like was done, but no claim.
 
@@ -201,7 +230,7 @@ class ClaimIndex:
         rows, topic = self.store.rows, int(self.store.rows.topic[row])
         if topic == NO_TOPIC:
             return None
-        return self.store.topics[topic], int(rows.partition[row]), int(rows.first_offset[row])
+        return self.store.topics[topic], int(rows.partition[row]), first_offset_of(int(rows.first_offset[row]))
 
     @property
     def oldest_wall_ms(self) -> int | None:

@@ -1,8 +1,11 @@
 """Describes what the index of claims answers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Self
 
-from oncegate.arraytypes import U8, U32, U64
+import numpy as np
+
+from oncegate.arraytypes import I32, I64, U8, U32, U64
 from oncegate.core.claims import ClaimState, IdState
 
 
@@ -28,6 +31,28 @@ class ClaimDecision:
     claim: bytes | None
     rests_on: int
     digests: bytes = b""
+
+
+@dataclass(frozen=True, eq=False)
+class Located:
+    """Says of each id of an answer that is a duplicate what is known of its first; n elements, in the order asked.
+
+    topic: its number in `topics`, partition and offset: where it was written; offset -1: not known, or nowhere here.
+    result: which of `results` its claim was completed with, each there once; -1: none is known.
+    """
+
+    topic: I32
+    partition: U32
+    offset: I64
+    result: I32
+    topics: list[str] = field(default_factory=list)
+    results: list[bytes] = field(default_factory=list)
+
+    @classmethod
+    def unknown(cls, ids: int) -> Self:
+        """Says that nothing is known of so many ids."""
+        minus = np.full(ids, -1, np.int32)
+        return cls(minus, np.zeros(ids, np.uint32), np.full(ids, -1, np.int64), minus.copy())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 From two leases after its settling on, nothing is asked of a done claim but that its ids are done, and since when. So
 the slots of such small ones are given to one row for each bucket of time, a bounded part of the table at a request. The
 row has the latest of their times: nothing is forgotten early. Answers stay as they are; `explain` can no longer say
-whose claim it was. What was written to a topic, has digests of payloads or goes with a batch keeps its row.
+whose claim it was. What was written to a topic, has digests of payloads or a result, or
+goes with a batch keeps its row.
 """
 
 import numpy as np
@@ -97,7 +98,7 @@ class RowSharing:
         rows, slots = self._rows, self._table.slots
         base, capacity = int(slots.base[self._segment]), int(slots.capacity[self._segment])
         end = min(self._done + SLOTS_AT_ONCE, capacity)
-        small = Small(rows.topic, rows.digests, rows.scoped, NO_TOPIC, IDS_MOST)
+        small = Small(rows.topic, rows.beside, rows.scoped, NO_TOPIC, IDS_MOST)
         freed = np.empty(SLOTS_AT_ONCE, np.uint32)
         free, _ = self._kernels.pool(
             slots, base + self._done, base + end, rows.holders, rows.wall_ms, small, self._live(pools), freed

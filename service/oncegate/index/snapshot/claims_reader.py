@@ -20,7 +20,7 @@ from oncegate.index.snapshot.claims_writer import HEAD, VERSION
 from oncegate.index.table.arrays import NO_DIGESTS, TAKEN
 from oncegate.index.table.bulk_insert import ALONE
 from oncegate.index.table.grants import NO_TOPIC
-from oncegate.index.table.rows import DONE, LASTING, LIVE, Rows
+from oncegate.index.table.rows import DONE, LASTING, LIVE, PAYLOADS, Rows
 from oncegate.index.table.table import Table
 
 # Put into the table at once: large enough for two threads, small enough to be read into the same memory again.
@@ -169,6 +169,21 @@ def restore(store: ClaimStore, pieces: Mapping[str, bytes]) -> None:
     reader.finish()
 
 
+def restore_results(store: ClaimStore, results: Sequence[tuple[int, bytes]] | None) -> None:
+    """Restores what claims were completed with, once their rows are there; None: the snapshot is older than results.
+
+    Of rows written by such a build it is not known where a single one of several lies. Raises ValueError.
+    """
+    rows = store.rows
+    if results is None:
+        first, written = rows.column("first_offset"), rows.column("topic") != NO_TOPIC
+        first[written & (first >= 0)] = -1 - first[written & (first >= 0)]
+        return
+    for row, result in results:
+        _check(0 <= row < rows.made and rows.holders.state[row] == DONE, "a result is of a row that is not done")
+        rows.results.put([row], result)
+
+
 class _Head(NamedTuple):
     version: int
     tag_bits: int
@@ -234,7 +249,7 @@ def _digests_of(store: ClaimStore, given: U64, data: bytes) -> U32:
     digests = np.frombuffer(data, np.uint32).copy()
     rows = (given[digests != 0, 1] & np.uint64(0xFFFF_FFFF)).astype(np.int64) - 1
     _check(not len(rows) or int(rows.max()) < store.rows.made, "a digest is of a slot that names no row")
-    store.rows.digests[rows] = 1
+    store.rows.beside[rows] |= PAYLOADS
     return digests
 
 

@@ -58,14 +58,22 @@ def snapshot_steps(store: ClaimStore) -> Generator[list[Piece], None, None]:
     Each step brings the strings that are complete by then. To be gone through to the end, or closed.
     A step raises SnapshotStopped when a change has been undone since, or rows ran out: then it is begun anew.
     """
-    steps = _ClaimsSnapshot(store).steps()
+    return begin(store)[0]
+
+
+def begin(store: ClaimStore) -> tuple[Generator[list[Piece], None, None], list[tuple[int, bytes]]]:
+    """Begins a snapshot: its steps, as of `snapshot_steps`, and what it has beside them: the results of claims, in the
+    order they came, by the number that their row is saved under."""
+    made = _ClaimsSnapshot(store)
+    steps = made.steps()
     # It has begun: closing it, or throwing it away, sets the store free.
     next(steps)
-    return steps
+    return steps, made.results
 
 
 class _ClaimsSnapshot:
-    """Makes one snapshot. `numbers`: by row, what it is saved as; NO_ROW for one that held nothing."""
+    """Makes one snapshot. `numbers`: by row, what it is saved as; NO_ROW for one that held nothing. `results`: see
+    `begin`."""
 
     def __init__(self, store: ClaimStore) -> None:
         rows, order = store.rows, _rows_in_order(store)
@@ -75,6 +83,8 @@ class _ClaimsSnapshot:
         self._numbers = np.full(rows.made, NO_ROW, np.uint32)
         live = np.isin(rows.column("state")[order], LIVE)
         self._numbers[order[live]] = np.flatnonzero(live).astype(np.uint32)
+        numbered = ((int(self._numbers[row]), result) for row, result in rows.results.by_row.items())
+        self.results = [(number, result) for number, result in numbered if number != NO_ROW]
         self._digests = len(store.table.slots.digests) > 0
         tag_bits, counters = int(store.table.tag_mask).bit_length(), (store.takeovers, store.open_claims)
         head = HEAD.pack(VERSION, tag_bits, self._count, store.ids, *counters, store.wall_ms)

@@ -11,8 +11,8 @@ from oncegate.index.claims.batch_scopes import ScopesSnapshot
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.lsm.archives import ArchivesSnapshot
 from oncegate.index.producers.index import ProducerIndex
-from oncegate.index.snapshot.claims_reader import ClaimsReader
-from oncegate.index.snapshot.claims_writer import snapshot_steps as claims_steps
+from oncegate.index.snapshot.claims_reader import ClaimsReader, restore_results
+from oncegate.index.snapshot.claims_writer import begin as begin_claims
 from oncegate.index.snapshot.producers import ProducersSnapshot
 from oncegate.index.snapshot.producers import restore as restore_producers
 from oncegate.index.snapshot.producers import snapshot as snapshot_producers
@@ -23,7 +23,9 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "settings", "end"
-_PRODUCERS, _SCOPES, _EVICTED = "producers", "scopes", "sealed"
+_PRODUCERS, _SCOPES, _EVICTED, _RESULTS = "producers", "scopes", "sealed", "results"
+# What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over.
+ResultsSnapshot = list[tuple[int, bytes]]
 
 
 def snapshot_steps(
@@ -41,6 +43,7 @@ def snapshot_steps(
 
     A step raises SnapshotStopped when the claims could not be gone through to the end. To be gone through, or closed.
     """
+    steps, results = begin_claims(claims.store)
     others = (
         (_BATCHES, msgspec.msgpack.encode(batches.snapshot())),
         (_TOPICS, msgspec.msgpack.encode(topics.snapshot())),
@@ -48,8 +51,9 @@ def snapshot_steps(
         (_SCOPES, msgspec.msgpack.encode(claims.scopes.snapshot())),
         (_EVICTED, msgspec.msgpack.encode(claims.archives.snapshot())),
         (_SETTINGS, msgspec.msgpack.encode((settings, buckets))),
+        (_RESULTS, msgspec.msgpack.encode(results)),
     )
-    return _steps(claims_steps(claims.store), others)
+    return _steps(steps, others)
 
 
 def _steps(
@@ -111,6 +115,9 @@ class SnapshotReader:
                     self._producers.store, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=ProducersSnapshot)
                 )
             scopes = msgspec.msgpack.decode(self._whole.get(_SCOPES, _NONE), type=ScopesSnapshot)
+            results = None
+            if _RESULTS in self._whole:
+                results = msgspec.msgpack.decode(self._whole[_RESULTS], type=ResultsSnapshot)
             settings: SettingsSnapshot = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SettingsSnapshot)
             if _EVICTED in self._whole:
                 self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
@@ -119,6 +126,7 @@ class SnapshotReader:
         if self._reader is None:
             raise ValueError("the saved index has no claims")
         self._reader.finish()
+        restore_results(self._claims.store, results)
         self._claims.scopes.restore(scopes)
         self._whole, self._reader = {}, None
         return settings

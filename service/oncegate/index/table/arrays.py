@@ -111,11 +111,11 @@ class BatchGrants(NamedTuple):
 
 
 class Small(NamedTuple):
-    """Holds, by row: its topic, whether its ids have digests, whether it goes with a batch; what a topic is that is
+    """Holds, by row: its topic, what is kept beside its ids, whether it goes with a batch; what a topic is that is
     none, and how many ids a small row holds at most."""
 
     topic: U32
-    digests: U8
+    beside: U8
     scoped: U8
     no_topic: int
     most: int

@@ -24,6 +24,7 @@ class Grant:
     claim: zeros for an owner's ids, which nobody settles. lease_ms: while OPEN; else how long a repeat is known.
     topic (a number of the index's own, NO_TOPIC for none), partition, first_offset: where the rows were written.
     digests: of the payloads of the fresh, then of the taken ids, 0 for none; no elements: none has one.
+    taken_at: where the taken ids stand among the rows written; no elements: there are no others, or it is not known.
     """
 
     claim: bytes
@@ -39,6 +40,7 @@ class Grant:
     partition: int = 0
     first_offset: int = 0
     digests: U32 = field(default_factory=lambda: NO_DIGESTS)
+    taken_at: U32 = field(default_factory=lambda: NO_DIGESTS)
 
     @property
     def known(self) -> bool:
@@ -49,7 +51,7 @@ class Grant:
 def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
     """Returns the entry as a grant; `topic`: the number of a produced entry's topic.
 
-    Raises ValueError: the entry has digests, and not one for each of its ids.
+    Raises ValueError: the entry has digests, or places of taken ids, and not one for each of them.
     """
     fresh, taken = (np.frombuffer(raw, np.uint64).reshape(-1, 2) for raw in (entry.fresh, entry.taken))
     if isinstance(entry, Taken):
@@ -61,5 +63,14 @@ def grant_of(entry: Claimed | Produced | Taken, topic: int = NO_TOPIC) -> Grant:
         raise ValueError(f"{len(digests)} digests of the payloads of {len(fresh) + len(taken)} ids")
     common = (entry.claim, entry.token, entry.call, entry.digest, state, lease_ms, entry.wall_ms, fresh, taken)
     if isinstance(entry, Produced):
-        return Grant(*common, topic, entry.partition, entry.first_offset, digests)
+        taken_at = np.frombuffer(entry.taken_at, np.uint32)
+        if len(taken_at) not in (0, len(taken)):
+            raise ValueError(f"{len(taken_at)} places of {len(taken)} taken ids")
+        return Grant(*common, topic, entry.partition, entry.first_offset, digests, taken_at)
     return Grant(*common, digests=digests)
+
+
+def first_offset_of(kept: int) -> int:
+    """Returns the offset that a row keeps of what it was written with: where it is below zero, of its entry's first
+    row, for the order of fresh and taken ids in it is not known."""
+    return kept if kept >= 0 else -1 - kept

@@ -311,6 +311,13 @@ def demand(ids: U64, tag_mask: np.uint64, counts: I64) -> None:
         counts[segment_of(ids[i, 0] & tag_mask, counts.size)] += 1
 
 
+def rows_of(slots: Slots, ids: U64, tag_mask: np.uint64, rows: I64) -> None:
+    """Writes into `rows` which row the slot of each id names, dead or alive; -1: it has none."""
+    for i in range(ids.shape[0]):
+        slot = _slot_of(slots.words, slots.base, slots.capacity, ids, i, tag_mask)
+        rows[i] = row_at(slots.words, slot) if slot >= 0 else np.int64(-1)
+
+
 class Kernels(NamedTuple):
     """Holds the loops; both sets have the same calls, so that every test can run on either."""
 
@@ -327,9 +334,11 @@ class Kernels(NamedTuple):
     gather_of: Callable[..., int]
     fill: Callable[..., int]
     pool: Callable[..., tuple[int, int]]
+    rows_of: Callable[..., None]
 
 
 PLAIN = Kernels(
-    decide, upsert, claim_each, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool
+    *(decide, upsert, claim_each, restore, demand, staying, move, retire, unpin, gather, gather_of, fill, pool),
+    rows_of,
 )
 COMPILED = Kernels(*(compiled(kernel) for kernel in PLAIN))

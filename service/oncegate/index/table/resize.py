@@ -149,13 +149,13 @@ def pool(
     words, states, pins, remembered = slots.words, holders.state, holders.pins, holders.remembered
     named, counts, positions = holders.named, holders.slots, holders.position
     buckets, rows, bits = pools
-    topics, digests, scoped, no_topic, most = small
+    topics, beside, scoped, no_topic, most = small
     free = count = 0
     for at in range(begin, end):
         row = row_at(words, at)
         if row < 0 or states[row] != STATE_DONE or remembered[row] != 0 or pins[row] != 0 or named[row] > most:
             continue
-        if topics[row] != no_topic or digests[row] != 0 or scoped[row] != 0:
+        if topics[row] != no_topic or beside[row] != 0 or scoped[row] != 0:
             continue
         bucket = _pool_at(buckets, times[row], bits)
         if bucket < 0 or rows[bucket] == row:

@@ -5,6 +5,7 @@ no slot names it (`slots` is 0, as a sweep left it), nobody can ask for its clai
 change that names it may still be taken back (`pins` is 0): whoever makes the last of these so gives it back.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,6 +22,10 @@ from oncegate.index.table.reserve import reserve
 OPEN, DONE, RELEASED, UNKNOWN = (int(state) for state in ClaimState)
 LIVE = (OPEN, DONE, TAKEN)
 CAPACITY_MIN = 64
+# What is kept beside the ids of a row.
+PAYLOADS, RESULT = 1, 2
+# Memory of one result beside its bytes: the object, and its place and its row's number in a dictionary.
+RESULT_BYTES = 160
 # A claim takes two rows at most: one for fresh ids, one for those it takes over.
 ROWS_PER_CLAIM = 2
 # `spare` is the stack of rows that were used before and are free.
@@ -46,7 +51,7 @@ _LAYOUT: dict[str, tuple[Any, int]] = {
     "topic": (np.uint32, 1),
     "partition": (np.uint32, 1),
     "first_offset": (np.int64, 1),
-    "digests": (np.uint8, 1),
+    "beside": (np.uint8, 1),
     "scoped": (np.uint8, 1),
 }
 # What a row is and was made for, without leases: what a snapshot keeps of it.
@@ -65,7 +70,8 @@ class Rows:
     """Keeps the rows. `holders` is what the kernels read too; the rest is for people and for settling.
 
     `ended_ms`: when the claim was settled, on the clock of `now_ms`. `granted`: how many ids the row was made for.
-    `digests`: 1 where an id came with a payload that is to be known again, so that it cannot leave memory.
+    `beside`: what is kept beside its ids: PAYLOADS where one came with a payload that is to be known again, so that it
+    cannot leave memory; RESULT where its claim was completed with a result, which `results` has.
     capacity: as far as the arrays go now; growing them costs nothing, for their address space is there.
     """
 
@@ -79,12 +85,13 @@ class Rows:
     topic: U32
     partition: U32
     first_offset: I64
-    digests: U8
+    beside: U8
     scoped: U8
     used: NDArray[np.bool_]
     spare: U32
 
     def __init__(self, row_bits: int) -> None:
+        self.results = Results(self)
         self._whole = reserve(_LAYOUT, (1 << row_bits) - 1)
         self.limit = len(self._whole["used"])
         self.capacity = self.made = self._spares = 0
@@ -138,7 +145,7 @@ class Rows:
         self.wall_ms[row], self.granted[row], self.digest[row] = grant.wall_ms, granted, words(grant.digest)
         self.ended_ms[row] = 0 if grant.state == OPEN else now_ms
         self.topic[row], self.partition[row], self.first_offset[row] = grant.topic, grant.partition, grant.first_offset
-        self.digests[row], self.scoped[row] = len(grant.digests) > 0, 0
+        self.beside[row], self.scoped[row] = PAYLOADS if len(grant.digests) else 0, 0
         holders.named[row] = holders.slots[row] = 0
         holders.pins[row] = 1
         return row
@@ -155,6 +162,8 @@ class Rows:
 
     def give_back(self, rows: NDArray[Any]) -> None:
         """Frees these rows; each stands here once."""
+        if self.results.by_row:
+            self.results.drop(rows.tolist())
         self.holders.state[rows], self.used[rows] = UNKNOWN, False
         self.spare[self._spares : self._spares + len(rows)] = rows
         self._spares += len(rows)
@@ -212,3 +221,42 @@ class Rows:
         """Counts the ids that the open ones of a claim's rows still hold."""
         holders = self.holders
         return sum(int(holders.named[row]) for row in rows if holders.state[row] == OPEN)
+
+
+class Results:
+    """Keeps what claims were completed with, by row, within a budget of memory: the oldest are forgotten first.
+
+    by_row: changed by these methods alone. forgotten: how many went for memory. A row that is freed has none.
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._most_bytes = sys.maxsize
+        self.by_row: dict[int, bytes] = {}
+        self.size_bytes = self.forgotten = 0
+
+    def keep_within(self, size_bytes: int) -> None:
+        """Lets them take so many bytes of memory together."""
+        self._most_bytes = size_bytes
+        self._trim()
+
+    def put(self, rows: Iterable[int], result: bytes) -> None:
+        """Keeps the result of a claim for its rows, which have none."""
+        for row in rows:
+            self.by_row[row] = result
+            self.size_bytes += RESULT_BYTES + len(result)
+            self._rows.beside[row] |= RESULT
+        self._trim()
+
+    def drop(self, rows: Iterable[int]) -> None:
+        """Lets go of what is kept for these rows, if anything is."""
+        for row in rows:
+            result = self.by_row.pop(row, None)
+            if result is not None:
+                self.size_bytes -= RESULT_BYTES + len(result)
+                self._rows.beside[row] &= PAYLOADS
+
+    def _trim(self) -> None:
+        while self.size_bytes > self._most_bytes and self.by_row:
+            self.drop([next(iter(self.by_row))])
+            self.forgotten += 1

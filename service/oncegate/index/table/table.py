@@ -214,6 +214,12 @@ class Table:
         slot = self._slot_of(fingerprint)
         return int(row_at(self.slots.words, slot)) if slot >= 0 else None
 
+    def rows_of(self, ids: U64) -> I64:
+        """Returns the rows that the slots of these ids, shape (n, 2), name, dead or alive; -1 where none does."""
+        rows = np.empty(len(ids), np.int64)
+        self._kernels.rows_of(self.slots, ids, self.tag_mask, rows)
+        return rows
+
     def digest_of(self, fingerprint: U64) -> int:
         """Returns the digest of one id's payload; 0: it has none."""
         slot = self._slot_of(fingerprint) if len(self.slots.digests) else -1

@@ -1,20 +1,25 @@
 """Answers as bytes. The verdicts' three forms, JSON, packed and Arrow, all come from core's table.
 
 Packed: claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | for each verdict that carries a
-number, in order: its position u32, number u32. Little-endian throughout.
+number, in order: its position u32, number u32. Little-endian throughout. With `locate` there follows what is known
+of the firsts, each DUPLICATE's in order: n u32 | n topics: u32 length, UTF-8 | of each: topic u32, partition u32,
+offset u64 | n u32 | n results: u32 length, bytes | of each: result u32. A topic or result of 2^32 - 1: unknown.
 """
 
 import struct
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec import UNSET
 from numpy.typing import NDArray
 
-from oncegate.core.verdicts import BY_BYTE, Flag, VerdictRow
+from oncegate.core.verdicts import BY_BYTE, Flag, Verdict, VerdictRow
 from oncegate.engine.requests import ClaimResult, SettleResult
 from oncegate.engine.usecases.partitioning import stream
+from oncegate.index.claims.results import Located
 from oncegate.transports.decode.identifiers import claim_text
 from oncegate.transports.decode.records import Window, as_dicts, pieces
 from oncegate.transports.http import messages
@@ -25,6 +30,10 @@ _ENCODER = msgspec.json.Encoder()
 
 _WITH_NUMBER = np.zeros(256, np.bool_)
 _WITH_NUMBER[[byte for byte, row in BY_BYTE.items() if row.number is not None]] = True
+_IS_DUPLICATE = np.zeros(256, np.bool_)
+_IS_DUPLICATE[[byte for byte, row in BY_BYTE.items() if row.verdict is Verdict.DUPLICATE]] = True
+_PLACE = np.dtype([("topic", "<u4"), ("partition", "<u4"), ("offset", "<u8")])
+_U32, _UNKNOWN = struct.Struct("<I"), 0xFFFF_FFFF
 _WITHOUT_NUMBER = bytes(byte for byte, row in BY_BYTE.items() if row.number is None)
 # Verdicts without a number are the same object each time.
 _FIXED = {
@@ -54,14 +63,32 @@ def _numbered(byte: int, number: int) -> Any:
     return messages.VerdictMessage(**messages.verdict_members(row), **{str(row.number): number})
 
 
-def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32]) -> Any:
+def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32], located: Located | None = None) -> Any:
     """Makes the verdicts of a JSON message: objects where one carries a number, else JSON that is written already."""
+    if located is not None:
+        return _with_firsts(verdicts.tobytes(), numbers, located)
     raw = verdicts.tobytes()
     if len(raw) > _FEW:
         return _as_json(raw) if not raw.translate(None, _WITHOUT_NUMBER) else _with_numbers(raw, numbers)
     found = list(map(_FIXED.get, raw))
     for position in np.flatnonzero(_WITH_NUMBER[verdicts]).tolist():
         found[position] = _numbered(raw[position], int(numbers[position]))
+    return found
+
+
+def _with_firsts(verdicts: bytes, numbers: NDArray[np.uint32], located: Located) -> list[Any]:
+    """An object each: a DUPLICATE has its first's place, null where it is unknown, and result, where it is known."""
+    found = []
+    places = zip(located.topic.tolist(), located.partition.tolist(), located.offset.tolist(), strict=True)
+    firsts = zip(verdicts, numbers.tolist(), places, located.result.tolist(), strict=True)
+    for byte, number, (topic, partition, offset), result in firsts:
+        row = BY_BYTE[byte]
+        if row.verdict is not Verdict.DUPLICATE:
+            found.append(_FIXED[byte] if row.number is None else _numbered(byte, number))
+            continue
+        place = None if offset < 0 else messages.Place(located.topics[topic], partition, offset)
+        members = messages.verdict_members(row) | ({} if result < 0 else {"result": located.results[result]})
+        found.append(messages.VerdictMessage(**members, place=place))
     return found
 
 
@@ -85,7 +112,7 @@ def _as_json(verdicts: bytes) -> msgspec.Raw:
 def claim_json(answer: ClaimResult, id_set: str = "") -> bytes:
     """Writes a claim's answer as JSON; `id_set`: that of its ids."""
     claim = None if answer.claim is None else claim_text(answer.claim)
-    verdicts = verdict_messages(answer.verdicts, answer.numbers)
+    verdicts = verdict_messages(answer.verdicts, answer.numbers, answer.located)
     return _ENCODER.encode(messages.ClaimReply(claim, answer.lease_ms, verdicts, id_set))
 
 
@@ -93,13 +120,37 @@ def claim_packed(answer: ClaimResult) -> bytes:
     """Writes a claim's answer in the packed encoding, as the module says."""
     head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
     verdicts = answer.verdicts.astype(np.uint8, copy=False).tobytes()
+    if answer.located is not None:
+        return b"".join((head, verdicts, _numbers_packed(answer), *_firsts_packed(answer.verdicts, answer.located)))
     if not verdicts.translate(None, _WITHOUT_NUMBER):
         return head + verdicts
+    return b"".join((head, verdicts, _numbers_packed(answer)))
+
+
+def _numbers_packed(answer: ClaimResult) -> bytes:
     positions = np.flatnonzero(_WITH_NUMBER[answer.verdicts])
     pairs = np.empty((len(positions), 2), "<u4")
     pairs[:, 0] = positions
     pairs[:, 1] = answer.numbers[positions]
-    return b"".join((head, verdicts, pairs.tobytes()))
+    return pairs.tobytes()
+
+
+def _firsts_packed(verdicts: NDArray[np.uint8], located: Located) -> Iterator[bytes]:
+    at = np.flatnonzero(_IS_DUPLICATE[verdicts])
+    places = np.empty(len(at), _PLACE)
+    known = located.offset[at] >= 0
+    places["topic"] = np.where(known, located.topic[at], _UNKNOWN)
+    places["partition"], places["offset"] = located.partition[at], np.where(known, located.offset[at], 0)
+    yield from _listed([topic.encode() for topic in located.topics])
+    yield places.tobytes()
+    yield from _listed(located.results)
+    yield np.where(located.result[at] < 0, _UNKNOWN, located.result[at]).astype("<u4").tobytes()
+
+
+def _listed(items: Sequence[bytes]) -> Iterator[bytes]:
+    yield _U32.pack(len(items))
+    for item in items:
+        yield _U32.pack(len(item)) + item
 
 
 def claim_arrow(answer: ClaimResult) -> bytes:
@@ -117,17 +168,32 @@ def claim_arrow(answer: ClaimResult) -> bytes:
     for number in ("of_index", "of_call", "lease_left_ms"):
         absent = np.array([row is None or row.number != number for row in rows])[of_verdict]
         columns[number] = pa.array(answer.numbers, pa.uint32(), mask=absent)
+    columns |= {} if answer.located is None else _firsts_arrow(answer.located)
     metadata = {"lease_ms": str(answer.lease_ms)} | ({"claim": claim_text(answer.claim)} if answer.claim else {})
     table = pa.table(columns).replace_schema_metadata(metadata)
     return stream(table.schema, table.combine_chunks().to_batches())
 
 
+def _firsts_arrow(located: Located) -> dict[str, Any]:
+    """A topic and a result stand in their dictionaries once; what is unknown is null."""
+    unknown, none = located.offset < 0, located.result < 0
+    topics, results = pa.array(located.topics, pa.string()), pa.array(located.results, pa.binary())
+    return {
+        "topic": pa.DictionaryArray.from_arrays(pa.array(located.topic, mask=unknown), topics),
+        "partition": pa.array(located.partition, mask=unknown),
+        "offset": pa.array(located.offset.astype(np.uint64), mask=unknown),
+        "result": pa.DictionaryArray.from_arrays(pa.array(located.result, mask=none), results),
+    }
+
+
 def settle_json(answer: SettleResult) -> bytes:
     """Writes the answer to renew, complete or release as JSON."""
     state: Any = answer.state.name
-    return encode(
-        messages.SettleReply(claim_text(answer.claim), state, answer.settled, answer.taken_over, answer.lease_ms)
-    )
+    message = messages.SettleReply(claim_text(answer.claim), state, answer.settled, answer.taken_over, answer.lease_ms)
+    if answer.result is not None or answer.other_result:
+        result = UNSET if answer.result is None else answer.result
+        message = msgspec.structs.replace(message, result=result, other_result=answer.other_result)
+    return encode(message)
 
 
 def records_json(window: Window, bytes_max: int) -> tuple[bytes, int]:

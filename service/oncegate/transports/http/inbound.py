@@ -22,7 +22,7 @@ from oncegate.engine.requests import Scope
 from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
 from oncegate.transports.decode import batch_scopes, identifiers, json_scan
-from oncegate.transports.decode.identifiers import whole_number
+from oncegate.transports.decode.identifiers import shortened, whole_number
 from oncegate.transports.http.messages.fields import HEADER_NUMBERS, ID_SET
 from oncegate.transports.http.negotiation import JSON, negotiated
 from oncegate.transports.incoming import Admitted, admit, offload, shard_at
@@ -30,6 +30,8 @@ from oncegate.transports.incoming import Admitted, admit, offload, shard_at
 T = TypeVar("T")
 
 _JSON_WEIGHT = 8
+# The parameter of calls whose bodies are of several kinds, for none of their messages.
+LOCATE = "locate"
 
 
 @dataclass(slots=True)
@@ -294,9 +296,19 @@ def _size(parts: Sequence[bytes]) -> int:
     return sum(map(len, parts))
 
 
+def located(request: Request) -> bool:
+    """Tells whether the caller wants to know of each duplicate where its first is. Raises BadRequest."""
+    if not request.scope["query_string"]:
+        return False
+    given = request.query_params.get(LOCATE, "false")
+    if given not in ("true", "false"):
+        raise _misfit(LOCATE, f"true or false is wanted, not {shortened(given)}")
+    return given == "true"
+
+
 def query(request: Request, kind: type[T]) -> T:
     """Reads the query parameters as a message. Raises BadRequest for one that is missing or does not fit."""
-    given: dict[str, Any] = dict(request.query_params)
+    given: dict[str, Any] = {name: value for name, value in request.query_params.items() if name != LOCATE}
     for name in _integers(cast(Any, kind)) & given.keys():
         try:
             given[name] = whole_number(given[name], name, 2**64 - 1)

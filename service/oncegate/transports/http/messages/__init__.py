@@ -13,6 +13,7 @@ from oncegate.transports.http.messages.batches import (
 from oncegate.transports.http.messages.claims import (
     ClaimReply,
     ClaimRequest,
+    CompleteRequest,
     ExplainReply,
     SettleReply,
     TakeReply,
@@ -65,6 +66,7 @@ from oncegate.transports.http.messages.topics import (
     TopicsReply,
 )
 from oncegate.transports.http.messages.verdicts import (
+    Place,
     VerdictMessage,
     verdict_members,
 )
@@ -82,6 +84,7 @@ __all__ = [
     "CloseRequest",
     "CommitReply",
     "CommitRequest",
+    "CompleteRequest",
     "DeletedReply",
     "DriverReply",
     "DriverRequest",
@@ -95,6 +98,7 @@ __all__ = [
     "NamespacesReply",
     "PageQuery",
     "PartitionOffset",
+    "Place",
     "Problem",
     "ProduceQuery",
     "ProduceReply",

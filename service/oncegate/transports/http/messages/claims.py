@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import U32, Ids, IdSet, Named, Offset, Payloads, Read, Token
+from oncegate.transports.http.messages.fields import U32, Ids, IdSet, Named, Offset, Payloads, Read, Result, Token
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
@@ -47,14 +47,22 @@ class TakeReply(Struct, frozen=True):
     id_set: str
 
 
+class CompleteRequest(Read):
+    """Brings what whoever is told DUPLICATE may want to know; the first complete of a claim decides it."""
+
+    result: Result
+
+
 class SettleReply(Struct, frozen=True):
-    """Answers renew, complete and release, which take no body and may be repeated. A claim is settled whole."""
+    """Answers renew, complete and release, which may be repeated. A claim is settled whole."""
 
     claim: str
     state: Literal["OPEN", "DONE", "RELEASED"]
     settled: int
     taken_over: int
     lease_ms: int
+    result: bytes | UnsetType = UNSET
+    other_result: bool | UnsetType = UNSET
 
 
 class ExplainReply(Struct, frozen=True, omit_defaults=True):

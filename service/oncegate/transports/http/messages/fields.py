@@ -52,6 +52,13 @@ Payloads = Annotated[
     list[Payload],
     Meta(description="what each id comes with, as many as ids: strings, lists of strings, or null"),
 ]
+Result = Annotated[
+    bytes,
+    Meta(
+        description="a few bytes, base64: what became of the claim's ids, for whoever asks for one of them again",
+        extra_json_schema={"minLength": 4},
+    ),
+]
 
 
 class Read(Struct, forbid_unknown_fields=True):

@@ -62,6 +62,7 @@ class ProduceReply(Struct, frozen=True):
     offsets: list[PartitionOffset]
     verdicts: list[VerdictMessage] | UnsetType = UNSET
     id_set: str | UnsetType = UNSET
+    offsets_before: list[PartitionOffset] | UnsetType = UNSET
 
 
 class TopicRequest(Read):

@@ -2,10 +2,18 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import UNSET, UnsetType, defstruct
+from msgspec import UNSET, Struct, UnsetType, defstruct
 
 from oncegate.core.verdicts import VERDICTS, Flag, VerdictRow
 from oncegate.transports.http.messages.fields import U32
+
+
+class Place(Struct, frozen=True):
+    """Says where a row lies that was written here."""
+
+    topic: str
+    partition: int
+    offset: int
 
 
 def verdict_members(row: VerdictRow) -> dict[str, object]:
@@ -21,6 +29,7 @@ def _verdict_struct() -> Any:
     fields: list[Any] = [("verdict", Literal[names])]
     fields += [(name, bool, False) for name in flags]
     fields += [(name, U32 | UnsetType, UNSET) for name in numbers]
+    fields += [("place", Place | None | UnsetType, UNSET), ("result", bytes | UnsetType, UNSET)]
     return defstruct("VerdictMessage", fields, omit_defaults=True, frozen=True, module=__name__)
 
 

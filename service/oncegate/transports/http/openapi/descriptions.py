@@ -113,7 +113,10 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "of_index": "with SAME: the place of the same id earlier in this request, from 0",
         "of_call": "with SAME: the earlier call of this attempt that holds it and was not settled yet",
         "lease_left_ms": f"with BUSY: {_LEASE_LEFT}. 0: ask again at once, in a new call",
+        "place": "with DUPLICATE and `locate`: where its first was written here; null: not known, or written elsewhere",
+        "result": "with DUPLICATE and `locate`, base64: what its claim was completed with; absent: none is known",
     },
+    "Place": {"topic": "that it was written to", "partition": "of the topic, from 0", "offset": "of the row"},
     "SettleReply": {
         "claim": "as in the path",
         "state": "of the claim, whatever was asked: DONE also for the release or renewal of a completed one",
@@ -121,6 +124,9 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "taken_over": "ids that another attempt was granted after this lease was over. Nothing changes for them: "
         "treat them as BUSY. Which ones is not said: claim all of this claim's ids in a new call",
         "lease_ms": "from now, after renew; else 0",
+        "result": "after complete, base64: what the claim was completed with first; absent: with nothing, or it is not "
+        "known any more",
+        "other_result": "beside it: whether this request brought another result, which was left",
     },
     "ExplainReply": {
         "id_set": "that it was looked for in: an id of a topic's rows is in the set named after the topic",
@@ -154,6 +160,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "id_set": f"with ids only: {_ANSWERED_SET}",
         "rows": "written by this request",
         "offsets": "where they are; none for a repeat of what was written before",
+        "offsets_before": "of a repeat: where earlier tries of this very request wrote, as long as the call is known",
         "verdicts": "with ids only, one a row: GRANTED rows were written by this request, BUSY ones by nobody yet",
     },
     "PartitionOffset": {"partition": "from 0", "first_offset": "of these rows", "rows": "from there on, without holes"},
@@ -249,6 +256,10 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "settled_claim_ms": "how long a settled claim is known at least, so that a repeat of its complete, release or "
         "claim is answered as the first; the oldest go after two leases where memory is short (forgotten_early)",
         "settled_claims_bytes": "of memory for them",
+        "result_bytes": "of what a claim is completed with",
+        "results_bytes": "of memory for them; the oldest are forgotten first (results_forgotten)",
+        "located_entries": "of the ledger that one request with `locate` has read: a request's rows are one, or one a "
+        "partition; what lies in more stays unknown",
         "stage_bytes": "of rows staged and not committed, in all",
         "stage_ttl_ms": "stages are dropped so long after the last call under their name",
         "stage_idle_ms": "an older owner's stages are dropped when it was silent so long",

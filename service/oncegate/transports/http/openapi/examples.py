@@ -32,6 +32,9 @@ CLAIM_REPLY = {
 }
 
 
+COMPLETE_REQUEST = {"result": base64.b64encode(b"departed 18:05").decode()}
+
+
 def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
     """Makes the answer to renew, complete or release of a claim."""
     return {"claim": CLAIM, "state": state, "settled": 2, "taken_over": 0, "lease_ms": lease_ms}

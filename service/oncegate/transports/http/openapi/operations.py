@@ -24,6 +24,7 @@ CLAIM = operation(
     (*parts.BODIES, e.NullId, e.TokenReused),
     [
         *writes(NS),
+        parts.LOCATE,
         parts.TOKEN_RAW,
         parts.CALL_RAW,
         parts.LEASE_RAW,
@@ -46,25 +47,27 @@ TAKE = operation(
         )
     },
     (*parts.BODIES, e.NullId),
-    [*writes(NS), parts.OWNER_RAW, parts.ID_SET_RAW, *parts.SCOPE_RAW],
+    [*writes(NS), parts.LOCATE, parts.OWNER_RAW, parts.ID_SET_RAW, *parts.SCOPE_RAW],
     parts.body(
         json=message(messages.TakeRequest, examples.TAKE_REQUEST), packed=parts.PACKED_IDS, arrow=parts.ARROW_ROWS
     ),
 )
 
 
-def _settle(operation_id: str, state: str, lease_ms: int = 0) -> parts.Json:
+def _settle(operation_id: str, state: str, lease_ms: int = 0, reads: parts.Json | None = None) -> parts.Json:
     reply = message(messages.SettleReply, examples.settled(state, lease_ms))
     return operation(
         operation_id,
         {200: answer("how many of its ids still named the claim, and how many were taken over", json=reply)},
-        (*parts.WRITES, e.UnknownClaim, e.ReleasedClaim),
+        (*(parts.WRITES if reads is None else parts.BODIES), e.UnknownClaim, e.ReleasedClaim),
         writes(NS, "claim"),
+        reads,
     )
 
 
 RENEW = _settle("renewClaim", "OPEN", 30_000)
-COMPLETE = _settle("completeClaim", "DONE")
+_RESULT = parts.body(json=message(messages.CompleteRequest, examples.COMPLETE_REQUEST))
+COMPLETE = _settle("completeClaim", "DONE", reads={**_RESULT, "required": False})
 RELEASE = _settle("releaseClaim", "RELEASED")
 EXPLAIN = operation(
     "explainId",
@@ -90,12 +93,17 @@ PRODUCE = operation(
                     "description": "packed and Arrow: partition:first offset:rows, comma separated",
                     "schema": {"type": "string"},
                 },
+                "Oncegate-Offsets-Before": {
+                    "description": "the same of what earlier tries of this request wrote; absent: none is known",
+                    "schema": {"type": "string"},
+                },
             },
         }
     },
     (*parts.BODIES, e.SchemaMismatch, e.NullId, e.TokenReused, e.UnknownProducer, e.Fenced, e.Gap, e.OutOfOrder),
     [
         *writes(NS, "topic"),
+        parts.LOCATE,
         *parts.query(messages.ProduceQuery, ARROW, **examples.PRODUCE_QUERY),
         parts.TOKEN_ARROW,
         parts.CALL_ARROW,

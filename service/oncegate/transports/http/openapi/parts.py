@@ -102,6 +102,23 @@ PAYLOADS_RAW = [
 ID_SET = "invoices"
 ID_SET_RAW = only(_parameter("Oncegate-Id-Set", "header", "the set of the ids, percent-encoded", ID_SET), *_RAW)
 ID_SET_OF = _parameter("id_set", "query", "the set that the id is looked for in; none: that of claims", ID_SET)
+LOCATE = _parameter(
+    "locate",
+    "query",
+    "true: each DUPLICATE says where its first was written here, or that this is not known, and what its claim was "
+    "completed with, if that is known",
+    "true",
+    schema={"type": "string", "enum": ["true", "false"]},
+)
+_FIRSTS_PACKED = (
+    "; with locate then n u32 | n topics: length u32, UTF-8 | per DUPLICATE, in order: topic u32, partition u32, "
+    "offset u64 | n u32 | n results: length u32, bytes | per DUPLICATE: result u32; a topic or result of 2^32 - 1 is "
+    "unknown"
+)
+_FIRSTS_ARROW = (
+    "; with locate topic string, partition uint32, offset uint64, result binary, null where unknown; topic and result "
+    "as dictionaries"
+)
 ID_SET_OUT = {
     "Oncegate-Id-Set": {
         "description": "packed and Arrow: the set that the ids were looked up in, percent-encoded",
@@ -226,7 +243,7 @@ PACKED_REPLY: Json = {
     "schema": {
         **_BINARY["schema"],
         "description": "claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes | "
-        "per verdict with a number, in order: place u32, number u32; little-endian",
+        f"per verdict with a number, in order: place u32, number u32; little-endian{_FIRSTS_PACKED}",
     },
 }
 ARROW_ROWS: Json = {
@@ -238,7 +255,7 @@ ARROW_VERDICTS: Json = {
     "schema": {
         **_BINARY["schema"],
         "description": "one Arrow IPC stream: verdict string, takeover bool, own bool, of_index, of_call, "
-        "lease_left_ms uint32 or null; schema metadata: lease_ms, claim (absent: none)",
+        f"lease_left_ms uint32 or null; schema metadata: lease_ms, claim (absent: none){_FIRSTS_ARROW}",
     },
 }
 

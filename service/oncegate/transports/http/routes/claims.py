@@ -8,12 +8,13 @@ from fastapi import Request, Response
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest
 from oncegate.engine import id_sets
-from oncegate.engine.requests import ClaimRequest, ClaimResult, ResolveRequest, TakeRequest
+from oncegate.engine.producer_requests import ResolveRequest
+from oncegate.engine.requests import ClaimRequest, ClaimResult, TakeRequest
 from oncegate.engine.retention import Explained, kept_until_ms
 from oncegate.transports.decode import identifiers, ids, names, payloads
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, located, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations, operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, answer_weight, json_reply, reply, verdicts_reply
@@ -24,6 +25,7 @@ router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespa
 
 _CLAIM = msgspec.json.Decoder(messages.ClaimRequest)
 _ANSWERS = (JSON,)
+_COMPLETE = msgspec.json.Decoder(messages.CompleteRequest)
 _TAKE = msgspec.json.Decoder(messages.TakeRequest)
 _RESOLVE = msgspec.json.Decoder(messages.ResolveRequest)
 
@@ -41,21 +43,21 @@ async def claim(request: Request) -> Response:
 
 def _request_of_json(inbound: Inbound) -> ClaimRequest:
     message = decoded(inbound.body, _CLAIM, inbound.limits)
-    token = identifiers.hex_bytes(message.token, 16, "token")
+    token, locate = identifiers.hex_bytes(message.token, 16, "token"), located(inbound.request)
     printer = inbound.shard.fingerprints(message.id_set, id_sets.CLAIMED)
     fingerprints = ids.of_json(message.ids, printer, inbound.limits)
     scope = scope_of(message.driver, message.batch)
     digests = None
     if message.payloads is not None:
         digests = payloads.of_json(message.payloads, len(fingerprints), inbound.shard.payloads, inbound.limits)
-    return ClaimRequest(token, message.call, fingerprints, message.lease_ms, scope, digests, message.id_set)
+    return ClaimRequest(token, message.call, fingerprints, message.lease_ms, scope, digests, message.id_set, locate)
 
 
 def _request_of_raw(inbound: Inbound) -> ClaimRequest:
     lease_ms, token, call = inbound.lease_ms, inbound.token, inbound.call
     scope = inbound.scope
     found, digests = _raw_ids_and_payloads(inbound)
-    return ClaimRequest(token, call, found, lease_ms, scope, digests, inbound.id_set)
+    return ClaimRequest(token, call, found, lease_ms, scope, digests, inbound.id_set, located(inbound.request))
 
 
 def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.Digests | None]:
@@ -89,7 +91,7 @@ async def take(request: Request) -> Response:
 def _taken(result: ClaimResult, inbound: Inbound, id_set: str) -> Response:
     if inbound.wanted != JSON:
         return verdicts_reply(result, inbound.wanted, inbound.shard, id_set)
-    verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
+    verdicts = codecs.verdict_messages(result.verdicts, result.numbers, result.located)
     return json_reply(messages.TakeReply(verdicts, id_set), shard=inbound.shard)
 
 
@@ -101,7 +103,7 @@ def _take_request(inbound: Inbound) -> TakeRequest:
     else:
         owner = identifiers.percent_decoded(inbound.header("Oncegate-Owner"), "Oncegate-Owner")
         scope, id_set, taken = inbound.scope, inbound.id_set, _raw_ids(inbound, id_sets.TAKEN)
-    return TakeRequest(names.owner_bytes(owner, inbound.limits), taken, scope, id_set)
+    return TakeRequest(names.owner_bytes(owner, inbound.limits), taken, scope, id_set, located(inbound.request))
 
 
 @router.post("/claims/{claim}:renew", openapi_extra=operations.RENEW)
@@ -112,8 +114,13 @@ async def renew(request: Request) -> Response:
 
 @router.post("/claims/{claim}:complete", openapi_extra=operations.COMPLETE)
 async def complete(request: Request) -> Response:
-    """Settle a claim whose ids are written: DUPLICATE for everyone from now on."""
-    return await _settle(request, Verb.COMPLETE)
+    """Settle a claim whose ids are written: DUPLICATE for everyone from now on; a body may bring a result."""
+    if request.headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in request.headers:
+        return await _settle(request, Verb.COMPLETE)
+    async with admitted(request, _ANSWERS, _ANSWERS) as inbound:
+        message, claim_id = await inbound.message(_COMPLETE), identifiers.claim_bytes(request.path_params["claim"])
+        result = await inbound.shard.settle(Verb.COMPLETE, claim_id, inbound.deadline, message.result)
+        return reply(codecs.settle_json(result), JSON, inbound.shard)
 
 
 @router.post("/claims/{claim}:release", openapi_extra=operations.RELEASE)

@@ -8,15 +8,8 @@ from fastapi import Request, Response
 from oncegate.core.claims import Verb
 from oncegate.core.errors import OncegateError
 from oncegate.core.producers import Gaps
-from oncegate.engine.requests import (
-    AckRequest,
-    ClaimResult,
-    DriverRequest,
-    ProducerRequest,
-    ProducerView,
-    ResolveRequest,
-    SequenceRequest,
-)
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, ResolveRequest
+from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of

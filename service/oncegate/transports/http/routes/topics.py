@@ -1,5 +1,6 @@
 """Topics: made, produced to, read back by offset."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,6 +8,7 @@ import msgspec
 from fastapi import Request, Response
 from msgspec import UNSET
 
+from oncegate.core.entries.kinds import Span
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.engine.id_sets import chosen, produced
 from oncegate.engine.requests import ClaimResult, ProduceRequest, ProduceResult, Rows, Schema, TopicRequest, TopicView
@@ -15,7 +17,7 @@ from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import key_hashes, split_names
 from oncegate.transports.decode.sequences import SequenceColumn, of_rows
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, query, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, located, query, shard_of
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
@@ -97,21 +99,32 @@ def _request(
     found = ids.of_named_columns(rows, id_col, shard.fingerprints(id_set, produced(topic)), limits)
     keys = key_hashes(rows, key_col, shard.row_fingerprints)
     digests = payloads.of_named_columns(rows, digest_col, found is not None, shard.payloads, limits)
-    return ProduceRequest(topic, token, call, rows, found, keys, digests=digests, id_set=id_set)
+    locate = located(inbound.request)
+    return ProduceRequest(topic, token, call, rows, found, keys, digests=digests, id_set=id_set, locate=locate)
 
 
 def _produced(request: ProduceRequest, result: ProduceResult, media: str, inbound: Inbound) -> Response:
-    offsets = [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in result.spans]
-    text = ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in result.spans)
+    offsets = _offsets(result.spans)
     if result.verdicts is None or result.numbers is None:
         return json_reply(messages.ProduceReply(result.rows, offsets), shard=inbound.shard)
     id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), inbound.limits)
     if media == JSON:
-        verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
-        named = UNSET if id_set is None else id_set
-        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts, named), shard=inbound.shard)
-    verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers)
-    return verdicts_reply(verdicts_alone, media, inbound.shard, id_set, {"Oncegate-Offsets": text})
+        verdicts = codecs.verdict_messages(result.verdicts, result.numbers, result.located)
+        named, before = UNSET if id_set is None else id_set, _offsets(result.before) or UNSET
+        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts, named, before), shard=inbound.shard)
+    verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located)
+    headers = {"Oncegate-Offsets": _offsets_text(result.spans)}
+    if result.before:
+        headers["Oncegate-Offsets-Before"] = _offsets_text(result.before)
+    return verdicts_reply(verdicts_alone, media, inbound.shard, id_set, headers)
+
+
+def _offsets(spans: Sequence[Span]) -> list[messages.PartitionOffset]:
+    return [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in spans]
+
+
+def _offsets_text(spans: Sequence[Span]) -> str:
+    return ",".join(f"{span.partition}:{span.first_offset}:{span.rows}" for span in spans)
 
 
 @router.get("/{topic}/partitions/{partition}/records", openapi_extra=operations.FETCH)

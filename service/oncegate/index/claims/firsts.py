@@ -1,0 +1,104 @@
+"""Tells of ids that are duplicates what is known of the first: where it was written, what its claim was completed with.
+
+A row says where the rows of its request lie, and so where its one id does, if it has only one. Of several the ledger's
+entry has the order: whoever wants to know reads it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from oncegate.arraytypes import I64, U8, U64
+from oncegate.core.entries.kinds import Span
+from oncegate.core.verdicts import VERDICT_MASK, Verdict
+from oncegate.index.claims.apply import own
+from oncegate.index.claims.results import Located
+from oncegate.index.claims.store import ClaimStore
+from oncegate.index.table.arrays import TAKEN
+from oncegate.index.table.grants import NO_TOPIC, first_offset_of
+from oncegate.index.table.rows import DONE, Rows
+
+
+class Unread(NamedTuple):
+    """Names ids whose places only an entry of the ledger tells: it is a `Produced` of this claim at this position.
+
+    at: int64 (k,), where they stand in the request. ids: (k, 2).
+    """
+
+    position: int
+    claim: bytes
+    at: I64
+    ids: U64
+
+
+@dataclass(frozen=True)
+class Firsts:
+    """Holds what is known of the duplicates of one request, and which entries tell more."""
+
+    located: Located
+    unread: Sequence[Unread]
+
+
+def firsts_of(store: ClaimStore, ids: U64, verdicts: U8, entries_max: int) -> Firsts:
+    """Looks up, for a request that was decided just now, what is known of those of `ids`, (n, 2), that are duplicates.
+
+    Before anything else changes: a row is its request's as long as its ids are. `entries_max`: how many entries are
+    worth reading; ids of later ones stay unknown.
+    """
+    rows, located = store.rows, Located.unknown(len(ids))
+    at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.DUPLICATE)
+    found = store.table.rows_of(own(ids[at]))
+    state = rows.holders.state[found]
+    held = (found >= 0) & ((state == DONE) | (state == TAKEN))
+    at, found = at[held], found[held]
+    if rows.results.by_row:
+        _tell_results(rows, located, at, found)
+    written = rows.topic[found] != NO_TOPIC
+    at, found = at[written], found[written]
+    used, topic = np.unique(rows.topic[found], return_inverse=True)
+    located.topics.extend(store.topics[number] for number in used.tolist())
+    located.topic[at], located.partition[at] = topic.reshape(-1), rows.partition[found]
+    alone = (rows.granted[found] == 1) & (rows.first_offset[found] >= 0)
+    located.offset[at[alone]] = rows.first_offset[found[alone]]
+    return Firsts(located, _unread(rows, ids, at[~alone], found[~alone], entries_max))
+
+
+def _tell_results(rows: Rows, located: Located, at: I64, found: I64) -> None:
+    """Lets the ids of a claim name its result, which stands in the answer once."""
+    numbers: dict[bytes, int] = {}
+    unique, place = np.unique(found, return_inverse=True)
+    results = [rows.results.by_row.get(row) for row in unique.tolist()]
+    number_of = [-1 if one is None else numbers.setdefault(one, len(numbers)) for one in results]
+    located.result[at] = np.array(number_of, np.int32)[place.reshape(-1)]
+    located.results.extend(numbers)
+
+
+def _unread(rows: Rows, ids: U64, at: I64, found: I64, most: int) -> list[Unread]:
+    """Groups what is to be read by entry, in the order of the request: fresh and taken ids of one share theirs."""
+    position = rows.holders.position[found]
+    unique, first = np.unique(position, return_index=True)
+    entries = sorted(zip(first.tolist(), unique.tolist(), strict=True))[:most]
+    of_entries = [(position == one, one, rows.claim[found[place]].tobytes()) for place, one in entries]
+    return [Unread(one, claim, at[its], ids[at[its]]) for its, one, claim in of_entries]
+
+
+def written_by(store: ClaimStore, claim: bytes) -> tuple[Span, ...]:
+    """Tells what a claim's writes put where, while it is remembered: nothing where its ids were not written here."""
+    record = store.registry.at_any_age(claim)
+    if record is None:
+        return ()
+    rows, spans = store.rows, list[list[int]]()
+    for row in sorted(record.rows, key=lambda row: _place(rows, row)):
+        (partition, first), count = _place(rows, row), int(rows.granted[row])
+        # Fresh and taken ids of one entry are two rows, and lie among each other.
+        if spans and spans[-1][0] == partition and first <= spans[-1][1] + spans[-1][2]:
+            spans[-1][2] += count
+        elif rows.topic[row] != NO_TOPIC:
+            spans.append([partition, first, count])
+    return tuple(Span(partition, first, count, 0) for partition, first, count in spans)
+
+
+def _place(rows: Rows, row: int) -> tuple[int, int]:
+    return int(rows.partition[row]), first_offset_of(int(rows.first_offset[row]))

@@ -1,0 +1,130 @@
+"""Planted bugs of firsts: a place or a result that is another's, one that is lost, one that nobody made durable."""
+
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import ENGINE, INDEX
+
+_FIRSTS = "tests/engine/usecases/test_firsts.py"
+_HTTP = "tests/transports/http/test_firsts.py"
+_ROWS = "tests/index/claims/test_firsts.py"
+
+FIRSTS: tuple[Mutant, ...] = (
+    one(
+        "a result is returned to ids of another claim",
+        f"{INDEX}/table/rows.py",
+        "            self.results.drop(rows.tolist())\n",
+        "            pass\n",
+        _ROWS,
+    ),
+    one(
+        "a located place is another request's",
+        f"{ENGINE}/commit/places.py",
+        " and entry.claim == unread.claim else None",
+        " else None",
+        _FIRSTS,
+    ),
+    one(
+        "a place is another row's of its request",
+        f"{ENGINE}/commit/places.py",
+        "    return np.concatenate([np.flatnonzero(is_fresh), taken_at])\n",
+        "    return np.arange(fresh + taken, dtype=np.int64)\n",
+        _FIRSTS,
+    ),
+    one(
+        "a row alone is where its entry begins",
+        f"{INDEX}/claims/apply.py",
+        "            rows.first_offset[row] = _first_offset(grant, takeover)\n",
+        "            pass\n",
+        _FIRSTS,
+    ),
+    one(
+        "an id that is not in the entry has a place",
+        f"{ENGINE}/commit/places.py",
+        "    return np.where((written[at] == ids).all(axis=1), entry.first_offset + order[at], -1)\n",
+        "    return entry.first_offset + order[at]\n",
+        "tests/engine/commit/test_places.py",
+    ),
+    one(
+        "as many entries are read as there are",
+        f"{INDEX}/claims/firsts.py",
+        "strict=True))[:most]\n",
+        "strict=True))\n",
+        _FIRSTS,
+    ),
+    one(
+        "a place is read before it is durable",
+        f"{ENGINE}/usecases/claims.py",
+        "        await self._journal.group_commit.durable(decided.rests_on)\n",
+        "",
+        _FIRSTS,
+    ),
+    one(
+        "a result is lost by a restart",
+        f"{INDEX}/claims/replay.py",
+        "            settle(self._store, change)\n",
+        "            settle(self._store, change)\n            self._store.rows.results.drop(change.pinned)\n",
+        _FIRSTS,
+    ),
+    one(
+        "a result is lost by a compaction",
+        f"{INDEX}/snapshot/pieces.py",
+        "        (_RESULTS, msgspec.msgpack.encode(results)),\n",
+        "        (_RESULTS, msgspec.msgpack.encode([])),\n",
+        _FIRSTS,
+    ),
+    one(
+        "a snapshot gives a result to another row",
+        f"{INDEX}/snapshot/claims_writer.py",
+        "((int(self._numbers[row]), result) for row,",
+        "((row, result) for row,",
+        _ROWS,
+    ),
+    one(
+        "a result that the disk refused stays",
+        f"{INDEX}/claims/apply.py",
+        "        rows.results.drop([row])\n",
+        "",
+        _FIRSTS,
+    ),
+    one(
+        "results take all the memory there is",
+        f"{INDEX}/table/rows.py",
+        "        while self.size_bytes > self._most_bytes and self.by_row:\n",
+        "        while False:\n",
+        _FIRSTS,
+    ),
+    one(
+        "a row with a result is shared",
+        f"{INDEX}/table/rows.py",
+        "            self._rows.beside[row] |= RESULT\n",
+        "",
+        _ROWS,
+    ),
+    one(
+        "the second result wins",
+        f"{ENGINE}/usecases/claims.py",
+        "        kept = self._index.result_of(claim) if verb is Verb.COMPLETE else None\n",
+        "        kept = result if verb is Verb.COMPLETE else None\n",
+        _FIRSTS,
+    ),
+    one(
+        "a retry is not told what its second try wrote",
+        f"{ENGINE}/usecases/produce.py",
+        "        claim = journal.random(16) if decision is None or decision.claim is None else decision.claim\n",
+        "        claim = journal.random(16)\n",
+        _FIRSTS,
+    ),
+    one(
+        "a range among taken rows is told twice",
+        f"{INDEX}/claims/firsts.py",
+        "        if spans and spans[-1][0] == partition and first <= spans[-1][1] + spans[-1][2]:\n",
+        "        if False:\n",
+        _FIRSTS,
+    ),
+    one(
+        "an unknown place is the topic's first row",
+        "service/oncegate/transports/http/codecs.py",
+        '    places["topic"] = np.where(known, located.topic[at], _UNKNOWN)\n',
+        '    places["topic"] = located.topic[at]\n',
+        _HTTP,
+    ),
+)
