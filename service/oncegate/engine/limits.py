@@ -58,11 +58,11 @@ class Limits:
     lease_ms_min: int = _semantic(1_000)
     # A dead writer's ids wait this long at most.
     lease_ms_max: int = _semantic(15 * 60_000)
-    # An answer's name and status, or the address of one that is longer: a hundred thousand are not two of them in MiB.
+    # A status and a number, or the address of something longer; 100,000 of them, 26 MB, still are one answer.
     result_bytes: int = _semantic(256)
-    # Some 150,000 of the longest; above it the oldest are forgotten, and DUPLICATE comes without them.
+    # Some 160,000 of the longest; above it the oldest are forgotten, and DUPLICATE comes without them.
     results_bytes: int = 64 * MIB
-    # Each reads a segment of 64 MiB at most, some 50 ms; where more requests wrote what is asked for, it stays unknown.
+    # Each reads a segment of 64 MiB at most, some 70 ms; where more requests wrote what is asked for, it stays unknown.
     located_entries: int = 16
     # Longer than clients repeat a request: told "it is done" until then, and not to stop.
     settled_claim_ms: int = _semantic(10 * 60_000)
