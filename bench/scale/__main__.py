@@ -33,7 +33,7 @@ from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
-from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
+from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
 
 OUT = Path("out")
 IDS, BATCH = 100_000_000, 10_000
@@ -97,6 +97,7 @@ def measure(folder: Path, options: argparse.Namespace, console: Console) -> tupl
     keep_freed_memory()
     warm_up()
     collect_seldom()
+    leave_out_what_is_loaded()
     with Progress(console=console) as bar, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         windows = runner.run(grow(folder, options, bar))
     console.print("starting again")

@@ -28,7 +28,7 @@ from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.descriptors import needed, raise_limit, shared_out
 from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
-from oncegate.runtime.malloc import collect_seldom, keep_freed_memory
+from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
 from oncegate.runtime.threads import share_often
 from oncegate.settings import ProcessSettings, Settings, SettingsError
 from oncegate.transports.decode import ids, json_rows, json_scan
@@ -162,10 +162,11 @@ async def serve(settings: Settings, log: Log) -> None:
         loop.add_signal_handler(number, stopped)
     remove_port_file(settings.process)
     keep_freed_memory()
+    collect_seldom()
     share_often()
     async with running(settings, log) as program:
         started.append(program)
-        collect_seldom()
+        leave_out_what_is_loaded()
         announce(program, settings.process, log)
         await stop.wait()
         log.info("stopping: answering what is in flight, then closing the ledgers")

@@ -72,6 +72,20 @@ STARTING: tuple[Mutant, ...] = (
         _GATHERED,
     ),
     one(
+        "a small ledger clears as much memory as a large one",
+        f"{INDEX}/table/bulk_insert.py",
+        "self._room_for(min(room, IDS_PER_SEGMENT_FIRST))",
+        "self._room_for(room)",
+        f"{_GATHERED}::test_room_is_taken_as_ids_come_so_that_a_small_ledger_clears_little_memory",
+    ),
+    one(
+        "a small ledger is handed over as often as a large one",
+        f"{LOG}/opening/read_ahead.py",
+        "            yield batch, True\n",
+        "            yield batch, False\n",
+        "tests/faults/ledger/test_read_ahead.py::test_a_small_ledger_is_handed_over_once",
+    ),
+    one(
         "the other thread's half is left out",
         f"{INDEX}/table/bulk_insert.py",
         "other.submit(self._insert, segments // 2, segments)",

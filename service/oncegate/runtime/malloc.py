@@ -1,4 +1,4 @@
-"""How the serving process keeps its memory: two settings of the runtime below, worth a third of a large request."""
+"""How the serving process keeps its memory: settings of the runtime below, worth a third of a large request."""
 
 import ctypes
 import gc
@@ -22,7 +22,11 @@ def keep_freed_memory() -> None:
 
 
 def collect_seldom() -> None:
-    """Leave out of the garbage collections what was loaded so far, and collect after more than a request's objects."""
+    """Collect after more than a request's objects; what a start makes stays, and is not gone through each time."""
+    gc.set_threshold(*_THRESHOLDS)
+
+
+def leave_out_what_is_loaded() -> None:
+    """Leave out of the garbage collections what was loaded so far."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*_THRESHOLDS)

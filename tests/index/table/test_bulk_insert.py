@@ -111,3 +111,15 @@ def test_what_is_written_of_a_topic_waits_as_claims_do() -> None:
     replay(driver.entries, index.store, 0)
     assert index.store.topics == ["t"]
     assert_alike(index, one_by_one(driver.entries, Widths(), 0))
+
+
+def test_room_is_taken_as_ids_come_so_that_a_small_ledger_clears_little_memory() -> None:
+    index = ClaimIndex(Widths(segments=1))
+    inserting = bulk_insert.BulkInsert(index.store.table, bulk_insert.COMPILED, 2_000)
+    added, taken = 0, []
+    ids = fingerprints(range(5_000))
+    while added < len(ids):
+        before, added = added, inserting.add(ids, 0, added)
+        taken.append(added - before)
+        inserting.insert()
+    assert taken == [bulk_insert.IDS_PER_SEGMENT_FIRST, 1_024, 2_000, 1_912]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from oncegate.runtime.malloc import collect_seldom
+from oncegate.runtime.malloc import collect_seldom, leave_out_what_is_loaded
 from oncegate.runtime.threads import share_often
 from tests.support.held import turns
 from tests.support.http_app import ARROW, CLAIM, JSON, Served, request, served, stream, token
@@ -34,6 +34,7 @@ ROW_BYTES = 4 << 20
 def _set_as_in_service() -> Iterator[None]:
     thresholds, interval_s = gc.get_threshold(), sys.getswitchinterval()
     collect_seldom()
+    leave_out_what_is_loaded()
     share_often()
     yield
     gc.unfreeze()

@@ -19,6 +19,10 @@ from oncegate.index.table.probe import HALF, begin_of, find, home_of, row_at, se
 
 # Ids collected for each segment: 64 MiB over 256 of them. Fewer, and each comes back from memory too often.
 IDS_PER_SEGMENT = 16_384
+# With which it begins: a start of a thousand small ledgers would clear 64 MiB for each. Sixteen times as many whenever
+# a segment's were too few.
+IDS_PER_SEGMENT_FIRST = 64
+_GROWTH = 16
 # Below it another thread costs more than it takes over.
 ALONE = 65_536
 
@@ -106,8 +110,12 @@ class BulkInsert:
         self._table = table
         self._kernels = kernels
         self._counts = np.zeros(len(table.slots.base), np.int64)
-        self._slots: U64 = np.empty((len(self._counts), room, 2), np.uint64)
+        self._room_max = room
+        self._slots = self._room_for(min(room, IDS_PER_SEGMENT_FIRST))
         self.ids = 0
+
+    def _room_for(self, ids_per_segment: int) -> U64:
+        return np.empty((len(self._counts), ids_per_segment, 2), np.uint64)
 
     def add(self, ids: U64, row: int, first: int = 0) -> int:
         """Collects ids, shape (n, 2), from `first` on, as slots of `row`.
@@ -128,6 +136,9 @@ class BulkInsert:
             with ThreadPoolExecutor(1) as other:
                 later = other.submit(self._insert, segments // 2, segments)
                 parts = [self._insert(0, segments // 2), later.result()]
+        room = self._slots.shape[1]
+        if room < self._room_max and int(self._counts.max()) == room:
+            self._slots = self._room_for(min(self._room_max, _GROWTH * room))
         self._counts[:], self.ids = 0, 0
         return Inserted(sum(part.new for part in parts), np.concatenate([part.lost for part in parts]))
 

@@ -37,8 +37,8 @@ T = TypeVar("T")
 class LogLedger:
     """Implements `ports.Ledger` and `ports.Outputs` over one folder. Made by `LogLedgers.open`.
 
-    `guard` raises LedgerFenced when the folder is lost. `writer` makes one call at a time, in order. `due`: where it
-    puts itself when something is left for `keep_up`. `open_streams`, `reserve`: of all ledgers.
+    `guard` raises LedgerFenced when the folder is lost. `writer` and `reader` make one call at a time, in order.
+    `due`: where it puts itself when something is left for `keep_up`. `open_streams`, `reserve`: of all ledgers.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class LogLedger:
         due: "set[LogLedger]",
         open_streams: OpenStreams,
         reserve: Reserve,
+        reader: Executor,
     ) -> None:
         self._disk = disk
         self._paths = paths
@@ -71,6 +72,7 @@ class LogLedger:
         self._compacting = asyncio.Lock()
         # Not the loop's pool: fetches may fill that, and appends must not wait for them.
         self._writer = writer
+        self._reader = reader
         self._due = due
         self._reserve = reserve
         self._full = reserve.released  # whoever appends was told: from now on the reserve is for that
@@ -311,7 +313,7 @@ class LogLedger:
         self._require_alive()
         with self._removals.reading():
             entries = replayed(self._disk, self._paths.shard, self._paths.outputs, self._extent, from_position)
-            async with contextlib.aclosing(read_ahead(entries, lambda one: len(one.body))) as batches:
+            async with contextlib.aclosing(read_ahead(entries, lambda one: len(one.body), self._reader)) as batches:
                 async for batch in batches:
                     yield batch
 

@@ -16,7 +16,7 @@ from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned, inspect, repair
 from oncegate.ledgers.log.reserve import Reserve
-from oncegate.ledgers.log.strands import Strand, writing_threads
+from oncegate.ledgers.log.strands import Strand, reading_threads, writing_threads
 from oncegate.ports import OpenLedger
 
 # How long a witness may lag behind its ledger, where the power fails.
@@ -46,7 +46,7 @@ class LogLedgers:
         self._reserve = reserve
         self._changing = asyncio.Lock()
         self._due: set[LogLedger] = set()
-        self._writing = writing_threads()
+        self._writing, self._reading = writing_threads(), reading_threads()
         self._streams = OpenStreams(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // STREAMS_SHARE)
         self._keeping: set[asyncio.Task[None]] = set()
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
@@ -94,6 +94,7 @@ class LogLedgers:
             self._due,
             self._streams,
             self._reserve,
+            Strand(self._reading),
         )
         try:
             yield OpenLedger(
@@ -157,6 +158,7 @@ class LogLedgers:
         self._keeper.cancel()
         await asyncio.wait([self._keeper, *self._keeping])
         self._writing.shutdown(wait=False)
+        self._reading.shutdown(wait=False)
         self._folder.release()
 
 

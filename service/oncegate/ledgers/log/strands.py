@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 # Appends that wait for the disk at once: it groups the syncs of so many, and more gain nothing.
 WRITING_THREADS = 16
+# Ledgers that are read at once at a start: each is at the processor, or waits for the disk.
+READING_THREADS = 16
 T = TypeVar("T")
 
 
@@ -63,3 +65,8 @@ def _make(call: Callable[[], T], future: "Future[T]") -> None:
 def writing_threads() -> ThreadPoolExecutor:
     """Makes the pool in which all ledgers of a data folder write."""
     return ThreadPoolExecutor(WRITING_THREADS, thread_name_prefix="ledger")
+
+
+def reading_threads() -> ThreadPoolExecutor:
+    """Makes the pool in which all ledgers of a data folder are read, which waits for none of the others."""
+    return ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading")

@@ -1,6 +1,8 @@
 """Reading a whole data folder to see that it is whole. Owns nothing, changes nothing."""
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown
@@ -28,9 +30,12 @@ class VerifiedLedger:
         """Yields all entries in order; LedgerDamaged. Blocks."""
         return replayed(self._disk, self._paths.shard, self._paths.outputs, self._extent, 1)
 
-    def batches(self) -> AsyncGenerator[list[Replayed], None]:
+    async def batches(self) -> AsyncGenerator[list[Replayed], None]:
         """Yields the same in batches, read ahead by a thread, as `ports.Ledger.replay` does."""
-        return read_ahead(self.entries(), lambda one: len(one.body))
+        with ThreadPoolExecutor(1, thread_name_prefix="reading") as thread:
+            async with aclosing(read_ahead(self.entries(), lambda one: len(one.body), thread)) as batches:
+                async for batch in batches:
+                    yield batch
 
 
 @dataclass(frozen=True)
