@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from oncegate.core.batches import Facts
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Staged
-from oncegate.index.batches import NAMES_REMEMBERED, BatchIndex, Winner, totals
+from oncegate.index.batches import BatchIndex, Winner, totals
+from oncegate.index.committed_names import NAMES_REMEMBERED
 
 RUN, LATER_RUN = b"run 1", b"run 2"
 INPUT, OTHER_INPUT, BEFORE, OTHER_BEFORE = (bytes([n]) * 32 for n in range(1, 5))

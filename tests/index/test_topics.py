@@ -5,7 +5,8 @@ import copy
 import pytest
 
 from oncegate.core.entries.kinds import Committed, Entry, Name, Produced, Span, TopicCreated, TopicSet, Trimmed
-from oncegate.index.topics import Kept, Partition, Topic, TopicIndex
+from oncegate.index.topics import KEPT, Partition, Topic, TopicIndex
+from oncegate.packed import PackedList
 
 ID = bytes(16)
 
@@ -51,6 +52,12 @@ def committed(*spans: Span, wall_ms: int = 30) -> Committed:
     return Committed(Name("a", "0", "t"), None, ID, (), None, ID, rows, spans, wall_ms)
 
 
+def kept_of(*values: int) -> PackedList:
+    kept = PackedList(KEPT)
+    kept.append(*values)
+    return kept
+
+
 def test_a_topic_that_was_never_made_begins_at_zero() -> None:
     index = TopicIndex()
     assert (index.get("t"), index.names(), index.high_offset("t", 0)) == (None, [], 0)
@@ -65,7 +72,7 @@ def test_a_commit_extends_every_partition_that_its_rows_went_to() -> None:
     told = Told(created(), produced(1, 0, 2), committed(Span(0, 0, 4, 50), Span(1, 2, 3, 60)))
     assert [partition.high_offset for partition in told.topic.partitions] == [4, 5]
     assert [partition.size_bytes for partition in told.topic.partitions] == [50, 160]
-    assert told.topic.partitions[1].kept == [Kept(0, 100, 20), Kept(2, 60, 30)]
+    assert list(told.topic.partitions[1].kept) == [(0, 100, 20), (2, 60, 30)]
 
 
 def test_a_commit_without_rows_changes_no_topic_and_needs_none() -> None:
@@ -98,7 +105,7 @@ def test_an_offset_with_a_hole_or_twice_is_refused(first_offset: int, partition:
 
 def test_what_is_trimmed_is_no_longer_kept_and_offsets_go_on() -> None:
     told = Told(created(), produced(0, 0, 5), produced(0, 5, 5, size_bytes=7), Trimmed("t", 0, 5, 40))
-    assert told.topic.partitions[0] == Partition(low_offset=5, high_offset=10, size_bytes=7, kept=[Kept(5, 7, 20)])
+    assert told.topic.partitions[0] == Partition(low_offset=5, high_offset=10, size_bytes=7, kept=kept_of(5, 7, 20))
     assert told.topic.partitions[1] == Partition()
     told.tell(produced(0, 10, 1))
     assert told.index.high_offset("t", 0) == 11

@@ -4,6 +4,8 @@ from tests.mutants.mutant import Mutant, one
 from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG
 
 _SHARING = "tests/index/claims/test_row_sharing.py"
+_COMMITS = "tests/engine/usecases/test_commits.py"
+_NAMES_AND_RANGES = "tests/index/snapshot/test_names_and_ranges.py"
 _INCOMING = "tests/transports/test_incoming.py"
 _REPLAY = "tests/engine/recovery/test_replay.py"
 _NAMES = "tests/transports/http/test_names.py"
@@ -22,6 +24,70 @@ MEETINGS: tuple[Mutant, ...] = (
         "            entry.key_partitions,\n",
         "            0,\n",
         "tests/engine/usecases/test_partitioning.py",
+    ),
+    one(
+        "an older name commits again",
+        f"{INDEX}/committed_names.py",
+        "        older = self.older.get(name)\n",
+        "        older = None\n",
+        f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_told_by_its_input",
+    ),
+    one(
+        "an older name is told by the first bytes of its nonce",
+        f"{INDEX}/older_names.py",
+        "    return hashlib.sha256(nonce).digest()[:_NONCE_BYTES]\n",
+        "    return nonce[:_NONCE_BYTES]\n",
+        f"{_COMMITS}::test_an_older_name_never_commits_again_and_its_replay_is_told_by_its_input",
+    ),
+    one(
+        "who asks for an older name is forgotten at once",
+        f"{INDEX}/committed_names.py",
+        "            return False, self._keep(name, replace(asked, kept_position=position))\n",
+        "            return False, _nothing\n",
+        "tests/index/test_committed_names.py::"
+        "test_an_older_name_that_is_asked_for_is_one_of_the_last_again_and_who_asked_is_known",
+    ),
+    one(
+        "an older name that is taken back stays",
+        f"{INDEX}/committed_names.py",
+        "            if is_new:\n                self.older.remove(gone)\n",
+        "",
+        "tests/index/test_batches_undo.py::test_a_commit_that_made_the_oldest_name_forgotten_can_be_taken_back",
+    ),
+    one(
+        "names are remembered whole without a bound",
+        f"{INDEX}/committed_names.py",
+        "        elif len(self._order) > NAMES_REMEMBERED_IN_ALL:\n",
+        "        elif False:\n",
+        "tests/index/test_committed_names.py::test_names_remembered_whole_are_bounded_in_all",
+    ),
+    one(
+        "names are encoded in one step",
+        f"{INDEX}/snapshot/batches.py",
+        '        ("older_names", older, _BLOCKS_PER_PIECE),\n',
+        '        ("older_names", older, 1 << 40),\n',
+        f"{_NAMES_AND_RANGES}::test_names_stages_and_ranges_are_many_small_steps_that_make_the_same_again",
+    ),
+    one(
+        "ranges of a topic are encoded in one step",
+        f"{INDEX}/snapshot/topics.py",
+        "_BLOCKS_PER_PIECE, _PARTITIONS_PER_PIECE, _TOPICS_PER_PIECE = 42,",
+        "_BLOCKS_PER_PIECE, _PARTITIONS_PER_PIECE, _TOPICS_PER_PIECE = 1 << 40,",
+        f"{_NAMES_AND_RANGES}::test_names_stages_and_ranges_are_many_small_steps_that_make_the_same_again",
+    ),
+    one(
+        "a snapshot of names is of a later moment",
+        f"{INDEX}/committed_names.py",
+        "        self.older = OlderNames()\n",
+        "        self.older = OlderNames()\n        self.older.frozen = lambda: self.older._blocks\n",
+        f"{_NAMES_AND_RANGES}::test_a_snapshot_of_names_and_ranges_is_of_the_moment_at_which_it_began",
+    ),
+    one(
+        "a snapshot that lacks names is believed",
+        f"{INDEX}/snapshot/batches.py",
+        "        if rest.pieces != self._taken:\n",
+        "        if False:\n",
+        f"{_NAMES_AND_RANGES}::test_a_snapshot_without_one_of_its_pieces_is_refused",
     ),
     one(
         "rows without keys are bound to a layout",

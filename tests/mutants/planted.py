@@ -358,8 +358,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "trim above retention",
         f"{ENGINE}/maintenance/scheduler.py",
-        "rows.wall_ms + topic.retention_ms <= wall_ms",
-        "rows.wall_ms + topic.retention_ms // 2 <= wall_ms",
+        "rows_wall_ms + topic.retention_ms <= wall_ms",
+        "rows_wall_ms + topic.retention_ms // 2 <= wall_ms",
         f"{_UPKEEP}::test_rows_older_than_a_topics_retention_go_whole_requests_at_a_time",
     ),
     one(

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from oncegate.core.batches import Digests, Facts
-from oncegate.core.entries.kinds import Asked, Committed, Dropped, Entry, Name, Part, Span, Staged
+from oncegate.core.entries.kinds import Asked, Committed, Dropped, Entry, Name, Part, Staged
+from oncegate.index.committed_names import CommittedName, CommittedNames
+from oncegate.index.older_names import short_digest, short_nonce
 
 Undo = Callable[[], None]
-# A few hours of micro-batches; older names keep only their digest (64 bytes), for ever.
-NAMES_REMEMBERED = 1_000
 _LATER_BATCH_ID = re.compile("[1-9][0-9]{0,18}")
 
 
@@ -60,23 +60,6 @@ class Stage:
         return [part for number in sorted(self.chunks) for part in self.chunks[number].parts]
 
 
-@dataclass(slots=True)
-class CommittedName:
-    """Describes a committed name; `fingerprint` is None once forgotten; `asks` holds (run, nonce) of every commit asked
-    for under the name."""
-
-    run: bytes | None
-    nonce: bytes
-    digest: bytes | None
-    rows: int
-    fingerprint: bytes | None
-    spans: tuple[Span, ...]
-    suppressed_rows: int
-    wall_ms: int
-    position: int
-    asks: set[tuple[bytes | None, bytes]]
-
-
 @dataclass(frozen=True, slots=True)
 class Winner:
     """Describes one task's stage as its message tells: `chunks` of them, together `rows` rows with this fingerprint."""
@@ -87,39 +70,20 @@ class Winner:
     fingerprint: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class BatchesSnapshot:
-    """Holds all of a BatchIndex."""
-
-    committed: list[tuple[Name, CommittedName]]
-    stages: list[tuple[Name, list[Stage]]]
-    recent: list[tuple[tuple[str, str, str], list[Name]]]
-    suppressed_rows: int
-
-
 class BatchIndex:
-    """Stages and committed names. Chunks are few and large, so Python objects serve here."""
+    """Stages and committed names. Chunks are few and large, so Python objects serve there."""
 
     def __init__(self) -> None:
-        self.committed: dict[Name, CommittedName] = {}
+        self.committed = CommittedNames()
         self.stages: dict[Name, dict[bytes, Stage]] = {}
         self.stage_bytes = 0
         self.suppressed_rows = 0
-        self._recent: dict[tuple[str, str, str], list[Name]] = {}
 
-    def snapshot(self) -> BatchesSnapshot:
-        """Returns all of it, for `restore`; to be encoded at once, for it changes with the index."""
-        stages = [(name, list(by_token.values())) for name, by_token in self.stages.items()]
-        return BatchesSnapshot(list(self.committed.items()), stages, list(self._recent.items()), self.suppressed_rows)
-
-    def restore(self, snapshot: BatchesSnapshot) -> None:
-        """Takes over what `snapshot` gave, in place of everything."""
-        self.committed = dict(snapshot.committed)
-        self.stages = {name: {stage.token: stage for stage in listed} for name, listed in snapshot.stages}
-        self._recent = dict(snapshot.recent)
-        self.suppressed_rows = snapshot.suppressed_rows
-        chunks = [chunk for _, stage in self.all_stages() for chunk in stage.chunks.values()]
-        self.stage_bytes = sum(chunk.size_bytes for chunk in chunks)
+    def restore_stages(self, stages: Sequence[tuple[Name, Stage]]) -> None:
+        """Takes over these stages, in place of all that there are."""
+        self.stages, self.stage_bytes = {}, 0
+        for name, stage in stages:
+            self._restore(name, [stage])
 
     def stage(self, name: Name, token: bytes) -> Stage | None:
         """Finds the stage of a token under a batch's name; None when there is none."""
@@ -157,14 +121,15 @@ class BatchIndex:
         record = self.committed.get(name)
         if record is None:
             before = self._name_before(name)
-            previous = Digests.UNKNOWN if before is None else Digests.compare(before.digest, previous_digest)
+            known = None if before is None else before.digest
+            previous = Digests.compare(known, short_digest(previous_digest))
             return Facts(False, self.stages_there(name, winners), previous)
         rows, fingerprint = totals(winners)
         return Facts(
             committed=True,
-            same_nonce=nonce == record.nonce,
+            same_nonce=short_nonce(nonce) == record.nonce,
             run_asked=run is not None and any(r == run and n != nonce for r, n in record.asks),
-            digests=Digests.compare(record.digest, digest),
+            digests=Digests.compare(record.digest, short_digest(digest)),
             rows_equal=None if record.fingerprint is None else (record.rows, record.fingerprint) == (rows, fingerprint),
             first_wins=first_wins,
         )
@@ -185,7 +150,7 @@ class BatchIndex:
         if isinstance(entry, Committed):
             return self._committed(position, entry)
         if isinstance(entry, Asked):
-            return self._asked(entry)
+            return self._asked(position, entry)
         return None
 
     def _staged(self, position: int, entry: Staged) -> Undo:
@@ -227,57 +192,37 @@ class BatchIndex:
         suppressed = sum(stage.rows for stage in gone if stage.token not in won)
         for stage in gone:
             self._forget(name, stage)
-        self.committed[name] = CommittedName(
+        record = CommittedName(
             run=entry.run,
-            nonce=entry.nonce,
-            digest=entry.digest,
+            nonce=short_nonce(entry.nonce),
+            digest=short_digest(entry.digest),
             rows=entry.rows,
             fingerprint=entry.fingerprint,
             spans=entry.spans,
             suppressed_rows=suppressed,
             wall_ms=entry.wall_ms,
             position=position,
-            asks={(entry.run, entry.nonce)},
+            kept_position=position,
+            asks=((entry.run, entry.nonce),),
         )
         self.suppressed_rows += suppressed
-        restore_recent = self._remember(name)
+        undo_commit = self.committed.commit(name, record)
 
         def undo() -> None:
-            restore_recent()
+            undo_commit()
             self.suppressed_rows -= suppressed
-            del self.committed[name]
             self._restore(name, gone)
 
         return undo
 
-    def _remember(self, name: Name) -> Undo:
-        recent = self._recent.setdefault((name.app, name.topic, name.write_id), [])
-        recent.append(name)
-        if len(recent) <= NAMES_REMEMBERED:
-            return lambda: recent.remove(name)
-        oldest = recent.pop(0)
-        record = self.committed[oldest]
-        fingerprint, record.fingerprint = record.fingerprint, None
-
-        def undo() -> None:
-            recent.remove(name)
-            recent.insert(0, oldest)
-            record.fingerprint = fingerprint
-
-        return undo
-
-    def _asked(self, entry: Asked) -> Undo:
-        record = self.committed[entry.name]
-        ask = (entry.run, entry.nonce)
-        known = ask in record.asks
+    def _asked(self, position: int, entry: Asked) -> Undo:
+        known, undo_ask = self.committed.ask(position, entry.name, (entry.run, entry.nonce))
         suppressed = 0 if known or entry.outcome != "DUPLICATE" else entry.rows
-        record.asks.add(ask)
         self.suppressed_rows += suppressed
 
         def undo() -> None:
             self.suppressed_rows -= suppressed
-            if not known:
-                record.asks.discard(ask)
+            undo_ask()
 
         return undo
 

@@ -4,27 +4,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from oncegate.core.entries.kinds import Committed, Entry, Produced, Span, TopicCreated, TopicSet, Trimmed
+from oncegate.packed import PackedList
 
 Undo = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """Describes rows of one entry in one partition, as retention sees them."""
-
-    first_offset: int
-    size_bytes: int
-    wall_ms: int
+# First offset, bytes and wall_ms of the rows of one entry in one partition, as retention sees them.
+KEPT = "<QQQ"
 
 
 @dataclass(slots=True)
 class Partition:
-    """Describes rows from `low_offset` up to `high_offset`; `kept` are the spans between, oldest first."""
+    """Describes rows from `low_offset` up to `high_offset`; `kept` are the spans between, oldest first, as `KEPT`."""
 
     low_offset: int = 0
     high_offset: int = 0
     size_bytes: int = 0
-    kept: list[Kept] = field(default_factory=list)
+    kept: PackedList = field(default_factory=lambda: PackedList(KEPT))
 
 
 @dataclass(slots=True)
@@ -41,9 +35,6 @@ class Topic:
     partitions: list[Partition]
     position: int
     turns: int = 0
-
-
-TopicsSnapshot = list[tuple[str, Topic]]
 
 
 class TopicIndex:
@@ -68,13 +59,9 @@ class TopicIndex:
         topic = self._topics.get(name)
         return 0 if topic is None else topic.partitions[partition].high_offset
 
-    def snapshot(self) -> TopicsSnapshot:
-        """Returns all of it, for `restore`; to be encoded at once, for it changes with the index."""
-        return list(self._topics.items())
-
-    def restore(self, snapshot: TopicsSnapshot) -> None:
-        """Takes over what `snapshot` gave, in place of everything."""
-        self._topics = dict(snapshot)
+    def restore(self, topics: dict[str, Topic]) -> None:
+        """Takes these over, in place of everything."""
+        self._topics = topics
 
     def apply(self, position: int, entry: Entry) -> Undo | None:
         """Applies one entry; returns what undoes it, or None when it says nothing about topics."""
@@ -122,7 +109,7 @@ class TopicIndex:
             assert span.first_offset == partition.high_offset, "offsets have no holes"
             partition.high_offset += span.rows
             partition.size_bytes += span.size_bytes
-            partition.kept.append(Kept(span.first_offset, span.size_bytes, wall_ms))
+            partition.kept.append(span.first_offset, span.size_bytes, wall_ms)
         topic.position, topic.turns = position, topic.turns + 1
 
         def undo() -> None:
@@ -138,16 +125,17 @@ class TopicIndex:
     def _trim(self, position: int, entry: Trimmed) -> Undo:
         topic = self._topics[entry.topic]
         partition = topic.partitions[entry.partition]
-        gone = [kept for kept in partition.kept if kept.first_offset < entry.before_offset]
+        gone = partition.kept.not_above(entry.before_offset - 1)
+        gone_bytes = sum(partition.kept[place][1] for place in range(gone))
         before = (partition.low_offset, topic.position)
         assert partition.low_offset <= entry.before_offset <= partition.high_offset, "what is trimmed was there"
-        del partition.kept[: len(gone)]
+        dropped = partition.kept.drop(gone)
         partition.low_offset, topic.position = entry.before_offset, position
-        partition.size_bytes -= sum(kept.size_bytes for kept in gone)
+        partition.size_bytes -= gone_bytes
 
         def undo() -> None:
-            partition.kept[:0] = gone
+            partition.kept.put_back(dropped)
             partition.low_offset, topic.position = before
-            partition.size_bytes += sum(kept.size_bytes for kept in gone)
+            partition.size_bytes += gone_bytes
 
         return undo

@@ -44,7 +44,7 @@ async def look(served: Served) -> list[object]:
     view = await shard.topic("topic")
     return [
         shard.journal.index.claims.contents(),
-        shard.journal.index.batches.committed,
+        vars(shard.journal.index.batches.committed),
         {name: set(stages) for name, stages in shard.journal.index.batches.stages.items()},
         (shard.horizon_ms, view.high_offsets, view.low_offsets, view.retention_ms, view.schema),
         {name: n for name, n in shard.counters().items() if name in {"ids", "open_claims", "takeovers", "stage_bytes"}},

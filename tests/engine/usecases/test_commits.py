@@ -8,7 +8,8 @@ import pytest
 from oncegate.core.entries.kinds import Name
 from oncegate.core.errors import BadRequest, BatchConflict, BatchForgotten, MissingStage, SchemaMismatch, SecondWrite
 from oncegate.engine.requests import Winner
-from oncegate.index import batches
+from oncegate.index import committed_names
+from oncegate.index.batches import totals
 from tests.support.held import HeldLedgers, Served, id16, rows_of, serving, winner
 
 INPUT, OTHER_INPUT = b"i" * 32, b"o" * 32
@@ -36,7 +37,7 @@ async def test_all_winners_are_published_in_the_order_named_and_losers_are_not(s
 
 async def test_chunks_are_published_in_their_order_however_they_came(served: Served) -> None:
     late, early = await served.stage(rows_of(3, 4), chunk=1), await served.stage(rows_of(1, 2), chunk=0)
-    both = Winner(id16(1), 2, 4, batches.totals([winner(late), winner(early)])[1])
+    both = Winner(id16(1), 2, 4, totals([winner(late), winner(early)])[1])
     await served.commit(both)
     assert await served.read() == [1, 2, 3, 4]
 
@@ -175,11 +176,28 @@ async def test_a_batch_that_follows_another_history_is_a_conflict(served: Served
 
 
 async def test_a_forgotten_batch_says_so(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches, "NAMES_REMEMBERED", 1)
+    monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", 1)
     await served.commit(await staged(served, 1))
     await served.commit(await staged(served, 2, name=LATER), name=LATER, nonce=2)
     with pytest.raises(BatchForgotten, match="too long ago"):
         await served.commit(await staged(served, 1, token=3), run="2", nonce=3, first_wins=True)
+
+
+async def test_an_older_name_never_commits_again_and_its_replay_is_told_by_its_input(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", 1)
+    await served.commit(await staged(served, 1), run="1", digest=INPUT)
+    await served.commit(await staged(served, 2, name=LATER), name=LATER, nonce=2)
+    again = await staged(served, 1, token=3)
+    found = await served.commit(again, run="2", nonce=3, digest=INPUT)
+    assert (found.outcome, found.rows, found.spans) == ("DUPLICATE", 1, ())
+    assert (await served.commit(again, run="1", digest=INPUT)).outcome == "COMMITTED", "the reply was lost"
+    with pytest.raises(SecondWrite):
+        await served.commit(again, run="2", nonce=4, digest=INPUT)
+    with pytest.raises(BatchConflict, match="committed at"):
+        await served.commit(again, run="3", nonce=5, digest=OTHER_INPUT)
+    assert await served.read() == [1, 2]
 
 
 async def test_two_commits_of_one_name_at_once_publish_one(served: Served) -> None:

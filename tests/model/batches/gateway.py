@@ -47,9 +47,8 @@ class BatchShard:
     def state(self) -> tuple[object, ...]:
         """Everything that a replay must give back."""
         batches = self.batches
-        recent = {key: names for key, names in batches._recent.items() if names}
         numbers = (batches.stage_bytes, batches.suppressed_rows)
-        return batches.committed, batches.stages, numbers, recent, self.topics._topics
+        return vars(batches.committed), batches.stages, numbers, dict(self.topics)
 
 
 class Gateway:

@@ -130,10 +130,10 @@ class Scheduler:
 def _kept_from(topic: Topic, partition: Partition, wall_ms: int) -> int:
     """Returns the lowest offset that retention keeps: by time, and by bytes but for the newest rows."""
     ranges, size_bytes, gone = partition.kept, partition.size_bytes, 0
-    for number, rows in enumerate(ranges):
-        old = topic.retention_ms and rows.wall_ms + topic.retention_ms <= wall_ms
+    for number, (_, rows_bytes, rows_wall_ms) in enumerate(ranges):
+        old = topic.retention_ms and rows_wall_ms + topic.retention_ms <= wall_ms
         over = topic.retention_bytes and size_bytes > topic.retention_bytes and number < len(ranges) - 1
         if not old and not over:
             break
-        size_bytes, gone = size_bytes - rows.size_bytes, number + 1
-    return ranges[gone].first_offset if gone < len(ranges) else partition.high_offset
+        size_bytes, gone = size_bytes - rows_bytes, number + 1
+    return ranges[gone][0] if gone < len(ranges) else partition.high_offset

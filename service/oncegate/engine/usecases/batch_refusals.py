@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from oncegate.core.batches import Digests, Outcome
 from oncegate.core.errors import BatchConflict, BatchForgotten, MissingStage, OncegateError, SecondWrite
 from oncegate.engine.requests import CommitRequest
-from oncegate.index.batches import CommittedName
+from oncegate.index.committed_names import CommittedName
+from oncegate.index.older_names import short_digest
 
 _NEW_APP = "a new `app` in the batch's name (everything from here is written)"
 _FIRST_WINS = (
@@ -50,6 +51,6 @@ def _at(record: CommittedName) -> str:
 
 def _ways_on(request: CommitRequest, record: CommittedName) -> str:
     """Offers first_wins only where it helps: input known to be another is never dropped."""
-    if Digests.compare(record.digest, request.digest) is Digests.DIFFERENT:
+    if Digests.compare(record.digest, short_digest(request.digest)) is Digests.DIFFERENT:
         return f"The way on: {_NEW_APP}."
     return f"Two ways on: {_FIRST_WINS}, or {_NEW_APP}."

@@ -15,7 +15,8 @@ from oncegate.engine.usecases.partitioning import Share, partition_of, shares_as
 from oncegate.engine.usecases.stage_quota import StageQuota
 from oncegate.engine.usecases.topics import Topics, check_schema, read_schema
 from oncegate.engine.write_log import log_batch
-from oncegate.index.batches import CommittedName, Stage, StagedChunk, totals
+from oncegate.index.batches import Stage, StagedChunk, totals
+from oncegate.index.committed_names import CommittedName
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
 
 
@@ -120,7 +121,8 @@ class Batches:
             return await self._publish(request, run)
         if not facts.committed:
             raise refusal(row.outcome, row.reason, request, None)
-        record = self._index.committed[request.name]
+        record = self._index.committed.get(request.name)
+        assert record is not None, "facts say that it is committed"
         if row.outcome is Outcome.COMMITTED_AGAIN:
             await journal.group_commit.durable(record.position)
             return CommitResult("COMMITTED", record.rows, record.spans, record.suppressed_rows, 0)
@@ -172,7 +174,8 @@ class Batches:
         if losers:
             outputs.append(DropRanges(tuple(losers)))
         position = journal.record(entries, outputs)
-        suppressed = self._index.committed[name].suppressed_rows
+        committed = self._index.committed.get(name)
+        suppressed = 0 if committed is None else committed.suppressed_rows
         await journal.group_commit.durable(position)
         journal.counts.add(COMMITTED_ROWS, rows)
         return CommitResult("COMMITTED", rows, spans, suppressed, 0)

@@ -2,27 +2,34 @@
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from itertools import chain
 
 import msgspec
 
 from oncegate.core.entries.kinds import NamespaceSet, SnapshotPiece
-from oncegate.index.batches import BatchesSnapshot, BatchIndex
+from oncegate.index.batches import BatchIndex
 from oncegate.index.claims.batch_scopes import ScopesSnapshot
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.lsm.archives import ArchivesSnapshot
 from oncegate.index.producers.index import ProducerIndex
+from oncegate.index.snapshot.batches import KINDS as BATCHES_KINDS
+from oncegate.index.snapshot.batches import BatchesReader
+from oncegate.index.snapshot.batches import snapshot_steps as batches_steps
 from oncegate.index.snapshot.claims_reader import ClaimsReader, restore_results
 from oncegate.index.snapshot.claims_writer import begin as begin_claims
 from oncegate.index.snapshot.producers import ProducersSnapshot
 from oncegate.index.snapshot.producers import restore as restore_producers
 from oncegate.index.snapshot.producers import snapshot as snapshot_producers
-from oncegate.index.topics import TopicIndex, TopicsSnapshot
+from oncegate.index.snapshot.topics import KINDS as TOPICS_KINDS
+from oncegate.index.snapshot.topics import TopicsReader
+from oncegate.index.snapshot.topics import snapshot_steps as topics_steps
+from oncegate.index.topics import TopicIndex
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
 PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
-_CLAIMS, _BATCHES, _TOPICS, _SETTINGS, _END = "claims/", "batches", "topics", "settings", "end"
+_CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
 _PRODUCERS, _SCOPES, _EVICTED, _RESULTS = "producers", "scopes", "sealed", "results"
 # What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over.
 ResultsSnapshot = list[tuple[int, bytes]]
@@ -38,31 +45,33 @@ def snapshot_steps(
 ) -> Generator[list[SnapshotPiece], None, None]:
     """Makes pieces of everything that is known at the call, what waits for the ledger included.
 
-    `part` counts the pieces that still come. In steps of a few milliseconds, between which anything may change: all
-    but the claims is copied at once.
+    `part` counts the pieces that still come. In steps of a few milliseconds, between which anything may change: of
+    names and ranges lists of blocks are copied at once, of producers, scopes and archives all.
 
     A step raises SnapshotStopped when the claims could not be gone through to the end. To be gone through, or closed.
     """
     steps, results = begin_claims(claims.store)
     others = (
-        (_BATCHES, msgspec.msgpack.encode(batches.snapshot())),
-        (_TOPICS, msgspec.msgpack.encode(topics.snapshot())),
         (_PRODUCERS, msgspec.msgpack.encode(snapshot_producers(producers.store))),
         (_SCOPES, msgspec.msgpack.encode(claims.scopes.snapshot())),
         (_EVICTED, msgspec.msgpack.encode(claims.archives.snapshot())),
         (_SETTINGS, msgspec.msgpack.encode((settings, buckets))),
         (_RESULTS, msgspec.msgpack.encode(results)),
     )
-    return _steps(steps, others)
+    return _steps(steps, chain(batches_steps(batches), topics_steps(topics)), others)
 
 
 def _steps(
-    claims: Generator[list[tuple[str, bytes]], None, None], others: Iterable[tuple[str, bytes]]
+    claims: Generator[list[tuple[str, bytes]], None, None],
+    steps: Iterable[list[tuple[str, bytes]]],
+    others: Iterable[tuple[str, bytes]],
 ) -> Generator[list[SnapshotPiece], None, None]:
     # Closed whatever the end, for an error's traceback would keep them, and with them the index.
     with closing(claims):
         for ready in claims:
             yield [piece for name, data in ready for piece in _pieces(_CLAIMS + name, data)]
+    for ready in steps:
+        yield [piece for name, data in ready for piece in _pieces(name, data)]
     yield [*(piece for name, data in others for piece in _pieces(name, data)), SnapshotPiece(_END, 0, b"")]
 
 
@@ -79,7 +88,8 @@ class SnapshotReader:
     """Restores a shard's index from its pieces, as they are read; ValueError when they do not belong together."""
 
     def __init__(self, claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, producers: ProducerIndex) -> None:
-        self._claims, self._batches, self._topics, self._producers = claims, batches, topics, producers
+        self._claims, self._producers = claims, producers
+        self._batches, self._topics = BatchesReader(batches), TopicsReader(topics)
         self._whole: dict[str, bytes] = {}
         self._begun: list[SnapshotPiece] = []
         self._reader: ClaimsReader | None = None
@@ -98,17 +108,20 @@ class SnapshotReader:
         return None
 
     def _take(self, what: str, data: bytes) -> None:
-        """Claims go into their index as they come: the next ones are read meanwhile, and all of them never held."""
+        """Claims, names and ranges go into their index as they come: the next are read meanwhile, never all held."""
+        kind = what.partition("/")[0]
         if what.startswith(_CLAIMS):
             self._reader = self._reader or ClaimsReader(self._claims.store)
             self._reader.take(what.removeprefix(_CLAIMS), data)
+        elif kind in BATCHES_KINDS:
+            self._batches.take(what, data)
+        elif kind in TOPICS_KINDS:
+            self._topics.take(what, data)
         else:
             self._whole[what] = data
 
     def _restore(self) -> SettingsSnapshot:
         try:
-            self._batches.restore(msgspec.msgpack.decode(self._whole[_BATCHES], type=BatchesSnapshot))
-            self._topics.restore(msgspec.msgpack.decode(self._whole[_TOPICS], type=TopicsSnapshot))
             # A snapshot made before there were producers has none.
             if _PRODUCERS in self._whole:
                 restore_producers(
@@ -125,7 +138,8 @@ class SnapshotReader:
             raise ValueError(f"the saved index cannot be read: {error}") from error
         if self._reader is None:
             raise ValueError("the saved index has no claims")
-        self._reader.finish()
+        for reader in (self._reader, self._batches, self._topics):
+            reader.finish()
         restore_results(self._claims.store, results)
         self._claims.scopes.restore(scopes)
         self._whole, self._reader = {}, None

@@ -1,0 +1,151 @@
+"""Knows what was committed under each name: all of it of the last ones, of older ones what tells a replay for ever."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from oncegate.core.entries.kinds import Name, Span
+from oncegate.index.older_names import OlderName, OlderNames
+
+Undo = Callable[[], None]
+Ask = tuple[bytes | None, bytes]
+# A few hours of micro-batches, by app, topic and write_id; of older ones 60 bytes are kept, for ever.
+NAMES_REMEMBERED = 1_000
+# Of all series: some 100 MB. A hundred streams have their thousand each.
+NAMES_REMEMBERED_IN_ALL = 100_000
+# Of one name: each is a restart of its job, or a repeat with another nonce. The oldest goes.
+ASKS_REMEMBERED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedName:
+    """Describes a committed name; `asks` holds (run, nonce) of the last commits asked for under it.
+
+    position: of the entry that committed it. kept_position: of the entry that made it one of the last. nonce,
+    digest: in short (`older_names`). Of an older name fingerprint, run, spans, suppressed rows and asks are forgotten.
+    """
+
+    run: bytes | None
+    nonce: bytes
+    digest: bytes | None
+    rows: int
+    fingerprint: bytes | None
+    spans: tuple[Span, ...]
+    suppressed_rows: int
+    wall_ms: int
+    position: int
+    kept_position: int
+    asks: tuple[Ask, ...]
+
+
+class CommittedNames:
+    """Maps names to what was committed under them. Which are the last is counted in entries, never read from a clock.
+
+    older_position: of the last entry that made a name an older one, on which all that is told of older ones rests.
+    """
+
+    def __init__(self) -> None:
+        self.last: dict[Name, CommittedName] = {}
+        self.older = OlderNames()
+        self.older_position = 0
+        self._count = 0
+        self._names: dict[int, Name] = {}
+        # Positions that are keys of `_names`, rising: of all, and of each series.
+        self._order: list[int] = []
+        self._series: dict[tuple[str, str, str], list[int]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, name: Name) -> CommittedName | None:
+        """Finds a name; None when nothing was committed under it."""
+        record = self.last.get(name)
+        if record is not None:
+            return record
+        older = self.older.get(name)
+        if older is None:
+            return None
+        at = self.older_position
+        return CommittedName(None, older.nonce, older.digest, older.rows, None, (), 0, older.wall_ms, at, at, ())
+
+    def commit(self, name: Name, record: CommittedName) -> Undo:
+        """Takes in a name that was not committed; returns what takes it back."""
+        self._count += 1
+        undo_keep = self._keep(name, record)
+
+        def undo() -> None:
+            undo_keep()
+            self._count -= 1
+
+        return undo
+
+    def ask(self, position: int, name: Name, ask: Ask) -> tuple[bool, Undo]:
+        """Takes note of a commit asked for under a committed name; tells whether it was known."""
+        record = self.get(name)
+        assert record is not None, "only of a committed name is an ask an entry"
+        if ask in record.asks:
+            return True, _nothing
+        asked = replace(record, asks=(*record.asks, ask)[-ASKS_REMEMBERED:])
+        if name not in self.last:
+            return False, self._keep(name, replace(asked, kept_position=position))
+        self.last[name] = asked
+
+        def undo() -> None:
+            self.last[name] = record
+
+        return False, undo
+
+    def restore(self, last: list[tuple[Name, CommittedName]]) -> None:
+        """Takes over the last names, in place of everything but the older ones."""
+        self.last, self._names, self._order, self._series = {}, {}, [], {}
+        for name, record in sorted(last, key=lambda one: one[1].kept_position):
+            self._put(name, record)
+        # One that was asked for again is among the older ones too.
+        self._count = len(self.older) + sum(self.older.get(name) is None for name in self.last)
+
+    def _keep(self, name: Name, record: CommittedName) -> Undo:
+        self._put(name, record)
+        series, before = self._series[_series_of(name)], self.older_position
+        if len(series) > NAMES_REMEMBERED:
+            oldest = series[0]
+        elif len(self._order) > NAMES_REMEMBERED_IN_ALL:
+            oldest = self._order[0]
+        else:
+            return lambda: self._take_out(record.kept_position)
+        gone, what = self._names[oldest], self.last[self._names[oldest]]
+        self._take_out(oldest)
+        is_new = self.older.add(gone, OlderName(what.digest, what.rows, what.wall_ms, what.nonce))
+        self.older_position = record.kept_position
+
+        def undo() -> None:
+            self._take_out(record.kept_position)
+            if is_new:
+                self.older.remove(gone)
+            self._put(gone, what)
+            self.older_position = before
+
+        return undo
+
+    def _put(self, name: Name, record: CommittedName) -> None:
+        position = record.kept_position
+        self.last[name] = record
+        self._names[position] = name
+        insort(self._order, position)
+        insort(self._series.setdefault(_series_of(name), []), position)
+
+    def _take_out(self, position: int) -> None:
+        name = self._names.pop(position)
+        del self.last[name]
+        series = self._series[_series_of(name)]
+        for positions in (self._order, series):
+            del positions[bisect_left(positions, position)]
+        if not series:
+            del self._series[_series_of(name)]
+
+
+def _series_of(name: Name) -> tuple[str, str, str]:
+    return name.app, name.topic, name.write_id
+
+
+def _nothing() -> None:
+    """Takes back nothing."""
