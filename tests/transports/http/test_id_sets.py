@@ -174,4 +174,4 @@ async def test_a_set_is_refused_where_no_row_has_an_id_and_where_its_name_is_too
         (await produce(http, JSON, "t", long)).problem(413, "TOO_LARGE")
         (await http.post_raw(CLAIM, PACKED, raw(PACKED, IDS), named(long))).problem(413, "TOO_LARGE")
         (await http.get(f"{NS}/ids:explain?id=a&id_set={long}")).problem(413, "TOO_LARGE")
-        assert (await http.get(f"{NS}/topics")).json == {"topics": []}
+        assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}

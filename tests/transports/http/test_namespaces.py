@@ -24,7 +24,7 @@ async def test_a_namespace_is_deleted_by_its_name_and_its_marks_are_refused_by_t
         assert (refused["action"], refused["effect"], refused["holds"]) == ("fix", "none", {"ids": 2})
         assert (await http.call("DELETE", f"{NS}?confirm=mail", headers=mark)).status == 200
         (await http.get(NS)).problem(404, "NOT_FOUND")
-        assert (await http.get("/v1/namespaces")).json == {"namespaces": ["default"]}
+        assert (await http.get("/v1/namespaces")).json == {"namespaces": ["default"], "next": None}
         assert (await http.call("PUT", NS)).status == 201
         (await http.call("DELETE", f"{NS}?confirm=mail", headers=mark)).problem(409, "LEDGER_BEHIND")
         again = await http.post_json(CLAIM, {"token": token(), "call": 0, "ids": ["a"]}, mark)

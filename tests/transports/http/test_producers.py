@@ -109,8 +109,8 @@ async def test_what_was_skipped_is_a_gap_and_what_comes_late_is_out_of_order() -
         await writer.claim(5)
         late = (await writer.ask(sequences=[4, 6])).problem(409, "OUT_OF_ORDER")
         assert late["action"] == "stop"
-        assert "idCol" in late["detail"]
-        assert "staged" in late["detail"]
+        assert "id_col" in late["detail"]
+        assert "batches:stage" in late["detail"]
         assert await writer.claim(6, prev_sequence=5) == ["GRANTED"]
 
 

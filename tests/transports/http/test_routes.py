@@ -130,7 +130,7 @@ async def test_a_topic_shows_its_schema_and_ends() -> None:
         shown = (await http.get(f"{NS}/topics/t")).json
         assert pa.ipc.read_schema(pa.py_buffer(base64.b64decode(shown.pop("schema_ipc")))) == ROWS.schema
         assert shown == expected
-        assert (await http.get(f"{NS}/topics")).json == {"topics": ["t"]}
+        assert (await http.get(f"{NS}/topics")).json == {"topics": ["t"], "next": None}
         (await http.get(f"{NS}/topics/u")).problem(404, "NOT_FOUND")
         (await http.get(f"{NS}/topics/t/partitions/1/records")).problem(404, "NOT_FOUND")
 
@@ -140,7 +140,7 @@ async def test_a_batch_is_staged_committed_once_and_its_replay_is_a_duplicate() 
         first, second = token(), token()
         staged = await stage(http, first)
         assert staged.json["outcome"] == "STAGED"
-        assert (await http.get(f"{NS}/topics")).json == {"topics": []}, "nothing shows before the commit"
+        assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}, "nothing shows before the commit"
         done = await commit(http, [winner(first, staged)], digest="ab" * 32)
         offsets = [{"partition": 0, "first_offset": 0, "rows": 3}]
         expected = {"outcome": "COMMITTED", "rows": 3, "offsets": offsets, "suppressed_rows": 0, "takeover_rows": 0}
@@ -212,7 +212,7 @@ async def test_namespaces_are_made_once_and_are_apart() -> None:
     async with open_http() as http:
         assert (await http.call("PUT", "/v1/namespaces/mail")).status == 201
         assert (await http.call("PUT", "/v1/namespaces/mail")).status == 200
-        assert (await http.get("/v1/namespaces")).json == {"namespaces": ["default", "mail"]}
+        assert (await http.get("/v1/namespaces")).json == {"namespaces": ["default", "mail"], "next": None}
         await http.claim("a")
         there = await http.post_json("/v1/namespaces/mail/ids:claim", {"token": token(), "call": 0, "ids": ["a"]})
         assert there.json["verdicts"] == [{"verdict": "GRANTED"}]

@@ -4,7 +4,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+<<<<<<< HEAD
 from oncegate.transports.http.messages.fields import U32, Ids, IdSet, Named, Offset, Payloads, Read, Result, Token
+=======
+from oncegate.transports.http.messages.fields import U32, Ids, IdSet, Lease, Named, Offset, Payloads, Read, Token
+>>>>>>> f26272f (The schema says more of what is refused: bounds, lengths, what goes together)
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
@@ -14,7 +18,7 @@ class ClaimRequest(Read):
     token: Token
     call: U32
     ids: Ids
-    lease_ms: U32 | None = None
+    lease_ms: Lease | None = None
     driver: Named | None = None
     batch: Offset | None = None
     payloads: Payloads | None = None

@@ -9,6 +9,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from oncegate.core.producers import SEQUENCE_MAX
+from oncegate.engine.limits import Limits
 from oncegate.transports.decode.ids import Id
 from oncegate.transports.decode.names import TOPIC
 from oncegate.transports.decode.payloads import Payload
@@ -23,10 +24,25 @@ def _hex(digits: int, description: str) -> Meta:
 Token = Annotated[str, _hex(32, "128 random bits as 32 hex digits, dashes allowed: one per attempt")]
 Hex32 = Annotated[str, _hex(32, "16 bytes as 32 hex digits")]
 Hex64 = Annotated[str, _hex(64, "32 bytes as 64 hex digits")]
-Named = Annotated[str, Meta(extra_json_schema={"minLength": 1})]
+_DEFAULTS = Limits()
+# What `/v1/limits` has the number of, as it is by default: the document shows it, and the name of the one in force.
+IN_FORCE = "x-oncegate-limits"
+LEASE_BOUNDS = {
+    "minimum": _DEFAULTS.lease_ms_min,
+    "maximum": _DEFAULTS.lease_ms_max,
+    IN_FORCE: {"minimum": "lease_ms_min", "maximum": "lease_ms_max"},
+}
+Named = Annotated[
+    str,
+    Meta(
+        extra_json_schema={"minLength": 1, "maxLength": _DEFAULTS.name_bytes, IN_FORCE: {"maxLength": "name_bytes"}},
+    ),
+]
 Topic = Annotated[str, Meta(extra_json_schema={"pattern": f"^{TOPIC.pattern}$"})]
 _U32_MAX, _OFFSET_MAX = 2**32 - 1, 2**63 - 1
 U32 = Annotated[int, Meta(ge=0, le=_U32_MAX)]
+# For the document only: the engine checks it, by the limits in force.
+Lease = Annotated[int, Meta(extra_json_schema=LEASE_BOUNDS)]
 Offset = Annotated[int, Meta(ge=0, le=_OFFSET_MAX)]
 # The least and the largest that a header may say: it is read with them, and the document shows them.
 HEADER_NUMBERS = {
@@ -43,7 +59,10 @@ Sequence = Annotated[
 ]
 Ids = Annotated[
     list[Id],
-    Meta(description="strings, or lists of strings where several columns are the id; null and empty are refused"),
+    Meta(
+        extra_json_schema={"maxItems": _DEFAULTS.ids_per_request, IN_FORCE: {"maxItems": "ids_per_request"}},
+        description="strings, or lists of strings where several columns are the id; null and empty are refused",
+    ),
 ]
 IdSet = Annotated[str, Meta(description="the set that the ids are of, any text: an id is known by its set and itself")]
 # The header for it: of a body that has no place for it, and of packed and Arrow answers; percent-encoded.

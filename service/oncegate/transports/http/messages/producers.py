@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from oncegate.transports.http.messages.fields import U32, Named, Read, Sequence, Token
+from oncegate.transports.http.messages.fields import U32, Lease, Named, Read, Sequence, Token
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 Epoch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="as registering answered")]
@@ -80,7 +80,7 @@ class ProducerRequest(Read):
 
     token: Token
     driver: Named
-    lease_ms: U32 | None = None
+    lease_ms: Lease | None = None
     gaps: Literal["allow", "refuse"] = "allow"
 
 
@@ -108,7 +108,7 @@ class SequencesRequest(Read):
     first: Sequence | None = None
     last: Sequence | None = None
     prev_sequence: Sequence | None = None
-    lease_ms: U32 | None = None
+    lease_ms: Lease | None = None
 
 
 class SequencesReply(Struct, frozen=True):

@@ -71,7 +71,16 @@ class TopicRequest(Read):
     partitions: Annotated[int, Meta(ge=1)] | None = None
     retention_ms: Offset | None = None
     retention_bytes: Offset | None = None
-    schema_ipc: Annotated[bytes, Meta(description="an Arrow schema message, base64")] | None = None
+    schema_ipc: (
+        Annotated[
+            bytes,
+            Meta(
+                description="an Arrow schema message, base64",
+                extra_json_schema={"pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"},
+            ),
+        ]
+        | None
+    ) = None
 
 
 class TopicReply(Struct, frozen=True):

@@ -272,6 +272,36 @@ _MEMBERS: dict[str, dict[str, str]] = {
     **descriptions_producers.MEMBERS,
 }
 
+# What JSON Schema says of several members together; `messages` says it of each.
+_NO_BATCH = {"properties": {"driver": {"type": "null"}, "batch": {"type": "null"}}}
+_A_BATCH = {
+    "required": ["driver", "batch"],
+    "properties": {"driver": {"type": "string"}, "batch": {"type": "integer"}},
+}
+_TOGETHER: dict[str, dict[str, Any]] = {
+    **{name: {"anyOf": [_NO_BATCH, _A_BATCH]} for name in ("ClaimRequest", "TakeRequest", "ProduceRequest")},
+    "SequencesRequest": {
+        "oneOf": [
+            {
+                "required": ["sequences"],
+                "properties": {
+                    "sequences": {"type": "array", "items": {"type": "integer"}},
+                    "first": {"type": "null"},
+                    "last": {"type": "null"},
+                },
+            },
+            {
+                "required": ["first", "last"],
+                "properties": {
+                    "sequences": {"type": "null"},
+                    "first": {"type": "integer"},
+                    "last": {"type": "integer"},
+                },
+            },
+        ]
+    },
+}
+
 
 def of(message: str, member: str) -> str:
     """Returns the description of one member; its name where there is none."""
@@ -284,4 +314,6 @@ def described(schemas: dict[str, Any]) -> dict[str, Any]:
     for name, members in _MEMBERS.items():
         for member, description in members.items():
             schemas[name]["properties"][member]["description"] = description
+    for name, rule in _TOGETHER.items():
+        schemas[name].update(rule)
     return schemas

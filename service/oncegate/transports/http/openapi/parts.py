@@ -12,7 +12,7 @@ from oncegate.transports.decode.columns import COLUMNS_MAX
 from oncegate.transports.decode.identifiers import ALPHABET, PARTITION
 from oncegate.transports.decode.names import TOPIC
 from oncegate.transports.http import messages, problems
-from oncegate.transports.http.messages.fields import HEADER_NUMBERS
+from oncegate.transports.http.messages.fields import HEADER_NUMBERS, LEASE_BOUNDS
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.http.openapi import descriptions, examples
 from oncegate.transports.http.taking import BODIES as FOR_BODIES
@@ -60,6 +60,7 @@ def only(parameter: Json, *bodies: str) -> Json:
 WANTED = "x-oncegate-required"
 _WORDS = {JSON: "JSON", PACKED: "packed", ARROW: "Arrow"}
 _RAW = (PACKED, ARROW)
+_TEXT = {"type": "string", "minLength": 1}
 
 
 def _number(name: str, description: str, example: int, **more: Any) -> Json:
@@ -77,7 +78,10 @@ CALL = _number("Oncegate-Call", "n-th request of the attempt", 0, required=True)
 # JSON carries them in the body, so for a route that takes both they are not required.
 TOKEN_RAW, CALL_RAW = only(TOKEN, *_RAW), only(CALL, *_RAW)
 TOKEN_ARROW, CALL_ARROW = only(TOKEN, ARROW), only(CALL, ARROW)
-LEASE_RAW = only(_number("Oncegate-Lease-Ms", "the lease", 30_000), *_RAW)
+LEASE_RAW = only(
+    _parameter("Oncegate-Lease-Ms", "header", "the lease", 30_000, schema={"type": "integer", **LEASE_BOUNDS}),
+    *_RAW,
+)
 PAYLOADS_RAW = [
     only(
         _parameter(
@@ -126,7 +130,9 @@ ID_SET_OUT = {
     }
 }
 OWNER_RAW = only(
-    _parameter("Oncegate-Owner", "header", "the owner's name, percent-encoded", "daily-2026-11-20", required=True),
+    _parameter(
+        "Oncegate-Owner", "header", "the owner's name, percent-encoded", "daily-2026-11-20", required=True, schema=_TEXT
+    ),
     *_RAW,
 )
 
@@ -143,6 +149,7 @@ def scope(*bodies: str) -> list[Json]:
         "header",
         "whose batch the ids belong to, percent-encoded; none: the namespace",
         "b2c1f0de-0000-4000-8000-1234567890ab",
+        schema=_TEXT,
     )
     return [only(driver, *bodies), raw("Oncegate-Batch", "the number of that batch", 18, *bodies)]
 
@@ -158,13 +165,13 @@ TIMEOUT_OF_READS = {
     "description": "how long the caller waits: what is not read by then is given up (DEADLINE); nothing was changed",
 }
 _MARK = "[0-9a-f]{32}:[0-9]{1,20}:[0-9a-f]{16}"
-_MARKS = {"type": "string", "pattern": f"^{_MARK}(, *{_MARK})*$"}
+_MARKS = {"type": "array", "items": {"type": "string", "pattern": f"^{_MARK}$"}, "minItems": 1}
 MARKS = _parameter(
     "Oncegate-Ledger",
     "header",
     "the newest mark that answers of this namespace gave, or several, comma separated: "
     "refused (LEDGER_BEHIND) by a gateway that does not know each of them",
-    examples.MARK,
+    [examples.MARK],
     schema=_MARKS,
 )
 ID = _parameter(
@@ -173,10 +180,21 @@ ID = _parameter(
     "once per column of the id",
     ["a"],
     required=True,
-    schema={"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": COLUMNS_MAX},
+    schema={
+        "type": "array",
+        "items": {"type": "string"},
+        "minItems": 1,
+        "maxItems": COLUMNS_MAX,
+        "contains": {"type": "string", "minLength": 1},
+    },
 )
 DIGEST = _parameter(
-    "Content-Digest", "header", "SHA-256 of the body (RFC 9530)", examples.CONTENT_DIGEST, required=True
+    "Content-Digest",
+    "header",
+    "SHA-256 of the body (RFC 9530)",
+    examples.CONTENT_DIGEST,
+    required=True,
+    schema={"type": "string", "pattern": "^sha-256=:[A-Za-z0-9+/]{43}=:$"},
 )
 MARK_OUT = {
     "Oncegate-Ledger": {
