@@ -4,11 +4,18 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-<<<<<<< HEAD
-from oncegate.transports.http.messages.fields import U32, Ids, IdSet, Named, Offset, Payloads, Read, Result, Token
-=======
-from oncegate.transports.http.messages.fields import U32, Ids, IdSet, Lease, Named, Offset, Payloads, Read, Token
->>>>>>> f26272f (The schema says more of what is refused: bounds, lengths, what goes together)
+from oncegate.transports.http.messages.fields import (
+    U32,
+    Ids,
+    IdSet,
+    Lease,
+    Named,
+    Offset,
+    Payloads,
+    Read,
+    Result,
+    Token,
+)
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
