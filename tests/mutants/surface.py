@@ -9,6 +9,7 @@ _BACKUPS = "tests/faults/ledger/test_backups.py"
 _READERS = "tests/spark/test_source_readers.py"
 
 _CONTENT = "tests/transports/http/test_limits_of_content.py"
+_SCAN = "tests/transports/decode/test_json_scan.py"
 _GATE = "tests/transports/http/test_gate.py"
 _BAD = "tests/transports/http/test_bad_input.py"
 _TAKING = "tests/transports/http/test_taking.py"
@@ -28,6 +29,20 @@ SURFACE: tuple[Mutant, ...] = (
         "            if name not in taken:\n",
         "            if False:\n",
         f"{_TAKING}::test_ids_named_beside_a_json_body_are_refused_before_anything_is_written",
+    ),
+    one(
+        "an escape among eight bytes is passed over",
+        "service/oncegate/transports/decode/json_scan.py",
+        "            if not (_has_none(word, np.uint64(_QUOTE)) and _has_none(word, np.uint64(_BACKSLASH))):\n",
+        "            if not _has_none(word, np.uint64(_QUOTE)):\n",
+        f"{_SCAN}::test_an_escaped_quote_ends_no_string_at_any_place",
+    ),
+    one(
+        "a member without a name may be there twice",
+        "service/oncegate/transports/decode/json_scan.py",
+        "    if at:\n",
+        "    if end > at:\n",
+        f"{_SCAN}::test_whatever_is_written_a_doubled_member_is_refused_and_nothing_else",
     ),
     one(
         "columns that a record leaves out cost nothing",
