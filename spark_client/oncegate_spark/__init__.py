@@ -59,6 +59,7 @@ from oncegate_spark.protocol.answers import (
     Topic,
     Written,
 )
+from oncegate_spark.protocol.firsts import Place
 from oncegate_spark.spark import pickling
 from oncegate_spark.spark.acks import acknowledger
 from oncegate_spark.spark.assign_ids import assign_ids
@@ -119,6 +120,7 @@ __all__ = [
     "OutOfOrder",
     "Outcome",
     "PayloadConflict",
+    "Place",
     "Produced",
     "Producer",
     "ProducerBusy",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -69,6 +70,23 @@ def test_payloads_digests_take_what_is_said() -> None:
     assert saved == pytest.approx(sizing.saved_bytes(65 * batch, 65, work.digest_bytes), rel=WITHIN)
     entry = encode_entry(Claimed(bytes(16), bytes(16), 1, bytes(16), 1, 1, bytes(16 * batch), b"", bytes(4 * batch)))
     assert sizing.entry_bytes(batch, 1, work.digest_bytes) == pytest.approx(len(entry) / batch, rel=WITHIN)
+
+
+def test_results_take_what_is_said() -> None:
+    """In memory, beside their rows; in an entry."""
+    index, claims = ClaimIndex(), 500
+    for call in range(claims):
+        raw = call.to_bytes(16, "big")
+        index.make_room(1, call)
+        index.settle(index.apply(2 * call + 1, Claimed(raw, raw, call, raw, 30_000, call, raw, b""), call))
+        index.settle(index.apply(2 * call + 2, Completed(raw, call, bytes(100)), call))
+    work = sizing.Work(claims / (1 + sizing.LATE), 1.0, 1.0, batch=1, result_bytes=100)
+    kept = sizing.sizes(work).memory["results"] - claims * sizing.ROW_BYTES
+    assert kept == pytest.approx(index.results_bytes, rel=0.01)
+    entries = [encode_entry(Completed(bytes(16), 1, result)) for result in (b"", bytes(100))]
+    assert len(entries[1]) - len(entries[0]) == sizing.RESULT_ENTRY_BYTES + 100
+    saved = msgspec.msgpack.encode([(row, bytes(100)) for row in range(70_000, 70_000 + claims)])
+    assert len(saved) / claims == pytest.approx(sizing.RESULT_SAVED_BYTES + 100, rel=0.05)
 
 
 def test_ids_with_payloads_stay_in_memory() -> None:

@@ -41,6 +41,23 @@ def test_payloads_cost_memory_only_where_they_are_asked_for() -> None:
     assert found["disk_bytes"]["snapshot"] > without["disk_bytes"]["snapshot"]
 
 
+def test_results_and_places_cost_memory_only_where_they_are_asked_for() -> None:
+    asked = ("--rate", "100", "--horizon", "10s", "--batch", "1", "--json")
+    without, results, places = (
+        json.loads(run(*asked, *more)[1]) for more in ((), ("--result-bytes", "100"), ("--places",))
+    )
+    assert without["memory_bytes"]["results"] == without["memory_bytes"]["places"] == 0
+    assert results["memory_bytes"]["results"] == results["hot_ids"] * (160 + 100 + 140)
+    assert places["memory_bytes"]["places"] == places["hot_ids"] * 140
+    for found in (results, places):
+        assert found["disk_bytes"]["snapshot"] > without["disk_bytes"]["snapshot"]
+
+
+def test_results_stay_within_their_budget() -> None:
+    found = json.loads(run("--rate", "1000", "--horizon", "30d", "--batch", "10", "--result-bytes", "256", "--json")[1])
+    assert 64 << 20 < found["memory_bytes"]["results"] < 90 << 20, "the budget, and the rows of those claims"
+
+
 def test_a_person_gets_a_table() -> None:
     status, out, _ = run("--rate", "20000", "--horizon", "1h")
     assert status == 0

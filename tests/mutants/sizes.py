@@ -7,6 +7,13 @@ _TESTS = "tests/cli/test_capacity.py"
 
 SIZES: tuple[Mutant, ...] = (
     one(
+        "results cost nothing",
+        _SIZING,
+        "(RESULT_BYTES + work.result_bytes + ROW_BYTES)),",
+        "(work.result_bytes + ROW_BYTES)),",
+        f"{_TESTS}::test_results_take_what_is_said",
+    ),
+    one(
         "frames without blocks",
         _SIZING,
         "    return BLOCK_BYTES * (asked + done) / (clients * batch)",

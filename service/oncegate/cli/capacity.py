@@ -32,6 +32,8 @@ LATE = 1 / 12
 ENTRIES_PER_SAVED, SAVED_AT_ONCE = 2, 2
 # Of an id's payload, beside its slot, its id in an entry and its position in a snapshot.
 DIGEST_BYTES = 4
+# A result beside its bytes: in memory, in its entry (a tag and two lengths), in a snapshot (its row and a length).
+RESULT_BYTES, RESULT_ENTRY_BYTES, RESULT_SAVED_BYTES = 160, 9, 9
 # Start-up on one core, as `python -m bench.cases.start` measures processor time: the process (its bytecode cached, as
 # an installed package's is), a saved id, an entry's id, an entry whatever it holds, a byte of a filter.
 START_S = 1.6
@@ -43,7 +45,8 @@ class Work:
     """The load to plan for. `rate`: new ids a second, all day; `fpr`: the summed false-positive rate of the filters.
 
     `clients` work side by side, each with one request of `batch` ids under way. `filter_bytes`: of one id in a filter.
-    payload_digests: every id comes with a payload that is to be known again, so none leaves memory.
+    payload_digests: every id comes with a payload that is to be known again, so none leaves memory. result_bytes: of
+    what each claim is completed with, 0 for nothing. places: rows are written by produce, and keep where they lie.
     """
 
     rate: float
@@ -56,6 +59,9 @@ class Work:
     settled_claim_s: float = Limits.settled_claim_ms / 1_000
     collect_bytes: int = Limits.collect_bytes
     payload_digests: bool = False
+    result_bytes: int = 0
+    results_bytes_max: int = Limits.results_bytes
+    places: bool = False
 
     @property
     def digest_bytes(self) -> int:
@@ -104,11 +110,13 @@ def sizes(work: Work) -> Sizes:
         "payload digests": math.ceil(hot * work.digest_bytes / TABLE_LOAD),
         "claims": math.ceil(named * (ROW_BYTES + NAMED_BYTES)),
         "filters": math.ceil(cold * (work.filter_bytes + FENCE_BYTES)),
+        "results": math.ceil(results_kept(work, hot) * (RESULT_BYTES + work.result_bytes + ROW_BYTES)),
+        "places": math.ceil(hot / work.batch * ROW_BYTES) if work.places else 0,
     }
-    saved, id_entry_bytes = (
-        saved_bytes(hot, named, work.digest_bytes),
-        entry_bytes(work.batch, work.clients, work.digest_bytes),
-    )
+    saved = saved_bytes(hot, named, work.digest_bytes)
+    saved += math.ceil(results_kept(work, hot) * (RESULT_SAVED_BYTES + work.result_bytes + ROW_BYTES))
+    saved += memory["places"]
+    id_entry_bytes = entry_bytes(work.batch, work.clients, work.digest_bytes, work.result_bytes)
     entries = max(work.collect_bytes, ENTRIES_PER_SAVED * saved)
     disk = {
         "entries": math.ceil(min(entries, id_entry_bytes * ids)),
@@ -131,6 +139,14 @@ def table_bytes(ids: int) -> int:
     return math.ceil(ids * SLOT_BYTES / TABLE_LOAD)
 
 
+def results_kept(work: Work, hot_ids: int) -> float:
+    """Counts the results that are kept: of each claim whose ids are in memory, within their budget. Its row stays as
+    long, for no other claim's ids may share it."""
+    if not work.result_bytes:
+        return 0
+    return min(hot_ids / work.batch, work.results_bytes_max // (RESULT_BYTES + work.result_bytes))
+
+
 def named_claims(work: Work) -> float:
     """Counts the claims that can be named at once: those under way, and those that are settled and known yet."""
     claims_per_s = work.rate / work.batch
@@ -143,7 +159,7 @@ def held_s(work: Work) -> float:
     return min(NAMED_LEASES * work.lease_s, work.horizon_s)
 
 
-def entry_bytes(batch: int, clients: int, digest_bytes: int = 0) -> float:
+def entry_bytes(batch: int, clients: int, digest_bytes: int = 0, result_bytes: int = 0) -> float:
     """Computes the disk of an id's claim and completion, in bytes.
 
     Entries that come together share a frame, and frames are whole blocks.
@@ -151,7 +167,8 @@ def entry_bytes(batch: int, clients: int, digest_bytes: int = 0) -> float:
     With several clients an append holds what all of them sent meanwhile: a claim and its completion are in two.
     """
     asked = math.ceil((FRAME_BYTES + clients * (CLAIM_BYTES + (ID_BYTES + digest_bytes) * batch)) / BLOCK_BYTES)
-    done = math.ceil((FRAME_BYTES + clients * COMPLETION_BYTES) / BLOCK_BYTES)
+    completion_bytes = COMPLETION_BYTES + (RESULT_ENTRY_BYTES + result_bytes if result_bytes else 0)
+    done = math.ceil((FRAME_BYTES + clients * completion_bytes) / BLOCK_BYTES)
     return BLOCK_BYTES * (asked + done) / (clients * batch)
 
 

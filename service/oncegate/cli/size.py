@@ -25,6 +25,8 @@ Batch = Annotated[int, typer.Option(min=1, help="Ids a request.")]
 Clients = Annotated[int, typer.Option(min=1, help="Clients at work at the same time.")]
 HotIds = Annotated[int, typer.Option(min=1, help="Ids that stay in memory, the setting hot_ids.")]
 Digests = Annotated[bool, typer.Option("--payload-digests", help="Each id comes with a payload: digestCols.")]
+Results = Annotated[int, typer.Option(min=0, max=Limits.result_bytes, help="Bytes that each claim is completed with.")]
+Places = Annotated[bool, typer.Option("--places", help="Rows are written by produce, and keep where they lie.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and seconds.")]
 
 
@@ -36,6 +38,8 @@ def size(
     clients: Clients = 1,
     hot_ids: HotIds = Limits.hot_ids,
     payload_digests: Digests = False,
+    result_bytes: Results = 0,
+    places: Places = False,
     as_json: AsJson = False,
 ) -> None:
     """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.
@@ -44,7 +48,7 @@ def size(
     """
     with refusing():
         work = Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids)
-        found = _sizes(replace(work, payload_digests=payload_digests))
+        found = _sizes(replace(work, payload_digests=payload_digests, result_bytes=result_bytes, places=places))
         if as_json:
             sys.stdout.write(msgspec.json.encode(members(found)).decode() + "\n")
         else:

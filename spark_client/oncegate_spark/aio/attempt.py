@@ -55,15 +55,24 @@ class AsyncAttempt:
         return self._calls.next_call()
 
     async def claim(
-        self, ids: Ids, lease_ms: int | None = None, *, payloads: Ids | None = None, on_conflict: str = "fail"
+        self,
+        ids: Ids,
+        lease_ms: int | None = None,
+        *,
+        payloads: Ids | None = None,
+        on_conflict: str = "fail",
+        locate: bool = False,
     ) -> Claimed:
         """Ask which of these may be written. Tuples, or a table of several columns, are ids of several columns.
 
         payloads: what each id comes with, in the forms that ids have, null allowed. An id that is written with another
         one raises PayloadConflict, and nothing is kept of what was granted; with on_conflict="drop" it is counted,
         logged and not written. Raises BadId, BadOption before anything is asked.
+
+        locate: `places` and `results` of what is returned say of each duplicate where the gateway wrote its first, and
+        what that was completed with, as far as it knows.
         """
-        return await self.gateway.run(self._calls.claim(ids, lease_ms, payloads, on_conflict))
+        return await self.gateway.run(self._calls.claim(ids, lease_ms, payloads, on_conflict, locate))
 
     async def claim_columns(
         self,
@@ -82,14 +91,17 @@ class AsyncAttempt:
         async with renewal(self.gateway, claim_lease(claimed)):
             yield
 
-    async def complete(self, claimed: Claimed) -> None:
+    async def complete(self, claimed: Claimed, result: bytes | None = None) -> bytes | None:
         """Say that everything granted is written.
+
+        result: up to 256 bytes for whoever is told that these ids are duplicates, and asks with `locate`. The first
+        complete of a claim decides it: the one that stands is returned, None where there is none, or none is known.
 
         Raises StillBusy when some ids were BUSY, or were taken over while they were being written: those are not this
         attempt's, so the work is not done. Ask for them again in a new claim, or use
         `oncegate_spark.spark.writers.claim_loop`.
         """
-        await self.gateway.run(self._calls.complete(claimed))
+        return await self.gateway.run(self._calls.complete(claimed, result))
 
     async def settle(self, claimed: Claimed, verb: str) -> int:
         """Complete or release a claim; how many of its ids another attempt has taken over meanwhile."""

@@ -7,17 +7,22 @@ from typing import Any
 import pyarrow as pa
 
 from oncegate_spark.protocol.codecs import Verdicts
+from oncegate_spark.protocol.firsts import Place
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What became of a claim: `settled` ids are in that state, `taken_over` ids are another attempt's by now."""
+    """What became of a claim: `settled` ids are in that state, `taken_over` ids are another attempt's by now.
+
+    `result`: what the claim was completed with first, as far as it is known.
+    """
 
     state: str
     settled: int
     taken_over: int
     lease_ms: int
     began_ms: int
+    result: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -67,12 +72,14 @@ class Committed:
 class Produced:
     """The result of one produce request.
 
-    `rows` were written by it, at `offsets`. `verdicts`: one per row where the rows have ids, else None.
+    `rows` were written by it, at `offsets`. `verdicts`: one per row where the rows have ids, else None. `before`: of a
+    repeat, where earlier tries of the very request wrote, as long as the gateway knows.
     """
 
     rows: int
     offsets: tuple[Offsets, ...]
     verdicts: Verdicts | None = None
+    before: tuple[Offsets, ...] = ()
 
 
 @dataclass
@@ -82,6 +89,7 @@ class Written:
     rows        written by this attempt now, at `offsets`; `takeovers` of them were held by a claim that had run out:
                 its holder may have written them elsewhere
     own         this attempt had written them before: under the same id, or in a request whose reply was lost
+    before      where such a request wrote, whose reply was lost, as far as the gateway knows
     suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request
     conflicts   dropped, as onConflict says: their ids are written with another payload
     id_set      the set that the ids were looked up in, as the gateway says; None without ids
@@ -94,11 +102,13 @@ class Written:
     offsets: list[Offsets] = field(default_factory=list)
     conflicts: int = 0
     id_set: str | None = None
+    before: list[Offsets] = field(default_factory=list)
 
     def add(self, produced: Produced) -> None:
         """Count what one request has written as well."""
         self.rows += produced.rows
         self.offsets += produced.offsets
+        self.before += produced.before
         if produced.verdicts is not None:
             self.own += produced.verdicts.own
             self.suppressed += produced.verdicts.suppressed
@@ -171,6 +181,16 @@ class Decided:
     def id_set(self) -> str | None:
         """The set that the ids were looked up in, as the gateway says."""
         return self.verdicts.id_set
+
+    @property
+    def places(self) -> tuple[Place | None, ...]:
+        """Where the gateway wrote each of these ids first; None: not known, or not a duplicate. Empty: not asked."""
+        return () if self.verdicts.firsts is None else self.verdicts.firsts.places
+
+    @property
+    def results(self) -> tuple[bytes | None, ...]:
+        """What each of these ids was completed with; None: not known, or not a duplicate. Empty: not asked."""
+        return () if self.verdicts.firsts is None else self.verdicts.firsts.results
 
     def _those(self, mask: pa.BooleanArray) -> Any:
         if isinstance(self.ids, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):

@@ -4,6 +4,7 @@ Packed answer to a claim, little-endian:
 
     claim 16 bytes (zeros: none) | lease_ms u32 | n u32 | n verdict bytes
     and for each SAME or BUSY, in order: index u32 | number u32
+    then, where the caller asked with `locate`, what `firsts` says
 """
 
 import base64
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from oncegate_spark.errors import BadId, Refused
 from oncegate_spark.protocol._generated_verdicts import BY_BYTE
+from oncegate_spark.protocol.firsts import Firsts
 
 ARROW = "application/vnd.apache.arrow.stream"
 PACKED = "application/vnd.oncegate.packed"
@@ -49,6 +51,7 @@ _BUSY = _those("BUSY", number="lease_left_ms")
 _SAME_CALL = _those("SAME", number="of_call")
 _OPEN = _bytes_of(_BUSY + _SAME_CALL)  # neither written nor to be dropped: to be claimed again
 _IS_BUSY = _bytes_of(_BUSY)
+_DUPLICATES = frozenset(byte for byte, row in BY_BYTE.items() if row[0] == "DUPLICATE")
 _CONFLICT = _bytes_of(_those("CONFLICT"))
 
 
@@ -56,7 +59,7 @@ _CONFLICT = _bytes_of(_those("CONFLICT"))
 class Verdicts:
     """The answer to one claim: a byte per id, in the order of the request; masks are Arrow booleans of that length.
 
-    id_set: the set that the ids were looked up in; None: not said, or these are sequences.
+    id_set: the set that the ids were looked up in; None: not said, or these are sequences. firsts: None: not asked.
     """
 
     claim: str | None
@@ -64,18 +67,22 @@ class Verdicts:
     data: bytes
     numbers: bytes
     id_set: str | None = None
+    firsts: Firsts | None = None
 
     @classmethod
-    def read(cls, body: bytes, count: int, id_set: str | None = None) -> "Verdicts":
+    def read(cls, body: bytes, count: int, id_set: str | None = None, locate: bool = False) -> "Verdicts":
         """Raises Refused when the answer is not one to `count` ids: nothing may be concluded from it."""
         if len(body) < _HEAD.size:
             raise Refused(f"the gateway answered a claim with {len(body)} bytes")
         claim, lease_ms, length = _HEAD.unpack_from(body)
         data, numbers = body[_HEAD.size : _HEAD.size + length], body[_HEAD.size + length :]
         exceptions = len(data.translate(None, _PLAIN))
+        rest = numbers[8 * exceptions :] if locate else b""
+        numbers = numbers[: 8 * exceptions] if locate else numbers
         if length != count or len(data) != length or len(numbers) != 8 * exceptions or not set(data) <= set(BY_BYTE):
             raise Refused(f"the gateway's answer to a claim of {count} ids cannot be read; is it an older client?")
-        return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set)
+        firsts = Firsts.read(rest, [byte in _DUPLICATES for byte in data]) if locate else None
+        return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set, firsts)
 
     @property
     def may_write(self) -> pa.BooleanArray:

@@ -147,15 +147,24 @@ class Gateway:
         """Renew, complete or release a claim; these are the values of `verb`. Raises LostClaim for an unknown claim."""
         return self.run(self.calls.settle(claim, verb, timeout_ms))
 
-    def take(self, owner: str, ids: Ids, scope: tuple[str, int] | None = None, id_set: str | None = None) -> Taken:
+    def take(
+        self,
+        owner: str,
+        ids: Ids,
+        scope: tuple[str, int] | None = None,
+        id_set: str | None = None,
+        *,
+        locate: bool = False,
+    ) -> Taken:
         """Have ids for good, without lease or completion. Asked again, the same owner is granted them again.
 
         Granted: this owner's. Dropped: done, or another owner's, or earlier among these ids. Busy: claimed by an
         attempt that lives; ask again later. After an error it is unknown what is taken, and asking again is harmless.
 
-        `id_set`: the set of the ids; without it, "dedup", which neither claimed nor produced ids are of.
+        `id_set`: the set of the ids; without it, "dedup", which neither claimed nor produced ids are of. `locate`: as
+        of an attempt's claim.
         """
-        return self.run(self.calls.take(owner, ids, scope, id_set))
+        return self.run(self.calls.take(owner, ids, scope, id_set, locate))
 
     def produce(
         self,

@@ -16,7 +16,7 @@ from oncegate_spark.errors import (
     StillBusy,
 )
 from oncegate_spark.protocol import codecs
-from oncegate_spark.protocol.answers import Claimed, Written
+from oncegate_spark.protocol.answers import Claimed, Settled, Written
 from oncegate_spark.protocol.busy import Watch, pause_ms
 from oncegate_spark.protocol.calls.namespace import Calls, Scope
 from oncegate_spark.protocol.calls.steps import Pause, Steps
@@ -45,12 +45,18 @@ class AttemptCalls:
         return self._next - 1
 
     def claim(
-        self, ids: Ids, lease_ms: int | None = None, payloads: Ids | None = None, on_conflict: str = "fail"
+        self,
+        ids: Ids,
+        lease_ms: int | None = None,
+        payloads: Ids | None = None,
+        on_conflict: str = "fail",
+        locate: bool = False,
     ) -> Steps[Claimed]:
         """Claim ids in any form. Raises BadId, BadOption before anything is sent, else what `errors` draws."""
         given = listed(ids)
         columns = id_columns(given)
-        return self.claim_columns(columns, lease_ms, given, beside(len(columns[0]), payloads), on_conflict)
+        brought, drops = beside(len(columns[0]), payloads), checked(on_conflict) == "drop"
+        return self._claim(columns, lease_ms, given, brought, drops, locate)
 
     def claim_columns(
         self,
@@ -64,10 +70,16 @@ class AttemptCalls:
         return self._claim(columns, lease_ms, ids, payloads, checked(on_conflict) == "drop")
 
     def _claim(
-        self, columns: list[pa.Array], lease_ms: int | None, ids: Any, payloads: Sequence[pa.Array], drops: bool
+        self,
+        columns: list[pa.Array],
+        lease_ms: int | None,
+        ids: Any,
+        payloads: Sequence[pa.Array],
+        drops: bool,
+        locate: bool = False,
     ) -> Steps[Claimed]:
         call = self.next_call()
-        request = (self.token, call, columns, lease_ms, self._scope, payloads, self._id_set)
+        request = (self.token, call, columns, lease_ms, self._scope, payloads, self._id_set, locate)
         verdicts, began_ms = yield from self._calls.claim(*request)
         self._check_batch(verdicts)
         claimed = Claimed(ids, verdicts, call, began_ms, columns=columns)
@@ -90,24 +102,32 @@ class AttemptCalls:
             error.add_note(f"what was granted beside them is free when its lease is over: {failed}")
         raise error
 
-    def complete(self, claimed: Claimed) -> Steps[None]:
-        """Complete a claim. Raises StillBusy where some ids are not this attempt's."""
-        taken_over = yield from self.settle(claimed, "complete")
-        left = claimed.verdicts.unsettled
+    def complete(self, claimed: Claimed, result: bytes | None = None) -> Steps[bytes | None]:
+        """Complete a claim; returns the result that stands. Raises StillBusy where some ids are not this attempt's."""
+        if result is not None and not isinstance(result, bytes):
+            raise BadOption(f"result is {result!r}; it is bytes, a few of them; nothing was sent")
+        done = yield from self._settled_as(claimed, "complete", result)
+        left, taken_over = claimed.verdicts.unsettled, 0 if done is None else done.taken_over
         if taken_over or left:
             raise StillBusy(
                 f"{claimed.verdicts.granted - taken_over} ids are written and completed; {left} are held by another "
                 f"attempt and {taken_over} were taken over by one: whether those are written is for that one to say"
             )
+        return None if done is None else done.result
 
     def settle(self, claimed: Claimed, verb: str) -> Steps[int]:
         """Complete or release a claim; how many of its ids another attempt has taken over."""
+        done = yield from self._settled_as(claimed, verb)
+        return 0 if done is None else done.taken_over
+
+    def _settled_as(self, claimed: Claimed, verb: str, result: bytes | None = None) -> Steps[Settled | None]:
+        """None: nothing was granted, so there is no claim."""
         if claimed.claim is None:
-            return 0
-        done = yield from self._calls.settle(claimed.claim, verb)
+            return None
+        done = yield from self._calls.settle(claimed.claim, verb, result=result)
         self._open.pop(claimed.claim, None)
         claimed.settled = True
-        return done.taken_over
+        return done
 
     def left(self, error: BaseException | None) -> None:
         """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""

@@ -24,6 +24,7 @@ T = TypeVar("T")
 FETCH_ROWS = 100_000  # as the gateway's default; fewer come where they are wide
 PAGE_NAMES = 1_000  # as many as one answer may have
 ID_SET = "Oncegate-Id-Set"
+_BEFORE = "oncegate-offsets-before"
 ALWAYS = frozenset({"write_id", "id_set"})
 JSON = {"Content-Type": codecs.JSON}
 
@@ -45,6 +46,7 @@ class Calls:
         scope: Scope | None = None,
         payloads: Sequence[pa.Array] = (),
         id_set: str | None = None,
+        locate: bool = False,
     ) -> Steps[tuple[Verdicts, int]]:
         """Ask for ids under a lease; the verdicts, and when the answered try began (ms)."""
         headers = {**_ids_headers(id_set), **_attempt(token, call), **_scope(scope)}
@@ -53,23 +55,28 @@ class Calls:
         if lease_ms is not None:
             headers["Oncegate-Lease-Ms"] = str(lease_ms)
         body, what = codecs.ids_body(columns, payloads), f"claim {call} of {token[:8]}"
-        request = self.post("/ids:claim", what, "whether the ids are claimed", headers, body)
-        return self.send(request, lambda reply: (verdicts_of(reply, len(columns[0])), reply.began_ms))
+        request = self.post(f"/ids:claim{_located(locate)}", what, "whether the ids are claimed", headers, body)
+        return self.send(request, lambda reply: (verdicts_of(reply, len(columns[0]), locate), reply.began_ms))
 
-    def settle(self, claim: str, verb: str, timeout_ms: int | None = None) -> Steps[Settled]:
-        """Renew, complete or release a claim. Raises LostClaim."""
+    def settle(
+        self, claim: str, verb: str, timeout_ms: int | None = None, result: bytes | None = None
+    ) -> Steps[Settled]:
+        """Renew, complete or release a claim; complete it with a result, if there is one. Raises LostClaim."""
         path, what = f"/claims/{quote(claim, safe='')}:{verb}", f"{verb} of claim {claim}"
-        request = self.post(path, what, f"whether the claim is {verb.removesuffix('e')}ed")
+        brought = (None, b"") if result is None else (JSON, _json({"result": base64.b64encode(result).decode()}))
+        request = self.post(path, what, f"whether the claim is {verb.removesuffix('e')}ed", *brought)
 
         def read(reply: Reply) -> Settled:
             document = json.loads(reply.body)
-            return Settled(
-                document["state"], document["settled"], document["taken_over"], document["lease_ms"], reply.began_ms
-            )
+            counts = document["settled"], document["taken_over"], document["lease_ms"]
+            kept = base64.b64decode(document["result"]) if "result" in document else None
+            return Settled(document["state"], *counts, reply.began_ms, kept)
 
         return self.send(request, read, timeout_ms)
 
-    def take(self, owner: str, ids: Ids, scope: Scope | None = None, id_set: str | None = None) -> Steps[Taken]:
+    def take(
+        self, owner: str, ids: Ids, scope: Scope | None = None, id_set: str | None = None, locate: bool = False
+    ) -> Steps[Taken]:
         """Take ids for good under an owner's name. Raises BadOption, BadId before anything is sent."""
         if not isinstance(owner, str) or not owner:
             raise BadOption(
@@ -80,8 +87,9 @@ class Calls:
         columns = id_columns(given)
         headers = {**_ids_headers(id_set), "Oncegate-Owner": quote(owner, safe=""), **_scope(scope)}
         body, what = codecs.ids_body(columns), f"take by {owner}"
-        request = self.post("/ids:take", what, "whether the ids are taken; asking again is harmless", headers, body)
-        return self.send(request, lambda reply: Taken(given, verdicts_of(reply, len(columns[0]))))
+        unknown = "whether the ids are taken; asking again is harmless"
+        request = self.post(f"/ids:take{_located(locate)}", what, unknown, headers, body)
+        return self.send(request, lambda reply: Taken(given, verdicts_of(reply, len(columns[0]), locate)))
 
     def produce(
         self,
@@ -269,6 +277,10 @@ def _query(before: str, **given: str) -> str:
     return before + urlencode(fields) if fields else ""
 
 
+def _located(locate: bool) -> str:
+    return "?locate=true" if locate else ""
+
+
 def _topic_path(topic: str) -> str:
     return f"/topics/{quote(topic, safe='')}"
 
@@ -313,15 +325,19 @@ def produced_of(reply: Reply, id_count: int | None) -> Produced:
     if id_count is None:
         document = json.loads(reply.body)
         return Produced(int(document["rows"]), _offsets(document))
-    ranges = [one for one in reply.headers["oncegate-offsets"].split(",") if one.strip()]
-    offsets = [Offsets(*(int(number) for number in one.split(":"))) for one in ranges]
-    return Produced(sum(one.rows for one in offsets), tuple(offsets), verdicts_of(reply, id_count))
+    offsets, before = _ranges(reply.headers["oncegate-offsets"]), _ranges(reply.headers.get(_BEFORE, ""))
+    return Produced(sum(one.rows for one in offsets), offsets, verdicts_of(reply, id_count), before)
 
 
-def verdicts_of(reply: Reply, count: int) -> Verdicts:
+def _ranges(text: str) -> tuple[Offsets, ...]:
+    ranges = [one for one in text.split(",") if one.strip()]
+    return tuple(Offsets(*(int(number) for number in one.split(":"))) for one in ranges)
+
+
+def verdicts_of(reply: Reply, count: int, locate: bool = False) -> Verdicts:
     """Reads a packed answer to `count` ids or sequences. Raises Refused."""
     id_set = reply.headers.get(ID_SET.lower())
-    return Verdicts.read(reply.body, count, None if id_set is None else unquote(id_set))
+    return Verdicts.read(reply.body, count, None if id_set is None else unquote(id_set), locate)
 
 
 def _topic(reply: Reply) -> Topic:

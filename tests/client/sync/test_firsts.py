@@ -1,0 +1,98 @@
+"""Both clients against a real gateway: the result of a completion, the place of a row, the offsets of a lost reply."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oncegate_spark import BadOption, Place, Refused
+from oncegate_spark.protocol.answers import Offsets, Produced, Written
+from oncegate_spark.protocol.codecs import Verdicts, stream
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.protocol.firsts import Firsts
+from tests.support.clients import Connect
+from tests.support.gateway_process import GatewayProcess
+
+COUNT = itertools.count()
+RESULT = b"departed 18:05"
+server = pytest.mark.server
+
+
+@pytest.fixture
+def client(gateway_process: GatewayProcess, connect: Connect) -> Iterator[Any]:
+    with connect(gateway_process.url, f"firsts-{next(COUNT)}", timeout_ms=20_000) as made:
+        made.create_namespace()
+        yield made
+
+
+@server
+def test_a_duplicate_brings_the_result_of_the_first(client: Any) -> None:
+    with client.attempt() as attempt:
+        assert attempt.complete(attempt.claim(["a", "b"]), RESULT) == RESULT
+        assert attempt.complete(attempt.claim(["c"])) is None
+    with client.attempt() as other:
+        asked = other.claim(["b", "new", "c", "a"], locate=True)
+        assert asked.results == (RESULT, None, None, RESULT)
+        assert asked.places == (None,) * 4
+        assert asked.granted == ["new"]
+        plain = other.claim(["a"])
+        assert (plain.results, plain.places) == ((), ())
+        other.complete(asked)
+
+
+@server
+def test_the_result_that_stands_is_returned(client: Any) -> None:
+    with client.attempt() as attempt:
+        claimed = attempt.claim(["a"])
+        assert attempt.complete(claimed, RESULT) == RESULT
+        assert attempt.complete(claimed, b"another") == RESULT
+
+
+@server
+def test_a_result_that_is_no_bytes_or_too_long_is_refused_and_the_claim_stays(client: Any) -> None:
+    with client.attempt() as attempt:
+        claimed = attempt.claim(["a"])
+        with pytest.raises(BadOption, match="bytes"):
+            attempt.complete(claimed, "text")
+        with pytest.raises(Refused, match="257"):
+            attempt.complete(claimed, bytes(257))
+        assert attempt.complete(claimed, bytes(256)) == bytes(256)
+
+
+@server
+def test_places_are_told_to_who_claims_and_to_who_takes(client: Any) -> None:
+    rows = pa.table({"id": ["x", "y", "z"]})
+    with client.attempt(id_set="t") as attempt:
+        attempt.produce("t", rows, id_col="id")
+        asked = attempt.claim(["z", "x"], locate=True)
+    assert asked.places == (Place("t", 0, 2), Place("t", 0, 0))
+    taken = client.take("job", ["y", "new"], id_set="t", locate=True)
+    assert (taken.places, taken.granted) == ((Place("t", 0, 1), None), ["new"])
+
+
+@server
+def test_a_repeat_of_a_request_tells_where_the_first_wrote(client: Any) -> None:
+    token, body = new_token(), stream(pa.table({"id": ["x", "y"]}).to_batches())
+    first, again = [client.produce("t", token, 0, body, id_col="id") for _ in range(2)]
+    assert (first.offsets, first.before) == ((Offsets(0, 0, 2),), ())
+    assert (again.offsets, again.before) == ((), (Offsets(0, 0, 2),))
+
+
+def test_what_was_written_adds_up_with_what_a_lost_reply_had_written() -> None:
+    written = Written()
+    written.add(Produced(1, (Offsets(0, 5, 1),), None, (Offsets(0, 0, 2),)))
+    assert (written.offsets, written.before) == ([Offsets(0, 5, 1)], [Offsets(0, 0, 2)])
+
+
+@pytest.mark.parametrize("body", [b"", bytes(7), bytes(8) + b"more", b"\1\0\0\0\xff\0\0\0", bytes(4) + bytes(16)])
+def test_firsts_that_cannot_be_read_are_no_answer(body: bytes) -> None:
+    with pytest.raises(ValueError, match="firsts of 1 ids"):
+        Firsts.read(body, [True])
+
+
+def test_an_answer_with_firsts_that_nobody_asked_for_is_refused() -> None:
+    body = bytes(16) + bytes(4) + b"\1\0\0\0" + b"\2" + bytes(8)
+    with pytest.raises(Refused):
+        Verdicts.read(body, 1)
