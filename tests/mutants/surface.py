@@ -13,6 +13,7 @@ _SCAN = "tests/transports/decode/test_json_scan.py"
 _GATE = "tests/transports/http/test_gate.py"
 _BAD = "tests/transports/http/test_bad_input.py"
 _TAKING = "tests/transports/http/test_taking.py"
+_NEGOTIATION = "tests/transports/http/test_negotiation.py"
 _READS = "tests/transports/http/test_deadlines_of_reads.py"
 
 SURFACE: tuple[Mutant, ...] = (
@@ -258,7 +259,7 @@ SURFACE: tuple[Mutant, ...] = (
     one(
         "a read waits for ever",
         "service/oncegate/transports/http/taking.py",
-        "_checked(_timed(endpoint) if reads else endpoint, taken)",
+        "_checked(_reading(endpoint) if reads else endpoint, taken)",
         "_checked(endpoint, taken)",
         f"{_READS}::test_a_read_of_what_is_not_durable_yet_waits_no_longer_than_its_caller",
     ),
@@ -275,5 +276,34 @@ SURFACE: tuple[Mutant, ...] = (
         "            if left_ms <= 0:\n",
         "            if not task.done():\n",
         f"{_READS}::test_an_old_id_that_slow_runs_tell_too_late_is_told_to_nobody",
+    ),
+    one(
+        "the target's host is passed over",
+        "service/oncegate/transports/http/server/protocol.py",
+        "            self._believe_target()\n",
+        "            pass\n",
+        f"{_GATE}::test_a_target_in_absolute_form_says_the_host_and_the_header_counts_for_nothing",
+    ),
+    one(
+        "a charset is passed over",
+        "service/oncegate/transports/http/negotiation.py",
+        'not in ("", "utf-8"):',
+        'not in ("", "utf-8", charset):',
+        f"{_NEGOTIATION}::test_a_body_in_another_charset_than_utf8_is_refused",
+    ),
+    one(
+        "a body beside a read is passed over",
+        "service/oncegate/transports/http/taking.py",
+        "        body_length(request, wanted=False)\n",
+        "",
+        f"{_NEGOTIATION}::test_a_body_that_a_read_is_sent_is_refused_and_not_passed_over",
+    ),
+    one(
+        "cleared from its end to its beginning",
+        f"{ENGINE}/usecases/leftovers.py",
+        "        if first is not None and last is not None and first > last:\n",
+        "        if False:\n",
+        "tests/engine/usecases/test_leftovers.py::"
+        "test_a_span_that_ends_before_it_begins_is_a_mistake_and_no_word_that_nothing_was_left",
     ),
 )

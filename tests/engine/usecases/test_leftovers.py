@@ -130,6 +130,13 @@ async def test_a_claim_is_cleared_whole_and_as_it_would_be_settled(lane: Lanes) 
     assert (await lane.ack(batch=3)).refused == ()
 
 
+async def test_a_span_that_ends_before_it_begins_is_a_mistake_and_no_word_that_nothing_was_left(lane: Lanes) -> None:
+    await left(lane)
+    with pytest.raises(BadRequest, match="first 7 lies after last 3"):
+        await clear(lane, DONE, 7, 3)
+    assert await clear(lane, DONE, 3, 3) == 1
+
+
 async def test_who_and_why_stand_in_the_ledger_and_in_the_log(lane: Lanes) -> None:
     await left(lane)
     claimed = await lane.served.claim("a", token=5)

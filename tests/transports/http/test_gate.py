@@ -95,3 +95,15 @@ async def test_the_document_is_refused_to_others_too() -> None:
     async with served() as http:
         raw = request("GET", "/openapi.json", Host="evil.example")
         (await http.send(raw)).problem(421, "MISDIRECTED")
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_target_in_absolute_form_says_the_host_and_the_header_counts_for_nothing(way: Any) -> None:
+    async with served() as http:
+        raw = way()
+        path, before = raw.split(b" ")[1], http.position
+        for name, code in ((b"evil.example", (421, "MISDIRECTED")), (b"me@localhost", (400, "BAD_REQUEST"))):
+            (await http.send(raw.replace(path, b"http://" + name + path, 1))).problem(*code)
+        assert http.position == before
+        own = raw.replace(path, b"http://localhost:80" + path, 1)
+        assert (await http.send(own.replace(HOST, b"Host: evil.example", 1))).status == 200

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, open_http, stream
+from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, asgi, open_http, stream, token
 
 BODY = b'{"token":"6f1c2a9e4b7d4e5f8a0b1c2d3e4f5a6b","call":0,"ids":["a"]}'
 
@@ -79,3 +79,31 @@ async def test_where_two_answers_can_be_given_the_best_liked_is(wish: str, given
         await http.post_raw("/v1/namespaces/default/topics/t/records:produce", ARROW, rows)
         reply = await http.get("/v1/namespaces/default/topics/t/partitions/0/records", Accept=wish)
         assert reply.headers["content-type"] == given
+
+
+@pytest.mark.parametrize("charset", ["latin-1", '"UTF-16"', "us-ascii"])
+async def test_a_body_in_another_charset_than_utf8_is_refused(charset: str) -> None:
+    async with open_http() as http:
+        before = http.position
+        headers = {"Content-Type": f"{JSON}; charset={charset}"}
+        (await http.post_json(CLAIM, {"token": token(), "call": 0, "ids": ["a"]}, headers)).problem(
+            415, "UNSUPPORTED_MEDIA"
+        )
+        assert http.position == before
+
+
+async def test_two_wishes_for_an_answer_are_one_header_or_refused() -> None:
+    async with open_http() as http:
+        asked = [("Accept", "text/html"), ("Accept", JSON)]
+        problem = (await asgi(http.app, "GET", "/v1/namespaces/default", b"", asked)).problem(400, "BAD_REQUEST")
+        assert "Accept is there twice" in problem["detail"]
+        assert (await http.get("/v1/namespaces/default", Accept=f"text/html, {JSON}")).status == 200
+
+
+async def test_a_body_that_a_read_is_sent_is_refused_and_not_passed_over() -> None:
+    async with open_http() as http:
+        for path in ("/v1/namespaces/default", "/version", "/v1/namespaces/default/topics"):
+            problem = (await http.call("GET", path, b"{}")).problem(400, "BAD_REQUEST")
+            assert "takes no body" in problem["detail"]
+            assert (await http.call("GET", path, b"")).status == 200
+            (await http.get(path, Transfer_Encoding="chunked")).problem(411, "LENGTH_REQUIRED")

@@ -68,6 +68,9 @@ class Leftovers:
         LedgerDown: unknown, repeat it.
         """
         finding = self._checked(request, deadline)
+        first, last = span
+        if first is not None and last is not None and first > last:
+            raise BadRequest(f"first {first} lies after last {last}: that is nothing to clear; nothing was changed")
         producer = self._journal.index.producers.producers.get(name)
         if producer is None:
             raise UnknownProducer(f"there is no producer {name}; nothing was changed")

@@ -33,6 +33,8 @@ def content_type(request: Request, reads: Sequence[str]) -> str:
         raise UnsupportedMedia(
             f"Content-Type {given!r} is not read here; send {' or '.join(reads)}", accepted=list(reads)
         )
+    if (charset := _charset(given)) not in ("", "utf-8"):
+        raise UnsupportedMedia(f"charset {charset!r} is not read here: a body is UTF-8, whatever its kind")
     encoding = request.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise UnsupportedMedia(f"Content-Encoding {encoding!r} is not read here; send the body as it is")
@@ -47,6 +49,13 @@ def media_of(request: Request) -> str:
 @lru_cache(_REMEMBERED)
 def _media(given: str) -> str:
     return given.partition(";")[0].strip().lower()
+
+
+@lru_cache(_REMEMBERED)
+def _charset(given: str) -> str:
+    """The charset that a Content-Type names; "" where it names none."""
+    named = (item.partition("=") for item in given.lower().split(";")[1:])
+    return next((value.strip(' "') for name, _, value in named if name.strip() == "charset"), "")
 
 
 @lru_cache(_REMEMBERED)

@@ -16,7 +16,7 @@ from fastapi import APIRouter, Request, Response
 
 from oncegate.core.errors import BadRequest
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
-from oncegate.transports.http.inbound import deadline_of
+from oncegate.transports.http.inbound import body_length, deadline_of
 from oncegate.transports.http.negotiation import media_of
 
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -27,7 +27,7 @@ _OURS = b"oncegate-"
 # Who sends these relies on them; they would be passed over where no route reads them.
 _RELIED_ON = frozenset({b"content-digest", b"idempotency-key"})
 # Which of two would count is anybody's guess.
-_ONCE = frozenset({b"content-type", b"content-encoding", *_RELIED_ON})
+_ONCE = frozenset({b"accept", b"content-type", b"content-encoding", *_RELIED_ON})
 # More than any route has, and fewer than would take long to take apart.
 _PAIRS_MAX = 64
 
@@ -90,7 +90,7 @@ class Routes(APIRouter):
         reads = told["methods"] == ["GET"]
 
         def checked(endpoint: Endpoint) -> Any:
-            return register(_checked(_timed(endpoint) if reads else endpoint, taken))
+            return register(_checked(_reading(endpoint) if reads else endpoint, taken))
 
         return checked
 
@@ -105,11 +105,12 @@ def _checked(endpoint: Endpoint, taken: Taken) -> Endpoint:
     return call
 
 
-def _timed(endpoint: Endpoint) -> Endpoint:
-    """A route that only reads: it is stopped at the deadline, wherever it is."""
+def _reading(endpoint: Endpoint) -> Endpoint:
+    """A route that only reads: it takes no body, and is stopped at the deadline, wherever it is."""
 
     @wraps(endpoint)
     async def call(request: Request) -> Response:
+        body_length(request, wanted=False)
         deadline = deadline_of(request)
         return await (endpoint(request) if deadline is None else deadline.reading(endpoint(request)))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import secrets
 import socket
 from collections.abc import AsyncIterator, Generator
@@ -86,6 +87,8 @@ class Protocol(HttpToolsProtocol):
         if self._goes_on:
             self._goes_on = False
             return
+        if self.url[:1] not in b"/*":
+            self._believe_target()
         exchange = self._exchange()
         if exchange is None:
             self.url = self.url[: TARGET_BYTES + 2]  # whose parser takes no more; it is refused all the same
@@ -97,6 +100,12 @@ class Protocol(HttpToolsProtocol):
         else:
             self.flow.pause_reading()
             self.pipeline.appendleft((exchange, self.app))
+
+    def _believe_target(self) -> None:
+        """Puts the host of a target in absolute form in place of `Host`, which counts for nothing (RFC 9112, 3.2.2)."""
+        authority = re.split(rb"[/?#]", self.url.partition(b"://")[2], maxsplit=1)[0]
+        fields = self.headers  # those of the scope
+        fields[:] = [(name, authority if name == b"host" else value) for name, value in fields]
 
     def _exchange(self) -> fast_path.Exchange | None:
         parser = self.parser
