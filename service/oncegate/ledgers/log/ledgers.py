@@ -157,9 +157,11 @@ class LogLedgers:
         """Lets go of the data folder; every ledger was closed before."""
         self._keeper.cancel()
         await asyncio.wait([self._keeper, *self._keeping])
-        self._writing.shutdown(wait=False)
-        self._reading.shutdown(wait=False)
-        self._folder.release()
+        try:
+            for threads in (self._writing, self._reading):
+                await asyncio.to_thread(threads.shutdown)
+        finally:
+            self._folder.release()
 
 
 def _disown(owning: tuple[FolderLock, Found, Owned]) -> None:
