@@ -14,16 +14,20 @@ from oncegate.cli import capacity as sizing
 from oncegate.cli.size import _filter_bytes
 from oncegate.core.claims import Verb
 from oncegate.core.entries.codec import encode as encode_entry
-from oncegate.core.entries.kinds import Claimed, Completed
+from oncegate.core.entries.kinds import Claimed, Committed, Completed, Name, Produced, TopicCreated
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
 from oncegate.index.claims.index import ClaimIndex
 from oncegate.index.lsm.run import encode
-from oncegate.index.shard import warm_up
+from oncegate.index.shard import ShardIndex, warm_up
 from oncegate.index.snapshot.claims_writer import snapshot
+from oncegate.index.snapshot.topics import snapshot_steps
+from oncegate.index.topics import TopicIndex
 from oncegate.ledgers import open_ledgers
+from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
+from oncegate.ledgers.log.files.outputs import RangeCounts
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.testing.clock import FakeClock
@@ -107,6 +111,55 @@ def test_a_claim_that_can_be_named_takes_what_is_said() -> None:
     rows = index.size_bytes - index.store.table.size_bytes
     assert rows / claims == pytest.approx(sizing.ROW_BYTES, rel=WITHIN)
     assert held / claims == pytest.approx(sizing.NAMED_BYTES, rel=WITHIN)
+
+
+def named(names: int) -> ShardIndex:
+    """The index of a stream that has committed so many batches without rows."""
+    index = ShardIndex()
+    for number in range(1, names + 1):
+        nonce, digest = number.to_bytes(16, "little"), number.to_bytes(32, "little")
+        name = Name("7c1f5a36-7b5c-4f5c-9a58-0b2f7f0c4d11", str(number), "departures")
+        index.apply(number, Committed(name, digest, nonce, (), digest, nonce, 10, (), number), 0)
+    return index
+
+
+def test_names_take_what_is_said_and_64_bytes_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = 30_000
+    tracemalloc.start()
+    index = named(names)
+    held = tracemalloc.get_traced_memory()[0]
+    last = len(index.batches.committed.last)
+    tracemalloc.stop()
+    saved = sum(len(piece.data) for piece in index.snapshot() if "names" in piece.what)
+    monkeypatch.setattr(sizing, "LAST_NAMES_MAX", last)
+    found = sizing.Work(rate=1.0, horizon_s=1.0, filter_bytes=1.0, names=names)
+    assert held == pytest.approx(sizing.sizes(found).memory["names"], rel=WITHIN)
+    assert saved == pytest.approx(sizing.kept_bytes(found), rel=WITHIN)
+    assert sizing.NAME_BYTES <= 64
+
+
+def test_ranges_take_what_is_said() -> None:
+    ranges, index, catalog = 30_000, TopicIndex(), Catalog()
+    index.apply(1, TopicCreated("t", 1, b"", 0, 0, 0))
+    tracemalloc.start()
+    for number in range(ranges):
+        range_id = number.to_bytes(16, "little")
+        catalog.apply(Wrote(range_id, 1, Location(1, number, 0, 900, bytes(32))))
+        catalog.apply(Published("t", 0, number, (range_id,)))
+        index.apply(2 + number, Produced("t", 0, number, 1, 900, range_id, range_id, 1, bytes(16), 0, b"", b""))
+    held = tracemalloc.get_traced_memory()[0]
+    files = RangeCounts(catalog.locations())
+    counted = tracemalloc.get_traced_memory()[0] - held
+    tracemalloc.stop()
+    assert held / ranges == pytest.approx(sizing.RANGE_BYTES, rel=WITHIN)
+    assert counted / ranges == pytest.approx(sizing.RANGE_FILE_BYTES, rel=WITHIN)
+    assert (1, 0) in files
+    work = sizing.Work(rate=1.0, horizon_s=1.0, filter_bytes=1.0, ranges=ranges)
+    saved = sum(map(len, catalog.pieces())) + sum(len(data) for step in snapshot_steps(index) for _, data in step)
+    assert saved == pytest.approx(sizing.kept_bytes(work), rel=WITHIN)
+    found = sizing.sizes(work)
+    assert found.memory["ranges"] == ranges * (sizing.RANGE_BYTES + sizing.RANGE_FILE_BYTES)
+    assert found.disk["snapshot"] >= 2 * saved * 0.8
 
 
 @pytest.mark.parametrize("batch", [100, 10_000])

@@ -58,6 +58,16 @@ def test_results_stay_within_their_budget() -> None:
     assert 64 << 20 < found["memory_bytes"]["results"] < 90 << 20, "the budget, and the rows of those claims"
 
 
+def test_names_and_ranges_are_counted_where_they_are_told() -> None:
+    asked = ("--rate", "1", "--horizon", "1d", "--json")
+    told = ("--names", "9460800", "--ranges", "1000000")
+    without, found = (json.loads(run(*asked, *more)[1]) for more in ((), told))
+    assert found["memory_bytes"]["names"] >= 60 * 9_460_800
+    assert found["memory_bytes"]["ranges"] >= 100 * 1_000_000
+    assert found["disk_bytes"]["snapshot"] - without["disk_bytes"]["snapshot"] >= 60 * 9_460_800
+    assert found["start_s"]["total"] > without["start_s"]["total"]
+
+
 def test_a_person_gets_a_table() -> None:
     status, out, _ = run("--rate", "20000", "--horizon", "1h")
     assert status == 0

@@ -35,6 +35,20 @@ SIZES: tuple[Mutant, ...] = (
         f"{_TESTS}::test_ids_stay_in_memory_while_their_claims_can_be_named_however_few_may_stay_there",
     ),
     one(
+        "names for nothing",
+        _SIZING,
+        "math.ceil(work.names * NAME_BYTES + min(work.names, LAST_NAMES_MAX) * LAST_NAME_BYTES)",
+        "math.ceil(min(work.names, LAST_NAMES_MAX) * LAST_NAME_BYTES)",
+        f"{_TESTS}::test_names_take_what_is_said_and_64_bytes_at_most",
+    ),
+    one(
+        "saved ranges for nothing",
+        _SIZING,
+        "    return math.ceil(names) + work.ranges * RANGE_BYTES\n",
+        "    return math.ceil(names)\n",
+        f"{_TESTS}::test_ranges_take_what_is_said",
+    ),
+    one(
         "archives for nothing",
         _SIZING,
         '        "archives": cold * ID_BYTES,',

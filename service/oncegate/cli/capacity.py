@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 from oncegate.engine.limits import MIB, Limits
+from oncegate.index.committed_names import NAMES_REMEMBERED_IN_ALL
 
 # An idle gateway: Python, numpy, pyarrow, the compiled kernels, one namespace (anonymous memory; files come on top).
 PROCESS_BYTES = 200 * MIB
@@ -34,10 +35,18 @@ ENTRIES_PER_SAVED, SAVED_AT_ONCE = 2, 2
 DIGEST_BYTES = 4
 # A result beside its bytes: in memory, in its entry (a tag and two lengths), in a snapshot (its row and a length).
 RESULT_BYTES, RESULT_ENTRY_BYTES, RESULT_SAVED_BYTES = 160, 9, 9
+# A committed name: an older one in memory and in a snapshot; of the last ones what Python holds, and what is saved.
+NAME_BYTES, LAST_NAME_BYTES, LAST_NAME_SAVED_BYTES = 60.3, 930, 270
+LAST_NAMES_MAX = NAMES_REMEMBERED_IN_ALL
+# A range of rows: in the ledger's catalog and as retention sees it, in memory and saved; the account of its file, where
+# it is alone there, as a staged chunk is.
+RANGE_BYTES, RANGE_FILE_BYTES = 104, 140
 # Start-up on one core, as `python -m bench.cases.start` measures processor time: the process (its bytecode cached, as
 # an installed package's is), a saved id, an entry's id, an entry whatever it holds, a byte of a filter.
 START_S = 1.6
 SAVED_IDS_PER_S, ENTRY_IDS_PER_S, ENTRY_S, FILTER_BYTES_PER_S = 15e6, 9e6, 15e-6, 1e9
+# As `python -m bench.cases.names_and_ranges` measures processor time.
+SAVED_NAMES_PER_S, SAVED_RANGES_PER_S = 4e6, 0.4e6
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class Work:
     `clients` work side by side, each with one request of `batch` ids under way. `filter_bytes`: of one id in a filter.
     payload_digests: every id comes with a payload that is to be known again, so none leaves memory. result_bytes: of
     what each claim is completed with, 0 for nothing. places: rows are written by produce, and keep where they lie.
+    names: of batches, committed so far. ranges: of rows, kept by topics: one a produce request or staged chunk.
     """
 
     rate: float
@@ -62,6 +72,8 @@ class Work:
     result_bytes: int = 0
     results_bytes_max: int = Limits.results_bytes
     places: bool = False
+    names: int = 0
+    ranges: int = 0
 
     @property
     def digest_bytes(self) -> int:
@@ -98,6 +110,8 @@ class Sizes:
 
 def sizes(work: Work) -> Sizes:
     """Computes what `work` needs at most. Raises ValueError: a number that is not above zero."""
+    if min(work.names, work.ranges) < 0:
+        raise ValueError("names and ranges are not below zero")
     if min(work.rate, work.horizon_s, work.batch, work.clients, work.hot_ids_max) <= 0:
         raise ValueError("rate, horizon, batch, clients and the ids in memory are above zero")
     ids = math.ceil(work.rate * work.horizon_s * (1 + LATE))
@@ -112,8 +126,10 @@ def sizes(work: Work) -> Sizes:
         "filters": math.ceil(cold * (work.filter_bytes + FENCE_BYTES)),
         "results": math.ceil(results_kept(work, hot) * (RESULT_BYTES + work.result_bytes + ROW_BYTES)),
         "places": math.ceil(hot / work.batch * ROW_BYTES) if work.places else 0,
+        "names": math.ceil(work.names * NAME_BYTES + min(work.names, LAST_NAMES_MAX) * LAST_NAME_BYTES),
+        "ranges": work.ranges * (RANGE_BYTES + RANGE_FILE_BYTES),
     }
-    saved = saved_bytes(hot, named, work.digest_bytes)
+    saved = saved_bytes(hot, named, work.digest_bytes) + kept_bytes(work)
     saved += math.ceil(results_kept(work, hot) * (RESULT_SAVED_BYTES + work.result_bytes + ROW_BYTES))
     saved += memory["places"]
     id_entry_bytes = entry_bytes(work.batch, work.clients, work.digest_bytes, work.result_bytes)
@@ -128,6 +144,8 @@ def sizes(work: Work) -> Sizes:
     start_s = {
         "process": START_S,
         "snapshot": hot / SAVED_IDS_PER_S,
+        "names": work.names / SAVED_NAMES_PER_S,
+        "ranges": work.ranges / SAVED_RANGES_PER_S,
         "entries": waiting * (1 / ENTRY_IDS_PER_S + 2 * ENTRY_S / work.batch),
         "filters": cold * work.filter_bytes / FILTER_BYTES_PER_S,
     }
@@ -145,6 +163,12 @@ def results_kept(work: Work, hot_ids: int) -> float:
     if not work.result_bytes:
         return 0
     return min(hot_ids / work.batch, work.results_bytes_max // (RESULT_BYTES + work.result_bytes))
+
+
+def kept_bytes(work: Work) -> int:
+    """Computes the disk of the names and ranges of a snapshot, in bytes."""
+    names = work.names * NAME_BYTES + min(work.names, LAST_NAMES_MAX) * LAST_NAME_SAVED_BYTES
+    return math.ceil(names) + work.ranges * RANGE_BYTES
 
 
 def named_claims(work: Work) -> float:

@@ -27,6 +27,8 @@ HotIds = Annotated[int, typer.Option(min=1, help="Ids that stay in memory, the s
 Digests = Annotated[bool, typer.Option("--payload-digests", help="Each id comes with a payload: digestCols.")]
 Results = Annotated[int, typer.Option(min=0, max=Limits.result_bytes, help="Bytes that each claim is completed with.")]
 Places = Annotated[bool, typer.Option("--places", help="Rows are written by produce, and keep where they lie.")]
+Names = Annotated[int, typer.Option(min=0, help="Batches committed so far: 9,460,800 of one each 10 s for 3 years.")]
+Ranges = Annotated[int, typer.Option(min=0, help="Produce requests and staged chunks whose rows topics keep.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object, bytes and seconds.")]
 
 
@@ -40,6 +42,8 @@ def size(
     payload_digests: Digests = False,
     result_bytes: Results = 0,
     places: Places = False,
+    names: Names = 0,
+    ranges: Ranges = 0,
     as_json: AsJson = False,
 ) -> None:
     """What a namespace will need at most: memory, disk, start-up time, and which ids leave memory.
@@ -48,7 +52,8 @@ def size(
     """
     with refusing():
         work = Work(rate, seconds(horizon), _filter_bytes(fpr), batch, clients, hot_ids)
-        found = _sizes(replace(work, payload_digests=payload_digests, result_bytes=result_bytes, places=places))
+        work = replace(work, payload_digests=payload_digests, result_bytes=result_bytes, places=places)
+        found = _sizes(replace(work, names=names, ranges=ranges))
         if as_json:
             sys.stdout.write(msgspec.json.encode(members(found)).decode() + "\n")
         else:
