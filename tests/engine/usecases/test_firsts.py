@@ -210,6 +210,14 @@ async def test_rows_of_another_request_at_that_position_are_no_place(served: Ser
     assert places(await claim(served, 1, 2)) == [None, None]
 
 
+async def test_an_entry_of_another_claim_is_no_place(served: Served) -> None:
+    """Though it has the very ids: such as were forgotten and written anew may stand in both."""
+    await produce(served, 1, 2)
+    rows = served.shard.journal.index.claims.store
+    rows.rows.claim[rows.table.rows_of(ids_of(served, [1]))[0]] += np.uint64(1)
+    assert places(await claim(served, 1, 2)) == [None, None]
+
+
 async def test_no_more_entries_are_read_than_the_limit_says() -> None:
     async with serving(located_entries=2) as served:
         for token in range(1, 5):

@@ -51,7 +51,8 @@ class Payloads:
 
 
 class Gateway(Process):
-    """`published`: rows that readers can see, by id. `senders`: who sent them. `retired`: buckets that went."""
+    """`published`: rows that readers can see, by id. `senders`: who sent them. `places`: by partition and offset, which
+    row lies there, and who sent it. `retired`: buckets that went."""
 
     def __init__(
         self,
@@ -66,6 +67,7 @@ class Gateway(Process):
         self.fingerprints = fingerprints
         self.published: Counter[int] = Counter()
         self.senders: set[tuple[int, str]] = set()
+        self.places: dict[tuple[int, int], tuple[int, str]] = {}
         self.retired = 0
         self._high_offsets: Counter[int] = Counter()
         self._ranges: dict[bytes, bytes] = {}
@@ -146,6 +148,7 @@ class Gateway(Process):
             raise Broken("OFFSETS", f"partition {output.partition} has a hole, or an offset twice")
         for range_id in output.range_ids:
             for i, by in read(self._ranges.pop(range_id)):
+                self.places[output.partition, self._high_offsets[output.partition]] = i, by
                 self._high_offsets[output.partition] += 1
                 self.published[i] += 1
                 self.senders.add((i, by))

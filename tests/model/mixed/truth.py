@@ -6,10 +6,11 @@ P6    nobody is stopped without cause
 LOSS  nobody is told DUPLICATE of what nobody wrote; what an owner took is never refused to it
 CONFLICT  is said just of what was done with another payload than it comes with
 O1    what a produce was told is there is there;  COUNT  an answer tells how many ids it settled, and rows it wrote
+OWN   a retry of a produce is told of its own rows and no others
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from oncegate.core.claims import Verb
@@ -61,7 +62,8 @@ class Ended:
 
 
 class Truth:
-    """`again`: how often each id was granted anew, rightly, because it was older than the horizon."""
+    """`again`: how often each id was granted anew, rightly, because it was older than the horizon. `retries_told`: how
+    many ranges retries of a produce were told of."""
 
     def __init__(self, horizon_ms: int, copies: Callable[[int], int], published: Callable[[int], int]) -> None:
         self._horizon_ms = horizon_ms
@@ -70,6 +72,7 @@ class Truth:
         self.holders: dict[int, bytes] = {}
         self.ended: dict[int, Ended] = {}
         self.again: Counter[int] = Counter()
+        self.retries_told = 0
 
     def hear(self, said: Said) -> None:
         """Take an answer in, in the order of the decisions; Broken when it breaks a property."""
@@ -151,8 +154,16 @@ class Truth:
         if isinstance(error, UnknownClaim) and said.request.claim in self.holders.values():
             raise Broken("P6", "stopped though the claim holds ids")
 
-    def hear_rows(self, said: Said, answer: ProduceResult, granted: int) -> None:
-        """COUNT, of a produce."""
+    def hear_rows(
+        self, said: Said, answer: ProduceResult, granted: int, places: Mapping[tuple[int, int], tuple[int, str]]
+    ) -> None:
+        """COUNT and OWN, of a produce; `places`: which row lies at a partition's offset, and who sent it."""
+        for span in answer.before:
+            for offset in range(span.first_offset, span.first_offset + span.rows):
+                i, by = places.get((span.partition, offset), (None, ""))
+                if i not in said.request.ids or by != said.request.name:
+                    raise Broken("OWN", f"{said.request} is told of {span}, and {i} by {by} lies at {offset}")
+        self.retries_told += len(answer.before)
         if not answer.rows == granted == sum(span.rows for span in answer.spans):
             raise Broken("COUNT", f"{said.request}: {granted} granted, {answer.rows} rows at {answer.spans}")
 

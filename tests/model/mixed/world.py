@@ -131,7 +131,7 @@ class World(Network):
         self.truth.hear(said)
         if isinstance(reply, ProduceResult):
             rows = said.reply.verdicts.values() if isinstance(said.reply, ClaimReply) else ()
-            self.truth.hear_rows(said, reply, sum(row.may_write for row in rows))
+            self.truth.hear_rows(said, reply, sum(row.may_write for row in rows), self.gateway.places)
 
     def shown(self, said: Said) -> str:
         return _show(said.reply)
