@@ -1,19 +1,24 @@
 """A year of virtual time over the embedded ledger: what is known ends at the horizon, disk and memory stay bounded."""
 
 import gc
+import hashlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from oncegate.core.claims import Verb
+from oncegate.core.entries.kinds import Name
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
-from oncegate.engine.requests import ClaimRequest, ProduceRequest, TopicRequest
+from oncegate.engine.requests import ClaimRequest, CommitRequest, ProduceRequest, StageRequest, TopicRequest
 from oncegate.engine.shard import Shard
+from oncegate.hashing.rows import EMPTY, add
+from oncegate.index import committed_names
 from oncegate.index import shard as state
 from oncegate.index.lsm.tier import RUNS_MAX
 from oncegate.index.shard import BUCKETS_PER_HORIZON
@@ -23,7 +28,7 @@ from oncegate.ports import Ledgers
 from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
 from oncegate.testing.ledger_places import replayed
-from tests.support.held import Events, id16, rows_of, said, turns, until
+from tests.support.held import Events, id16, rows_of, said, turns, until, winner
 from tests.support.ledger_tools import QuietDisk
 
 DAY_MS = 86_400_000
@@ -31,6 +36,8 @@ HORIZON_MS = 7 * DAY_MS
 STEP_MS = HORIZON_MS // BUCKETS_PER_HORIZON
 STEPS_A_DAY = DAY_MS / STEP_MS
 IDS = 10
+# A month of a stream that commits in each bucket, of which all is known; of the others 60 bytes.
+NAMES_REMEMBERED = 100
 # Less than half of what is known at any time.
 SEALED_FROM = 240
 
@@ -43,6 +50,7 @@ class World:
     events: Events
     ledgers: Ledgers
     step: int = 0
+    commits: int = 0
     disk_bytes: list[int] = field(default_factory=list)
     start_bytes: list[int] = field(default_factory=list)
     index_bytes: list[int] = field(default_factory=list)
@@ -64,6 +72,19 @@ class World:
             await self.shard.settle(Verb.COMPLETE, answer.claim, self.deadline)
         return said(answer)
 
+    async def commit(self, batch: int) -> str:
+        """A stream's batch of one row, by a run that never asked before; its input is known by the batch."""
+        self.commits += 1
+        name, token, rows = Name("stream", str(batch), "committed"), id16(self.commits), rows_of(batch)
+        fingerprint = reduce(add, map(self.shard.row_fingerprints.of_batch, rows.batches), EMPTY)
+        sha256, digest = hashlib.sha256(rows.data).digest(), hashlib.sha256(b"%d" % batch).digest()
+        ask = StageRequest(name, "run:1", token, 0, sha256, rows, fingerprint)
+        staged = await self.shard.stage(ask, self.deadline)
+        won = winner(staged, self.commits)
+        run, nonce = f"run {self.commits}", id16(self.commits)
+        told = await self.shard.commit(CommitRequest(name, run, nonce, (won,), digest, None, False), self.deadline)
+        return str(told.outcome)
+
     async def pass_a_bucket(self) -> None:
         """Some ids claimed, some produced; one from five days ago asked for again; then a bucket's time passes."""
         self.step += 1
@@ -77,6 +98,10 @@ class World:
         if old > 0:
             again = [f"claimed {old} 0", f"produced {old * IDS}"]
             assert await self.claim(again, 2 * step + 1) == ["DUPLICATE"] * 2
+        assert await self.commit(step) == "COMMITTED"
+        if old > 0:
+            assert await self.commit(old) == "DUPLICATE"
+            assert await self.commit(max(1, step - 2 * NAMES_REMEMBERED)) == "DUPLICATE"
         self.clock.advance(STEP_MS)
         await turns(5)
         await until(lambda: not shard.eviction.working)
@@ -88,8 +113,11 @@ class World:
         self.objects.append(len(gc.get_objects()))
         claims = self.shard.journal.index.claims
         self.index_bytes.append(claims.size_bytes + claims.cold.size_bytes)
-        self.start_bytes.append(sum(len(entry.body) for entry in await replayed(self.shard.eviction.outputs)))
-        self.disk_bytes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()))
+        # Kept for ever: 60 bytes of each name.
+        kept = 60 * len(self.shard.journal.index.batches.committed.older)
+        saved = sum(len(entry.body) for entry in await replayed(self.shard.eviction.outputs))
+        self.start_bytes.append(saved - kept)
+        self.disk_bytes.append(sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file()) - kept)
 
     async def pass_days(self, days: int) -> None:
         for _ in range(round(days * STEPS_A_DAY)):
@@ -103,15 +131,18 @@ async def world(
     # Room is given back by whole files; a test's year would not fill one of the usual size.
     monkeypatch.setattr(outputs, "FILE_BYTES", 128 << 10)
     monkeypatch.setattr(state, "BUCKET_MS_MAX", STEP_MS)
+    monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", NAMES_REMEMBERED)
     clock, events, folder = FakeClock(), Events(), tmp_path / "data"
-    limits = Limits(collect_bytes=16 << 10, hot_ids=request.param)
+    # More than twice what is saved, which grows by each name: what waits to be compacted is the same all year.
+    limits = Limits(collect_bytes=256 << 10, hot_ids=request.param)
     async with (
         open_log(str(folder), create=True, disk=QuietDisk()) as ledgers,
         open_gateway(ledgers, LocalRunFolders(folder, QuietDisk()), clock, events, limits) as gateway,
     ):
         world = World(gateway, clock, folder, events, ledgers)
         await world.shard.configure(HORIZON_MS, None, world.deadline)
-        await world.shard.create_topic(TopicRequest("topic", retention_ms=3 * DAY_MS), world.deadline)
+        for topic in ("topic", "committed"):
+            await world.shard.create_topic(TopicRequest(topic, retention_ms=3 * DAY_MS), world.deadline)
         yield world
 
 
@@ -133,13 +164,17 @@ async def test_a_year_of_work_leaves_disk_and_memory_as_they_were_after_a_few_mo
     in_memory = counters["ids"] - counters["cold_ids"]
     assert in_memory <= SEALED_FROM + 2 * IDS if sealed else counters["cold_ids"] == 0
     assert counters["cold_runs"] <= RUNS_MAX
+    names = world.shard.journal.index.batches.committed
+    assert len(names) == world.step
+    assert len(names.last) == NAMES_REMEMBERED
+    assert len(names.older) >= world.step - NAMES_REMEMBERED
     view = await world.shard.topic("topic")
     assert view.high_offsets[0] - view.low_offsets[0] <= IDS * STEPS_A_DAY * 4
 
 
 @pytest.mark.slow
 async def test_what_a_collected_ledger_knows_is_what_its_entries_knew(world: World) -> None:
-    await world.pass_days(40)
+    await world.pass_days(80)
     assert "compaction" in world.events.names()
     before = world.shard.journal.index.claims.contents()
     counters = world.shard.counters()
