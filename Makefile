@@ -15,6 +15,7 @@ RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH=
 #   index     random walks of two indexes side by side; with an empty cache kernels are compiled      2 minutes
 #   engine    a year of virtual time                                                                  1 minute
 #   client    gateways that are killed, and leases that run out                                       1 minute
+#   contract  some 3,500 requests that schemathesis makes of the OpenAPI document                     1 minute
 #   examples  Go compiles and vets its client                                                         1 minute
 ARGS ?=
 # One more than cores: some tests wait for processes and leases.

@@ -69,7 +69,7 @@ BETWEEN_VALUES = re.compile(
     "|sequences in one request; at most"
     "|schema_ipc|Arrow schema"  # bytes of a format of its own
     "|has no columns"  # rows without a member, before the topic has a schema
-    "|names .*, and the rows have"
+    "|names .*, and the (rows|topic) ha"
     "|a row is known by id_col, or by producer"
     "|without id_col no row has"
     "|producer, epoch and sequence_col"

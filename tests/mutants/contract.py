@@ -51,6 +51,13 @@ CONTRACT: tuple[Mutant, ...] = (
         f"{_PAGES}::test_a_client_lists_the_topics_of_all_pages",
     ),
     one(
+        "a header of marks without one is passed over",
+        "service/oncegate/transports/decode/identifiers.py",
+        "    if not found:  # whoever sends it has lost its mark, and relies on it\n",
+        "    if False:\n",
+        "tests/transports/http/test_taking.py::test_a_header_of_marks_that_has_none_is_refused",
+    ),
+    one(
         "an error names an option of Spark",
         "service/oncegate/engine/usecases/batch_refusals.py",
         "a write_id (any text",

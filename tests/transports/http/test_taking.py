@@ -231,3 +231,10 @@ async def test_a_header_that_is_no_percent_encoded_utf8_is_refused(name: str) ->
         for answer in answers:
             answer.problem(400, "BAD_REQUEST")
         assert http.position == before
+
+
+@pytest.mark.parametrize("header", ["", ",", " , "])
+async def test_a_header_of_marks_that_has_none_is_refused(header: str) -> None:
+    async with open_http() as http:
+        found = (await http.get(f"{NS}/topics", Oncegate_Ledger=header)).problem(400, "BAD_REQUEST")
+        assert "no mark" in found["detail"]

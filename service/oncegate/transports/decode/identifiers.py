@@ -69,6 +69,8 @@ def marks(header: str) -> list[Mark]:
                 f"Oncegate-Ledger: <ledger id, 32 hex>:<position>:<chain, 16 hex> is wanted, not {shortened(item)}"
             )
         found.append(Mark(bytes.fromhex(match[1]), int(match[2]), bytes.fromhex(match[3])))
+    if not found:  # whoever sends it has lost its mark, and relies on it
+        raise BadRequest("Oncegate-Ledger has no mark: leave it out, or bring the newest one")
     return found
 
 

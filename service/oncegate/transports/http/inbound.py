@@ -183,7 +183,7 @@ def namespace_of(request: Request) -> str:
 def marks_of(request: Request) -> Sequence[Mark]:
     """Returns the marks of Oncegate-Ledger; none where there is no such header. Raises BadRequest."""
     given = request.headers.get("Oncegate-Ledger")
-    return identifiers.marks(given) if given else ()
+    return () if given is None else identifiers.marks(given)
 
 
 def timeout_ms(request: Request) -> int | None:

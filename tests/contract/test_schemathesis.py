@@ -1,0 +1,37 @@
+"""What the document allows is accepted, what it forbids is refused, and every answer is one that it has.
+
+schemathesis makes the requests of the document, by its schemas, its examples and its links, the same at every run.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.gateway_process import GatewayProcess
+
+pytestmark = [pytest.mark.server, pytest.mark.slow]
+HERE = Path(__file__).parent
+# Of each operation, in each phase; some 3,000 requests in half a minute. More and another seed: by hand.
+EXAMPLES = os.environ.get("ONCEGATE_EXAMPLES", "5")
+SEED = os.environ.get("ONCEGATE_TEST_SEED", "7")
+
+
+def test_every_request_of_the_document_is_answered_as_the_document_says(tmp_path: Path) -> None:
+    folder = tmp_path / "gateway"
+    folder.mkdir()
+    with GatewayProcess(folder) as process:
+        command = ["--config-file", str(HERE / "schemathesis.toml"), "run", f"{process.url}/openapi.json"]
+        limits = ["--checks", "all", "--max-examples", EXAMPLES, "--seed", SEED, "--no-color"]
+        found = subprocess.run(
+            [str(Path(sys.executable).with_name("st")), *command, *limits],
+            cwd=tmp_path,
+            env={**os.environ, "SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)},
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+    assert found.returncode == 0, found.stdout[-6000:] + found.stderr[-2000:]
+    assert "Stateful" in found.stdout
