@@ -306,4 +306,11 @@ SURFACE: tuple[Mutant, ...] = (
         "tests/engine/usecases/test_leftovers.py::"
         "test_a_span_that_ends_before_it_begins_is_a_mistake_and_no_word_that_nothing_was_left",
     ),
+    one(
+        "a full disk below the log",
+        "service/oncegate/runtime/logging.py",
+        "        with contextlib.suppress(OSError):\n            self._stream.flush()\n",
+        "        self._stream.flush()\n",
+        "tests/transports/http/test_serve.py::test_a_full_disk_below_the_log_ends_no_start",
+    ),
 )

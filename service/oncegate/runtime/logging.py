@@ -1,16 +1,34 @@
 """structlog, set up once by the program: text for people, JSON for machines, to stderr."""
 
+import contextlib
 import logging
 import sys
-from typing import Literal, TextIO
+from typing import Literal, TextIO, cast
 
 import structlog
 
 Format = Literal["text", "json"]
 
 
+class Lossy:
+    """Writes to a stream, and loses what it cannot take: a full disk below the log ends no start and no shutdown."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Writes the text, or loses it."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flushes the stream, if it can be."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+
 def open_log(form: Format, stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
-    """A logger that writes one line per event; nothing global is configured.
+    """A logger that writes one line per event, or loses it; nothing global is configured.
 
     `stream` None: stderr. Text is coloured on a terminal only.
     """
@@ -21,7 +39,7 @@ def open_log(form: Format, stream: TextIO | None = None) -> structlog.typing.Fil
         else structlog.dev.ConsoleRenderer(colors=target.isatty(), pad_event_to=0, sort_keys=False)
     )
     log: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
-        structlog.PrintLogger(target),
+        structlog.PrintLogger(cast(TextIO, Lossy(target))),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

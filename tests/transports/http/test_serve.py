@@ -1,6 +1,7 @@
 """The program: what it says first, what it refuses to start with, and how it stops."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -8,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,25 @@ async def test_the_first_line_says_what_is_promised_and_that_the_ledger_is_new(t
     assert f"namespace default: {promise}" in again[0]
     assert "loopback only" in first[1]
     assert re.search(r"listening on http://127\.0\.0\.1:\d+$", first[2])
+
+
+async def test_a_full_disk_below_the_log_ends_no_start() -> None:
+    """Its lines are lost; the gateway says nothing, and answers."""
+    async with served() as http:
+        with contextlib.suppress(OSError), Path("/dev/full").open("w") as full:
+            log = open_log("text", full)
+            failed = said(lambda: announce(http.program, settings().process, log))
+        assert failed is None
+        assert (await http.send(request("GET", "/healthz/ready"))).status == 200
+
+
+def said(work: Callable[[], None]) -> OSError | None:
+    """The error that it ends with; closing a full file raises one of its own."""
+    try:
+        work()
+    except OSError as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.1", "::", "example.org", ""])
