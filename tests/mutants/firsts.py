@@ -124,7 +124,7 @@ FIRSTS: tuple[Mutant, ...] = (
         "an unknown place is the topic's first row",
         "service/oncegate/transports/http/codecs.py",
         '    places["topic"] = np.where(known, located.topic[at], _UNKNOWN)\n',
-        '    places["topic"] = located.topic[at]\n',
+        '    places["topic"] = np.where(known, located.topic[at], 0)\n',
         _HTTP,
     ),
 )
