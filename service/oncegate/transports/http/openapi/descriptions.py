@@ -195,7 +195,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
     "CommitReply": {
         "outcome": f"COMMITTED now; or DUPLICATE: {_SHARED['outcome'].partition(': ')[2]}",
         "rows": "published under this name",
-        "offsets": "where they are",
+        "offsets": "where they are; none of a name older than the last 1,000 of its app, topic and write_id",
         "suppressed_rows": "brought and not published, by this and earlier replays",
         "takeover_rows": "0: nothing is taken over in a named batch",
         "warning": "what a person should know",
