@@ -18,9 +18,9 @@ def wrong(gateway: Gateway) -> None:
     with gateway.attempt() as attempt:
         claimed = attempt.claim(["a"])
         attempt.complete(["a"])  # wrong: arg-type
-        attempt.complete(claimed.granted, claimed)  # wrong: call-arg
+        attempt.complete(claimed.granted, claimed)  # wrong: arg-type
         claimed.verdicts.takeovers = 3  # wrong: misc
         attempt.claim(7)  # wrong: arg-type
         written: int = attempt.produce("t", None, id_col="id")  # wrong: assignment
-        done = attempt.complete(claimed)  # wrong: func-returns-value
+        done: int = attempt.complete(claimed)  # wrong: assignment
     outcome: Outcome = "written"  # wrong: assignment
