@@ -162,7 +162,7 @@ async def test_what_was_skipped_stops_the_lane_and_changes_nothing(lane: Lanes) 
     with pytest.raises(OutOfOrder, match=r"sequence 5 .*, and 11 was") as order:
         await lane.claim(1, [5, 12], prev=4)
     assert order.value.extra == {"sequence": 5, "claimed_to": 11}
-    for way in ("before any shuffle", "idCol", "staged"):
+    for way in ("before any shuffle", "ids:claim", "id_col", "batches:stage"):
         assert way in order.value.detail
     assert said(await lane.claim(1, [12], prev=11)) == ["GRANTED"]
 
