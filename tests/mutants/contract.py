@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 _PACKED = "tests/contract/test_packed_client.py"
 _PAGES = "tests/transports/http/test_pages.py"
 _WORDS = "tests/transports/http/test_words_of_errors.py"
+_INT64 = "tests/transports/http/test_int64.py"
 _OPENAPI = "service/oncegate/transports/http/openapi"
 
 CONTRACT: tuple[Mutant, ...] = (
@@ -49,6 +50,20 @@ CONTRACT: tuple[Mutant, ...] = (
         '            after = document["next"]\n',
         "            after = None\n",
         f"{_PAGES}::test_a_client_lists_the_topics_of_all_pages",
+    ),
+    one(
+        "a number of 64 bits stays one where texts are asked for",
+        "service/oncegate/transports/http/messages/verdicts.py",
+        "    offset: Int64\n",
+        "    offset: int\n",
+        f"{_INT64}::test_every_number_of_64_bits_is_a_text_where_it_is_asked_for_so",
+    ),
+    one(
+        "a parameter of Accept is passed over",
+        "service/oncegate/transports/http/negotiation.py",
+        'return "; ".join((media, *named)), float(quality)',
+        "return media, float(quality)",
+        f"{_INT64}::test_a_parameter_of_accept_that_is_not_known_is_refused",
     ),
     one(
         "a header of marks without one is passed over",

@@ -111,9 +111,14 @@ def _as_json(verdicts: bytes) -> msgspec.Raw:
 
 def claim_json(answer: ClaimResult, id_set: str = "") -> bytes:
     """Writes a claim's answer as JSON; `id_set`: that of its ids."""
+    return _ENCODER.encode(claim_message(answer, id_set))
+
+
+def claim_message(answer: ClaimResult, id_set: str) -> messages.ClaimReply:
+    """Makes a claim's answer a message; `id_set`: that of its ids."""
     claim = None if answer.claim is None else claim_text(answer.claim)
     verdicts = verdict_messages(answer.verdicts, answer.numbers, answer.located)
-    return _ENCODER.encode(messages.ClaimReply(claim, answer.lease_ms, verdicts, id_set))
+    return messages.ClaimReply(claim, answer.lease_ms, verdicts, id_set)
 
 
 def claim_packed(answer: ClaimResult) -> bytes:

@@ -8,11 +8,15 @@ from fastapi import Request
 from oncegate.core.errors import NotAcceptable, UnsupportedMedia
 
 JSON = "application/json"
+# JSON with the numbers of 64 bits as texts: an answer alone, for whoever names it in Accept.
+JSON_TEXTS = f"{JSON}; int64=string"
 PACKED = "application/vnd.oncegate.packed"
 ARROW = "application/vnd.apache.arrow.stream"
 
 # Texts of headers that are remembered: clients of one kind send the same few.
 _REMEMBERED = 64
+# A parameter that says what is so anyway.
+_CHARSET = "charset=utf-8"
 
 
 def negotiated(request: Request, reads: Sequence[str], writes: Sequence[str]) -> tuple[str, str]:
@@ -65,28 +69,37 @@ def _preferring(media: str, writes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def accepted(request: Request, writes: Sequence[str]) -> str:
-    """Finds which of `writes` the caller likes best, the first where it has no wish. Raises NotAcceptable for none."""
+    """Finds which of `writes` the caller likes best, the first where it has no wish; for JSON also JSON_TEXTS.
+
+    Raises NotAcceptable for none.
+    """
     header = request.headers.get("Accept")
     if header is None:
         return writes[0]
     best = _best(header, tuple(writes))
     if best is None:
-        raise NotAcceptable(f"Accept {header!r}: only {' or '.join(writes)} can be given", available=list(writes))
+        named = f"only {' or '.join(writes)} can be given, JSON also as {JSON_TEXTS!r}"
+        raise NotAcceptable(f"Accept {header!r}: {named}", available=list(writes))
     return best
 
 
 @lru_cache(_REMEMBERED)
 def _best(header: str, writes: tuple[str, ...]) -> str | None:
     wishes = [_wish(item) for item in header.split(",")]
+    if JSON in writes and any(wish == JSON_TEXTS for wish, _ in wishes):
+        at = writes.index(JSON)
+        writes = (*writes[:at], JSON_TEXTS, *writes[at:])
     best = max(writes, key=lambda media: _liking(media, wishes))  # the first of equals
     return best if _liking(best, wishes) > 0 else None
 
 
 def _wish(item: str) -> tuple[str, float]:
-    media, *parameters = (part.strip().lower() for part in item.split(";"))
+    """A range with its parameters, and its quality. A parameter that we do not know is part of another type's name."""
+    media, *parameters = (part.strip().lower().replace('"', "") for part in item.split(";"))
     quality = next((p.removeprefix("q=") for p in parameters if p.startswith("q=")), "1")
+    named = [p for p in parameters if p and not p.startswith("q=") and p != _CHARSET]
     try:
-        return media, float(quality)
+        return "; ".join((media, *named)), float(quality)
     except ValueError:
         return media, 0.0
 

@@ -9,14 +9,16 @@ from oncegate.engine.requests import ClaimResult
 from oncegate.engine.shard import Shard
 from oncegate.transports.decode import identifiers
 from oncegate.transports.http import codecs
+from oncegate.transports.http.int64 import as_texts
 from oncegate.transports.http.messages.fields import ID_SET
-from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
+from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED
 
 # What ids come in as, and verdicts go out as.
 ENCODINGS = (JSON, PACKED, ARROW)
 # As JSON, with its number.
 _VERDICT_WEIGHT = 32
-_RAW_VERDICTS = {PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
+# What verdicts are written by that are no JSON.
+RAW = {PACKED: codecs.claim_packed, ARROW: codecs.claim_arrow}
 
 
 class Answer(Response):
@@ -38,9 +40,10 @@ class Answer(Response):
         return [(name.lower(), value) for name, _, value in pairs]
 
 
-def json_reply(message: object, status: int = 200, shard: Shard | None = None) -> Response:
-    """Makes a response of a message as JSON; with `shard`, its mark."""
-    return reply(codecs.encode(message), JSON, shard, status=status)
+def json_reply(message: object, media: str = JSON, status: int = 200, shard: Shard | None = None) -> Response:
+    """Makes a response of a message as JSON, of the kind that was asked for; with `shard`, its mark."""
+    body = codecs.encode(message)
+    return reply(body if media == JSON else as_texts(body, type(message)), media, shard, status=status)
 
 
 def reply(
@@ -65,5 +68,7 @@ def verdicts_reply(
     """Makes a response of one verdict per id, in the encoding that was asked for; `id_set` None: per sequence."""
     if media == JSON:
         return reply(codecs.claim_json(answer, id_set or ""), media, shard, headers)
+    if media == JSON_TEXTS:
+        return json_reply(codecs.claim_message(answer, id_set or ""), media, shard=shard)
     named = {} if id_set is None else {ID_SET: quote(id_set, safe="")}
-    return reply(_RAW_VERDICTS[media](answer), media, shard, {**named, **(headers or {})})
+    return reply(RAW[media](answer), media, shard, {**named, **(headers or {})})

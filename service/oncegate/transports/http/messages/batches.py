@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import U32, Hex32, Hex64, Named, Offset, Read, Token, Topic
+from oncegate.transports.http.messages.fields import U32, Hex32, Hex64, Int64, Named, Offset, Read, Token, Topic
 from oncegate.transports.http.messages.topics import PartitionOffset
 
 
@@ -29,7 +29,7 @@ class StageReply(Struct, frozen=True):
     """Answers a stage: the chunk is kept, or its batch was committed before."""
 
     outcome: Literal["STAGED", "COMMITTED"]
-    rows: int
+    rows: Int64
     fingerprint: Hex32
     chunk: int
 
@@ -59,10 +59,10 @@ class CommitReply(Struct, frozen=True):
     """Answers a commit: what the name holds, and where."""
 
     outcome: Literal["COMMITTED", "DUPLICATE"]
-    rows: int
+    rows: Int64
     offsets: list[PartitionOffset]
-    suppressed_rows: int
-    takeover_rows: int
+    suppressed_rows: Int64
+    takeover_rows: Int64
     warning: str | UnsetType = UNSET
 
 

@@ -8,6 +8,7 @@ from oncegate.transports.http.messages.fields import (
     U32,
     Ids,
     IdSet,
+    Int64,
     Lease,
     Named,
     Offset,
@@ -85,12 +86,12 @@ class ExplainReply(Struct, frozen=True, omit_defaults=True):
     token: str | None = None
     call: int | None = None
     lease_left_ms: int | None = None
-    position: int | None = None
-    wall_ms: int | None = None
+    position: Int64 | None = None
+    wall_ms: Int64 | None = None
     takeover: bool = False
     owner: Annotated[str, Meta(description="of a taken id: a hash of its owner's name")] | None = None
     topic: str | None = None
     partition: int | None = None
-    first_offset: Annotated[int, Meta(description="of the rows it was written with")] | None = None
+    first_offset: Annotated[Int64, Meta(description="of the rows it was written with")] | None = None
     digest_kept: Annotated[bool, Meta(description="another payload would be told from its own")] = False
-    kept_until_ms: Annotated[int, Meta(description="by the wall clock, at least; absent: for ever")] | None = None
+    kept_until_ms: Annotated[Int64, Meta(description="by the wall clock, at least; absent: for ever")] | None = None

@@ -80,5 +80,11 @@ Result = Annotated[
 ]
 
 
+# Numbers of answers that nothing holds below 2^53, by their format in the document: a caller may have them as texts.
+FORMATS = ("int64", "uint64")
+Int64 = Annotated[int, Meta(extra_json_schema={"format": FORMATS[0]})]
+UInt64 = Annotated[int, Meta(extra_json_schema={"format": FORMATS[1]})]
+
+
 class Read(Struct, forbid_unknown_fields=True):
     """Base of every message that is read."""

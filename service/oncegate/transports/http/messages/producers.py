@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from oncegate.transports.http.messages.fields import U32, Lease, Named, Read, Sequence, Token
+from oncegate.transports.http.messages.fields import U32, Int64, Lease, Named, Read, Sequence, Token, UInt64
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 Epoch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="as registering answered")]
@@ -26,8 +26,8 @@ class DriverReply(Struct, frozen=True):
     """Answers a driver's registration: its epoch, and the last batch that was acked."""
 
     driver: str
-    epoch: int
-    batch: int | None
+    epoch: Int64
+    batch: Int64 | None
 
 
 class UptoMessage(Read):
@@ -50,7 +50,7 @@ class WatermarkMessage(Struct, frozen=True):
     """Says up to which sequence a producer is STALE from now on."""
 
     producer: str
-    watermark: int | None
+    watermark: UInt64 | None
 
 
 class RefusedPart(Struct, frozen=True, omit_defaults=True):
@@ -60,9 +60,9 @@ class RefusedPart(Struct, frozen=True, omit_defaults=True):
     action: Literal["fix", "stop"]
     detail: str
     producer: str | None = None
-    batch: int | None = None
-    not_done: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    open_ids: int = 0
+    batch: Int64 | None = None
+    not_done: list[tuple[UInt64, UInt64]] = msgspec.field(default_factory=list)
+    open_ids: Int64 = 0
     claims: list[str] = msgspec.field(default_factory=list)
 
 
@@ -71,7 +71,7 @@ class AckReply(Struct, frozen=True):
 
     driver: str
     watermarks: list[WatermarkMessage]
-    batch: int | None
+    batch: Int64 | None
     refused: list[RefusedPart]
 
 
@@ -89,12 +89,12 @@ class ProducerReply(Struct, frozen=True):
 
     producer: str
     producer_id: int
-    epoch: int
+    epoch: Int64
     lease_ms: int
-    watermark: int | None
-    claimed_to: int | None
-    resume_after: int | None
-    done: list[tuple[int, int]]
+    watermark: UInt64 | None
+    claimed_to: UInt64 | None
+    resume_after: UInt64 | None
+    done: list[tuple[UInt64, UInt64]]
     truncated: bool
 
 
@@ -159,7 +159,7 @@ class ResolveReply(Struct, frozen=True):
     """Answers a resolution: how many ids or sequences are so from now on."""
 
     outcome: Literal["done", "not_done"]
-    resolved: int
+    resolved: UInt64
 
 
 class CloseRequest(Read):
@@ -173,7 +173,7 @@ class CloseReply(Struct, frozen=True):
     """Answers a close: the lease is over."""
 
     producer: str
-    epoch: int
+    epoch: Int64
 
 
 class ProducerExplained(Struct, frozen=True):
@@ -182,12 +182,12 @@ class ProducerExplained(Struct, frozen=True):
     producer: str
     producer_id: int
     driver: str
-    epoch: int
+    epoch: Int64
     token: str
     lease_ms: int
     lease_left_ms: int
-    watermark: int | None
-    claimed_to: int | None
-    resume_after: int | None
-    done: list[tuple[int, int]]
-    open: list[tuple[int, int]]
+    watermark: UInt64 | None
+    claimed_to: UInt64 | None
+    resume_after: UInt64 | None
+    done: list[tuple[UInt64, UInt64]]
+    open: list[tuple[UInt64, UInt64]]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import Offset, Read
+from oncegate.transports.http.messages.fields import Int64, Offset, Read
 from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 
@@ -32,10 +32,10 @@ class NamespaceReply(Struct, frozen=True):
 
     namespace: str
     ledger: str
-    horizon_ms: int
+    horizon_ms: Int64
     auto_create_topics: bool
     failing: dict[str, str]
-    counters: dict[str, int]
+    counters: dict[str, Int64]
 
 
 class PageQuery(Read):

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import U32, IdSet, Named, Offset, Read, Sequence, Token
+from oncegate.transports.http.messages.fields import U32, IdSet, Int64, Named, Offset, Read, Sequence, Token
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
@@ -12,8 +12,8 @@ class PartitionOffset(Struct, frozen=True):
     """Says where rows of one request lie in one partition."""
 
     partition: int
-    first_offset: int
-    rows: int
+    first_offset: Int64
+    rows: Int64
 
 
 class ProduceRequest(Read):
@@ -58,7 +58,7 @@ class FetchQuery(Read):
 class ProduceReply(Struct, frozen=True):
     """Answers a produce: what was written where, and with ids a verdict per row and their set."""
 
-    rows: int
+    rows: Int64
     offsets: list[PartitionOffset]
     verdicts: list[VerdictMessage] | UnsetType = UNSET
     id_set: str | UnsetType = UNSET
@@ -90,10 +90,10 @@ class TopicReply(Struct, frozen=True):
     partitions: int
     schema: str
     schema_ipc: Annotated[bytes | None, Meta(description="an Arrow schema message, base64; null: nothing written yet")]
-    low_offsets: list[int]
-    high_offsets: list[int]
-    retention_ms: int
-    retention_bytes: int
+    low_offsets: list[Int64]
+    high_offsets: list[Int64]
+    retention_ms: Int64
+    retention_bytes: Int64
 
 
 class TopicsReply(Struct, frozen=True):
@@ -107,6 +107,6 @@ class RecordsReply(Struct, frozen=True):
     """Answers a fetch in JSON: rows of one partition from an offset on."""
 
     records: list[dict[str, Any]]
-    first_offset: int
-    next_offset: int
-    high_offset: int
+    first_offset: Int64
+    next_offset: Int64
+    high_offset: Int64

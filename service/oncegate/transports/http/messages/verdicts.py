@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import UNSET, Struct, UnsetType, defstruct
 
 from oncegate.core.verdicts import VERDICTS, Flag, VerdictRow
-from oncegate.transports.http.messages.fields import U32
+from oncegate.transports.http.messages.fields import U32, Int64
 
 
 class Place(Struct, frozen=True):
@@ -13,7 +13,7 @@ class Place(Struct, frozen=True):
 
     topic: str
     partition: int
-    offset: int
+    offset: Int64
 
 
 def verdict_members(row: VerdictRow) -> dict[str, object]:

@@ -51,6 +51,13 @@ Each parameter says for which bodies it is taken (`x-oncegate-bodies`: media typ
 other header `Oncegate-*`, `Content-Digest` or `Idempotency-Key`, any unknown member, and whatever is there twice is
 BAD_REQUEST: nothing that was sent is passed over. Names in headers and paths are percent-encoded UTF-8.
 
+## Numbers of 64 bits
+
+`Accept: application/json; int64=string` has each member of an answer whose format is int64 or uint64 as a text of its
+decimal digits, whatever its value, for readers that hold numbers as doubles and lose those above 2^53. Other numbers
+stay numbers, and so do those in problem documents and in `records`, which are their writer's: Arrow has all of these
+exactly. Requests have numbers only. A parameter of Accept that is not known is NOT_ACCEPTABLE.
+
 ## Namespaces and marks
 
 `PUT /v1/namespaces/{{namespace}}` makes a namespace, harmless to repeat; `default` is there from the start. Every

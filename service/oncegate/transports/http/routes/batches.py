@@ -33,7 +33,7 @@ async def stage(request: Request) -> Response:
         result = await inbound.shard.stage(engine_request, inbound.deadline)
         outcome: Any = "COMMITTED" if result.committed else "STAGED"
         reply = messages.StageReply(outcome, result.rows, result.fingerprint.hex(), engine_request.chunk)
-        return json_reply(reply, shard=inbound.shard)
+        return json_reply(reply, inbound.wanted, shard=inbound.shard)
 
 
 def _stage_request(inbound: Inbound) -> StageRequest:
@@ -63,7 +63,7 @@ async def commit(request: Request) -> Response:
             result.takeover_rows,
             msgspec.UNSET if result.warning is None else result.warning,
         )
-        return json_reply(reply, shard=inbound.shard)
+        return json_reply(reply, inbound.wanted, shard=inbound.shard)
 
 
 def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRequest:
@@ -96,7 +96,7 @@ async def abort(request: Request) -> Response:
         tokens = tuple(hex_bytes(token, 16, "token") for token in message.tokens)
         result = await inbound.shard.abort(AbortRequest(_name(message.name, inbound.limits), tokens), inbound.deadline)
         outcome: Any = "COMMITTED" if result.committed else "ABORTED"
-        return json_reply(messages.AbortReply(outcome, result.removed), shard=inbound.shard)
+        return json_reply(messages.AbortReply(outcome, result.removed), inbound.wanted, shard=inbound.shard)
 
 
 def _name(message: messages.BatchName, limits: Limits) -> Name:

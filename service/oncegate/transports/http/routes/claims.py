@@ -17,7 +17,7 @@ from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, gateway_of, located, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations, operations_producers
-from oncegate.transports.http.outbound import ENCODINGS, answer_weight, json_reply, reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 
@@ -89,10 +89,10 @@ async def take(request: Request) -> Response:
 
 
 def _taken(result: ClaimResult, inbound: Inbound, id_set: str) -> Response:
-    if inbound.wanted != JSON:
+    if inbound.wanted in RAW:
         return verdicts_reply(result, inbound.wanted, inbound.shard, id_set)
     verdicts = codecs.verdict_messages(result.verdicts, result.numbers, result.located)
-    return json_reply(messages.TakeReply(verdicts, id_set), shard=inbound.shard)
+    return json_reply(messages.TakeReply(verdicts, id_set), inbound.wanted, shard=inbound.shard)
 
 
 def _take_request(inbound: Inbound) -> TakeRequest:
@@ -120,7 +120,7 @@ async def complete(request: Request) -> Response:
     async with admitted(request, _ANSWERS, _ANSWERS) as inbound:
         message, claim_id = await inbound.message(_COMPLETE), identifiers.claim_bytes(request.path_params["claim"])
         result = await inbound.shard.settle(Verb.COMPLETE, claim_id, inbound.deadline, message.result)
-        return reply(codecs.settle_json(result), JSON, inbound.shard)
+        return reply(codecs.settle_json(result), inbound.wanted, inbound.shard)
 
 
 @router.post("/claims/{claim}:release", openapi_extra=operations.RELEASE)
@@ -133,7 +133,7 @@ async def _settle(request: Request, verb: Verb) -> Response:
     async with admitted(request, (), _ANSWERS) as inbound:
         claim_id = identifiers.claim_bytes(request.path_params["claim"])
         result = await inbound.shard.settle(verb, claim_id, inbound.deadline)
-        return reply(codecs.settle_json(result), JSON, inbound.shard)
+        return reply(codecs.settle_json(result), inbound.wanted, inbound.shard)
 
 
 @router.post("/claims/{claim}:resolve", openapi_extra=operations_producers.RESOLVE_CLAIM)
@@ -143,13 +143,13 @@ async def resolve(request: Request) -> Response:
         message, claim_id = await inbound.message(_RESOLVE), identifiers.claim_bytes(request.path_params["claim"])
         asked = ResolveRequest(message.outcome == "done", message.who, message.why)
         resolved = await inbound.shard.resolve_claim(claim_id, asked, inbound.deadline)
-        return json_reply(messages.ResolveReply(message.outcome, resolved), shard=inbound.shard)
+        return json_reply(messages.ResolveReply(message.outcome, resolved), inbound.wanted, shard=inbound.shard)
 
 
 @router.get("/ids:explain", openapi_extra=operations.EXPLAIN)
 async def explain(request: Request) -> Response:
     """Tell what is known about one id: its state, who holds it, since when, how long the lease still runs."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     columns = request.query_params.getlist("id")
     if not columns:
         raise BadRequest("the parameter id is missing: it is there once per column of the id")
@@ -158,7 +158,7 @@ async def explain(request: Request) -> Response:
     asked: ids.Id = columns[0] if len(columns) == 1 else [*columns]
     fingerprint = ids.of_json([asked], shard.fingerprints(id_set, id_sets.CLAIMED), limits)
     known = await shard.explain(fingerprint.tobytes())
-    return json_reply(_explained(known, id_set, shard.horizon_ms), shard=shard)
+    return json_reply(_explained(known, id_set, shard.horizon_ms), media, shard=shard)
 
 
 def _explained(known: Explained, id_set: str, horizon_ms: int) -> messages.ExplainReply:

@@ -15,7 +15,7 @@ from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
-from oncegate.transports.http.outbound import ENCODINGS, answer_weight, json_reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 
@@ -39,7 +39,7 @@ async def register_driver(request: Request) -> Response:
         engine_request = DriverRequest(driver, identifiers.hex_bytes(message.token, 16, "token"))
         result = await inbound.shard.register_driver(engine_request, inbound.deadline)
         reply = messages.DriverReply(driver, result.epoch, result.batch)
-        return json_reply(reply, shard=inbound.shard)
+        return json_reply(reply, inbound.wanted, shard=inbound.shard)
 
 
 @router.post("/drivers/{driver:path}:ack", openapi_extra=operations_producers.ACK)
@@ -54,7 +54,7 @@ async def ack(request: Request) -> Response:
         result = await inbound.shard.ack(engine_request, inbound.deadline)
         moved = [messages.WatermarkMessage(*pair) for pair in result.watermarks]
         refused = [_refused(error) for error in result.refused]
-        return json_reply(messages.AckReply(driver, moved, result.batch, refused), shard=inbound.shard)
+        return json_reply(messages.AckReply(driver, moved, result.batch, refused), inbound.wanted, shard=inbound.shard)
 
 
 def _refused(error: OncegateError) -> messages.RefusedPart:
@@ -84,7 +84,7 @@ async def register(request: Request) -> Response:
             result.done.tolist(),
             result.truncated,
         )
-        return json_reply(reply, shard=inbound.shard)
+        return json_reply(reply, inbound.wanted, shard=inbound.shard)
 
 
 @router.post("/producers/{producer:path}:claim", openapi_extra=operations_producers.CLAIM)
@@ -98,10 +98,10 @@ async def claim(request: Request) -> Response:
 
 
 def _claimed(result: ClaimResult, call: int, inbound: Inbound) -> Response:
-    if inbound.wanted != JSON:
+    if inbound.wanted in RAW:
         return verdicts_reply(result, inbound.wanted, inbound.shard)
     verdicts = codecs.verdict_messages(result.verdicts, result.numbers)
-    return json_reply(messages.SequencesReply(call, result.lease_ms, verdicts), shard=inbound.shard)
+    return json_reply(messages.SequencesReply(call, result.lease_ms, verdicts), inbound.wanted, shard=inbound.shard)
 
 
 def _request_of_json(inbound: Inbound) -> SequenceRequest:
@@ -156,7 +156,7 @@ async def _settle(request: Request, verb: Verb) -> Response:
         result = await shard.settle_sequences(verb, producer, epoch, token, message.call, inbound.deadline)
         state: Any = result.state.name
         reply = messages.SettleSequencesReply(producer, result.call, state, result.settled, result.lease_ms)
-        return json_reply(reply, shard=shard)
+        return json_reply(reply, inbound.wanted, shard=shard)
 
 
 @router.post("/producers/{producer:path}:resolve", openapi_extra=operations_producers.RESOLVE)
@@ -169,7 +169,7 @@ async def resolve(request: Request) -> Response:
         asked = ResolveRequest(message.outcome == "done", message.who, message.why)
         span = (message.first, message.last)
         resolved = await inbound.shard.resolve_producer(producer, span, asked, inbound.deadline)
-        return json_reply(messages.ResolveReply(message.outcome, resolved), shard=inbound.shard)
+        return json_reply(messages.ResolveReply(message.outcome, resolved), inbound.wanted, shard=inbound.shard)
 
 
 @router.post("/producers/{producer:path}:close", openapi_extra=operations_producers.CLOSE)
@@ -179,16 +179,16 @@ async def close(request: Request) -> Response:
         message, producer = await inbound.message(_CLOSE), inbound.request.path_params["producer"]
         token, epoch = identifiers.hex_bytes(message.token, 16, "token"), message.epoch
         await inbound.shard.close_producer(producer, epoch, token)
-        return json_reply(messages.CloseReply(producer, epoch), shard=inbound.shard)
+        return json_reply(messages.CloseReply(producer, epoch), inbound.wanted, shard=inbound.shard)
 
 
 @router.get("/producers/{producer:path}", openapi_extra=operations_producers.EXPLAIN)
 async def explain(request: Request) -> Response:
     """Tell what is known about a producer: who holds it, its watermark, what is claimed and what is done."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     shard = shard_of(request)
     known = await shard.explain_producer(request.path_params["producer"])
-    return json_reply(_explained(known), shard=shard)
+    return json_reply(_explained(known), media, shard=shard)
 
 
 def _explained(known: ProducerView) -> messages.ProducerExplained:

@@ -34,7 +34,7 @@ _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 @router.put("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.CREATE_NAMESPACE)
 async def create_namespace(request: Request) -> Response:
     """Make a namespace with its own key and ledger, or set it up: 201 when it is new, 200 when it was there."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     gateway = gateway_of(request)
     deadline = Deadline(gateway.clock, timeout_ms(request))
     size_bytes = body_length(request, wanted=False, allowed=True)
@@ -47,69 +47,71 @@ async def create_namespace(request: Request) -> Response:
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         created = await gateway.create(request.path_params["namespace"])
         await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)
-        return _namespace(request, 201 if created else 200)
+        return _namespace(request, media, 201 if created else 200)
 
 
 @router.delete("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.DELETE_NAMESPACE)
 async def delete_namespace(request: Request) -> Response:
     """Delete a namespace; one that holds anything only where `confirm` says its name. What it held is set aside."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     gateway, name = gateway_of(request), namespace_of(request)
     deadline = Deadline(gateway.clock, timeout_ms(request))
     confirm = query(request, messages.NamespaceDeletion).confirm
     body_length(request, wanted=False)
     with gateway.admission.hold(0):
         await gateway.delete(name, confirm, marks_of(request), deadline)
-    return json_reply(messages.DeletedReply(name))
+    return json_reply(messages.DeletedReply(name), media)
 
 
 @router.get("/v1/namespaces/{namespace}", tags=["namespaces"], openapi_extra=operations.NAMESPACE)
 async def namespace(request: Request) -> Response:
     """Describe a namespace: its ledger, settings and counters."""
-    accepted(request, [JSON])
-    return _namespace(request, 200)
+    media = accepted(request, [JSON])
+    return _namespace(request, media, 200)
 
 
-def _namespace(request: Request, status: int) -> Response:
+def _namespace(request: Request, media: str, status: int) -> Response:
     shard = shard_of(request)
     settings = shard.horizon_ms, shard.auto_create_topics
     reply = messages.NamespaceReply(
         shard.namespace, shard.mark.ledger.hex(), *settings, shard.failing(), shard.counters()
     )
-    return json_reply(reply, status, shard)
+    return json_reply(reply, media, status, shard)
 
 
 @router.get("/v1/namespaces", tags=["namespaces"], openapi_extra=operations.NAMESPACES)
 async def namespaces(request: Request) -> Response:
     """List the namespaces, sorted, a page at a time."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     asked = query(request, messages.PageQuery)
-    return json_reply(messages.NamespacesReply(*page(gateway_of(request).namespaces(), asked.after, asked.limit)))
+    return json_reply(
+        messages.NamespacesReply(*page(gateway_of(request).namespaces(), asked.after, asked.limit)), media
+    )
 
 
 @router.get("/v1/limits", tags=["service"], openapi_extra=operations.LIMITS)
 async def limits(request: Request) -> Response:
     """List every limit in force."""
-    accepted(request, [JSON])
-    return json_reply(gateway_of(request).limits)
+    media = accepted(request, [JSON])
+    return json_reply(gateway_of(request).limits, media)
 
 
 @router.get("/v1/capabilities", tags=["service"], openapi_extra=operations.CAPABILITIES)
 async def capabilities(request: Request) -> Response:
     """Tell what each write mode promises, and which encodings are read."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     modes = {mode.name: messages.WayMessage(mode.promise, mode.meaning) for mode in promises.WRITE_MODES}
     reply = messages.CapabilitiesReply(
         modes, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, promises.CREDENTIALS
     )
-    return json_reply(reply)
+    return json_reply(reply, media)
 
 
 @router.get("/version", tags=["service"], openapi_extra=operations.VERSION)
 async def version(request: Request) -> Response:
     """Tell the program's version, and a fingerprint of the settings that change what a duplicate is."""
-    accepted(request, [JSON])
-    return json_reply(messages.VersionReply(oncegate.__version__, "v1", request.app.state.about.semantics))
+    media = accepted(request, [JSON])
+    return json_reply(messages.VersionReply(oncegate.__version__, "v1", request.app.state.about.semantics), media)
 
 
 @router.get("/healthz/live", tags=["health"], openapi_extra=operations.health("live"))
@@ -139,17 +141,18 @@ def _health(status: str, answer: health.Answer) -> Response:
 @router.get("/openapi.json", include_in_schema=False, openapi_extra=operations.DOCUMENT)
 async def document(request: Request) -> Response:
     """Give the document that describes all of this."""
-    accepted(request, [JSON])
-    return json_reply(request.app.openapi())
+    media = accepted(request, [JSON])
+    return json_reply(request.app.openapi(), media)
 
 
 @router.get("/errors/{code}", tags=["service"], openapi_extra=operations.ERROR)
 async def error(request: Request) -> Response:
     """Explain a problem's `type`: the error, its status, what to do and what is known of its effect."""
+    media = accepted(request, [JSON])
     wanted = problems.type_of(request.path_params["code"])
     for kind in public_errors():
         if problems.type_of(kind.code) == wanted:
             status, effect = problems.status_of(kind), outcome_of(kind).effect
-            return json_reply(messages.ErrorReply(kind.code, kind.title, status, kind.action, effect))
+            return json_reply(messages.ErrorReply(kind.code, kind.title, status, kind.action, effect), media)
     known = ", ".join(kind.code for kind in public_errors())
     raise NotFound(f"no error {request.path_params['code']}; there are {known}")

@@ -18,9 +18,10 @@ from oncegate.transports.decode.columns import key_hashes, split_names
 from oncegate.transports.decode.sequences import SequenceColumn, of_rows
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, located, query, shard_of
+from oncegate.transports.http.int64 import as_texts
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations
-from oncegate.transports.http.outbound import ENCODINGS, json_reply, reply, verdicts_reply
+from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 from oncegate.transports.pages import page
@@ -106,12 +107,14 @@ def _request(
 def _produced(request: ProduceRequest, result: ProduceResult, media: str, inbound: Inbound) -> Response:
     offsets = _offsets(result.spans)
     if result.verdicts is None or result.numbers is None:
-        return json_reply(messages.ProduceReply(result.rows, offsets), shard=inbound.shard)
+        return json_reply(messages.ProduceReply(result.rows, offsets), media, shard=inbound.shard)
     id_set = None if request.ids is None else chosen(request.id_set, produced(request.topic), inbound.limits)
-    if media == JSON:
+    if media not in RAW:
         verdicts = codecs.verdict_messages(result.verdicts, result.numbers, result.located)
         named, before = UNSET if id_set is None else id_set, _offsets(result.before) or UNSET
-        return json_reply(messages.ProduceReply(result.rows, offsets, verdicts, named, before), shard=inbound.shard)
+        return json_reply(
+            messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=inbound.shard
+        )
     verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located)
     headers = {"Oncegate-Offsets": _offsets_text(result.spans)}
     if result.before:
@@ -143,6 +146,7 @@ async def fetch(request: Request) -> Response:
             body, next_offset = await offload(found.size_bytes, records.as_arrow, found), found.next_offset
         else:
             body, next_offset = await offload(found.size_bytes, codecs.records_json, found, limits.body_bytes)
+            body = body if media == JSON else await offload(found.size_bytes, as_texts, body, messages.RecordsReply)
     headers = {
         "Oncegate-Next-Offset": str(next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
@@ -163,23 +167,23 @@ async def create_topic(request: Request) -> Response:
         )
         engine_request = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
         view, created = await inbound.shard.create_topic(engine_request, inbound.deadline)
-        return json_reply(_shown(view), 201 if created else 200, inbound.shard)
+        return json_reply(_shown(view), inbound.wanted, 201 if created else 200, inbound.shard)
 
 
 @router.get("/{topic}", openapi_extra=operations.TOPIC)
 async def topic(request: Request) -> Response:
     """Describe a topic: its schema and ends."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     shard = shard_of(request)
-    return json_reply(_shown(await shard.topic(request.path_params["topic"])), shard=shard)
+    return json_reply(_shown(await shard.topic(request.path_params["topic"])), media, shard=shard)
 
 
 @router.get("", openapi_extra=operations.TOPICS)
 async def topics(request: Request) -> Response:
     """List the topics that something was written to, sorted, a page at a time."""
-    accepted(request, [JSON])
+    media = accepted(request, [JSON])
     asked, shard = query(request, messages.PageQuery), shard_of(request)
-    return json_reply(messages.TopicsReply(*page(shard.topics(), asked.after, asked.limit)), shard=shard)
+    return json_reply(messages.TopicsReply(*page(shard.topics(), asked.after, asked.limit)), media, shard=shard)
 
 
 def _shown(view: TopicView) -> messages.TopicReply:

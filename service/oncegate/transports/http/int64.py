@@ -1,0 +1,60 @@
+"""Numbers of 64 bits as texts, for readers that hold numbers as doubles and lose those above 2^53.
+
+The table is the types of `messages`: a member whose format is one of `FORMATS` is such a number, whatever its value is.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+from oncegate.transports.http.messages.fields import FORMATS
+
+# What a value of a type becomes; None: what it is, nothing in it is such a number.
+_Change = Callable[[Any], Any] | None
+
+
+def as_texts(body: bytes, kind: type) -> bytes:
+    """Writes a message of this kind once more, each number of 64 bits as its decimal digits; `body`: it as JSON."""
+    change = _of_kind(kind)
+    return body if change is None else msgspec.json.encode(change(msgspec.json.decode(body)))
+
+
+@cache
+def _of_kind(kind: type) -> _Change:
+    return _change(inspect.type_info(kind))
+
+
+def _change(kind: Any) -> _Change:
+    match kind:
+        case inspect.Metadata(type=of, extra_json_schema=schema):
+            return str if (schema or {}).get("format") in FORMATS else _change(of)
+        case inspect.UnionType(types=types):
+            [found] = {_change(one) for one in types} - {None} or {None}
+            return None if found is None else lambda value: None if value is None else found(value)
+        case inspect.StructType(fields=fields):
+            return _of_members({field.encode_name: _change(field.type) for field in fields})
+        case inspect.DictType(value_type=of):
+            return _of_values(_change(of))
+        case inspect.ListType(item_type=of):
+            return _of_items(_change(of))
+        case inspect.TupleType(item_types=[of, *_]):  # of one type, as the document says
+            return _of_items(_change(of))
+    return None
+
+
+def _of_members(changes: dict[str, _Change]) -> _Change:
+    wanted = {name: change for name, change in changes.items() if change is not None}
+    if not wanted:
+        return None
+    return lambda value: {name: wanted[name](item) if name in wanted else item for name, item in value.items()}
+
+
+def _of_values(change: _Change) -> _Change:
+    return None if change is None else lambda value: {name: change(item) for name, item in value.items()}
+
+
+def _of_items(change: _Change) -> _Change:
+    return None if change is None else lambda value: [change(item) for item in value]
