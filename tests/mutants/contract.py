@@ -52,6 +52,13 @@ CONTRACT: tuple[Mutant, ...] = (
         f"{_PAGES}::test_a_client_lists_the_topics_of_all_pages",
     ),
     one(
+        "a page of one list goes on where another was cut",
+        "service/oncegate/transports/pages.py",
+        "    end = min(cut)\n",
+        "    end = max(cut)\n",
+        "tests/transports/test_pages.py::test_each_interval_is_on_one_page",
+    ),
+    one(
         "a number of 64 bits stays one where texts are asked for",
         "service/oncegate/transports/http/messages/verdicts.py",
         "    offset: Int64\n",

@@ -128,6 +128,18 @@ def test_more_rows_than_one_request_takes_go_in_several(client: Any, monkeypatch
     assert there(client) == Counter(f"id-{n}" for n in range(40))
 
 
+def test_a_producer_is_explained_by_all_its_pages(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oncegate_spark.protocol.calls.producers.PAGE_INTERVALS", 2)
+    producer = client.producer("paged", driver="pages")
+    producer.register()
+    producer.complete(producer.claim(list(range(0, 10, 2))))
+    producer.claim([20, 22, 24])
+    known = producer.explain()
+    assert known["done"] == [[n, n] for n in range(0, 10, 2)]
+    assert known["open"] == [[20, 20], [22, 22], [24, 24]]
+    assert "next" not in known
+
+
 def test_keys_choose_the_partition_and_offsets_have_no_holes(client: Any) -> None:
     client.create_topic("t", partitions=3, schema=SCHEMA)
     with client.attempt() as attempt:

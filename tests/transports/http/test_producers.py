@@ -126,7 +126,22 @@ async def test_a_producer_is_explained() -> None:
         assert 0 < known.pop("lease_left_ms") <= 30_000
         who = {"producer": "events-3", "producer_id": 1, "driver": "load", "epoch": 1, "token": writer.token}
         where = {"watermark": None, "claimed_to": 3, "resume_after": 2, "done": [[1, 2]], "open": [[3, 3]]}
-        assert known == {**who, "lease_ms": 30_000, **where}
+        assert known == {**who, "lease_ms": 30_000, **where, "next": None}
+
+
+async def test_a_producers_intervals_have_pages() -> None:
+    async with open_http() as http:
+        writer = Writer(http)
+        await writer.register()
+        await writer.claim(0, 2, 4)
+        await writer.settle("complete")
+        await writer.claim(6, 8)
+        pages = [(await http.get(f"{LANE}?limit=2{after}")).json for after in ("", "&after=2", "&after=8")]
+        assert [page["done"] for page in pages] == [[[0, 0], [2, 2]], [[4, 4]], []]
+        assert [page["open"] for page in pages] == [[], [[6, 6], [8, 8]], []]
+        assert [page["next"] for page in pages] == [2, None, None]
+        for wrong in ("limit=0", "limit=1001", "after=-1", "after=x", "after="):
+            (await http.get(f"{LANE}?{wrong}")).problem(400, "BAD_REQUEST")
 
 
 async def test_a_name_may_hold_anything_that_text_holds() -> None:

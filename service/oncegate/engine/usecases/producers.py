@@ -217,8 +217,8 @@ class Producers:
             watermark=producer.watermark,
             claimed_to=producer.claimed_to,
             resume_after=self._index.resume_after(producer),
-            done=self._index.done(producer)[-DONE_INTERVALS_MAX:],
-            open=self._index.unfinished(producer)[:DONE_INTERVALS_MAX],
+            done=self._index.done(producer),
+            open=self._index.unfinished(producer),
             position=producer.position,
         )
         await self._journal.group_commit.durable(view.position)

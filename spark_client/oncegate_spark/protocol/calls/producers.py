@@ -31,6 +31,8 @@ from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.protocol.effort import LEASE_MS, Reply, new_token
 from oncegate_spark.protocol.sequences import Sequences, packed, sequence_array
 
+PAGE_INTERVALS = 1_000  # as many of each kind as one answer may have
+
 T = TypeVar("T")
 
 
@@ -187,9 +189,13 @@ class ProducerCalls:
         return self._calls.send(request, lambda reply: produced_of(reply, codecs.rows_in(body)))
 
     def explain(self) -> Steps[dict[str, Any]]:
-        """Look up what is known of the producer."""
-        path = f"/producers/{quote(self.name, safe='')}"
-        return self._calls.get(path, f"look at producer {self.name}", lambda reply: dict(json.loads(reply.body)))
+        """Look up what is known of the producer, its intervals page by page."""
+        path, what = f"/producers/{quote(self.name, safe='')}", f"look at producer {self.name}"
+        found = yield from self._calls.get(f"{path}?limit={PAGE_INTERVALS}", what, _members)
+        while (after := found.pop("next")) is not None:
+            more = yield from self._calls.get(f"{path}?limit={PAGE_INTERVALS}&after={after}", what, _members)
+            found = {**more, "done": found["done"] + more["done"], "open": found["open"] + more["open"]}
+        return found
 
     def left(self, error: BaseException | None) -> None:
         """The attempt is left. Raises NotCompleted when something is open, or notes it on the error it is left with."""
@@ -237,6 +243,10 @@ def registered(epoch: int | None) -> int:
     if epoch is None:
         raise BadOption("register first: `with gateway.producer(…)`, `with gateway.driver(…)` do; nothing was written")
     return epoch
+
+
+def _members(reply: Reply) -> dict[str, Any]:
+    return dict(json.loads(reply.body))
 
 
 def _driver_epoch(reply: Reply) -> DriverEpoch:

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from oncegate.transports.http.messages.fields import U32, Int64, Lease, Named, Read, Sequence, Token, UInt64
 from oncegate.transports.http.messages.verdicts import VerdictMessage
+from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 Epoch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="as registering answered")]
 Batch = Annotated[int, Meta(ge=0, le=2**63 - 1, description="n-th batch of the driver")]
@@ -176,6 +177,13 @@ class CloseReply(Struct, frozen=True):
     epoch: Int64
 
 
+class IntervalsQuery(Read):
+    """Says which page of a producer's intervals is wanted."""
+
+    limit: Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="intervals of each kind in one answer, at most")] = LIMIT
+    after: Annotated[Sequence | None, Meta(description="`next` of the page before; none: the first page")] = None
+
+
 class ProducerExplained(Struct, frozen=True):
     """Says what is known of one producer."""
 
@@ -191,3 +199,4 @@ class ProducerExplained(Struct, frozen=True):
     resume_after: UInt64 | None
     done: list[tuple[UInt64, UInt64]]
     open: list[tuple[UInt64, UInt64]]
+    next: UInt64 | None

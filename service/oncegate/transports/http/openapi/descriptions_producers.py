@@ -117,6 +117,8 @@ MEMBERS: dict[str, dict[str, str]] = {
         "lease_left_ms": "0: whoever registers next has it",
         "lease_ms": "what it registered with, or claimed with last",
         "open": "what was claimed and is not done, in the form of `done`",
+        "next": "both lists are told as far as intervals that begin there: `after` of the next page; null: there is "
+        "none behind this one",
         **{name: description for name, description in _NUMBERS.items() if name != "truncated"},
     },
 }

@@ -17,6 +17,7 @@ _STANDING: dict[str, Any] = {
     "done": [[17, 17], [20, 20]],
 }
 
+INTERVALS_QUERY: dict[str, Any] = {"limit": 100, "after": 20}
 DRIVER_REQUEST = {"token": TOKEN}
 DRIVER_REPLY = {"driver": DRIVER, "epoch": 2, "batch": 17}
 ACK_REQUEST = {"token": TOKEN, "epoch": 2, "upto": [{"producer": PRODUCER, "sequence": 20}], "batch": 18}
@@ -56,6 +57,7 @@ EXPLAINED = {
     "lease_ms": 30_000,
     "lease_left_ms": 12_345,
     "open": [[18, 18]],
+    "next": 20,
 }
 
 

@@ -90,6 +90,13 @@ LINKS: dict[str, dict[str, Json]] = {
             "listTopics", "the page behind; none where `next` is null", {**_NS, "after": "$response.body#/next"}
         )
     },
+    "explainProducer": {
+        "next": _link(
+            "explainProducer",
+            "the page behind; none where `next` is null",
+            {**_PRODUCER, "after": "$response.body#/next"},
+        )
+    },
     "createTopic": {
         "describe": _link("getTopic", "its schema and ends", _TOPIC),
         "read": _link("fetchRecords", "its rows from the beginning", {**_TOPIC, "partition": "0"}),

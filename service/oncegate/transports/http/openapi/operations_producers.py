@@ -115,7 +115,7 @@ EXPLAIN = operation(
         )
     },
     parts.READS,
-    reading(NS, "producer"),
+    [*reading(NS, "producer"), *parts.query(messages.IntervalsQuery, **examples_producers.INTERVALS_QUERY)],
 )
 
 

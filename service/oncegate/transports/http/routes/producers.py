@@ -12,12 +12,13 @@ from oncegate.engine.producer_requests import AckRequest, DriverRequest, Produce
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
 from oncegate.transports.http import codecs, messages
-from oncegate.transports.http.inbound import Inbound, admitted, decoded, shard_of
+from oncegate.transports.http.inbound import Inbound, admitted, decoded, query, shard_of
 from oncegate.transports.http.negotiation import JSON, PACKED, accepted
 from oncegate.transports.http.openapi import operations_producers
 from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, json_reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
+from oncegate.transports.pages import page_of_intervals
 
 # A name may hold slashes (a file's path is one): everything up to the verb is the name.
 router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["producers"])
@@ -187,11 +188,13 @@ async def explain(request: Request) -> Response:
     """Tell what is known about a producer: who holds it, its watermark, what is claimed and what is done."""
     media = accepted(request, [JSON])
     shard = shard_of(request)
+    asked = query(request, messages.IntervalsQuery)
     known = await shard.explain_producer(request.path_params["producer"])
-    return json_reply(_explained(known), media, shard=shard)
+    return json_reply(_explained(known, asked), media, shard=shard)
 
 
-def _explained(known: ProducerView) -> messages.ProducerExplained:
+def _explained(known: ProducerView, asked: messages.IntervalsQuery) -> messages.ProducerExplained:
+    (done, unfinished), following = page_of_intervals((known.done, known.open), asked.after, asked.limit)
     return messages.ProducerExplained(
         producer=known.producer,
         producer_id=known.producer_id,
@@ -203,6 +206,7 @@ def _explained(known: ProducerView) -> messages.ProducerExplained:
         watermark=known.watermark,
         claimed_to=known.claimed_to,
         resume_after=known.resume_after,
-        done=known.done.tolist(),
-        open=known.open.tolist(),
+        done=done.tolist(),
+        open=unfinished.tolist(),
+        next=following,
     )
