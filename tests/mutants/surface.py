@@ -39,6 +39,13 @@ SURFACE: tuple[Mutant, ...] = (
         f"{_SCAN}::test_an_escaped_quote_ends_no_string_at_any_place",
     ),
     one(
+        "what closes more than it opens hides how deep it goes",
+        "service/oncegate/transports/decode/json_scan.py",
+        "tokens, depth = tokens + 1, max(depth - 1, 0)\n",
+        "tokens, depth = tokens + 1, depth - 1\n",
+        f"{_SCAN}::test_closing_what_nobody_opened_hides_no_depth",
+    ),
+    one(
         "a member without a name may be there twice",
         "service/oncegate/transports/decode/json_scan.py",
         "    if at:\n",

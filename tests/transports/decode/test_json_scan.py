@@ -85,3 +85,10 @@ def test_an_escaped_quote_ends_no_string_at_any_place(before: int) -> None:
 )
 def test_what_ends_in_the_middle_is_left_to_the_reader(body: bytes) -> None:
     json_scan.check(body, Limits())
+
+
+def test_closing_what_nobody_opened_hides_no_depth() -> None:
+    """It would be written behind the end of what is kept of each object around."""
+    deep = json_scan.DEPTH_MAX + 3
+    with pytest.raises(BadRequest, match="nested more than"):
+        json_scan.check(b"]" * deep + b"{" * deep + b":", Limits())

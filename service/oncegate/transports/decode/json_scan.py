@@ -196,7 +196,8 @@ def _count(text: Any, tokens_max: int) -> tuple[int, int, int]:
             tokens, depth = tokens + 1, depth + 1
             deepest = max(deepest, depth)
         elif byte in (_OBJECT_END, _LIST_END):
-            tokens, depth = tokens + 1, depth - 1
+            # Never below 0, as in `_scan`: what closes more than it opens could hide how deep it goes after that.
+            tokens, depth = tokens + 1, max(depth - 1, 0)
         elif byte in (_COLON, _COMMA):
             tokens += 1
             colons += byte == _COLON
