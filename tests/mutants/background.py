@@ -61,6 +61,14 @@ BACKGROUND: tuple[Mutant, ...] = (
         f"{_LONG}::test_whoever_recovers_for_a_minute_is_told_of_each_minute_with_the_reason",
     ),
     one(
+        "a close that waits for the whole catalog",
+        "service/oncegate/ledgers/log/snapshotting.py",
+        "        if self._closing.is_set():\n",
+        "        if False:\n",
+        "tests/faults/ledger/test_closing_in_a_compaction.py"
+        "::test_a_catalog_is_written_no_further_once_its_ledger_closes",
+    ),
+    one(
         "a close that waits for a snapshot",
         f"{LOG}/ledger.py",
         "        self._letting_go.set()\n",

@@ -21,7 +21,7 @@ from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage
 from oncegate.ledgers.log.files.outputs import OpenStreams, OutputWriter, RangeCounts, read_range
 from oncegate.ledgers.log.files.segments import NoRoom, SegmentWriter
-from oncegate.ledgers.log.files.snapshots import SnapshotWriter, until
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter
 from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
@@ -134,10 +134,10 @@ class LogLedger:
             mark = await asyncio.to_thread(self._mark_at, position)
             file = self._outputs.new_file()
             writer = SnapshotWriter(self._disk, self._paths.outputs, file)
-            taking = self._taking = SnapshotTaking(writer, self._catalog, self._with_known_end)
+            taking = self._taking = SnapshotTaking(writer, self._catalog, self._with_known_end, self._letting_go)
             try:
                 # A disk that failed is left as it is.
-                places = await taking.write(until(self._letting_go, snapshot), lambda: self._dead is None)
+                places = await taking.write(snapshot, lambda: self._dead is None)
                 async with self._one:
                     self._require_alive()
                     await self._replace(mark, places, file)

@@ -1,12 +1,13 @@
 """Writes down what replaces a ledger's entries, and the catalog behind it, while appends go on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.catalog import CHANGES_PER_PIECE, Catalog, Change, Location, encode_changes
-from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, several
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, several, until
 
 # So many changes of the catalog, made while it was written down, go into the frame; more are written down before.
 CHANGES_IN_FRAME = 1_000
@@ -17,10 +18,20 @@ Places = tuple[Location, ...]
 
 
 class SnapshotTaking:
-    """Writes one snapshot. `guarded` calls a function in whatever thread is free, and knows what its errors mean."""
+    """Writes one snapshot. `guarded` calls a function in whatever thread is free, and knows what its errors mean.
 
-    def __init__(self, writer: SnapshotWriter, catalog: Catalog, guarded: Callable[[Callable[[], Any]], Any]) -> None:
+    Once `closing` is set it goes on no further: LedgerDown.
+    """
+
+    def __init__(
+        self,
+        writer: SnapshotWriter,
+        catalog: Catalog,
+        guarded: Callable[[Callable[[], Any]], Any],
+        closing: asyncio.Event,
+    ) -> None:
         self._writer = writer
+        self._closing = closing
         self._catalog = catalog
         self._guarded = guarded
         self._saving_catalog = False
@@ -32,13 +43,13 @@ class SnapshotTaking:
         if self._saving_catalog:
             self.changes_since += changes
 
-    async def write(self, entries: AsyncIterator[bytes], removing: Callable[[], bool]) -> tuple[Places, Places]:
+    async def write(self, entries: AsyncIterable[bytes], removing: Callable[[], bool]) -> tuple[Places, Places]:
         """Writes the entries as they come, then the catalog; returns where they are. `changes_since` goes on growing.
 
         On an error no file is left where `removing` says so.
         """
         try:
-            state = [await self._add(piece) async for piece in pieces_of(entries)]
+            state = [await self._add(piece) async for piece in pieces_of(until(self._closing, entries))]
             catalog = [place async for place in self._write_catalog()]
         except BaseException:
             await asyncio.to_thread(self._writer.abandon, removing())
@@ -61,6 +72,8 @@ class SnapshotTaking:
                 yield await self._add(piece)
 
     async def _add(self, piece: list[bytes]) -> Location:
+        if self._closing.is_set():
+            raise LedgerDown("the ledger is being closed; it was not compacted")
         location: Location = await asyncio.to_thread(self._guarded, partial(self._writer.add, piece))
         return location
 
