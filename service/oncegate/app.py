@@ -26,6 +26,7 @@ from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.descriptors import needed, raise_limit, shared_out
+from oncegate.runtime.kernel_cache import saying_what_is_compiled
 from oncegate.runtime.last_resort import end_within
 from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
@@ -76,13 +77,14 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         port: int = sock.getsockname()[1]
         serving = listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms), budget.connections, budget.backlog)
         server = await stack.enter_async_context(serving)
-        await asyncio.to_thread(warm_up)
-        # While ledgers are read: both take a second of a start.
-        warming = asyncio.ensure_future(asyncio.to_thread(_warm_decoding))
-        try:
-            gateway = await stack.enter_async_context(open_gateway(ledgers, runs, SystemClock(), observer, limits))
-        finally:
-            await warming
+        with saying_what_is_compiled(log.info):
+            await asyncio.to_thread(warm_up)
+            # While ledgers are read: both take a second of a start.
+            warming = asyncio.ensure_future(asyncio.to_thread(_warm_decoding))
+            try:
+                gateway = await stack.enter_async_context(open_gateway(ledgers, runs, SystemClock(), observer, limits))
+            finally:
+                await warming
         stack.push_async_callback(server.drain)
         if DEFAULT_NAMESPACE not in gateway.namespaces():
             await gateway.create(DEFAULT_NAMESPACE)

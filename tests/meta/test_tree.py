@@ -1,9 +1,14 @@
 """What may stand in the tree, with git's history and without."""
 
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
+
+from tests.support import tree
 from tests.support.tree import ROOT, git, has_history, name_of, sources, tracked
 
 TESTS = sources("tests")
@@ -33,3 +38,21 @@ def test_no_test_imports_from_another_test_file() -> None:
     """Helpers of tests stand in tests/support, and in a folder's own conftest."""
     imports = {path: re.findall(r"^(?:from|import) (tests\.\S*\btest_\w+)", path.read_text(), re.M) for path in TESTS}
     assert not {name_of(path): found for path, found in imports.items() if found}
+
+
+@pytest.mark.parametrize("owner", [0, 65_534])
+def test_the_files_of_a_tree_are_known_without_history_and_in_a_clone_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: int
+) -> None:
+    monkeypatch.setattr(tree, "ROOT", tmp_path)
+    for name in ("kept.py", ".venv/made.py", "out/made.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert (has_history(), tracked()) == (False, [tmp_path / "kept.py"])
+    if git("--version") is None or os.geteuid() != 0:
+        pytest.skip("git, and root to give a clone away")
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    subprocess.run(["git", "add", "kept.py"], cwd=tmp_path, check=True)
+    for path in (tmp_path, *tmp_path.rglob("*")):
+        os.chown(path, owner, owner)
+    assert (has_history(), tracked()) == (True, [tmp_path / "kept.py"])

@@ -44,6 +44,20 @@ STARTING: tuple[Mutant, ...] = (
         "tests/cli/test_start.py",
     ),
     one(
+        "a start that can keep no kernels ends",
+        "service/oncegate/compilation.py",
+        '        if "no locator available" not in str(error):\n            raise\n',
+        "        raise\n",
+        "tests/cli/test_read_only.py",
+    ),
+    one(
+        "kernels that can be read are compiled again",
+        "service/oncegate/runtime/kernel_cache.py",
+        "                _copy(source, fallback / name)\n",
+        "                pass\n",
+        "tests/cli/test_read_only.py",
+    ),
+    one(
         "ids that wait while others take them over",
         f"{INDEX}/claims/replay.py",
         "        if not isinstance(entry, Completed):\n            self.insert_waiting()\n",

@@ -12,17 +12,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-START_S = 60
+# Long enough to compile all kernels on a busy machine.
+START_S = 180
 
 
 class GatewayProcess:
-    """`oncegate serve` on 127.0.0.1; the port stays the same over restarts."""
+    """`oncegate serve` on 127.0.0.1; the port stays the same over restarts. `runner`: the command that runs it."""
 
-    def __init__(self, folder: Path, *arguments: str, files_max: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, files_max: int | None = None, runner: tuple[str, ...] = ()
+    ) -> None:
         self.folder = folder
         self.data = folder / "data"
         self.arguments = arguments
         self.files_max = files_max
+        self.runner = runner
         self.port = free_port()
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -35,7 +39,7 @@ class GatewayProcess:
     def command(self) -> str:
         """What `start` runs, as a line of a shell."""
         flags = ["--data", str(self.data), "--port", str(self.port), *self.arguments]
-        return " ".join([sys.executable, "-m", "oncegate", "serve", *flags])
+        return " ".join([*self.runner, sys.executable, "-m", "oncegate", "serve", *flags])
 
     @property
     def pid(self) -> int:

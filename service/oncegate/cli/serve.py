@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
+import structlog
 import typer
 
 from oncegate.cli.refusals import refusing
+from oncegate.ledgers import parse_url
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError, load
 
@@ -68,17 +70,28 @@ def serve(**flags: Any) -> None:
 
     Example: oncegate serve --data ./data --port 8080
     """
-    # The compiler and the server take a second to import; no other verb needs them.
-    import uvloop
-
-    from oncegate.app import serve as run
-
     with refusing():
         file, given = serve_flags(**flags)
         settings = load(file, **given)
         log = open_log(settings.process.log_format)
+        # Before the kernels are imported. They and the server take a second, and no other verb needs them.
+        _keep_kernels(settings.process.ledger, log)
+        import uvloop
+
+        from oncegate.app import serve as run
+
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             try:
                 runner.run(run(settings, log))
             except asyncio.CancelledError:
                 log.info("stopped before it was ready")
+
+
+def _keep_kernels(ledger: str, log: structlog.typing.FilteringBoundLogger) -> None:
+    """Finds a folder for the compiled kernels, beside the data where there is no other; says so when there is none."""
+    from oncegate.runtime.kernel_cache import keep_kernels
+
+    scheme, place = parse_url(ledger)
+    data = Path(place).absolute() if scheme == "log" else None
+    if not keep_kernels(data and data.with_name(data.name + ".kernels")):
+        log.warning("compiled kernels are not kept, each start compiles them: name a folder by NUMBA_CACHE_DIR")

@@ -91,7 +91,7 @@ def test_an_edited_helper_of_another_file_is_compiled_anew(tmp_path: Path) -> No
     """The file of the kernel itself is the same, byte for byte and by its time."""
     for name in ("core", "index"):
         shutil.copytree(PACKAGE / name, tmp_path / "oncegate" / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("__init__.py", "arraytypes.py"):
+    for name in ("__init__.py", "arraytypes.py", "compilation.py"):
         shutil.copy2(PACKAGE / name, tmp_path / "oncegate" / name)
     assert [run(tmp_path), run(tmp_path)] == ["[0, 3, 0, 0] 0", "[0, 3, 0, 0] 1"]
     helper = tmp_path / "oncegate" / "index" / "table" / "probe.py"

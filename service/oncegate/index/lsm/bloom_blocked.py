@@ -15,11 +15,11 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from oncegate.arraytypes import I64, U64
+from oncegate.compilation import compiled
 from oncegate.index.lsm.bloom_format import packed
 
 KIND = "blocked"
@@ -80,7 +80,7 @@ class FilterKernels(NamedTuple):
 
 
 PLAIN = FilterKernels(add, might_hold)
-COMPILED = FilterKernels(*(njit(nogil=True, cache=True)(kernel) for kernel in PLAIN))
+COMPILED = FilterKernels(*(compiled(kernel) for kernel in PLAIN))
 
 
 class Design(NamedTuple):

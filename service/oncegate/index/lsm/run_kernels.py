@@ -14,11 +14,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from oncegate.arraytypes import I64, U8, U64
+from oncegate.compilation import compiled
 
 BLOCK_RECORDS = 255
 BLOCK_WORDS = 512
@@ -358,4 +358,4 @@ class RunKernels(NamedTuple):
 
 
 PLAIN = RunKernels(find, unpack, pack, ascending, distribute, insert, join, settle, below)
-COMPILED = RunKernels(*(njit(nogil=True, cache=True)(kernel) for kernel in PLAIN))
+COMPILED = RunKernels(*(compiled(kernel) for kernel in PLAIN))

@@ -12,11 +12,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numba import njit
 from numba.extending import register_jitable
+
+from oncegate.compilation import compiled as compiled_alone
+from oncegate.compilation import is_kept
 
 SOURCES = (
     "oncegate.arraytypes",
+    "oncegate.compilation",
     "oncegate.core.claims",
     "oncegate.core.verdicts",
     "oncegate.index.table.arrays",
@@ -37,12 +40,13 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compiled(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the kernel as machine code, made at its first call and kept for the next process; other threads run
-    beside it."""
-    function = njit(nogil=True, cache=True)(kernel)
-    file = function._cache._cache_file
-    # Read before anything else of a cache: what another version wrote may name classes that are gone.
-    file._version, file._source_stamp = f"{file._version} {digest()}", digest()
+    """Returns the kernel as machine code, made at its first call and kept for the next process where it can be; other
+    threads run beside it."""
+    function: Any = compiled_alone(kernel)
+    if is_kept(function):
+        file = function._cache._cache_file
+        # Read before anything else of a cache: what another version wrote may name classes that are gone.
+        file._version, file._source_stamp = f"{file._version} {digest()}", digest()
     return function  # type: ignore[no-any-return]
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import register_jitable
 
+from oncegate.compilation import compiled
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 
@@ -208,7 +208,7 @@ def _count(text: Any, tokens_max: int) -> tuple[int, int, int]:
     return tokens, colons, deepest
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@compiled
 def _scan(text: Any, tokens_max: int) -> tuple[int, int, int, int]:
     """Tokens, depth, and the bytes of the first member that is in its object for the second time; 0, 0: none is."""
     tokens, colons, deepest = _count(text, tokens_max)

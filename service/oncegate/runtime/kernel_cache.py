@@ -1,0 +1,116 @@
+"""Finds a folder for machine code in a process that has none that it may write, and says how compiling gets on.
+
+Called before the modules of the kernels are imported: numba chooses a kernel's folder when it is declared.
+"""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from numba import config
+from numba.core import event
+
+from oncegate.compilation import COMPILED, compiled, is_kept
+
+PACKAGE = Path(__file__).parents[1]
+# A person who waits looks up about as often.
+SAY_EACH_S = 5
+
+
+def has_cache() -> bool:
+    """Tells whether numba finds a folder that it can write: all kernels lie in folders like this file's."""
+    probe = compiled(_probe)
+    COMPILED.remove(probe)
+    return is_kept(probe)
+
+
+def _probe() -> None:
+    """Is never run: how numba takes it says where kernels may lie."""
+
+
+def keep_kernels(fallback: Path | None) -> bool:
+    """Returns whether machine code is kept: where numba would keep it, else in `fallback`, which is made.
+
+    What lies in a folder that can only be read (NUMBA_CACHE_DIR, or beside the sources) is copied there, so that
+    nothing of it is compiled again. Nothing is raised: without a folder each start compiles.
+    """
+    if has_cache():
+        return True
+    if fallback is None:
+        return False
+    given, config.CACHE_DIR = config.CACHE_DIR, str(fallback.absolute())
+    if not has_cache():
+        config.CACHE_DIR = given
+        return False
+    for folder in sorted({path.parent for path in PACKAGE.rglob("*.py")}):
+        # As numba names the folder of a file's kernels.
+        name = f"{folder.name}_{hashlib.sha1(str(folder).encode(), usedforsecurity=False).hexdigest()}"
+        for source in [folder / "__pycache__", *([Path(given) / name] if given else [])]:
+            with suppress(OSError):
+                _copy(source, fallback / name)
+    return True
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copies the kernels that are not there or older there; the index of each last, for it names the others."""
+    for index in sorted(source.glob("*.nbi")):
+        kept = target / index.name
+        if kept.exists() and kept.stat().st_mtime >= index.stat().st_mtime:
+            continue
+        target.mkdir(parents=True, exist_ok=True)
+        for path in [*sorted(source.glob(f"{index.stem}.*.nbc")), index]:
+            part = target / f"{path.name}.{os.getpid()}.part"
+            shutil.copy2(path, part)
+            os.replace(part, target / path.name)
+
+
+@contextmanager
+def saying_what_is_compiled(say: Callable[[str], Any], clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Says that kernels are compiled when the first is, then each five seconds; nothing where all are kept."""
+    listener = CompileListener(say, clock)
+    event.register("numba:compile", listener)
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", listener)
+        listener.end()
+
+
+class CompileListener(event.Listener):  # type: ignore[misc]
+    """Counts the kernels that numba compiles, without the helpers inside of them."""
+
+    def __init__(self, say: Callable[[str], Any], clock: Callable[[], float]) -> None:
+        self._say, self._clock, self._compiled = say, clock, 0
+        self._began_s = self._said_s = self._ended_s = 0.0
+
+    def on_start(self, event: Any) -> None:
+        """Implements numba's Listener."""
+        if not _is_kernel(event):
+            return
+        now = self._clock()
+        if self._compiled == 0:
+            self._began_s = self._said_s = now
+            self._say("compiling kernels, half a minute of one core; later starts find them where they can be kept")
+        elif now - self._said_s >= SAY_EACH_S:
+            self._said_s = now
+            self._say(f"compiling kernels: {self._compiled} of {len(COMPILED)} after {now - self._began_s:.0f} s")
+        self._compiled += 1
+
+    def on_end(self, event: Any) -> None:
+        """Implements numba's Listener."""
+        if _is_kernel(event):
+            self._ended_s = self._clock()
+
+    def end(self) -> None:
+        """Says how many were compiled, if any was."""
+        if self._compiled:
+            self._say(f"compiled {self._compiled} kernels in {self._ended_s - self._began_s:.0f} s")
+
+
+def _is_kernel(event: Any) -> bool:
+    return any(event.data["dispatcher"] is kernel for kernel in COMPILED)
