@@ -38,6 +38,7 @@ from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
+from tests.mutants.spark_driver import SPARK_DRIVER
 from tests.mutants.starting import STARTING
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
@@ -61,6 +62,7 @@ MUTANTS = (
     *BACKGROUND,
     *ID_SETS,
     *DELETION,
+    *SPARK_DRIVER,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

@@ -66,6 +66,14 @@ def test_two_named_writes_with_a_crash_between_are_published_once_each(job: Job)
     assert job.published() == {1: 1, 2: 1, 1_001: 1, 1_002: 1}
 
 
+def test_the_rows_of_the_first_write_of_a_batch_are_no_deleted_checkpoint(job: Job) -> None:
+    job.add_file(1)
+    job.run_each(job.stream(), wrapped(job, two_writes(job, False, [], "second"), True))
+    assert job.published() == {1: 1, 1_001: 1}
+    assert "rows_before=1" in job.log()
+    assert "checkpoint was deleted" not in job.log()
+
+
 def test_the_input_is_known_inside_so_a_replay_with_other_rows_is_a_replay(job: Job) -> None:
     def fn(df: Any, batch: int) -> None:
         job.write(df.withColumn("n", (F.rand() * 10**9).cast("bigint")), **job.options())

@@ -1,9 +1,11 @@
 """What a stream is refused for, and what a job without its gateway says."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from oncegate_spark import Gateway
@@ -34,11 +36,52 @@ def test_complete_mode_is_refused(job: Job) -> None:
     assert job.published() == {}
 
 
-def test_without_a_gateway_the_task_fails_after_its_deadline_and_says_what_is_written(job: Job) -> None:
+def test_without_a_gateway_the_driver_fails_after_its_deadline_and_starts_no_task(job: Job) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     options = {**job.options(txnAppId="a", txnVersion="1"), "url": url, "timeoutMs": "1000"}
-    with pytest.raises(Exception, match=rf"(?s){url}.*ConnectionRefusedError.*nothing was written by this task"):
-        job.write(job.rows(1, partitions=1), **options)
+    found_on_the_driver(job, rf"before any task: .*{url}.*ConnectionRefusedError.*nothing was written", **options)
+
+
+def found_on_the_driver(job: Job, told: str, rows: Any = None, **options: str) -> None:
+    """Both ways to write raise it, and no task of them was started."""
+    made = job.rows(1) if rows is None else rows
+    seen = job.spark.sparkContext.statusTracker()
+    job.spark.sparkContext.setJobGroup(told, "none of it starts")
+    try:
+        with pytest.raises(Exception, match=f"(?s){told}") as raised:
+            job.write(made, **options)
+        assert seen.getJobIdsForGroup(told) == []
+    finally:
+        job.spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert not re.search("TaskFailed|Lost task", str(raised.value))
+
+
+def test_what_a_write_would_be_refused_for_is_found_before_any_task(job: Job) -> None:
+    named = job.options(txnAppId="a", txnVersion="1")
+    found_on_the_driver(job, "no namespace nowhere", **{**named, "namespace": "nowhere"})
+    found_on_the_driver(job, "topic is 'no such name'; a topic is named with", **{**named, "topic": "no such name"})
+    secure = job.gateway.url.replace("http:", "https:")
+    found_on_the_driver(job, "speaks no TLS: write http://", **{**named, "url": secure, "timeoutMs": "600000"})
+    months = job.rows(1).selectExpr("id", "interval '1' year as lasts")
+    found_on_the_driver(job, r"lasts is of type interval year.*cast\(.string.\)", months, **named)
+    job.write(months.selectExpr("id", "cast(lasts as string) lasts"), **{**named, "topic": "months"})
+    found_on_the_driver(job, "x is of type void", job.rows(1).selectExpr("id", "null as x"), **named)
+    job.gateway.create_topic("other", schema=pa.schema([("n", pa.int64()), ("id", pa.string())]))
+    found_on_the_driver(job, r'the order differs: write df.select\("n", "id"\)', **{**named, "topic": "other"})
+    job.write(job.rows(1).select("n", "id"), **{**named, "topic": "other"})
+    assert job.published("other") == {1: 1}
+    assert job.published() == {}
+
+
+def test_a_stream_is_refused_before_any_task_too(job: Job) -> None:
+    job.add_file(1)
+    with pytest.raises(Exception, match=r"before any task: .*no namespace nowhere"):
+        job.run(job.stream(), **{**job.options(), "namespace": "nowhere"})
+    with pytest.raises(Exception, match=r"gone is of type void"):
+        job.run(job.stream().selectExpr("id", "null as gone"))
+    assert job.published() == {}
+    job.run(job.stream())
+    assert job.published() == {1: 1}
 
 
 def test_an_older_copy_of_the_ledger_is_noticed_by_its_mark(spark: Any, tmp_path: Path, spark_log: Path) -> None:

@@ -68,8 +68,7 @@ class Pool:
                 reading = await wire.exchange(self._address, request)
                 reply = reading.reply(began_ms)
         except (OSError, http.client.HTTPException) as error:
-            text = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
-            raise WireFailure(text, sent=wire is not None) from error
+            raise WireFailure.of(error, sent=wire is not None) from error
         finally:
             if wire is not None and not wire.whole:
                 wire.abort()

@@ -5,6 +5,7 @@ Time is an argument (`now_ms`, monotonic) and chance an injected `random.Random`
 What a try can end in, and what follows:
 
     no connection                    nothing was sent; wait, try again
+    no TLS there, or not to trust    raise
     sent, no whole answer            unknown; wait, try again with the same token and call
     an answer that says retry        wait at least as long as it asks, try again
     an answer that says fix or stop  raise
@@ -15,12 +16,22 @@ One try whose end is unknown makes the whole request unknown, whatever later tri
 
 import json
 import re
+import ssl
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from oncegate_spark.errors import BY_ACTION, BY_CODE, OncegateError, Outcome, TurnedAway, Unanswered, Unreachable
+from oncegate_spark.errors import (
+    BY_ACTION,
+    BY_CODE,
+    OncegateError,
+    Outcome,
+    Refused,
+    TurnedAway,
+    Unanswered,
+    Unreachable,
+)
 
 TIMEOUT_MS = 120_000  # longer than a restart of the gateway, shorter than Spark's patience with a task
 TRY_MS_MIN, TRY_MS_MAX = (
@@ -71,11 +82,20 @@ def lower_names(headers: list[tuple[str, str]]) -> dict[str, str]:
 
 
 class WireFailure(Exception):
-    """A try ended without a whole answer. `sent`: the gateway may have seen it."""
+    """A try ended without a whole answer. `sent`: the gateway may have seen it; `fix`: what is wrong with the address
+    or the certificate, where no further try can end otherwise.
+    """
 
-    def __init__(self, text: str, *, sent: bool) -> None:
+    def __init__(self, text: str, *, sent: bool, fix: str | None = None) -> None:
         super().__init__(text)
         self.sent = sent
+        self.fix = fix
+
+    @classmethod
+    def of(cls, error: Exception, *, sent: bool) -> "WireFailure":
+        """The failure that an error of a socket, of TLS or of HTTP is."""
+        text = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+        return cls(text, sent=sent, fix=_tls_fix(error))
 
 
 @dataclass(frozen=True)
@@ -95,7 +115,12 @@ class Problem:
         document = _document(reply.body)
         status = reply.status
         unread = "retry" if status in {408, 429, 502, 503, 504} else "stop" if status >= 500 else "fix"
-        title, detail = _unsaid(document.get("title") or f"HTTP {status}"), _unsaid(document.get("detail") or "")
+        bare = (
+            f"HTTP {status}"
+            if document or unread != "fix"
+            else f"HTTP {status}, as no gateway answers; is it the port?"
+        )
+        title, detail = _unsaid(document.get("title") or bare), _unsaid(document.get("detail") or "")
         seconds = reply.headers.get("retry-after", "0")
         after = document.get("retry_after_ms") or (int(seconds) * 1_000 if seconds.isdigit() else 0)
         return cls(
@@ -151,6 +176,8 @@ class Effort:
         """The try ended without an answer; how long to wait before the next. Raises when there is none."""
         self._maybe_done = self._maybe_done or failure.sent
         self._last, self._problem = str(failure), None
+        if failure.fix is not None:
+            raise self._hopeless(failure.fix)
         return self._pause(now_ms, 0)
 
     def answered(self, reply: Reply, now_ms: int) -> int | None:
@@ -171,6 +198,12 @@ class Effort:
             raise self._given_up()
         return pause_ms
 
+    def _hopeless(self, fix: str) -> OncegateError:
+        outcome = Outcome.UNKNOWN if self._maybe_done else Outcome.NOT_WRITTEN
+        ending = f"unknown: {self._request.unknown}" if self._maybe_done else outcome.value
+        text = f"{self._request.what}: {self._address} cannot be asked (fix): {fix} ({self._last}); {ending}"
+        return Refused(text, outcome=outcome, code="ADDRESS")
+
     def _given_up(self) -> OncegateError:
         kind: type[OncegateError] = Unanswered if self._maybe_done else TurnedAway if self._problem else Unreachable
         ending = f"unknown: {self._request.unknown}" if self._maybe_done else "nothing was written"
@@ -179,6 +212,15 @@ class Effort:
             f"and {self._tries} tries; last error: {self._last}; {ending}",
             code=self._problem.code if self._problem else "UNREACHABLE",
         )
+
+
+def _tls_fix(error: Exception) -> str | None:
+    """What is to be fixed where TLS failed for a reason that stays; None for what may pass."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return "its certificate is not trusted here: give the authority to this machine, or the name it was made for"
+    if isinstance(error, ssl.SSLError) and getattr(error, "reason", None) == "WRONG_VERSION_NUMBER":
+        return "what listens there speaks no TLS: write http:// for https://, or name the port that does"
+    return None
 
 
 def _unsaid(text: object) -> str:

@@ -1,6 +1,9 @@
 """The name of a batch: what makes two writes the same write."""
 
+import re
 from dataclasses import dataclass
+
+TOPIC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,248}")  # the gateway's rule, and Kafka's
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from oncegate_spark.spark.checkpoint import local_folder, read_input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, read_schema
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
+from oncegate_spark.spark.writers.target import check_target
 
 NO_CONTINUOUS = 'Continuous mode does not work with this sink: use .trigger(processingTime="1 second")'
 
@@ -58,7 +59,7 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         return StreamReader(ReadOptions.read(self.given), schema)
 
     def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
-        """Make the writer of a `df.write`. Raises BadOption and BadId before a task starts."""
+        """Make the writer of a `df.write`. Raises BadOption, BadId and as `check_target`, before a task starts."""
         _append_only(overwrite, "mode", 'df.write.mode("append")')
         options = Options.read(self.given)
         if options.first_wins and not options.write_id:
@@ -67,10 +68,11 @@ class OncegateSource(DataSource):  # type: ignore[misc]
                 'add .option("writeId", "<a name for this very write>")'
             )
         check_schema(options, schema)
+        check_target(options, schema)
         return BatchWriter(writer_of(options, None))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
-        """Make the writer of one batch of a `df.writeStream`. Raises BadOption and BadId before a task starts."""
+        """Make the writer of one batch of a `df.writeStream`. Raises as `writer`, before a task starts."""
         _append_only(overwrite, "outputMode", 'writeStream.outputMode("append")')
         options = Options.read(self.given)
         if options.version is not None:
@@ -80,6 +82,7 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         read = read_input(options.checkpoint)
         if read is None and local_folder(options.checkpoint) is not None:
             raise BadOption(f"{options.checkpoint} holds no offsets, as it does when a batch begins. {NO_CONTINUOUS}")
+        check_target(options, schema)
         if options.has_driver:
             logs.be_heard()
             acks.send(options.checkpoint)

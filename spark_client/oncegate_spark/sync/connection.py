@@ -38,8 +38,7 @@ class Connection:
             return self._reply(connection, began_ms, began_ms + timeout_ms)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            text = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
-            raise WireFailure(text, sent=sent) from error
+            raise WireFailure.of(error, sent=sent) from error
         except BaseException:
             self.close()
             raise

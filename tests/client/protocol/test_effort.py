@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import ssl
 from random import Random
 
 import pytest
@@ -71,6 +72,32 @@ def test_a_gateway_that_was_never_reached_has_written_nothing() -> None:
     assert error.outcome is Outcome.NOT_WRITTEN
     for part in ("http://gateway", "nobody listens", "10000 ms", "nothing was written"):
         assert part in str(error)
+
+
+class NoTls(ssl.SSLError):
+    """What OpenSSL raises where the other side answers in plain text."""
+
+    reason = "WRONG_VERSION_NUMBER"
+
+
+@pytest.mark.parametrize("lasting", [NoTls(1, "wrong version number"), ssl.SSLCertVerificationError(1, "self-signed")])
+def test_what_no_further_try_can_mend_ends_the_first(lasting: ssl.SSLError) -> None:
+    one, doubtful = effort(), effort()
+    one.begin(0)
+    with pytest.raises(Refused, match=r"cannot be asked \(fix\).*nothing was written") as raised:
+        one.failed(WireFailure.of(lasting, sent=False), 0)
+    assert raised.value.code == "ADDRESS"
+    doubtful.begin(0)
+    doubtful.failed(NO_ANSWER, 0)
+    with pytest.raises(Refused, match="unknown: whether the ids are claimed") as raised:
+        doubtful.failed(WireFailure.of(lasting, sent=False), 0)
+    assert raised.value.outcome is Outcome.UNKNOWN
+
+
+def test_a_tls_failure_that_may_pass_is_tried_again() -> None:
+    one = effort()
+    one.begin(0)
+    assert one.failed(WireFailure.of(ssl.SSLEOFError(8, "unexpected eof"), sent=False), 0) > 0
 
 
 def test_one_try_without_an_answer_makes_the_whole_request_unknown() -> None:

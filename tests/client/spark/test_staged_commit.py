@@ -146,6 +146,21 @@ def test_one_line_per_batch_tells_what_became_of_its_rows(gateway: Gateway, capl
     assert "DUPLICATE rows=2 suppressed=2" in lines[1]
 
 
+def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two writes of one foreachBatch: the second, which needs a writeId, finds the rows of the first."""
+    read = Input(0, "0a" * 32, None)
+    for number, named in enumerate(({}, {"writeId": "second"})):
+        write = Write(gateway, read, **named)
+        write.writer.commit([write.task(number, batch="0")], None)
+    assert "checkpoint was deleted" not in caplog.text
+    again = Write(gateway, read)
+    message = again.writer.write(batches(3), new_token(), Task(query="another", batch="0", run="s" * 8))
+    again.writer.commit([message], None)
+    assert "the topic held 2 rows already. If the query's checkpoint was deleted" in caplog.text
+
+
 def test_an_unknown_input_is_warned_of(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     write = Write(gateway, None)
     write.writer.commit([write.task(1)], 4)

@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.protocol.names import TOPIC
 from oncegate_spark.spark.options.refusals import check_names, lower_names, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_ID, BY_NAME
 
@@ -88,6 +89,11 @@ class Options:
             self._check_claim()
         elif not self.topic:
             raise BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
+        elif TOPIC.fullmatch(self.topic) is None:
+            raise BadOption(
+                f"topic is {self.topic[:80]!r}; a topic is named with 1 to 249 of A-Z a-z 0-9 . _ - and begins with a "
+                "letter, digit or _; nothing was written"
+            )
 
     def _check_ids(self) -> None:
         if not self.id_names and self.lane_names is None:

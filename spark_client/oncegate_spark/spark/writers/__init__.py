@@ -16,6 +16,7 @@ from oncegate_spark.spark.writers.claim import ClaimWriter
 from oncegate_spark.spark.writers.ids import IdsWriter
 from oncegate_spark.spark.writers.plain import PlainWriter
 from oncegate_spark.spark.writers.staged import StagedWriter
+from oncegate_spark.spark.writers.types import check_types
 
 ID_TYPES = {"string", "binary", "byte", "short", "integer", "long", "char", "varchar"}
 
@@ -44,7 +45,7 @@ def writer_of(options: Options, read: Input | None) -> Writer:
 
 
 def check_schema(options: Options, schema: Any) -> None:
-    """On the driver: every id column exists and is of a type that can be an id, and every key column exists.
+    """On the driver: every column can be written, every id column exists and can be an id, and every key column exists.
 
     Raises BadId and BadOption with the line to write.
     """
@@ -52,6 +53,7 @@ def check_schema(options: Options, schema: Any) -> None:
         check_ids(options.id_names, schema, "idCol")
         check_lanes(options.lane_names, schema)
         check_payloads(options.digest_names, schema)
+    check_types(schema, options.write != "claim")
     names = [field.name for field in schema.fields]
     for name in options.key_names:
         if name not in names:

@@ -211,7 +211,9 @@ def _tell(first: Staged, done: Committed) -> None:
     )
     if done.warning:
         log.warning("%s: %s", first.name, done.warning)
-    if first.batch == "0" and first.by_query and done.outcome == "COMMITTED" and done.rows_before > 0:
+    # A write with a writeId is one of several of its batch: what it finds in the topic may be their rows.
+    is_first = first.batch == "0" and first.by_query and not first.name.write_id
+    if is_first and done.outcome == "COMMITTED" and done.rows_before > 0:
         log.warning(
             "%s is the first batch of a query that this gateway has not seen, and the topic held %d rows already. If "
             "the query's checkpoint was deleted, its rows are being published again; a txnAppId would have stopped it",

@@ -1,0 +1,164 @@
+"""What the driver finds before any task: by the schema alone, and by one question to the gateway."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DayTimeIntervalType,
+    LongType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    YearMonthIntervalType,
+)
+
+from oncegate.transports.decode import names as gateways
+from oncegate_spark import Gateway
+from oncegate_spark.errors import BadOption, LedgerBehind, NotFound, OncegateError, Outcome, Refused, Unreachable
+from oncegate_spark.protocol import names
+from oncegate_spark.spark.datasource import OncegateSource
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.writers import check_schema, target
+from tests.support.gateway_process import free_port
+from tests.support.stub_gateway import Answer, StubGateway
+
+pytestmark = pytest.mark.server
+ROWS = StructType([StructField("id", StringType()), StructField("n", LongType())])
+COLUMNS = [("id", pa.string()), ("n", pa.int64())]
+
+
+def begin(gateway: Gateway, schema: StructType = ROWS, **given: str) -> Any:
+    """What Spark does on the driver when a `df.write` begins."""
+    options = {"url": gateway.url, "namespace": gateway.namespace, "topic": "t", "timeoutMs": "1000", **given}
+    return OncegateSource(options).writer(schema, False)
+
+
+def refused(gateway: Gateway, schema: StructType = ROWS, **given: str) -> OncegateError:
+    with pytest.raises(OncegateError) as raised:
+        begin(gateway, schema, **given)
+    assert raised.value.outcome is Outcome.NOT_WRITTEN
+    assert str(raised.value).count("nothing was written") == 1
+    return raised.value
+
+
+def test_a_namespace_that_nobody_made_is_found_before_any_task(gateway: Gateway) -> None:
+    for given in ({}, {"write": "claim", "idCol": "id", "sink": "a:b", "topic": ""}):
+        error = refused(gateway, namespace="nowhere", **given)
+        assert isinstance(error, NotFound)
+        assert "no namespace nowhere" in str(error)
+
+
+def test_a_topic_that_is_not_there_is_made_by_the_write_or_is_found_missing(gateway: Gateway) -> None:
+    begin(gateway)
+    assert gateway.topics() == []
+    with Gateway(gateway.url, f"{gateway.namespace}-fixed") as fixed:
+        fixed.create_namespace(auto_create_topics=False)
+        assert isinstance(refused(fixed), NotFound)
+        fixed.create_topic("t")
+        begin(fixed)
+
+
+def test_a_topics_name_is_checked_by_the_gateways_rule(gateway: Gateway) -> None:
+    assert names.TOPIC == gateways.TOPIC
+    for name in ("a b", "-a", "ä", "x" * 250):
+        assert isinstance(refused(gateway, topic=name), BadOption)
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        ([("n", pa.int64()), ("id", pa.string())], r'the order differs: write df.select\("n", "id"\)'),
+        ([("id", pa.string())], "the topic has no n"),
+        ([*COLUMNS, ("at", pa.date32())], "they lack at"),
+        ([("id", pa.string()), ("n", pa.string())], "n is int64 and string there"),
+    ],
+)
+def test_columns_that_differ_from_the_topics_are_found_before_any_task(
+    gateway: Gateway, columns: list[tuple[str, pa.DataType]], told: str
+) -> None:
+    gateway.create_topic("t", schema=pa.schema(columns))
+    with pytest.raises(Refused, match=told) as raised:
+        begin(gateway)
+    assert raised.value.code == "SCHEMA"
+
+
+def test_what_only_the_gateway_can_compare_is_left_to_it(gateway: Gateway) -> None:
+    """The session's time zone, nulls inside of columns and large offsets are not known on the driver."""
+    kinds = [pa.timestamp("us", "Asia/Tokyo"), pa.list_(pa.field("element", pa.int64(), False)), pa.large_string()]
+    gateway.create_topic("t", schema=pa.schema(list(zip("abc", kinds, strict=True))))
+    fields = zip("abc", [TimestampType(), ArrayType(LongType()), StringType()], strict=True)
+    begin(gateway, StructType([StructField(*field) for field in fields]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (NullType(), r'x is of type void.*F.col\("x"\).cast\("string"\)'),
+        (YearMonthIntervalType(), r'x is of type interval year to month.*F.col\("x"\).cast\("string"\)'),
+        (ArrayType(NullType()), r'x.element is of type void.*df.drop\("x"\)'),
+        (MapType(LongType(), YearMonthIntervalType()), "x.value is of type interval year to month"),
+        (StructType([StructField("a", NullType())]), "x.a is of type void"),
+        (StructType(), r"x is of type struct<>.*df.drop"),
+    ],
+)
+def test_a_type_that_cannot_be_written_is_refused_with_its_column(gateway: Gateway, kind: Any, told: str) -> None:
+    with pytest.raises(BadOption, match=told):
+        begin(gateway, StructType([StructField("x", kind)]))
+
+
+def test_a_type_that_can_be_written_is_not_refused(gateway: Gateway) -> None:
+    begin(gateway, StructType([StructField("x", DayTimeIntervalType()), StructField("y", ArrayType(ROWS))]))
+    claim = Options.read({"url": gateway.url, "write": "claim", "idCol": "id", "sink": "a:b"})
+    check_schema(claim, StructType([*ROWS.fields, StructField("x", NullType())]))
+
+
+def test_https_to_a_port_without_tls_is_refused_at_the_first_try(gateway: Gateway, connect: Any) -> None:
+    url = gateway.url.replace("http:", "https:")
+    error = refused(gateway, url=url, timeoutMs="600000")
+    assert error.code == "ADDRESS"
+    assert "speaks no TLS: write http://" in str(error)
+    with connect(url) as other, pytest.raises(Refused, match="speaks no TLS"):
+        other.describe()
+
+
+def test_a_port_where_no_gateway_listens_is_one_error_of_the_driver(gateway: Gateway) -> None:
+    error = refused(gateway, url=f"http://127.0.0.1:{free_port()}")
+    assert isinstance(error, Unreachable)
+    assert "before any task" in str(error)
+    with StubGateway(Answer(status=404, body=b"<html>")) as stub:
+        error = refused(gateway, url=stub.url)
+    assert isinstance(error, Refused)
+    assert "HTTP 404, as no gateway answers; is it the port?" in str(error)
+
+
+def test_a_gateway_that_starts_again_is_waited_for_and_said_to_be(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, gateway: Gateway
+) -> None:
+    monkeypatch.setattr(target, "SOON_MS", 1_000)
+    away = Answer(
+        status=503, body=json.dumps({"code": "STARTING", "action": "retry", "retry_after_ms": 2_000}).encode()
+    )
+    known = json.dumps({"topic": "t", "low_offsets": [0], "high_offsets": [0], "retention_ms": 0, "retention_bytes": 0})
+    with StubGateway(away, Answer(body=known.encode())) as stub, caplog.at_level(logging.WARNING, "oncegate_spark"):
+        begin(gateway, url=stub.url, timeoutMs="20000")
+    assert "STARTING" in caplog.text
+    assert "asked for 20000 ms in all" in caplog.text
+
+
+def test_an_older_ledger_is_noticed_before_any_task(gateway: Gateway, tmp_path: Path) -> None:
+    from oncegate_spark.protocol import marks
+
+    gateway.create_topic("t")
+    mark = gateway.mark
+    assert mark is not None
+    marks.keep(tmp_path, gateway.namespace, mark[:-1] + ("0" if mark[-1] != "0" else "1"))
+    with pytest.raises(LedgerBehind):
+        begin(gateway, checkpointLocation=str(tmp_path))

@@ -1,0 +1,45 @@
+"""More planted bugs: what Spark's driver finds and tells; see `planted`."""
+
+from tests.mutants.mutant import Mutant, one
+from tests.mutants.planted import CLIENT
+
+_TARGET = "tests/client/spark/test_target.py"
+
+SPARK_DRIVER: tuple[Mutant, ...] = (
+    one(
+        "a write begins without a question",
+        f"{CLIENT}/spark/datasource.py",
+        "        check_target(options, schema)\n        return BatchWriter",
+        "        return BatchWriter",
+        f"{_TARGET}::test_a_namespace_that_nobody_made_is_found_before_any_task",
+    ),
+    one(
+        "a topic of other columns is found by the tasks",
+        f"{CLIENT}/spark/writers/target.py",
+        "    if ours is None or ours == theirs:\n",
+        "    if True:\n",
+        f"{_TARGET}::test_columns_that_differ_from_the_topics_are_found_before_any_task",
+    ),
+    one(
+        "a type inside of another is not looked at",
+        f"{CLIENT}/spark/writers/types.py",
+        '        yield from _leaves(f"{path}.element", kind.elementType)\n',
+        "        return\n",
+        f"{_TARGET}::test_a_type_that_cannot_be_written_is_refused_with_its_column",
+    ),
+    one(
+        "no TLS there, and tried again for two minutes",
+        f"{CLIENT}/protocol/effort.py",
+        "        if failure.fix is not None:\n",
+        "        if False:\n",
+        "tests/client/protocol/test_effort.py::test_what_no_further_try_can_mend_ends_the_first",
+    ),
+    one(
+        "the first write of a batch is taken for a deleted checkpoint",
+        f"{CLIENT}/spark/writers/staged.py",
+        " and first.by_query and not first.name.write_id\n",
+        " and first.by_query\n",
+        "tests/client/spark/test_staged_commit.py::"
+        "test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch",
+    ),
+)
