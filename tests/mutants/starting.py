@@ -11,6 +11,8 @@ _DESCRIPTORS = "tests/faults/server/test_descriptors.py"
 _MANY = "tests/faults/ledger/test_many_ledgers.py"
 _SHORTAGE = "tests/engine/recovery/test_want_of_resources.py"
 _READING = "tests/faults/ledger/test_verified_ranges.py"
+_SETUP = "scripts/setup.sh"
+_SETTING_UP = "tests/meta/test_setup.py"
 
 STARTING: tuple[Mutant, ...] = (
     one(
@@ -56,6 +58,21 @@ STARTING: tuple[Mutant, ...] = (
         "                _copy(source, fallback / name)\n",
         "                pass\n",
         "tests/cli/test_read_only.py",
+    ),
+    one(
+        "a set-up asks for a Java that apt only refers to",
+        _SETUP,
+        """    LC_ALL=C apt-cache policy "$1" 2>/dev/null | grep -q '^  Candidate: [^(]'\n""",
+        '    apt-cache show "$1" >/dev/null 2>&1\n',
+        _SETTING_UP,
+    ),
+    one("Java 8 is version 1", _SETUP, "\\(1\\.\\)\\{0,1\\}\\([0-9]*\\).*/\\2/p", "\\([0-9]*\\).*/\\1/p", _SETTING_UP),
+    one(
+        "a set-up without network loses the environment",
+        _SETUP,
+        '    if [ -d "$VENV.before" ]; then mv "$VENV.before" "$VENV"; fi\n',
+        "",
+        _SETTING_UP,
     ),
     one(
         "ids that wait while others take them over",

@@ -8,7 +8,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 GENERATED = {"_generated_verdicts.py"}
 # What stands in a working folder and is nobody's source.
-MADE = {".git", ".venv", "out", "build", "dist", "__pycache__", "spark-warehouse", "metastore_db", "data"}
+MADE = {
+    ".git",
+    ".venv",
+    ".venv.before",
+    "out",
+    "build",
+    "dist",
+    "__pycache__",
+    "spark-warehouse",
+    "metastore_db",
+    "data",
+}
 
 
 def sources(*folders: str) -> list[Path]:

@@ -1,0 +1,161 @@
+"""What `make setup` asks for, on machines that are made of stubs: apt, Java and Python answer as those of a system do.
+
+No stub says what a real apt would: that Debian 13 has these packages was tried by hand.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.tree import ROOT
+
+TOOLS = ("bash", "basename", "cat", "cp", "dirname", "env", "grep", "head", "mkdir", "mv", "readlink", "rm", "sed")
+PIP = '#!/bin/sh\n[ -z "$NO_NETWORK" ]\n'
+# Answers what is asked of a Python that fits; the environment that it makes has this pip, and itself.
+PYTHON = """#!/bin/sh
+case "$*" in
+    "-m venv "*) mkdir -p "$3/bin" && cp "$PIP" "$3/bin/pip" && cp "$0" "$3/bin/python" ;;
+    *ensurepip*) [ -z "$NO_VENV" ] ;;
+    --version) echo "Python 3.13.5" ;;
+esac
+"""
+# As apt of Debian 13: 21 can be installed, 17 is a name that other packages refer to, which `show` takes for one.
+APT = """#!/bin/sh
+[ "$1" = show ] && exit 0
+case "$2" in *-21-*) version=21.0.7 ;; *) version="(none)" ;; esac
+printf '%s:\\n  Installed: (none)\\n  Candidate: %s\\n' "$2" "$version"
+"""
+SYSTEMS = {"13": "ID=debian\nVERSION_ID=13\n", "12": "ID=debian\nVERSION_ID=12\n", "sid": "ID=debian\n"}
+
+
+class Machine:
+    """A tree with the script in it, and a path that has stubs and what any system has."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree, self.bin = folder / "tree", folder / "bin"
+        for path in (self.tree / "scripts", self.tree / "requirements", self.tree / "spark_client", self.bin):
+            path.mkdir(parents=True)
+        shutil.copy2(ROOT / "scripts/setup.sh", self.tree / "scripts")
+        for name in ("requirements/dev.txt", "pyproject.toml", "spark_client/pyproject.toml"):
+            (self.tree / name).write_text("")
+        for tool in (*TOOLS, "sha256sum", "sh", "touch"):
+            found = shutil.which(tool)
+            assert found is not None, tool
+            (self.bin / tool).symlink_to(found)
+        (folder / "pip").write_text(PIP)
+        (folder / "pip").chmod(0o755)
+        self.environment = {"PATH": str(self.bin), "PIP": str(folder / "pip"), "JAVA_PLACES": ""}
+        self.has("id", "#!/bin/sh\necho 1000\n")
+        self.has("apt-get", "#!/bin/sh\n")
+        self.has_room(2_000_000)
+        self.is_debian("13")
+
+    def has(self, name: str, text: str = "#!/bin/sh\n") -> Path:
+        """Puts a command on the path."""
+        (self.bin / name).write_text(text)
+        (self.bin / name).chmod(0o755)
+        return self.bin / name
+
+    def has_java(self, version: str) -> None:
+        self.has("java", f"#!/bin/sh\necho 'openjdk version \"{version}\" 2024-01-16' >&2\n")
+
+    def has_room(self, free_kb: int) -> None:
+        self.has("df", f"#!/bin/sh\nprintf 'Filesystem\\n/dev/vda 8000000 1000 {free_kb} 9%% /\\n'\n")
+
+    def is_debian(self, version: str) -> None:
+        (self.tree / "os-release").write_text(SYSTEMS[version])
+        self.environment["OS_RELEASE"] = str(self.tree / "os-release")
+
+    def set_up(self, **environment: str) -> tuple[int, str]:
+        """Runs the script; its status, and what it says."""
+        done = subprocess.run(
+            [self.tree / "scripts/setup.sh"],
+            env=self.environment | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def whole(machine: Machine) -> Machine:
+    """One that has all that is needed."""
+    for name in ("make", "git"):
+        machine.has(name)
+    machine.has("python3", PYTHON)
+    machine.has_java("21.0.7")
+    return machine
+
+
+def test_all_that_is_missing_is_asked_for_at_once_with_one_command(machine: Machine) -> None:
+    machine.has_room(900_000)
+    machine.has("apt-cache", APT)
+    machine.has("python3", PYTHON)
+    status, said = machine.set_up(NO_VENV="1")
+    assert status == 1
+    assert "1.7 GB of disk are needed" in said
+    assert "900 MB are free" in said
+    command = said.splitlines()[-1].strip()
+    assert command == ("sudo apt-get update && sudo apt-get install -y make python3-venv openjdk-21-jre-headless git")
+
+
+@pytest.mark.parametrize(("debian", "java"), [("13", "21"), ("12", "17"), ("sid", "21")])
+def test_before_its_first_update_apt_knows_no_package_and_the_system_says_which_java(
+    whole: Machine, debian: str, java: str
+) -> None:
+    (whole.bin / "java").unlink()
+    whole.is_debian(debian)
+    whole.has("apt-cache", "#!/bin/sh\n")
+    assert whole.set_up()[1].splitlines()[-1].endswith(f"install -y openjdk-{java}-jre-headless")
+
+
+def test_java_8_is_version_8(whole: Machine) -> None:
+    whole.has_java("1.8.0_402")
+    assert "Java 17 or 21 is needed for Spark (found version 8 in PATH)" in whole.set_up()[1]
+
+
+def test_a_java_home_without_a_java_is_named(whole: Machine) -> None:
+    (whole.bin / "java").unlink()
+    said = whole.set_up(JAVA_HOME="/opt/gone")[1]
+    assert "(found no bin/java in JAVA_HOME=/opt/gone)" in said
+
+
+def test_a_java_home_of_another_version_does_not_hide_the_one_that_fits(whole: Machine, tmp_path: Path) -> None:
+    (tmp_path / "old/bin").mkdir(parents=True)
+    old = whole.has("java8", "#!/bin/sh\necho 'java version \"1.8.0_402\"' >&2\n")
+    old.rename(tmp_path / "old/bin/java")
+    assert whole.set_up(JAVA_HOME=str(tmp_path / "old"))[0] == 0
+
+
+def test_nothing_is_downloaded_where_it_would_not_fit(whole: Machine) -> None:
+    whole.has_room(900_000)
+    assert whole.set_up()[0] == 1
+    assert not (whole.tree / ".venv").exists()
+
+
+def test_a_set_up_that_gets_no_packages_says_what_it_needs_and_leaves_the_environment_that_was_there(
+    whole: Machine,
+) -> None:
+    assert whole.set_up()[0] == 0
+    (whole.tree / ".venv/mine").touch()
+    (whole.tree / "requirements/dev.txt").write_text("another\n")
+    status, said = whole.set_up(NO_NETWORK="1")
+    assert (status, (whole.tree / ".venv/mine").exists()) == (1, True)
+    assert "PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make setup" in said
+    assert whole.set_up()[0] == 0
+    assert [(whole.tree / name).exists() for name in (".venv/mine", ".venv.before")] == [False, False]
+
+
+def test_a_second_set_up_makes_nothing_anew(whole: Machine) -> None:
+    assert whole.set_up()[0] == 0
+    (whole.tree / ".venv/mine").touch()
+    assert whole.set_up(NO_NETWORK="1") == (0, "")
+    assert (whole.tree / ".venv/mine").exists()
