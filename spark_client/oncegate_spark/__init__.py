@@ -64,6 +64,7 @@ from oncegate_spark.spark import pickling
 from oncegate_spark.spark.acks import acknowledger
 from oncegate_spark.spark.assign_ids import assign_ids
 from oncegate_spark.spark.assign_sequences import assign_sequences
+from oncegate_spark.spark.audit import Audit, audit
 from oncegate_spark.spark.dedup import dedup
 from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.sync.attempt import Attempt
@@ -92,6 +93,7 @@ __all__ = [
     "AsyncGateway",
     "AsyncProducer",
     "Attempt",
+    "Audit",
     "BadId",
     "BadOption",
     "BatchConflict",
@@ -144,6 +146,7 @@ __all__ = [
     "acknowledger",
     "assign_ids",
     "assign_sequences",
+    "audit",
     "dedup",
     "foreach_batch",
     "register",

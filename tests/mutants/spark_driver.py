@@ -42,4 +42,18 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "tests/client/spark/test_staged_commit.py::"
         "test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch",
     ),
+    one(
+        "an audit takes rows without an id for duplicates",
+        f"{CLIENT}/spark/audit/report.py",
+        "        return self.rows - self.without_id - self.ids\n",
+        "        return self.rows - self.ids\n",
+        "tests/client/spark/test_audit_report.py::test_the_numbers_add_up",
+    ),
+    one(
+        "an audit takes an empty id for an id",
+        f"{CLIENT}/spark/audit/count.py",
+        "        lacking = lacking | reduce(and_, (F.length(column) == 0 for column in ids))\n",
+        "        pass\n",
+        "tests/spark/test_audit.py::test_copies_distances_and_rows_without_an_id_are_counted",
+    ),
 )

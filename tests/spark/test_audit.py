@@ -1,0 +1,75 @@
+"""An audit of rows that are there already, on Spark: a DataFrame, and files as a streaming job has left them."""
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oncegate_spark
+from oncegate_spark.errors import BadId, BadOption, Refused
+
+pytestmark = pytest.mark.spark
+T0 = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
+
+
+def seen(found: oncegate_spark.Audit) -> tuple[dict[str, int], dict[str, int] | None]:
+    """Ids by number of copies, and by distance."""
+    apart = None if found.apart is None else {one.label: one.ids for one in found.apart}
+    return {one.label: one.ids for one in found.copies}, apart
+
+
+def test_copies_distances_and_rows_without_an_id_are_counted(spark: Any) -> None:
+    later = [0, 1, 59, 3_600, 40 * 86_400]  # seconds from the first copy to the second
+    rows = [(f"twice-{s}", 1, T0 + dt.timedelta(seconds=at)) for s in later for at in (0, s)]
+    rows += [("often", 1, T0 + dt.timedelta(seconds=s)) for s in range(7)]
+    rows += [(f"once-{n}", 1, T0) for n in range(90)] + [(None, 1, T0), (None, 1, T0), ("", 1, T0)]
+    rows += [("no-time", 1, None), ("no-time", 1, None)]
+    df = spark.createDataFrame(rows, "`an.id` string, n int, at timestamp").repartition(3)
+    found = oncegate_spark.audit(df, "an.id", time_col="at")
+    assert (found.rows, found.without_id, found.ids, found.duplicates) == (112, 3, 97, 12)
+    copies, apart = seen(found)
+    assert copies == {"1": 90, "2": 6, "5-9": 1}
+    distances = {"at the same time": 1, "up to 1 second": 1, "up to 1 minute": 2, "up to 1 hour": 1, "longer": 1}
+    assert apart == {**distances, "unknown": 1}
+    assert (found.most_copies, found.most_copied) == (7, '{"an.id":"often"}')
+    assert found.longest_apart_s == 40 * 86_400
+    assert "112 rows, 97 ids, 12 duplicates" in str(found)
+    untimed = oncegate_spark.audit(df, "an.id")
+    assert (untimed.duplicates, untimed.apart) == (12, None)
+    assert "give time_col" in str(untimed)
+
+
+def test_the_files_of_a_path_tell_when_they_were_written(spark: Any, tmp_path: Path) -> None:
+    """As a job leaves them that died after its sink and before its commit: the batch is there twice."""
+    for number, ids in enumerate([range(10), range(10, 20), range(10, 20)]):
+        folder = tmp_path / f"batch-{number}"
+        spark.range(ids[0], ids[-1] + 1).withColumnRenamed("id", "order").coalesce(1).write.parquet(str(folder))
+        for file in folder.glob("*.parquet"):
+            os.utime(file, (1_700_000_000 + 30 * number, 1_700_000_000 + 30 * number))
+    found = oncegate_spark.audit(f"{tmp_path}/*", id_col="order")
+    assert (found.rows, found.ids, found.duplicates) == (30, 20, 10)
+    assert seen(found) == ({"1": 10, "2": 10}, {"up to 1 minute": 10})
+    assert found.longest_apart_s == 30
+
+
+def test_an_id_of_several_columns_is_known_by_all_of_them(spark: Any) -> None:
+    rows = [("a", 1), ("a", 2), ("b", 1), ("a", 1), ("a", None)]
+    found = oncegate_spark.audit(spark.createDataFrame(rows, "x string, y int"), ["x", "y"])
+    assert (found.rows, found.without_id, found.ids, found.duplicates) == (5, 1, 3, 1)
+
+
+def test_what_cannot_be_counted_is_refused_before_a_job_starts(spark: Any) -> None:
+    df = spark.createDataFrame([("a", 0.5)], "id string, x double")
+    for id_col, time_col, error, told in (
+        ("x", None, BadId, "type double"),
+        ("gone", None, BadId, "id_col names gone"),
+        ("", None, BadOption, "give id_col"),
+        ("id", "gone", BadOption, "time_col names gone"),
+        ("id", "x", BadOption, r'time_col names x, which is of type double.*cast\("timestamp"\)'),
+    ):
+        with pytest.raises(error, match=told):
+            oncegate_spark.audit(df, id_col, time_col=time_col)
+    with pytest.raises(Refused, match=r"give spark.read for spark.readStream"):
+        oncegate_spark.audit(spark.readStream.format("rate").load(), "value")
