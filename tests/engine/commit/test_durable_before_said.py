@@ -234,6 +234,25 @@ async def test_a_refusal_waits_for_the_entry_it_rests_on(served: Served, refusal
 
 
 @pytest.mark.parametrize("end", ["full", "lost"])
+async def test_a_batch_is_refused_for_the_one_before_it_only_once_that_is_committed(served: Served, end: str) -> None:
+    """Told before, its query would stop for a history that nobody wrote."""
+    staged = [winner(await served.stage(rows_of(1))), winner(await served.stage(rows_of(2), OTHER_BATCH))]
+    served.disk.hold()
+    served.disk.faults = [end]
+    ask: dict[str, Any] = {"name": OTHER_BATCH, "nonce": 2, "digest": OTHER_INPUT, "previous": OTHER_INPUT}
+    before = await served.begin(served.commit(staged[0], digest=INPUT))
+    later = await served.begin(served.commit(staged[1], **ask))
+    await waits(served, before, later)
+    assert isinstance(before.exception(), LedgerFull | LedgerDown)
+    assert isinstance(later.exception(), LedgerFull | LedgerDown)
+    served.clock.advance(max(PROBE_MS, REOPEN_MS))
+    while served.gateway.readiness()["default"] != "SERVING":
+        await turns()
+    assert (await served.commit(staged[1], **ask)).outcome == "COMMITTED"
+    assert await served.read() == [2]
+
+
+@pytest.mark.parametrize("end", ["full", "lost"])
 async def test_a_repeat_is_told_busy_of_what_was_its_own_only_once_the_takeover_is_durable(
     served: Served, end: str
 ) -> None:
