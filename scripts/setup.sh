@@ -133,7 +133,7 @@ find_missing() {
     local python
     have make || missing "make is missing" make
     if ! python=$(find_python); then
-        missing "Python 3.11, 3.12 or 3.13 is needed (found $(python3 --version 2>&1 || echo none))" \
+        missing "Python 3.11, 3.12 or 3.13 is needed (found $(have python3 && python3 --version 2>&1 || echo none))" \
             "python3 python3-venv" python3.12 python@3.12
     elif ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
         missing "Python's venv module is missing" "$(basename "$(readlink -f "$python")")-venv"
@@ -145,7 +145,7 @@ find_missing() {
 # need_room [stop]: say that there is none, before anything is downloaded.
 need_room() {
     local free_kb
-    free_kb=$(df -Pk . | sed -n '2s/^.* \([0-9][0-9]*\)  *[0-9]*% .*$/\1/p')
+    free_kb=$(df -Pk . 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\)  *[0-9]*% .*$/\1/p')
     if [ -n "$free_kb" ] && [ "$free_kb" -lt "$ROOM_KB" ]; then
         say "1.7 GB of disk are needed below $PWD, and $((free_kb / 1000)) MB are free: make room"
         [ $# -eq 0 ] || exit 1

@@ -78,7 +78,7 @@ def register(spark: Any) -> None:
     """Make format("oncegate") known to a session; Spark finds it itself where this package is installed.
 
     Raises BadOption, with the line to write instead, where the package was shipped in a way that Spark's workers or its
-    planner would not find.
+    planner would not find, or where the workers' Python does not have it.
     """
     from oncegate_spark.spark.datasource import OncegateSource
 

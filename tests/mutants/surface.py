@@ -18,6 +18,20 @@ _READS = "tests/transports/http/test_deadlines_of_reads.py"
 
 SURFACE: tuple[Mutant, ...] = (
     one(
+        "a client warns of a gateway that is down at each try",
+        f"{CLIENT}/protocol/outage.py",
+        "        elif now_ms - self._said_ms < SAY_EACH_MS:\n",
+        "        elif False:\n",
+        "tests/client/protocol/test_outage.py",
+    ),
+    one(
+        "a workers' Python without the package is taken",
+        f"{CLIENT}/spark/pickling.py",
+        "    if done.returncode == _LACKING:\n",
+        "    if False:\n",
+        "tests/client/spark/test_pickling.py",
+    ),
+    one(
         "header of another body passed over",
         "service/oncegate/transports/http/taking.py",
         "            if name not in taken and (name not in _ONCE or name in _RELIED_ON):\n",

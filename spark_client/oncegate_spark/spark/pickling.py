@@ -1,12 +1,25 @@
 """Checks that Spark's workers and planner will find this package, where it travels with a job."""
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 from oncegate_spark.errors import BadOption
 
 _HERE = Path(__file__)
+# What a worker imports, asked without importing it; another status says that this Python did not run.
+_LACKING = 3
+_LOOKS = f"""
+import importlib.util, sys
+names = [name for name in ("oncegate_spark", "pyarrow") if importlib.util.find_spec(name) is None]
+print(" and no ".join(names))
+sys.exit({_LACKING} if names else 0)
+"""
+# Longer than a Python takes to start on a busy machine.
+_LOOKING_S = 60
 
 
 def is_connect(session: Any) -> bool:
@@ -32,4 +45,29 @@ def check(session: Any, here: Path = _HERE) -> None:
             f"Spark plans a Python data source on the driver's machine, with the executors' Python, and {python} is "
             f"not in {os.getcwd()}: unpack the archive here too (mkdir {folder} && tar -xzf {folder}.tar.gz -C "
             f"{folder}), or give PYSPARK_PYTHON an absolute path that every machine has"
+        )
+    if python is not None and not any(folder.suffix in {".zip", ".egg"} for folder in here.parents):
+        _check_python(python)
+
+
+def _check_python(python: str) -> None:
+    """Look whether the workers' Python has this package: Spark's own error is a hundred lines, of Java.
+
+    Spark 4.3 runs PYSPARK_PYTHON, which spark-submit sets by spark.pyspark.python, else the path's python3: not the
+    Python of a driver that was started by its path. Where it cannot be run here, nothing is known.
+    """
+    found = shutil.which(python)
+    if found is None or os.path.abspath(found) == os.path.abspath(sys.executable):
+        return
+    try:
+        done = subprocess.run(
+            [found, "-c", _LOOKS], capture_output=True, text=True, timeout=_LOOKING_S, check=False, errors="replace"
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    if done.returncode == _LACKING:
+        chosen = "PYSPARK_PYTHON" if os.environ.get("PYSPARK_PYTHON") else "python3 of PATH"
+        raise BadOption(
+            f"Spark's workers run {found} ({chosen}), which has no {done.stdout.strip()}: "
+            f"export PYSPARK_PYTHON={sys.executable}, before the session is made"
         )

@@ -1,5 +1,7 @@
 """What a job that carries this package along is told before Spark fails on it, and the lines to write instead."""
 
+import sys
+import venv
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +46,7 @@ def test_a_relative_python_that_the_driver_does_not_have_is_refused_with_the_lin
     assert session.registered
 
 
-@pytest.mark.parametrize("session", [Session("python3"), Session("/opt/python/bin/python"), Connect()])
+@pytest.mark.parametrize("session", [Session(sys.executable), Session("/opt/python/bin/python"), Connect()])
 def test_what_can_work_is_registered(session: Any) -> None:
     register(session)
     assert session.registered
@@ -64,3 +66,32 @@ def test_foreach_batch_through_spark_connect_is_refused_before_anything_is_writt
     with pytest.raises(BadOption, match=r'option\("txnVersion", str\(batch_id\)\).*writeId'):
         noted(SimpleNamespace(sparkSession=Connect()), 0)
     assert not called
+
+
+def test_a_workers_python_without_the_package_is_refused_with_the_line_that_names_the_drivers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.chdir(tmp_path)
+    session = Session("python3")
+    monkeypatch.setenv("PATH", str(tmp_path / "bare/bin"))
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    line = rf"bare/bin/python3 \(python3 of PATH\), which has no oncegate_spark and no pyarrow: .*{sys.executable}"
+    with pytest.raises(BadOption, match=line):
+        register(session)
+    assert not session.registered
+    monkeypatch.setenv("PYTHONPATH", str(Path(pickling.__file__).parents[2]))
+    with pytest.raises(BadOption, match="which has no pyarrow: export"):
+        register(session)
+
+
+def test_a_package_that_travels_as_a_zip_is_not_looked_for_in_the_workers_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    python = str(tmp_path / "bare/bin/python")
+    pickling.check(Session(python), Path("/jobs/oncegate_spark.zip/oncegate_spark/spark/pickling.py"))
+    with pytest.raises(BadOption):
+        pickling.check(Session(python))

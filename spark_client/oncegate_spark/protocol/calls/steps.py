@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from oncegate_spark.protocol.effort import Effort, Reply, Request, WireFailure
 from oncegate_spark.protocol.marks import HEADER, Newest
+from oncegate_spark.protocol.outage import Outage
 
 T = TypeVar("T")
 
@@ -47,6 +48,7 @@ class Tries:
         self.now_ms = now_ms
         self.rng = rng
         self.marks = Newest(mark)
+        self.outage = Outage(address)
 
     def of(self, request: Request, timeout_ms: int | None = None) -> Steps[Reply]:
         """The reply that decides. Raises what `errors` draws."""
@@ -57,7 +59,9 @@ class Tries:
             try_ms = effort.begin(now_ms)
             end = yield Try(self._headed(request, try_ms), try_ms, effort.left_ms(now_ms))
             assert end is not None, "a try ends in a reply or a failure"
-            pause_ms = effort.ended(end, self.now_ms())
+            now_ms = self.now_ms()
+            self.outage.note(end, now_ms, effort.left_ms(now_ms))
+            pause_ms = effort.ended(end, now_ms)
             if pause_ms is None:
                 assert isinstance(end, Reply)
                 self.marks.note(end.headers.get(HEADER.lower()))

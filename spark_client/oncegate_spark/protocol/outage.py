@@ -1,0 +1,40 @@
+"""Warns while a gateway cannot be reached, so that whoever waits for a call knows what it waits for."""
+
+import logging
+
+from oncegate_spark.protocol.effort import Reply, WireFailure
+
+# Often enough for a person who looks, seldom enough for the log of a task that waits for minutes.
+SAY_EACH_MS = 30_000
+
+log = logging.getLogger("oncegate_spark")
+
+
+class Outage:
+    """Warns at the first connection that is refused, then each half minute until any answer comes."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._began_ms: int | None = None
+        self._said_ms = 0
+
+    def note(self, end: Reply | WireFailure, now_ms: int, left_ms: int) -> None:
+        """Take in how a try has ended; `left_ms`: for how long its call goes on trying."""
+        if isinstance(end, Reply):
+            self._began_ms = None
+        elif not end.sent and end.fix is None:
+            self._refused(end, now_ms, left_ms)
+
+    def _refused(self, failure: WireFailure, now_ms: int, left_ms: int) -> None:
+        if self._began_ms is None:
+            self._began_ms = now_ms
+        elif now_ms - self._said_ms < SAY_EACH_MS:
+            return
+        self._said_ms = now_ms
+        log.warning(
+            "no connection to %s for %d s (%s); this call tries for %d s more",
+            self._address,
+            (now_ms - self._began_ms) // 1_000,
+            failure,
+            left_ms // 1_000,
+        )
