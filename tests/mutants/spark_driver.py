@@ -56,4 +56,18 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "        pass\n",
         "tests/spark/test_audit.py::test_copies_distances_and_rows_without_an_id_are_counted",
     ),
+    one(
+        "a batch of which nothing is written passes in silence",
+        f"{CLIENT}/spark/writers/by_id.py",
+        "        if total.row_count and total.suppressed == total.row_count:\n",
+        "        if False:\n",
+        "tests/client/spark/test_ids_writer.py::test_a_write_of_which_nothing_is_new_warns_and_says_why",
+    ),
+    one(
+        "a replay of a staged batch passes in silence",
+        f"{CLIENT}/spark/writers/staged.py",
+        '    if done.outcome == "DUPLICATE" and done.suppressed_rows:\n',
+        "    if False:\n",
+        "tests/client/spark/test_staged_commit.py::test_one_line_per_batch_tells_what_became_of_its_rows",
+    ),
 )

@@ -161,3 +161,12 @@ def test_a_null_id_fails_the_job_and_says_which_rows_to_leave_out(job: Job, by_i
     with pytest.raises(Exception, match=r"(?s)id column id: 2 of 3 rows .* null.*df\.where.*nothing was written by"):
         job.write(rows, **by_id())
     assert job.published() == {}
+
+
+def test_a_run_of_which_nothing_is_new_says_so_where_spark_counts_output(job: Job) -> None:
+    options = job.options(write="ids", idCol="id")
+    job.write(job.rows(1, 2), **options)
+    assert "are suppressed" not in job.log()
+    job.write(job.rows(1, 2), **options)
+    assert "df.write: all 2 rows are suppressed and none is written: each is written already" in job.log()
+    assert job.published() == {1: 1, 2: 1}

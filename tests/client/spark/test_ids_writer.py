@@ -47,6 +47,18 @@ def test_rows_take_effect_once_and_the_log_tells_what_became_of_each(
     ]
 
 
+def test_a_write_of_which_nothing_is_new_warns_and_says_why(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    """Spark counts what it handed over: without this line 100 rows of output may be none."""
+    write = by_id(gateway)
+    write.writer.commit([write.task(1, 2)], 7)
+    write.writer.commit([write.task(1, 2, 3)], 8)
+    write.writer.commit([write.task()], 9)
+    assert "suppressed" not in caplog.text
+    write.writer.commit([write.task(1, 2), write.task(3)], 10)
+    told = 'batch 10: all 3 rows are suppressed and none is written: each is written already, by its id in set "t"'
+    assert told in caplog.text
+
+
 def test_the_same_rows_go_to_two_topics_whole_and_a_retry_of_either_writes_nothing(gateway: Gateway) -> None:
     for topic in ("t", "u"):
         write = by_id(gateway, topic=topic)

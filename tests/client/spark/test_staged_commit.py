@@ -141,9 +141,10 @@ def test_one_line_per_batch_tells_what_became_of_its_rows(gateway: Gateway, capl
         write = Write(gateway)
         write.writer.commit([write.task(1, 2, run=run)], 4)
     lines = [record.getMessage() for record in caplog.records]
-    assert len(lines) == 2
+    assert len(lines) == 3
     assert "batch 4 of q to topic t: COMMITTED rows=2 suppressed=0 takeovers=0 rows_before=0" in lines[0]
     assert "DUPLICATE rows=2 suppressed=2" in lines[1]
+    assert "all 2 rows are suppressed and none is written: a batch of this name is committed" in lines[2]
 
 
 def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch(

@@ -7,7 +7,16 @@ from oncegate_spark.spark.acks import AckPart, ack_part, batch_number, check_bat
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
-from oncegate_spark.spark.writers.common import TaskMark, log_conflicts, store_mark, stored_mark, task_mark
+from oncegate_spark.spark.writers.common import (
+    REPEATED,
+    TaskMark,
+    log_all_suppressed,
+    log_conflicts,
+    store_mark,
+    stored_mark,
+    task_mark,
+    written_by,
+)
 from oncegate_spark.sync.gateway import Gateway
 
 
@@ -70,6 +79,9 @@ class ByIdWriter:
         note(self.options, [report.ack for report in reports], batch_id)
         total = sums(reports)
         log_conflicts(total.conflicts, batch_id)
+        if total.row_count and total.suppressed == total.row_count:
+            why = f"each is written already, by its {self.options.known_by}"
+            log_all_suppressed(written_by(batch_id), total.row_count, f"{why}: {REPEATED}, or another write of them")
         return total
 
 

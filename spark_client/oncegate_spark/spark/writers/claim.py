@@ -20,6 +20,7 @@ from oncegate_spark.spark.writers.claim_loop import Progress, Settler, Write
 from oncegate_spark.spark.writers.common import (
     task_errors,
     task_gateway,
+    written_by,
 )
 from oncegate_spark.spark.writers.sequenced import Lanes, LaneSettler
 from oncegate_spark.sync.gateway import Gateway
@@ -86,7 +87,7 @@ class ClaimWriter(ByIdWriter):
         total = self.record(messages, batch_id)
         log.info(
             "%s by %s: rows=%d written=%d suppressed=%d takeovers=%d (a row granted by takeover may be there twice)",
-            "df.write" if batch_id is None else f"batch {batch_id}",
+            written_by(batch_id),
             self.options.known_by,
             total.row_count,
             total.written,

@@ -13,6 +13,8 @@ from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.sync.gateway import Gateway
 
+REPEATED = "it is a replay of this batch, a re-run of the job"
+
 log = logging.getLogger("oncegate_spark")
 
 
@@ -57,12 +59,24 @@ def store_mark(options: Options, tasks: Iterable[TaskMark], mark: str | None) ->
         marks.keep(local_folder(checkpoint), options.namespace, mark)
 
 
+def written_by(batch_id: int | None) -> str:
+    """What a line of the log is about: a batch of a stream, or a df.write."""
+    return "df.write" if batch_id is None else f"batch {batch_id}"
+
+
+def log_all_suppressed(who: str, rows: int, why: str) -> None:
+    """Warn on the driver that nothing of a write took effect: Spark itself counts its rows as written."""
+    log.warning(
+        "%s: all %d rows are suppressed and none is written: %s. Spark still counts them as output", who, rows, why
+    )
+
+
 def log_conflicts(count: int, batch_id: int | None) -> None:
     """Warn on the driver of rows that onConflict=drop has dropped; logs nothing where there were none."""
     if count:
         log.warning(
             "%s: conflicts=%d rows dropped, whose ids are written with other payloads (onConflict=drop)",
-            "df.write" if batch_id is None else f"batch {batch_id}",
+            written_by(batch_id),
             count,
         )
 

@@ -20,6 +20,7 @@ from oncegate_spark.spark.writers.by_id import ByIdWriter, Report, sums
 from oncegate_spark.spark.writers.common import (
     task_errors,
     task_gateway,
+    written_by,
 )
 from oncegate_spark.spark.writers.sequenced import Lanes, produced
 from oncegate_spark.sync.gateway import Gateway
@@ -88,7 +89,7 @@ class IdsWriter(ByIdWriter):
         total = self.record(messages, batch_id)
         log.info(
             "%s by %s to topic %s: rows=%d written=%d suppressed=%d own=%d takeovers=%d",
-            "df.write" if batch_id is None else f"batch {batch_id}",
+            written_by(batch_id),
             self.options.known_by,
             self.options.topic,
             total.row_count,

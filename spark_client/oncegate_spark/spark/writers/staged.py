@@ -29,8 +29,10 @@ from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.task_identity import Task, input_of, name_of
 from oncegate_spark.spark.writers.common import (
+    REPEATED,
     TaskMark,
     driver_gateway,
+    log_all_suppressed,
     store_mark,
     stored_mark,
     task_errors,
@@ -209,6 +211,9 @@ def _tell(first: Staged, done: Committed) -> None:
         done.takeover_rows,
         done.rows_before,
     )
+    if done.outcome == "DUPLICATE" and done.suppressed_rows:
+        why = "a batch of this name is committed, and its rows stand"
+        log_all_suppressed(str(first.name), done.suppressed_rows, f"{why}: {REPEATED}")
     if done.warning:
         log.warning("%s: %s", first.name, done.warning)
     # A write with a writeId is one of several of its batch: what it finds in the topic may be their rows.
