@@ -17,7 +17,7 @@ from demo import compare, report
 from demo.bars import Bars
 from demo.data import BATCHES, PARTS, Flights, cut
 from demo.faults import FAULTS, RUNS, SALTED
-from demo.processes import ROOT, GatewayProcess
+from demo.processes import ROOT, GatewayProcess, temporary_files
 from demo.supervisor import Ran, Run, RunFailed
 
 INTERRUPTED = 130
@@ -32,7 +32,7 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
     began_s = time.monotonic()
     try:
-        with _alone(out):
+        with _alone(out), temporary_files(out / "tmp"):
             judged = demonstrate(console, out)
             return conclude(console, out, judged, time.monotonic() - began_s)
     except KeyboardInterrupt:

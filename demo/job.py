@@ -9,6 +9,7 @@ whoever runs it starts it again on the same checkpoint.
 import argparse
 import os
 from pathlib import Path
+from tempfile import gettempdir
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,6 +24,7 @@ LEASE_MS = 2_000
 TIMEOUT_MS = 60_000
 ROWS_PER_ARROW_BATCH = 1_000
 ATTEMPTS_PER_TASK = 4
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 FLIGHTS = (
     "year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, sched_arr_time int, "
@@ -45,7 +47,7 @@ def session(cores: int, folder: Path) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+        .config("spark.driver.extraJavaOptions", f'{JVM_OPTIONS} "-Djava.io.tmpdir={gettempdir()}"')
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "spark"))

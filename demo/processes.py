@@ -4,10 +4,12 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,22 @@ def start(module: str, *arguments: str, log: Path, env: Mapping[str, str] | None
         return subprocess.Popen(
             command, cwd=ROOT, env={**given, **(env or {})}, stdout=out, stderr=out, start_new_session=True
         )
+
+
+@contextmanager
+def temporary_files(folder: Path) -> Iterator[None]:
+    """Keeps what Python, Spark and Java call temporary in a folder that goes with the context: a JVM that is killed
+    removes nothing of its own. `job.session` gives it to Java, which does not look at TMPDIR."""
+    before, given = os.environ.get("TMPDIR"), str(folder)
+    folder.mkdir(parents=True)
+    os.environ["TMPDIR"] = given
+    try:
+        yield
+    finally:
+        os.environ.pop("TMPDIR")
+        if before is not None:
+            os.environ["TMPDIR"] = before
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def kill_all(process: subprocess.Popen[bytes], first: int | None = None) -> None:

@@ -22,6 +22,9 @@ TITLES = {
 COLOURS = {"plain": "#c0392b", "claim": "#d68910", "staged": "#1e8449", "ids": "#2471a3"}
 STYLES = {"ids": (0, (4, 4))}  # lies on the line of staged
 
+# Of the width of the picture: two labels side by side, at their angle and size.
+_LABELS_APART = 0.035
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -135,6 +138,14 @@ def write_result(path: Path, results: Mapping[str, Any]) -> None:
     path.write_text(json.dumps({"runs": results}, indent=2) + "\n")
 
 
+def spread(places: list[float], apart: float) -> list[float]:
+    """Moves labels to the right, where they would lie on one another: each so far from the one before, at least."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + apart) if moved else place)
+    return moved
+
+
 def draw(path: Path, judged: list[Judged]) -> None:
     """Duplicates over time, a line per run, with the faults where they struck `plain`."""
     import matplotlib as mpl
@@ -151,14 +162,15 @@ def draw(path: Path, judged: list[Judged]) -> None:
         line.set_linestyle(STYLES.get(name, "solid"))
     top = max(one.compared.duplicated for one in judged) or 1
     first = judged[0]
-    for event in (e for e in first.ran.events if e["kind"] == "injected"):
-        at = event["t"] - first.ran.began_s
-        axes.axvline(at, color="#bbbbbb", lw=0.8, ls=":", zorder=0)
-        axes.text(at, top * 1.02, event["fault"], rotation=35, fontsize=8, color="#777777", ha="left", va="bottom")
+    struck = [(e["t"] - first.ran.began_s, e["fault"]) for e in first.ran.events if e["kind"] == "injected"]
     axes.set(xlabel="seconds since the run began", ylabel="duplicated rows in the output", xlim=(0, None))
-    axes.set_ylim(-top * 0.02, top * 1.22)
+    apart_s = axes.get_xlim()[1] * _LABELS_APART
+    for (at, fault), label_at in zip(struck, spread([at for at, _ in struck], apart_s), strict=True):
+        axes.plot([at, at, label_at], [0, top * 1.01, top * 1.05], color="#bbbbbb", lw=0.8, ls=":", zorder=0)
+        axes.text(label_at, top * 1.06, fault, rotation=35, fontsize=8, color="#777777", ha="left", va="bottom")
+    axes.set_ylim(-top * 0.02, top * 1.26)
     axes.yaxis.set_major_formatter("{x:,.0f}")
-    axes.legend(loc="center left", frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.suptitle(f"{first.compared.rows_in:,} flights, the same {len(FAULTS)} faults in each run")
     figure.savefig(path, dpi=130)

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from demo.events import Events, of_kind
-from demo.processes import kill_all
+from demo.processes import kill_all, temporary_files
 
 FAMILY = """
 import subprocess, sys, time
@@ -86,3 +86,15 @@ def test_events_said_later_are_added_to_those_already_read(tmp_path: Path) -> No
     for n in range(3):
         events.say("said", n=n)
         assert [event["n"] for event in events.all()] == list(range(n + 1))
+
+
+def test_what_a_child_calls_temporary_goes_with_the_demo(tmp_path: Path) -> None:
+    makes = [sys.executable, "-c", "import tempfile; print(tempfile.mkdtemp())"]
+    with temporary_files(tmp_path / "tmp"):
+        made = Path(subprocess.run(makes, capture_output=True, text=True, check=True).stdout.strip())
+        assert made.parent == tmp_path / "tmp"
+        assert made.exists()
+    assert list(tmp_path.iterdir()) == []
+    after = subprocess.run(makes, capture_output=True, text=True, check=True).stdout.strip()
+    Path(after).rmdir()
+    assert not after.startswith(str(tmp_path))

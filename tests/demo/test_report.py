@@ -87,3 +87,8 @@ def test_table_picture_and_result_are_made_of_the_same_numbers(tmp_path: Path) -
     assert set(runs["claim"]) == {*counts, "seconds", "faults"}
     assert (runs["claim"]["salted_rows"], runs["ids"]["salted_rows"]) == (0, 7)
     assert runs["claim"]["faults"]["task_error"] == {"injected": True, "hit": False, "duplicated": 4}
+
+
+def test_no_label_of_a_fault_lies_on_another() -> None:
+    assert report.spread([1.0, 1.5, 2.0, 9.0], 2.0) == [1.0, 3.0, 5.0, 9.0]
+    assert report.spread([], 2.0) == []

@@ -45,7 +45,7 @@ def started_below(folder: Path) -> list[psutil.Process]:
     ]
 
 
-def test_a_demo_that_is_interrupted_leaves_no_process_behind(tmp_path: Path) -> None:
+def test_a_demo_that_is_interrupted_leaves_no_process_and_no_temporary_file_behind(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with (tmp_path / "said").open("wb") as said:
         demo = subprocess.Popen([sys.executable, "-m", "demo", "--out", str(out)], cwd=ROOT, stdout=said, stderr=said)
@@ -55,6 +55,8 @@ def test_a_demo_that_is_interrupted_leaves_no_process_behind(tmp_path: Path) -> 
         assert time.monotonic() < end
         time.sleep(0.1)
     assert len(started_below(out)) >= 3
+    assert list((out / "tmp").glob("spark-*")), "what Java calls temporary lies here"
     demo.send_signal(signal.SIGTERM)
     assert demo.wait(60) == 130
     assert started_below(out) == []
+    assert not (out / "tmp").exists()
