@@ -13,6 +13,7 @@ from oncegate.core.errors import BadRequest, LedgerFull, TokenReused, TooLarge
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest, ProduceRequest, Scope, TakeRequest, TopicRequest
 from tests.support.held import HeldLedgers, Served, id16, rows_of, said, serving, until
+from tests.support.located import ids_of, places, results
 
 FLIGHT = b"departed 18:05"
 
@@ -21,10 +22,6 @@ FLIGHT = b"departed 18:05"
 async def served() -> AsyncIterator[Served]:
     async with serving() as served:
         yield served
-
-
-def ids_of(served: Served, numbers: Any) -> np.ndarray:
-    return served.shard.fingerprints().of_array(pa.array([str(number) for number in numbers], pa.string()))
 
 
 async def produce(served: Served, *numbers: int, token: int = 1, keys: bool = False, **more: Any) -> Any:
@@ -50,17 +47,6 @@ async def done(served: Served, *numbers: int, result: bytes | None, token: int =
 
 def spans(told: Any) -> list[tuple[int, int, int]]:
     return [(span.partition, span.first_offset, span.rows) for span in told]
-
-
-def places(answer: Any) -> list[tuple[str, int, int] | None]:
-    """Of each id; None: not known."""
-    of = answer.located
-    found = zip(of.topic.tolist(), of.partition.tolist(), of.offset.tolist(), strict=True)
-    return [None if offset < 0 else (of.topics[topic], partition, offset) for topic, partition, offset in found]
-
-
-def results(answer: Any) -> list[bytes | None]:
-    return [None if number < 0 else answer.located.results[number] for number in answer.located.result.tolist()]
 
 
 async def compact(served: Served) -> None:

@@ -1,19 +1,10 @@
 """The catalog as pieces: small ones, which make the same again."""
 
 from oncegate.ledgers.catalog import Catalog, Location, Published, Wrote
+from tests.support.catalogs import RANGES, catalog_of
 
-RANGES = 10_000
 # More would be a step in which nothing else is served.
 PIECE_BYTES_MAX = 300 << 10
-
-
-def catalog_of(ranges: int, topics: int = 1) -> Catalog:
-    catalog = Catalog()
-    for number in range(ranges):
-        range_id = number.to_bytes(16, "big")
-        catalog.apply(Wrote(range_id, 2, Location(1, number, 4_096, 900, bytes(32))))
-        catalog.apply(Published(f"t{number % topics}", 0, number // topics * 2, (range_id,)))
-    return catalog
 
 
 def again(pieces: list[bytes]) -> Catalog:

@@ -9,7 +9,7 @@ import pytest
 from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.catalog import Catalog, Location
 from oncegate.ledgers.log.snapshotting import SnapshotTaking
-from tests.faults.ledger.test_catalog import RANGES, catalog_of
+from tests.support.catalogs import RANGES, catalog_of
 
 
 class ClosedAt:
