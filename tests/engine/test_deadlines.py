@@ -45,21 +45,23 @@ def test_a_stepped_wall_clock_moves_no_deadline() -> None:
     deadline.check()
 
 
+async def waiting(stopped: asyncio.Event) -> None:
+    """Waits for ever, and sets `stopped` when it is stopped."""
+    try:
+        await asyncio.Event().wait()
+    finally:
+        stopped.set()
+
+
 async def test_what_only_reads_is_stopped_when_its_time_is_up_and_answers_and_fails_as_it_is_before() -> None:
     clock, stopped = FakeClock(), asyncio.Event()
-
-    async def waiting() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
 
     async def told(answer: int) -> int:
         if not answer:
             raise NotFound("there is none")
         return answer
 
-    reading = asyncio.create_task(Deadline(clock, 100).reading(waiting()))
+    reading = asyncio.create_task(Deadline(clock, 100).reading(waiting(stopped)))
     await turns()
     clock.advance(99)
     await turns()
@@ -79,13 +81,7 @@ async def test_what_only_reads_is_stopped_when_its_time_is_up_and_answers_and_fa
 async def test_a_reader_that_goes_away_takes_its_reading_with_it() -> None:
     clock, stopped = FakeClock(), asyncio.Event()
 
-    async def waiting() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-
-    reading = asyncio.create_task(Deadline(clock, 100).reading(waiting()))
+    reading = asyncio.create_task(Deadline(clock, 100).reading(waiting(stopped)))
     await turns()
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -103,8 +103,9 @@ def once(count: int) -> Counter[int]:
 
 
 def test_spark_connect_writes_once(place: Place) -> None:
-    client = str(ROOT / "spark_client")
-    place.run(sys.executable, sys.executable, "one_job.py", *place.asks, "local[2]", PYTHONPATH=client)
+    # Connect's server takes a free port under this name alone, else 15002, which another run may hold (SPARK-42272).
+    environment = {"PYTHONPATH": str(ROOT / "spark_client"), "SPARK_TESTING": "1"}
+    place.run(sys.executable, sys.executable, "one_job.py", *place.asks, "local[2]", **environment)
     assert place.published() == once(100)
     assert place.counters()["duplicate_commits"] == 1
 

@@ -1,6 +1,7 @@
 """What a duplicate is told of its first: the offsets of an own write, an id's place, the result of a completion."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -105,14 +106,22 @@ async def test_a_retry_after_a_takeover_among_new_rows_gets_one_range(served: Se
     assert spans((await produce(served, 1, 2, 3)).before) == [(0, 0, 3)]
 
 
-@pytest.mark.parametrize("compacted", [False, True])
-async def test_offsets_are_told_after_a_restart_and_after_a_compaction(compacted: bool) -> None:
-    ledgers = HeldLedgers()
+@asynccontextmanager
+async def with_three_rows(ledgers: HeldLedgers, compacted: bool) -> AsyncIterator[Served]:
+    """Ids 7, of one call, and 1 and 2, of another, after a compaction where asked."""
     async with serving(ledgers, collect_bytes=1) as served:
         await produce(served, 7, token=2)
         await produce(served, 1, 2)
         if compacted:
             await compact(served)
+        yield served
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+async def test_offsets_are_told_after_a_restart_and_after_a_compaction(compacted: bool) -> None:
+    ledgers = HeldLedgers()
+    async with with_three_rows(ledgers, compacted):
+        pass
     async with serving(ledgers, collect_bytes=1) as served:
         assert spans((await produce(served, 1, 2)).before) == [(0, 1, 2)]
 
@@ -175,11 +184,7 @@ async def test_nothing_is_known_of_ids_that_were_written_elsewhere(served: Serve
 @pytest.mark.parametrize("compacted", [False, True])
 async def test_after_a_compaction_a_row_alone_has_its_place_and_others_are_unknown(compacted: bool) -> None:
     ledgers = HeldLedgers()
-    async with serving(ledgers, collect_bytes=1) as served:
-        await produce(served, 7, token=2)
-        await produce(served, 1, 2)
-        if compacted:
-            await compact(served)
+    async with with_three_rows(ledgers, compacted) as served:
         expected = [("topic", 0, 0), None if compacted else ("topic", 0, 2)]
         assert places(await claim(served, 7, 2)) == expected
     async with serving(ledgers, collect_bytes=1) as served:

@@ -21,16 +21,14 @@ from oncegate.core.errors import LedgerDown, LedgerFull
 from oncegate.ledgers import catalog as catalogs
 from oncegate.ledgers.catalog import Catalog, Dropped, Published
 from oncegate.ledgers.log import snapshotting
-from oncegate.ledgers.log.data_dir import DataDir
 from oncegate.ledgers.log.files import outputs, snapshots
 from oncegate.ledgers.log.files.outputs import read_range
 from oncegate.ledgers.log.ledger import LogLedger
-from oncegate.ledgers.log.opening.recovery import inspect, repair
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, WriteRange
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.crash_disk import Crashes, RecordingDisk, State, digest, materialize
 from tests.support.held import until
-from tests.support.ledger_tools import SEED, QuietDisk, opened_at, settled
+from tests.support.ledger_tools import SEED, opened_at, repaired, settled
 
 TOPICS = [("t", 0), ("t", 1), ("u", 0)]
 OPENINGS, COMPACTIONS, APPENDS = 3, 3, 12
@@ -112,18 +110,8 @@ def see(catalog: Catalog, read: Callable[[Any], bytes], ids: Sequence[bytes]) ->
 
 def see_at(data: Path, ids: Sequence[bytes]) -> Seen:
     """What a process that starts now would find, once it has repaired it."""
-    disk = QuietDisk()
-    folder = DataDir(str(data), None, disk)
-    try:
-        folder.take(False)
-        paths = folder.paths("default")
-        found = inspect(disk, paths)
-        owned = repair(disk, paths, found)
-        owned.segment.close()
-        owned.witness.close()
+    with repaired(data) as (disk, paths, found):
         return see(found.scan.catalog, lambda at: read_range(disk, paths.outputs, at), ids)
-    finally:
-        folder.release()
 
 
 class MeetingDisk(RecordingDisk):
