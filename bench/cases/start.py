@@ -76,9 +76,9 @@ async def compact(folder: Path) -> None:
     """The saved index in place of the entries."""
     async with _Opened(folder) as gateway:
         snapshotter, scheduler = gateway.shard("default").snapshotter, gateway.shard("default").scheduler
-        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[dict[str, object] | None] = asyncio.get_running_loop().create_future()
         snapshotter.compact(scheduler.save, done.set_result)
-        assert await done
+        assert (refused := await done) is None, refused
 
 
 class _Opened:

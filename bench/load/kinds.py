@@ -31,14 +31,15 @@ Job = dict[str, Any]
 class Prepared:
     """`new` reads which ids an answer calls new, None where there is nothing to read; `known`: which are known.
 
-    `follow` makes a second request of an answer; the first counts as answered once both are.
+    `follow` makes a second request of an answer, None where there is none to make; the first counts as answered once
+    both are.
     """
 
     requests: Sequence[bytes]
     answer_bytes: int = 0
     new: Callable[[bytes], Bools] | None = None
     known: Callable[[int, int], Bools] = bodies.is_known
-    follow: Callable[[bytes], bytes] | None = None
+    follow: Callable[[bytes], bytes | None] | None = None
 
 
 def _ids(job: Job, rate: float, bytes_an_id: int) -> list[U64]:
@@ -81,11 +82,13 @@ def _packed(job: Job, **path: str) -> list[bytes]:
 
 
 def packed_completed(job: Job) -> Prepared:
-    """The same, each claim completed as soon as it is answered."""
+    """The same, each claim completed as soon as it is answered; one that granted nothing is no claim."""
     return Prepared(_packed(job), new=_packed_new, follow=_completion)
 
 
-def _completion(answer: bytes) -> bytes:
+def _completion(answer: bytes) -> bytes | None:
+    if not _packed_new(answer).any():
+        return None
     body = answer.index(b"\r\n\r\n") + 4
     return _post(f"/v1/namespaces/default/claims/{claim_text(answer[body : body + 16])}:complete", "", b"")
 

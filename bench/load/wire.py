@@ -19,13 +19,13 @@ _HEAD_END, _LENGTH = b"\r\n\r\n", b"content-length: "
 class Run:
     """What is sent, and what came of it. `answer_bytes` 0: an HTTP answer, which says its length itself.
 
-    `follow` makes a second request of a request's answer; both together are one entry.
+    `follow` makes a second request of a request's answer, where there is one to make; both together are one entry.
     `latencies_s` and `ends_s` have an entry for each answer; `samples`: (number of the request, whole answer).
     """
 
     requests: Sequence[bytes]
     answer_bytes: int = 0
-    follow: Callable[[bytes], bytes] | None = None
+    follow: Callable[[bytes], bytes | None] | None = None
     rate: float | None = None
     seconds: float = 1.0
     next: int = 0
@@ -104,9 +104,10 @@ class Client(asyncio.Protocol):
         self._parts = []
         if answer and self._number % run.sample_every == 0:
             run.samples.append((self._number, answer))
-        if run.follow is not None and not self._following:
+        following = None if run.follow is None or self._following else run.follow(answer)
+        if following is not None:
             self._following, self._keep = True, False
-            self._transport.write(run.follow(answer))
+            self._transport.write(following)
             return
         now_s = time.perf_counter()
         run.latencies_s.append(now_s - self._since_s)

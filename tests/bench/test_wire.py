@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from bench.load.client import counted, late_s
+from bench.load.kinds import packed_completed
 from bench.load.wire import Run, drive
 
 ANSWER = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 5\r\n\r\nhello"
@@ -100,3 +101,19 @@ def test_answers_of_the_warm_up_do_not_count() -> None:
     assert found["rate"] == pytest.approx(10)
     assert found["p99_ms"] == pytest.approx(1)
     assert found["answers"] == 100
+
+
+async def test_an_answer_that_has_nothing_to_follow_is_an_entry_alone() -> None:
+    run = Run([REQUEST] * 10, follow=lambda answer: None, seconds=60.0)
+    async with serving(lambda _: [ANSWER]) as (port, read):
+        await drive(run, port, 2, nothing)
+    assert (len(read), len(run.latencies_s)) == (10, 10)
+
+
+@pytest.mark.parametrize("granted", [True, False])
+def test_a_claim_is_completed_where_it_granted_an_id(granted: bool) -> None:
+    follow = packed_completed({"ids": 2, "clients": 1, "seconds": 0, "live": 1, "stream": 1}).follow
+    assert follow is not None
+    answer = bytes(range(16)) + bytes(4) + (2).to_bytes(4, "little") + bytes([3, 1 if granted else 3])
+    request = follow(b"HTTP/1.1 200 OK\r\n\r\n" + answer)
+    assert (request is not None) is granted
