@@ -196,6 +196,8 @@ class Walk:
         assert index.suppressed_rows == reference.suppressed_rows, self.seed
         assert committed.older_position == reference.older_position, self.seed
         for name in NAMES:
+            others = {(one.app, one.topic) for one in reference.order if one != name}
+            assert committed.is_first(name) == ((name.app, name.topic) not in others), (self.seed, name)
             found, known = committed.get(name), reference.names.get(name)
             assert (found is None) == (known is None), (self.seed, name)
             if found is None or known is None:

@@ -37,10 +37,34 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     one(
         "the first write of a batch is taken for a deleted checkpoint",
         f"{CLIENT}/spark/writers/staged.py",
-        " and first.by_query and not first.name.write_id\n",
+        " and first.by_query and done.first_of_app\n",
         " and first.by_query\n",
         "tests/client/spark/test_staged_commit.py::"
         "test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch",
+    ),
+    one(
+        "only an unnamed write can be the first of a query",
+        f"{CLIENT}/spark/writers/staged.py",
+        " and first.by_query and done.first_of_app\n",
+        " and first.by_query and done.first_of_app and not first.name.write_id\n",
+        "tests/client/spark/test_staged_commit.py::"
+        "test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch",
+    ),
+    one(
+        "another write of the same batch makes no difference to the first of an app",
+        "service/oncegate/index/committed_names.py",
+        "        return self._by_app[name.app, name.topic] == (name in self.last)\n",
+        "        return True\n",
+        "tests/engine/usecases/test_commits.py::"
+        "test_the_first_commit_of_an_app_to_a_topic_says_so_and_so_does_its_repeat",
+    ),
+    one(
+        "a name that is one of the last no more counts on for its app",
+        "service/oncegate/index/committed_names.py",
+        "        self._by_app[name.app, name.topic] -= 1\n",
+        "        pass\n",
+        "tests/index/test_names_against_a_dict.py::"
+        "test_what_is_told_of_a_name_is_what_a_dictionary_says_through_refusals_and_saves",
     ),
     one(
         "an audit takes rows without an id for duplicates",

@@ -66,9 +66,15 @@ def test_two_named_writes_with_a_crash_between_are_published_once_each(job: Job)
     assert job.published() == {1: 1, 2: 1, 1_001: 1, 1_002: 1}
 
 
-def test_the_rows_of_the_first_write_of_a_batch_are_no_deleted_checkpoint(job: Job) -> None:
+@pytest.mark.parametrize("write_ids", [("", "second"), ("first", "")])
+def test_the_rows_of_the_first_write_of_a_batch_are_no_deleted_checkpoint(job: Job, write_ids: tuple[str, str]) -> None:
+    def fn(df: Any, batch: int) -> None:
+        for number, write_id in enumerate(write_ids):
+            rows = df.withColumn("n", F.col("n") + 1_000 * number)
+            job.write(rows, **job.options(**({"writeId": write_id} if write_id else {})))
+
     job.add_file(1)
-    job.run_each(job.stream(), wrapped(job, two_writes(job, False, [], "second"), True))
+    job.run_each(job.stream(), wrapped(job, fn, True))
     assert job.published() == {1: 1, 1_001: 1}
     assert "rows_before=1" in job.log()
     assert "checkpoint was deleted" not in job.log()

@@ -211,7 +211,10 @@ class CommitRequest:
 
 @dataclass(frozen=True)
 class CommitResult:
-    """Tells what a commit came to: COMMITTED or DUPLICATE. suppressed_rows: staged or brought, and not published."""
+    """Tells what a commit came to: COMMITTED or DUPLICATE. suppressed_rows: staged or brought, and not published.
+
+    first_of_app: COMMITTED, and no other of the last names in the topic is of this app.
+    """
 
     outcome: str
     rows: int
@@ -219,6 +222,7 @@ class CommitResult:
     suppressed_rows: int
     takeover_rows: int
     warning: str | None = None
+    first_of_app: bool = False
 
 
 @dataclass(frozen=True)

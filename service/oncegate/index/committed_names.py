@@ -1,6 +1,7 @@
 """Knows what was committed under each name: all of it of the last ones, of older ones what tells a replay for ever."""
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -53,6 +54,8 @@ class CommittedNames:
         # Positions that are keys of `_names`, rising: of all, and of each series.
         self._order: list[int] = []
         self._series: dict[tuple[str, str, str], list[int]] = {}
+        # Of the last names, by app and topic.
+        self._by_app: Counter[tuple[str, str]] = Counter()
 
     def __len__(self) -> int:
         return self._count
@@ -67,6 +70,10 @@ class CommittedNames:
             return None
         at = self.older_position
         return CommittedName(None, older.nonce, older.digest, older.rows, None, (), 0, older.wall_ms, at, at, ())
+
+    def is_first(self, name: Name) -> bool:
+        """Tells whether the last names have no other one of this app and topic, whatever its version and write_id."""
+        return self._by_app[name.app, name.topic] == (name in self.last)
 
     def commit(self, name: Name, record: CommittedName) -> Undo:
         """Takes in a name that was not committed; returns what takes it back."""
@@ -98,6 +105,7 @@ class CommittedNames:
     def restore(self, last: list[tuple[Name, CommittedName]]) -> None:
         """Takes over the last names, in place of everything but the older ones."""
         self.last, self._names, self._order, self._series = {}, {}, [], {}
+        self._by_app = Counter()
         for name, record in sorted(last, key=lambda one: one[1].kept_position):
             self._put(name, record)
         # One that was asked for again is among the older ones too.
@@ -130,6 +138,7 @@ class CommittedNames:
         position = record.kept_position
         self.last[name] = record
         self._names[position] = name
+        self._by_app[name.app, name.topic] += 1
         insort(self._order, position)
         insort(self._series.setdefault(_series_of(name), []), position)
 
@@ -141,6 +150,9 @@ class CommittedNames:
             del positions[bisect_left(positions, position)]
         if not series:
             del self._series[_series_of(name)]
+        self._by_app[name.app, name.topic] -= 1
+        if not self._by_app[name.app, name.topic]:
+            del self._by_app[name.app, name.topic]
 
 
 def _series_of(name: Name) -> tuple[str, str, str]:

@@ -52,7 +52,8 @@ class Offsets:
 class Committed:
     """The result of a commit.
 
-    `outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds).
+    `outcome` is COMMITTED (visible at `offsets`) or DUPLICATE (an earlier commit of the name holds). `first_of_app`:
+    COMMITTED, and the gateway remembers nothing else that was committed to the topic under this app.
     """
 
     outcome: str
@@ -60,6 +61,7 @@ class Committed:
     offsets: tuple[Offsets, ...]
     suppressed_rows: int
     takeover_rows: int
+    first_of_app: bool
     warning: str | None
 
     @property

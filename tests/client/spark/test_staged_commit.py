@@ -147,19 +147,24 @@ def test_one_line_per_batch_tells_what_became_of_its_rows(gateway: Gateway, capl
     assert "all 2 rows are suppressed and none is written: a batch of this name is committed" in lines[2]
 
 
+@pytest.mark.parametrize("write_ids", [("", "second"), ("first", ""), ("first", "second")])
 def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_are_of_this_batch(
-    gateway: Gateway, caplog: pytest.LogCaptureFixture
+    gateway: Gateway, caplog: pytest.LogCaptureFixture, write_ids: tuple[str, str]
 ) -> None:
-    """Two writes of one foreachBatch: the second, which needs a writeId, finds the rows of the first."""
-    read = Input(0, "0a" * 32, None)
-    for number, named in enumerate(({}, {"writeId": "second"})):
-        write = Write(gateway, read, **named)
-        write.writer.commit([write.task(number, batch="0")], None)
+    """Two writes of one foreachBatch, of which one at least needs a writeId: the second finds the rows of the first."""
+
+    def write(query: str) -> None:
+        for number, write_id in enumerate(write_ids):
+            write = Write(gateway, Input(0, "0a" * 32, None), **({"writeId": write_id} if write_id else {}))
+            task = Task(query=query, batch="0", run=query * 8)
+            write.writer.commit([write.writer.write(batches(number), new_token(), task)], None)
+
+    write("q")
     assert "checkpoint was deleted" not in caplog.text
-    again = Write(gateway, read)
-    message = again.writer.write(batches(3), new_token(), Task(query="another", batch="0", run="s" * 8))
-    again.writer.commit([message], None)
-    assert "the topic held 2 rows already. If the query's checkpoint was deleted" in caplog.text
+    write("r")
+    warned = [record.getMessage() for record in caplog.records if "checkpoint was deleted" in record.getMessage()]
+    assert len(warned) == 1, "its first write, named or not, finds what another query has written"
+    assert "the topic held 2 rows already. If the query's checkpoint was deleted" in warned[0]
 
 
 def test_an_unknown_input_is_warned_of(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:

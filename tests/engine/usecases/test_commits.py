@@ -48,6 +48,19 @@ async def test_offsets_go_on_without_holes(served: Served) -> None:
     assert (later.spans[0].first_offset, (await served.shard.topic("topic")).high_offsets[0]) == (2, 3)
 
 
+async def test_the_first_commit_of_an_app_to_a_topic_says_so_and_so_does_its_repeat(served: Served) -> None:
+    """Whatever its version and write_id: rows that it found in the topic are not of the same query."""
+    named = Name("query", "5", "topic", "named")
+    first = await served.commit(await staged(served, 1, name=named), name=named)
+    unnamed = await staged(served, 2)
+    assert first.first_of_app
+    assert (await served.commit(await staged(served, 1, name=named), name=named)).first_of_app, "its reply was lost"
+    assert not (await served.commit(unnamed, nonce=2)).first_of_app
+    for name in (Name("query", "5", "other"), Name("another", "5", "topic")):
+        assert (await served.commit(await staged(served, 3, name=name), name=name, nonce=3)).first_of_app
+    assert not (await served.commit(await staged(served, 1, name=named), name=named, run="2", nonce=4)).first_of_app
+
+
 async def test_a_batch_without_rows_is_committed_once_too(served: Served) -> None:
     assert (await served.commit()).outcome == "COMMITTED"
     assert (await served.commit(run="2", nonce=2)).outcome == "DUPLICATE"

@@ -125,7 +125,8 @@ class Batches:
         assert record is not None, "facts say that it is committed"
         if row.outcome is Outcome.COMMITTED_AGAIN:
             await journal.group_commit.durable(record.position)
-            return CommitResult("COMMITTED", record.rows, record.spans, record.suppressed_rows, 0)
+            first = self._index.committed.is_first(request.name)
+            return CommitResult("COMMITTED", record.rows, record.spans, record.suppressed_rows, 0, first_of_app=first)
         journal.group_commit.check()
         rows, _ = totals(request.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
@@ -173,12 +174,13 @@ class Batches:
         losers = self._losers(name, {winner.token for winner in request.winners})
         if losers:
             outputs.append(DropRanges(tuple(losers)))
+        is_first = self._index.committed.is_first(name)
         position = journal.record(entries, outputs)
         committed = self._index.committed.get(name)
         suppressed = 0 if committed is None else committed.suppressed_rows
         await journal.group_commit.durable(position)
         journal.counts.add(COMMITTED_ROWS, rows)
-        return CommitResult("COMMITTED", rows, spans, suppressed, 0)
+        return CommitResult("COMMITTED", rows, spans, suppressed, 0, first_of_app=is_first)
 
     def _published(self, topic: str, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
         """Computes where each partition's rows come to lie, and the changes that put them there."""

@@ -133,7 +133,7 @@ class Calls:
 
     def commit(self, name: Name, order: Mapping[str, object]) -> Steps[Committed]:
         """Publish what was staged under a batch's name, all or nothing."""
-        members = ("outcome", "rows", "suppressed_rows", "takeover_rows")
+        members = ("outcome", "rows", "suppressed_rows", "takeover_rows", "first_of_app")
         body, what = _json({"name": name.members(), **order}), f"commit of {name}"
         request = self.post("/batches:commit", what, "whether the batch is published", JSON, body)
 

@@ -216,9 +216,9 @@ def _tell(first: Staged, done: Committed) -> None:
         log_all_suppressed(str(first.name), done.suppressed_rows, f"{why}: {REPEATED}")
     if done.warning:
         log.warning("%s: %s", first.name, done.warning)
-    # A write with a writeId is one of several of its batch: what it finds in the topic may be their rows.
-    is_first = first.batch == "0" and first.by_query and not first.name.write_id
-    if is_first and done.outcome == "COMMITTED" and done.rows_before > 0:
+    # Of several writes of one batch the later ones find the rows of the first: those are the query's own.
+    is_first = first.batch == "0" and first.by_query and done.first_of_app
+    if is_first and done.rows_before > 0:
         log.warning(
             "%s is the first batch of a query that this gateway has not seen, and the topic held %d rows already. If "
             "the query's checkpoint was deleted, its rows are being published again; a txnAppId would have stopped it",

@@ -63,6 +63,7 @@ class CommitReply(Struct, frozen=True):
     offsets: list[PartitionOffset]
     suppressed_rows: Int64
     takeover_rows: Int64
+    first_of_app: bool
     warning: str | UnsetType = UNSET
 
 

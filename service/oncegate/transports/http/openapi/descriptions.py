@@ -205,6 +205,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "offsets": "where they are; none of a name older than the last 1,000 of its app, topic and write_id",
         "suppressed_rows": "brought and not published, by this and earlier replays",
         "takeover_rows": "0: nothing is taken over in a named batch",
+        "first_of_app": "COMMITTED, and no other of the names remembered in this topic is of this app",
         "warning": "what a person should know",
     },
     "AbortRequest": {"tokens": "whose stages are removed"},

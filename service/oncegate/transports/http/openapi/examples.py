@@ -58,6 +58,7 @@ COMMIT_REPLY = {
     "offsets": [{"partition": 0, "first_offset": 0, "rows": 10_000}],
     "suppressed_rows": 0,
     "takeover_rows": 0,
+    "first_of_app": True,
 }
 ABORT = {"name": NAME, "tokens": [TOKEN]}
 ABORT_REPLY = {"outcome": "ABORTED", "removed": 1}

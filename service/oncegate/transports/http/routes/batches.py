@@ -61,6 +61,7 @@ async def commit(request: Request) -> Response:
             [messages.PartitionOffset(span.partition, span.first_offset, span.rows) for span in result.spans],
             result.suppressed_rows,
             result.takeover_rows,
+            result.first_of_app,
             msgspec.UNSET if result.warning is None else result.warning,
         )
         return json_reply(reply, inbound.wanted, shard=inbound.shard)
