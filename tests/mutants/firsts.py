@@ -1,7 +1,7 @@
 """Planted bugs of firsts: a place or a result that is another's, one that is lost, one that nobody made durable."""
 
 from tests.mutants.mutant import Mutant, one
-from tests.mutants.planted import ENGINE, INDEX
+from tests.mutants.planted import CLIENT, ENGINE, INDEX
 
 _FIRSTS = "tests/engine/usecases/test_firsts.py"
 _HTTP = "tests/transports/http/test_firsts.py"
@@ -56,6 +56,13 @@ FIRSTS: tuple[Mutant, ...] = (
         "        await self._journal.group_commit.durable(decided.rests_on)\n",
         "",
         _FIRSTS,
+    ),
+    one(
+        "places of rows that are asked for again stand elsewhere",
+        f"{CLIENT}/protocol/calls/attempt.py",
+        "                else [one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]\n",
+        "                else at[: rows.num_rows]\n",
+        "tests/client/sync/test_produce_by_id.py::test_places_of_rows_that_were_asked_for_again_stand_where_those_rows_were_given",
     ),
     one(
         "a result is lost by a restart",

@@ -120,6 +120,7 @@ class AsyncAttempt:
         key_col: Columns = (),
         digest_cols: Columns = (),
         on_conflict: str = "fail",
+        locate: bool = False,
     ) -> Written:
         """Append rows to a topic. With `id_col` each id is there once; without, at least once. `key_col`: which
         columns choose the partition.
@@ -132,5 +133,9 @@ class AsyncAttempt:
         digest_cols: the columns that are the payload of a row's id. Rows whose id is written with another one raise
         PayloadConflict, the others of their request are written; with on_conflict="drop" they are counted, logged and
         not written.
+
+        locate: `places` and `results` of what is returned say of each row whose id was written before where the gateway
+        wrote it first, and what its claim was completed with.
         """
-        return await self.gateway.run(self._calls.produce(topic, rows, id_col, key_col, digest_cols, on_conflict))
+        columns = (id_col, key_col, digest_cols)
+        return await self.gateway.run(self._calls.produce(topic, rows, *columns, on_conflict, locate))

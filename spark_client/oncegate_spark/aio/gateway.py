@@ -189,6 +189,7 @@ class AsyncGateway:
         scope: tuple[str, int] | None = None,
         digest_cols: Columns = (),
         id_set: str | None = None,
+        locate: bool = False,
     ) -> Produced:
         """Append rows (an Arrow stream) to a topic: all in one, or nothing; `AsyncAttempt.produce` does it for tables.
 
@@ -198,8 +199,10 @@ class AsyncGateway:
         key_col  rows of equal values there go to one partition. Without: all go to the next one.
         digest_cols  these columns are the payload of a row's id: written before with another one, it is CONFLICT.
         id_set   the set of the ids. Without: the one named after the topic.
+        locate   `verdicts.firsts` says where the first of each DUPLICATE is, and what its claim was completed with.
         """
-        return await self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols, id_set))
+        columns = (id_col, key_col, scope, digest_cols, id_set)
+        return await self.run(self.calls.produce(topic, token, call, body, *columns, locate))
 
     async def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""

@@ -95,6 +95,9 @@ class Written:
     suppressed  dropped: another attempt wrote them, or the same id stands earlier among the rows of its request
     conflicts   dropped, as onConflict says: their ids are written with another payload
     id_set      the set that the ids were looked up in, as the gateway says; None without ids
+    places      of each row, in their order: where the gateway wrote the first of its id, of those that were written
+                before; None: written now, or not known. Empty: not asked (`locate`)
+    results     of each row, likewise: what the first was completed with
     """
 
     rows: int = 0
@@ -105,9 +108,20 @@ class Written:
     conflicts: int = 0
     id_set: str | None = None
     before: list[Offsets] = field(default_factory=list)
+    places: list[Place | None] = field(default_factory=list)
+    results: list[bytes | None] = field(default_factory=list)
 
-    def add(self, produced: Produced) -> None:
-        """Count what one request has written as well."""
+    def room_for_firsts(self, rows: int) -> range:
+        """Makes room for what is known of the firsts of so many rows more; tells where they stand."""
+        self.places += [None] * rows
+        self.results += [None] * rows
+        return range(len(self.places) - rows, len(self.places))
+
+    def add(self, produced: Produced, at: Sequence[int] | None = None) -> None:
+        """Count what one request has written as well; `at`: where its rows stand among all that asked for firsts."""
+        if at is not None and produced.verdicts is not None and (firsts := produced.verdicts.firsts) is not None:
+            for one, place, result in zip(at, firsts.places, firsts.results, strict=True):
+                self.places[one], self.results[one] = place, result
         self.rows += produced.rows
         self.offsets += produced.offsets
         self.before += produced.before
@@ -119,7 +133,7 @@ class Written:
             self.id_set = produced.verdicts.id_set
 
     def count(self, more: "Written") -> None:
-        """As well as these; their offsets are left out."""
+        """As well as these; their offsets and places are left out."""
         self.rows += more.rows
         self.own += more.own
         self.suppressed += more.suppressed

@@ -115,6 +115,7 @@ class Attempt:
         key_col: Columns = (),
         digest_cols: Columns = (),
         on_conflict: str = "fail",
+        locate: bool = False,
     ) -> Written:
         """Append rows to a topic. With `id_col` each id is there once; without, at least once. `key_col`: which
         columns choose the partition.
@@ -127,5 +128,9 @@ class Attempt:
         digest_cols: the columns that are the payload of a row's id. Rows whose id is written with another one raise
         PayloadConflict, the others of their request are written; with on_conflict="drop" they are counted, logged and
         not written.
+
+        locate: `places` and `results` of what is returned say of each row whose id was written before where the gateway
+        wrote it first, and what its claim was completed with.
         """
-        return self.gateway.run(self._calls.produce(topic, rows, id_col, key_col, digest_cols, on_conflict))
+        columns = (id_col, key_col, digest_cols)
+        return self.gateway.run(self._calls.produce(topic, rows, *columns, on_conflict, locate))

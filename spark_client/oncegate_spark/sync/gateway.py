@@ -177,6 +177,7 @@ class Gateway:
         scope: tuple[str, int] | None = None,
         digest_cols: Columns = (),
         id_set: str | None = None,
+        locate: bool = False,
     ) -> Produced:
         """Append rows (an Arrow stream) to a topic: all in one, or nothing; `Attempt.produce` does it for tables.
 
@@ -186,8 +187,10 @@ class Gateway:
         key_col  rows of equal values there go to one partition. Without: all go to the next one.
         digest_cols  these columns are the payload of a row's id: written before with another one, it is CONFLICT.
         id_set   the set of the ids. Without: the one named after the topic.
+        locate   `verdicts.firsts` says where the first of each DUPLICATE is, and what its claim was completed with.
         """
-        return self.run(self.calls.produce(topic, token, call, body, id_col, key_col, scope, digest_cols, id_set))
+        columns = (id_col, key_col, scope, digest_cols, id_set)
+        return self.run(self.calls.produce(topic, token, call, body, *columns, locate))
 
     def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""

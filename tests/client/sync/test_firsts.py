@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from oncegate_spark import BadOption, Place, Refused
+from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Offsets, Produced, Written
 from oncegate_spark.protocol.codecs import Verdicts, stream
 from oncegate_spark.protocol.effort import new_token
@@ -70,6 +71,33 @@ def test_places_are_told_to_who_claims_and_to_who_takes(client: Any) -> None:
     assert asked.places == (Place("t", 0, 2), Place("t", 0, 0))
     taken = client.take("job", ["y", "new"], id_set="t", locate=True)
     assert (taken.places, taken.granted) == ((Place("t", 0, 1), None), ["new"])
+
+
+@server
+def test_places_are_told_to_who_produces_row_by_row_over_several_requests(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(codecs, "IDS_MAX", 2)
+    with client.attempt() as first:
+        first.produce("t", pa.table({"id": ["x", "y"]}), id_col="id")
+    with client.attempt(id_set="t") as claiming:
+        claiming.complete(claiming.claim(["claimed"]), RESULT)
+    with client.attempt() as second:
+        rows = pa.table({"id": ["new", "y", "claimed", "new too", "x"]})
+        written = second.produce("t", rows, id_col="id", locate=True)
+        assert written.places == [None, Place("t", 0, 1), None, None, Place("t", 0, 0)]
+        assert written.results == [None, None, RESULT, None, None]
+        assert (written.rows, written.suppressed) == (2, 3)
+        plain = second.produce("t", rows, id_col="id")
+        assert (plain.places, plain.results, plain.own, plain.suppressed) == ([], [], 2, 3)
+
+
+def test_locate_without_ids_is_refused_before_anything_is_sent(connect: Connect) -> None:
+    with connect("http://127.0.0.1:9", "nobody") as client, client.attempt() as attempt:
+        with pytest.raises(BadOption, match="locate asks for the first of each id; name the id by id_col; nothing was"):
+            attempt.produce("t", pa.table({"id": ["x"]}), locate=True)
+        with pytest.raises(BadOption, match="locate asks"):
+            client.produce("t", attempt.token, 0, b"", locate=True)
 
 
 @server

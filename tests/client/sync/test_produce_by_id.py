@@ -1,5 +1,7 @@
 """Rows produced by their ids: asked for until each of them is done. Against a scripted gateway."""
 
+import struct
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -9,6 +11,7 @@ import pytest
 from oncegate_spark.errors import BadId, BadOption, BatchConflict, Outcome, Refused, StillBusy, Unreadable
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Offsets
+from oncegate_spark.protocol.firsts import Place
 from tests.support.client_clock import SteppedClock
 from tests.support.clients import Connect
 from tests.support.stub_gateway import LOST, Answer, Asked, StubGateway, problem
@@ -54,6 +57,32 @@ def test_busy_rows_are_asked_for_again_alone_and_in_a_new_call(connect: Connect)
     assert len({one.headers["oncegate-token"] for one in asked}) == 1
     assert (written.rows, written.suppressed) == (2, 2)
     assert clock.slept_ms == []  # what was granted has moved on; only standing still is waited for
+
+
+def located(answer: Answer, *offsets: int) -> Answer:
+    """The same answer, and that the first of each duplicate lies in partition 0 of topic t at these offsets."""
+    places = b"".join(struct.pack("<IIQ", 0, 0, offset) for offset in offsets)
+    results = struct.pack(f"<I{len(offsets)}I", 0, *[0xFFFF_FFFF] * len(offsets))
+    return replace(answer, body=answer.body + struct.pack("<II", 1, 1) + b"t" + places + results)
+
+
+def test_places_of_rows_that_were_asked_for_again_stand_where_those_rows_were_given(connect: Connect) -> None:
+    answers = [
+        located(produced([GRANTED, BUSY, DUPLICATE, BUSY, BUSY], (0, 0, 1)), 40),
+        located(produced([BUSY, GRANTED, DUPLICATE], (0, 1, 1)), 41),
+        located(produced([DUPLICATE]), 42),
+    ]
+    table = rows("a", "b", "c", "d", "e")
+    with (
+        StubGateway(*answers) as stub,
+        connect(stub.url, clock=SteppedClock()) as gateway,
+        gateway.attempt() as attempt,
+    ):
+        written = attempt.produce("t", table, id_col="id", locate=True)
+        asked = stub.asked
+    assert {one.path.partition("?")[2] for one in asked} == {"id_col=id&locate=true"}
+    assert written.places == [None, Place("t", 0, 42), Place("t", 0, 40), None, Place("t", 0, 41)]
+    assert written.results == [None] * 5
 
 
 def test_rows_that_another_holds_are_waited_for_until_it_is_done(connect: Connect) -> None:

@@ -151,20 +151,24 @@ class AttemptCalls:
         key_col: Columns = (),
         digest_cols: Columns = (),
         on_conflict: str = "fail",
+        locate: bool = False,
     ) -> Steps[Written]:
         """Append rows until each is done. Raises BadId, BadOption before anything is sent, then StillBusy."""
         columns = {"id_col": column_names(id_col), "key_col": column_names(key_col)}
         columns |= {"digest_cols": column_names(digest_cols)} if digest_cols else {}
         _check(rows, columns)
-        return self._produce(topic, rows, columns, checked(on_conflict) == "drop")
+        if locate and not columns["id_col"]:
+            raise BadOption("locate asks for the first of each id; name the id by id_col; nothing was sent")
+        return self._produce(topic, rows, columns, checked(on_conflict) == "drop", locate)
 
     def _produce(
-        self, topic: str, rows: pa.Table, columns: Mapping[str, tuple[str, ...]], drops: bool
+        self, topic: str, rows: pa.Table, columns: Mapping[str, tuple[str, ...]], drops: bool, locate: bool
     ) -> Steps[Written]:
         written = Written()
         try:
             for part, body in codecs.portions(rows.to_batches(), codecs.IDS_MAX if columns["id_col"] else None):
-                yield from self._settled(topic, part, body, columns, written, drops)
+                at = written.room_for_firsts(part.num_rows) if locate else None
+                yield from self._settled(topic, part, body, columns, written, drops, at)
         except PayloadConflict:
             raise
         except OncegateError as error:
@@ -181,18 +185,22 @@ class AttemptCalls:
         columns: Mapping[str, tuple[str, ...]],
         written: Written,
         drops: bool,
+        at: Sequence[int] | None,
     ) -> Steps[None]:
-        """Produce rows until each of them is done; what another attempt holds is claimed again in a new call."""
+        """Produce rows until each of them is done; what another attempt holds is claimed again in a new call.
+
+        `at`: where these rows stand among all of them, to note their firsts; None: nobody asked.
+        """
         watch: Watch | None = None
         while rows.num_rows:
             call = self.next_call()
             id_set = self._id_set if columns["id_col"] else None
             done = yield from self._calls.produce(
-                topic, self.token, call, body, **columns, scope=self._scope, id_set=id_set
+                topic, self.token, call, body, **columns, scope=self._scope, id_set=id_set, locate=at is not None
             )
             verdicts = done.verdicts
             self._check_batch(verdicts)
-            written.add(done)
+            written.add(done, at)
             if verdicts is not None and verdicts.conflicts:
                 self._refuse_or_drop(rows, columns, verdicts, written, drops)
             if verdicts is None or not verdicts.unsettled:
@@ -203,6 +211,11 @@ class AttemptCalls:
                 watch = watch or Watch(verdicts.lease_ms or LEASE_MS, self._calls.tries.rng)
                 yield Pause(pause_ms(watch, self._calls.tries.now_ms(), verdicts))
             rows = rows.filter(verdicts.open)
+            at = (
+                None
+                if at is None
+                else [one for one, is_open in zip(at, verdicts.open.to_pylist(), strict=True) if is_open]
+            )
             body = codecs.stream(rows.to_batches()) if rows.num_rows else b""
 
     def _check_batch(self, verdicts: Verdicts | None) -> None:

@@ -102,18 +102,21 @@ class Calls:
         scope: Scope | None = None,
         digest_cols: Columns = (),
         id_set: str | None = None,
+        locate: bool = False,
     ) -> Steps[Produced]:
         """Append rows, an Arrow stream, to a topic: all of them in one request, or nothing. Raises BadOption."""
         ids = column_names(id_col)
-        if id_set is not None and not ids:
-            raise BadOption("id_set names the set of the rows' ids; name the id by id_col; nothing was sent")
+        if not ids and (id_set is not None or locate):
+            asked = "locate asks for the first of each id" if locate else "id_set names the set of the rows' ids"
+            raise BadOption(f"{asked}; name the id by id_col; nothing was sent")
         given = {"id_col": _joined(id_col), "key_col": _joined(key_col), "digest_col": _joined(digest_cols)}
+        given |= {"locate": "true"} if locate else {}
         query = _query("?", **given, **({} if id_set is None else {"id_set": id_set}))
         headers = {"Content-Type": codecs.ARROW, "Accept": codecs.PACKED if ids else codecs.JSON}
         path, what = f"{_topic_path(topic)}/records:produce{query}", f"produce {call} of {token[:8]}"
         unknown = "whether these rows were written"
         request = self.post(path, what, unknown, {**headers, **_attempt(token, call), **_scope(scope)}, body)
-        return self.send(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None))
+        return self.send(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None, locate))
 
     def stage(
         self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()
@@ -317,16 +320,16 @@ def _offsets(document: dict[str, Any]) -> tuple[Offsets, ...]:
     return tuple(Offsets(one["partition"], one["first_offset"], one["rows"]) for one in document["offsets"])
 
 
-def produced_of(reply: Reply, id_count: int | None) -> Produced:
+def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Produced:
     """Reads the answer to a produce request.
 
-    `id_count`: how many rows were sent with ids; None without.
+    `id_count`: how many rows were sent with ids; None without. `locate`: the firsts of duplicates were asked for.
     """
     if id_count is None:
         document = json.loads(reply.body)
         return Produced(int(document["rows"]), _offsets(document))
     offsets, before = _ranges(reply.headers["oncegate-offsets"]), _ranges(reply.headers.get(_BEFORE, ""))
-    return Produced(sum(one.rows for one in offsets), offsets, verdicts_of(reply, id_count), before)
+    return Produced(sum(one.rows for one in offsets), offsets, verdicts_of(reply, id_count, locate), before)
 
 
 def _ranges(text: str) -> tuple[Offsets, ...]:
