@@ -24,6 +24,7 @@
     - NotFound            no such path, namespace or topic
     - MethodNotAllowed
     - SchemaMismatch      the rows are not of the topic's schema
+    - OtherPartitions     the topic is there with another number of partitions
     - TokenReused         same token and call with other ids
     - ChunkAltered        same token and chunk with other rows
     - OffsetTrimmed       the offset lies below the lowest kept
@@ -248,6 +249,12 @@ class SchemaMismatch(Rejected):
     """Says that the rows are not of the topic's schema; nothing was written."""
 
     code, title = "SCHEMA", "The rows are not of the topic's schema"
+
+
+class OtherPartitions(Rejected):
+    """Says that a topic is there with another number of partitions; nothing was changed. `partitions`: how many."""
+
+    code, title = "PARTITIONS", "The topic has another number of partitions; nothing was changed"
 
 
 class TokenReused(Rejected):

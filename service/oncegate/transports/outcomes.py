@@ -74,6 +74,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.NotFound: Outcome(Kind.NOT_FOUND),
     e.MethodNotAllowed: Outcome(Kind.NO_SUCH_METHOD),
     e.SchemaMismatch: Outcome(Kind.CONFLICT),
+    e.OtherPartitions: Outcome(Kind.CONFLICT),
     e.TokenReused: Outcome(Kind.UNPROCESSABLE),
     e.ChunkAltered: Outcome(Kind.UNPROCESSABLE),
     e.OffsetTrimmed: Outcome(Kind.GONE),

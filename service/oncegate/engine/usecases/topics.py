@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
-from oncegate.core.errors import BadRequest, NotFound, SchemaMismatch, TooLarge
+from oncegate.core.errors import BadRequest, NotFound, OtherPartitions, SchemaMismatch, TooLarge
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Schema, TopicRequest, TopicView
@@ -22,7 +22,7 @@ class Topics:
     async def create(self, request: TopicRequest, deadline: Deadline) -> tuple[TopicView, bool]:
         """Makes a topic, or sets its retention; returns the topic, and whether it is new. Durable when it returns.
 
-        Raises BadRequest, TooLarge, SchemaMismatch, LedgerFull, DeadlinePassed: nothing was changed.
+        Raises OtherPartitions, SchemaMismatch, TooLarge, LedgerFull, DeadlinePassed: nothing was changed.
         LedgerDown: unknown, repeat it.
         """
         deadline.check()
@@ -45,10 +45,10 @@ class Topics:
 
     def _changed(self, request: TopicRequest, known: Topic) -> Entry | None:
         if request.partitions not in (None, len(known.partitions)):
-            raise BadRequest(
-                f"topic {request.topic} has {len(known.partitions)} partitions, and a topic keeps those "
-                "it was made with: "
-                "rows of one key would lie in two; make another topic"
+            raise OtherPartitions(
+                f"topic {request.topic} has {len(known.partitions)} partitions, and a topic keeps those it was made "
+                "with: rows of one key would lie in two; make another topic. Nothing was changed",
+                partitions=len(known.partitions),
             )
         schema = known.schema
         if request.schema is not None:

@@ -143,7 +143,7 @@ _TOPIC = message(messages.TopicReply, examples.TOPIC_REPLY)
 CREATE_TOPIC = operation(
     "createTopic",
     {201: answer("it is new", json=_TOPIC), 200: answer("it was there; its retention is as asked", json=_TOPIC)},
-    (*parts.BODIES, e.SchemaMismatch),
+    (*parts.BODIES, e.SchemaMismatch, e.OtherPartitions),
     writes(NS, "topic"),
     parts.body(json=message(messages.TopicRequest, examples.TOPIC_REQUEST)),
 )
