@@ -328,6 +328,20 @@ SURFACE: tuple[Mutant, ...] = (
         "test_a_span_that_ends_before_it_begins_is_a_mistake_and_no_word_that_nothing_was_left",
     ),
     one(
+        "numbers inside of lists stay numbers",
+        "service/oncegate/transports/http/int64.py",
+        "    elif is_list(kind):\n",
+        "    elif types.is_large_list(kind):\n",
+        "tests/transports/http/test_int64.py",
+    ),
+    one(
+        "rows are told with their numbers as numbers",
+        "service/oncegate/transports/http/codecs.py",
+        "of_columns(window.schema) if with_texts else None",
+        "None",
+        "tests/transports/http/test_int64.py",
+    ),
+    one(
         "a full disk below the log",
         "service/oncegate/runtime/logging.py",
         "        with contextlib.suppress(OSError):\n            self._stream.flush()\n",

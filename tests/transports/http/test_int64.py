@@ -2,9 +2,10 @@
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from tests.support.http_app import CLAIM, JSON, PACKED, Http, Reply, open_http, token
+from tests.support.http_app import ARROW, CLAIM, JSON, PACKED, Http, Reply, open_http, stream, token
 
 NS = "/v1/namespaces/default"
 TEXTS = "application/json; int64=string"
@@ -93,6 +94,34 @@ async def test_every_number_of_64_bits_is_a_text_where_it_is_asked_for_so() -> N
     places = {"offset", "first_offset", "next_offset", "high_offset", "low_offsets", "high_offsets", "position"}
     lanes = {"epoch", "watermark", "claimed_to", "resume_after", "open", "done", "not_done"}
     assert places | lanes | {"rows", "wall_ms", "retention_ms", "horizon_ms", "granted"} <= walk.texts
+
+
+async def test_values_of_64_bit_columns_are_texts_too_wherever_they_stand_and_other_values_are_not() -> None:
+    struct = pa.struct([("n", pa.uint64()), ("m", pa.int32())])
+    columns = {
+        "n": pa.array([2**63 - 1, None], pa.int64()),
+        "u": pa.array([2**64 - 1, 0], pa.uint64()),
+        "i": pa.array([1, -1], pa.int32()),
+        "f": pa.array([0.5, None]),
+        "many": pa.array([[1, None], None], pa.list_(pa.int64())),
+        "two": pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2)),
+        "in": pa.array([{"n": 7, "m": 8}, None], struct),
+        "by": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    }
+    table = pa.table(columns)
+    async with open_http() as http:
+        assert (await http.post_raw(f"{TOPIC}/records:produce", ARROW, stream(*table.to_batches()))).status == 200
+        fetched = f"{TOPIC}/partitions/0/records"
+        plain, texts = (await http.get(fetched, Accept=JSON)).json, (await http.get(fetched, **ASKED)).json
+    first = {"n": str(2**63 - 1), "u": str(2**64 - 1), "i": 1, "f": 0.5, "many": ["1", None], "two": ["1", "2"]}
+    first |= {"in": {"n": "7", "m": 8}, "by": [["a", "1"]]}
+    second = {"n": None, "u": "0", "i": -1, "f": None, "many": None, "two": ["3", "4"], "in": None, "by": None}
+    assert texts == {"records": [first, second], "first_offset": "0", "next_offset": "2"} | {"high_offset": "2"}
+    assert (plain["records"][0]["u"], plain["records"][0]["in"], plain["next_offset"]) == (
+        2**64 - 1,
+        {"n": 7, "m": 8},
+        2,
+    )
 
 
 async def test_a_claim_of_many_ids_is_the_same_in_both_forms() -> None:

@@ -23,6 +23,7 @@ from oncegate.index.claims.results import Located
 from oncegate.transports.decode.identifiers import claim_text
 from oncegate.transports.decode.records import Window, as_dicts, pieces
 from oncegate.transports.http import messages
+from oncegate.transports.http.int64 import of_columns
 
 _HEAD = struct.Struct("<16sII")
 _NO_CLAIM = bytes(16)
@@ -201,16 +202,16 @@ def settle_json(answer: SettleResult) -> bytes:
     return encode(message)
 
 
-def records_json(window: Window, bytes_max: int) -> tuple[bytes, int]:
+def records_json(window: Window, bytes_max: int, with_texts: bool = False) -> tuple[bytes, int]:
     """Writes fetched rows as JSON, and says which offset follows: as many rows as have room, one at least.
 
-    Binary values become base64, decimals and durations their text. Raises NotAcceptable for times beyond the year
-    9999.
+    Binary values become base64, decimals and durations their text; `with_texts`: numbers of 64 bits too. Raises
+    NotAcceptable for times beyond the year 9999.
     """
     written: list[bytes] = []
-    left = bytes_max
+    left, change = bytes_max, of_columns(window.schema) if with_texts else None
     for piece in pieces(window):
-        rows = [encode(row) for row in as_dicts(piece)]
+        rows = [encode(row if change is None else change(row)) for row in as_dicts(piece)]
         sizes = np.cumsum([len(row) + 1 for row in rows])
         fitting = max(int(np.searchsorted(sizes, left, "right")), 0 if written else 1)
         written += rows[:fitting]
@@ -219,7 +220,9 @@ def records_json(window: Window, bytes_max: int) -> tuple[bytes, int]:
             break
     following = window.first_offset + len(written)
     shown: Any = msgspec.Raw(b"[" + b",".join(written) + b"]")
-    return encode(messages.RecordsReply(shown, window.first_offset, following, window.high_offset)), following
+    # Texts at once: to read all of it once more, as `as_texts` does, would hold the interpreter.
+    places: Any = map(str if with_texts else int, (window.first_offset, following, window.high_offset))
+    return encode(messages.RecordsReply(shown, *places)), following
 
 
 def encode(message: object) -> bytes:

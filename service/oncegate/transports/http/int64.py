@@ -1,15 +1,18 @@
 """Numbers of 64 bits as texts, for readers that hold numbers as doubles and lose those above 2^53.
 
 The table is the types of `messages`: a member whose format is one of `FORMATS` is such a number, whatever its value is.
+Rows have columns instead: a value of an int64 or uint64 column is such a number, also inside lists, structs and maps.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
 from msgspec import inspect
+from pyarrow import types
 
+from oncegate.hashing.arrow_types import is_list
 from oncegate.transports.http.messages.fields import FORMATS
 
 # What a value of a type becomes; None: what it is, nothing in it is such a number.
@@ -20,6 +23,39 @@ def as_texts(body: bytes, kind: type) -> bytes:
     """Writes a message of this kind once more, each number of 64 bits as its decimal digits; `body`: it as JSON."""
     change = _of_kind(kind)
     return body if change is None else msgspec.json.encode(change(msgspec.json.decode(body)))
+
+
+def of_columns(schema: Any) -> _Change:
+    """Finds what becomes of a row of this Arrow schema, a dict; None: it has no such number."""
+    return _of_members({field.name: _of_type(field.type) for field in schema})
+
+
+def _of_type(kind: Any) -> _Change:
+    change: _Change = None
+    if types.is_int64(kind) or types.is_uint64(kind):
+        change = str
+    elif types.is_struct(kind):
+        change = _of_members({field.name: _of_type(field.type) for field in kind})
+    elif types.is_map(kind):
+        change = _of_pairs(_of_type(kind.key_type), _of_type(kind.item_type))
+    elif is_list(kind):
+        change = _of_items(_of_type(kind.value_type))
+    return None if change is None else partial(_unless_null, change)
+
+
+def _unless_null(change: Callable[[Any], Any], value: Any) -> Any:
+    return None if value is None else change(value)
+
+
+def _of_pairs(key: _Change, item: _Change) -> _Change:
+    if key is None and item is None:
+        return None
+    keyed, held = key or _same, item or _same
+    return lambda value: [(keyed(one), held(other)) for one, other in value]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 @cache

@@ -18,8 +18,7 @@ from oncegate.transports.decode.columns import key_hashes, split_names
 from oncegate.transports.decode.sequences import SequenceColumn, of_rows
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, located, query, shard_of
-from oncegate.transports.http.int64 import as_texts
-from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted
+from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply, verdicts_reply
 from oncegate.transports.http.taking import Routes
@@ -145,8 +144,8 @@ async def fetch(request: Request) -> Response:
         if media == ARROW:
             body, next_offset = await offload(found.size_bytes, records.as_arrow, found), found.next_offset
         else:
-            body, next_offset = await offload(found.size_bytes, codecs.records_json, found, limits.body_bytes)
-            body = body if media == JSON else await offload(found.size_bytes, as_texts, body, messages.RecordsReply)
+            asking = (found, limits.body_bytes, media == JSON_TEXTS)
+            body, next_offset = await offload(found.size_bytes, codecs.records_json, *asking)
     headers = {
         "Oncegate-Next-Offset": str(next_offset),
         "Oncegate-High-Offset": str(found.high_offset),
