@@ -198,7 +198,7 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "a probe takes what is kept",
         f"{ENGINE}/commit/group_commit.py",
-        "        if self.dead is None and self._free_bytes()[0] > 0:\n",
+        "        if self.dead is None and self._has_room():\n",
         "        if self.dead is None:\n",
         f"{_FULL}::test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left",
     ),
@@ -208,5 +208,26 @@ SERVING: tuple[Mutant, ...] = (
         "                self._reserve.release()\n",
         "",
         "tests/faults/server/test_full_disk.py",
+    ),
+    one(
+        "a new namespace takes the room that is kept",
+        f"{LOG}/ledgers.py",
+        "                self._require_room()\n",
+        "                pass\n",
+        "tests/faults/ledger/test_reserve.py",
+    ),
+    one(
+        "what a reserve cut short holds is wanted once more",
+        f"{LOG}/reserve.py",
+        "stat.f_frsize + self._held_bytes()\n",
+        "stat.f_frsize\n",
+        "tests/faults/ledger/test_reserve.py",
+    ),
+    one(
+        "a full disk is told with the room that was missing first",
+        f"{ENGINE}/commit/group_commit.py",
+        "        self._missing_bytes = 1 - free_bytes\n",
+        "        self._missing_bytes = self._missing_bytes or 1 - free_bytes\n",
+        f"{_FULL}::test_a_full_disk_says_how_much_room_is_missing_as_of_its_last_probe",
     ),
 )

@@ -321,8 +321,12 @@ class Shard:
         return self.journal.index.topics.names()
 
     def failing(self) -> dict[str, str]:
-        """Tells what work in the background failed when it was tried last, and why; requests are answered meanwhile."""
-        errors = {"compaction": self.scheduler.compaction_error, "eviction": self.eviction.error}
+        """Tells what fails for now, and why: work in the background, and room on the disk for more."""
+        errors = {
+            "compaction": self.scheduler.compaction_error,
+            "eviction": self.eviction.error,
+            "room": self.group_commit.shortage,
+        }
         return {work: error for work, error in errors.items() if error}
 
     def counters(self) -> dict[str, int]:

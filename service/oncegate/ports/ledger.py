@@ -86,7 +86,8 @@ class OpenLedger:
     outputs: reads the rows beside the entries; None: the ledger holds none (`Ability.OUTPUTS`).
     predecessors: the ids it had before it was restored or accepted as an older copy, oldest first.
     compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
-    free_bytes: returns free and total bytes of the disk below; (1, 1) where there is none.
+    free_bytes: returns free and total bytes of the disk below; (1, 1) where there is none. 0 or less free: nothing new
+        is to be written before there is more than as many.
     """
 
     ledger: Ledger
@@ -106,7 +107,10 @@ class Ledgers(Protocol):
         """Returns the namespaces that exist, sorted."""
 
     async def create(self, namespace: str) -> None:
-        """Makes an empty ledger with a new key; no effect when it exists. Durable when it returns."""
+        """Makes an empty ledger with a new key; no effect when it exists. Durable when it returns.
+
+        LedgerFull: there is no room for one more; nothing was made.
+        """
 
     def open(self, namespace: str) -> AbstractAsyncContextManager[OpenLedger]:
         """Owns the ledger: fences older owners, repairs a torn append, verifies, then yields it.

@@ -94,6 +94,21 @@ async def test_nothing_is_probed_while_the_disk_says_that_only_kept_room_is_left
     assert served.gateway.readiness() == {"default": "SERVING"}
 
 
+async def test_a_full_disk_says_how_much_room_is_missing_as_of_its_last_probe(served: Served) -> None:
+    mib = 1 << 20
+    served.disk.free_bytes = (-5 * mib, 100 * mib)
+    await fill(served)
+    for free_bytes, room in ((-5 * mib, "6 MiB more must be free"), (1 - 2 * mib, "2 MiB more must be free")):
+        served.disk.free_bytes = (free_bytes, 100 * mib)
+        await reopen(served)
+        assert room in served.shard.failing()["room"]
+        with pytest.raises(LedgerFull, match=f"{room}.*nothing was written"):
+            await served.claim("a")
+    served.disk.free_bytes = (1, 100 * mib)
+    await reopen(served)
+    assert served.shard.failing() == {}
+
+
 async def test_a_full_disk_is_one_line_of_the_log_and_its_end_another(served: Served) -> None:
     await fill(served)
     served.disk.faults = ["full", "full"]

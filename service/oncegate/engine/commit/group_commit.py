@@ -24,6 +24,8 @@ from oncegate.ports import Clock, Ledger, OutputChange
 PROBE_MS = 1_000
 # One append holds at most this much: a frame stays far below its 32-bit length, a group below a second of disk.
 GROUP_BYTES_MAX = 64 << 20
+MIB = 1 << 20
+_NOTHING_WRITTEN = "; nothing was written"
 
 
 @dataclass(slots=True)
@@ -77,6 +79,7 @@ class GroupCommit:
         self._wake = asyncio.Event()
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._full: LedgerFull | None = None
+        self._missing_bytes = 0
         self._probe_ms = 0
         self.between: BetweenAppends = _NoWork()
         # Called when the ledger has no room any more, and when it has room again.
@@ -101,6 +104,20 @@ class GroupCommit:
         """Tells whether the ledger has no room but for what ends something."""
         return self._full is not None
 
+    @property
+    def shortage(self) -> str:
+        """Says why the ledger is full, and how much room must be made, where that is known; empty while it is not."""
+        if self._full is None:
+            return ""
+        why = self._full.detail.removesuffix(_NOTHING_WRITTEN)
+        if self._missing_bytes <= 0:
+            return why
+        room = f"{-(-self._missing_bytes // MIB)} MiB more must be free"
+        return f"{why}; {room} before anything but completes and releases is written, then it goes on by itself"
+
+    def _no_room(self) -> LedgerFull:
+        return LedgerFull(self.shortage + _NOTHING_WRITTEN)
+
     def check(self, *, ends: bool = False) -> None:
         """Raises why nothing can be written now, if so: LedgerFull, or what killed this group commit.
 
@@ -111,7 +128,7 @@ class GroupCommit:
         if self.closing:
             raise _again(self._refusal)
         if self._full is not None and not ends:
-            raise LedgerFull(self._full.detail)
+            raise self._no_room()
 
     def submit(
         self,
@@ -199,12 +216,18 @@ class GroupCommit:
         self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
         if self._pending:  # what ends something is not to be refused with the probe
             await self.append_next()
-        if self.dead is None and self._free_bytes()[0] > 0:
+        if self.dead is None and self._has_room():
             position = self.submit([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)
             await self.append_all()
             if self.mark.position >= position:
                 self._full = None
                 self.when_full(None)
+
+    def _has_room(self) -> bool:
+        """Asks the disk, and notes how much it lacks."""
+        free_bytes, _ = self._free_bytes()
+        self._missing_bytes = 1 - free_bytes
+        return free_bytes > 0
 
     async def _woken_within(self, wait_ms: int) -> None:
         pause, woken = asyncio.ensure_future(self._clock.sleep_ms(wait_ms)), asyncio.ensure_future(self._wake.wait())
@@ -278,14 +301,15 @@ class GroupCommit:
         self._pending = []
         self.next_position = self.mark.position + 1
         self.begin_full(error)
-        self._fail_waiters(error)
+        self._fail_waiters(self._no_room())
 
     def begin_full(self, error: LedgerFull) -> None:
         """Takes nothing more but what ends something, until a probe finds room."""
         known, self._full = self._full, error
         self._probe_ms = self._clock.monotonic_ms() + PROBE_MS
+        self._has_room()
         if known is None:
-            self.when_full(error)
+            self.when_full(self._no_room())
 
     def die(self, error: OncegateError) -> None:
         """Takes `error` as the end, if it is the first: whoever waits is told, nothing is written, `run` returns."""

@@ -23,6 +23,7 @@ from oncegate.ports import OpenLedger
 WITNESS_SYNC_S = 1.0
 # Of the files that the process may have open: those that topics are appended to.
 STREAMS_SHARE = 8
+MIB = 1 << 20
 T = TypeVar("T")
 
 
@@ -58,7 +59,18 @@ class LogLedgers:
     async def create(self, namespace: str) -> None:
         """Implements the port's `Ledgers.create`; BadRequest when it cannot be a name."""
         async with self._changing:
+            if namespace not in self._folder.ledgers:
+                self._require_room()
             await finished(asyncio.to_thread(self._folder.create, namespace))
+
+    def _require_room(self) -> None:
+        if self._reserve.released:
+            with ledger_errors(self._folder.shown):
+                missing_bytes = self._reserve.missing_bytes()
+            raise LedgerFull(
+                f"what room is left in {self._folder.shown} is kept for completes and releases; "
+                f"{-(-missing_bytes // MIB)} MiB more must be free; nothing was made"
+            )
 
     async def delete(self, namespace: str) -> None:
         """Implements the port's `Ledgers.delete`: its folder and its witness are moved aside, by `DataDir.delete`."""
@@ -150,7 +162,7 @@ class LogLedgers:
         self._folder.require()
         with ledger_errors(self._folder.shown):
             stat = os.statvfs(self._folder.root)
-        free = 0 if self._reserve.released else stat.f_bavail * stat.f_frsize
+            free = -self._reserve.missing_bytes() if self._reserve.released else stat.f_bavail * stat.f_frsize
         return (free, stat.f_blocks * stat.f_frsize)
 
     async def close(self) -> None:

@@ -41,16 +41,28 @@ class Reserve:
                 return
             self.released = True
             with contextlib.suppress(OSError):
-                stat = os.statvfs(self._path.parent)
-                if stat.f_bavail * stat.f_frsize >= self._size_bytes + _MARGIN_BYTES:
+                if self._missing_bytes() == 0:
                     self._take()
                     self.released = False
 
+    def missing_bytes(self) -> int:
+        """Tells how much more must be free until the room is taken again; 0: it is kept, or soon will be. OSError."""
+        return self._missing_bytes() if self.released else 0
+
+    def _missing_bytes(self) -> int:
+        stat = os.statvfs(self._path.parent)
+        # A file that is smaller, by a crash or an older setting, is replaced: what it takes is free then.
+        free_bytes = stat.f_bavail * stat.f_frsize + self._held_bytes()
+        return max(0, self._size_bytes + _MARGIN_BYTES - free_bytes)
+
     def _whole(self) -> bool:
+        return self._held_bytes() >= self._size_bytes
+
+    def _held_bytes(self) -> int:
         try:
-            return self._path.stat().st_blocks * 512 >= self._size_bytes
+            return self._path.stat().st_blocks * 512
         except OSError:
-            return False
+            return 0
 
     def _take(self) -> None:
         with contextlib.suppress(FileNotFoundError):

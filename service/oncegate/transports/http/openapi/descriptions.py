@@ -54,9 +54,10 @@ BAD_REQUEST: nothing that was sent is passed over. Names in headers and paths ar
 ## Numbers of 64 bits
 
 `Accept: application/json; int64=string` has each member of an answer whose format is int64 or uint64 as a text of its
-decimal digits, whatever its value, for readers that hold numbers as doubles and lose those above 2^53. Other numbers
-stay numbers, and so do those in problem documents and in `records`, which are their writer's: Arrow has all of these
-exactly. Requests have numbers only. A parameter of Accept that is not known is NOT_ACCEPTABLE.
+decimal digits, whatever its value, for readers that hold numbers as doubles and lose those above 2^53; and so has it
+the values of int64 and uint64 columns in `records`, also inside lists, structs and maps. Other numbers stay numbers,
+and so do those in problem documents, whose type Accept does not choose: `detail` has them as text. Requests have
+numbers only. A parameter of Accept that is not known is NOT_ACCEPTABLE.
 
 ## Namespaces and marks
 
@@ -236,8 +237,8 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "ledger": "its ledger's id, as in marks",
         "horizon_ms": "how long a done id is known; 0: for ever",
         "auto_create_topics": "whether a first write makes its topic",
-        "failing": "work in the background that failed when it was tried last (compaction, eviction), and why; it is "
-        "tried again, and requests are answered meanwhile",
+        "failing": "what fails for now, and why: work in the background (compaction, eviction), which is tried again; "
+        "`room`, while the disk is full, says how much must be made. Requests are answered meanwhile",
         "counters": counters.description(),
     },
     "Problem": {

@@ -1,0 +1,54 @@
+"""Room that is kept on a disk: what it refuses while it is given back, and what is counted towards it."""
+
+import errno
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from oncegate.core.errors import LedgerFull
+from oncegate.ledgers.log import open_log
+from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.log.reserve import RESERVE_NAME, Reserve
+
+MIB = 1 << 20
+
+
+class FullDisk(Disk):
+    """Has no room that can be kept until `has_room`."""
+
+    has_room = False
+
+    def allocate(self, fd: int, size_bytes: int) -> None:
+        if not self.has_room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().allocate(fd, size_bytes)
+
+
+async def test_a_new_ledger_takes_nothing_of_the_room_that_is_kept_for_ends(tmp_path: Path) -> None:
+    async with open_log(str(tmp_path / "data"), create=True, reserve_bytes=MIB, disk=FullDisk()) as ledgers:
+        with pytest.raises(LedgerFull, match="MiB more must be free; nothing was made"):
+            await ledgers.create("another")
+        assert ledgers.names() == ["default"]
+        assert not (tmp_path / "data" / "another").exists()
+        await ledgers.create("default")
+
+
+def test_a_file_that_was_cut_short_is_part_of_the_room_that_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, room = Disk(), {"free": 2 * MIB}
+    monkeypatch.setattr(
+        os,
+        "statvfs",
+        lambda _: SimpleNamespace(f_blocks=1_000 * MIB // 4096, f_bavail=room["free"] // 4096, f_frsize=4096),
+    )
+    (tmp_path / RESERVE_NAME).write_bytes(os.urandom(3 * MIB))
+    reserve = Reserve(disk, tmp_path, 5 * MIB)
+    reserve.refill()
+    assert (reserve.released, reserve.missing_bytes()) == (True, MIB), "5 MiB, and one beside them"
+    room["free"] += MIB
+    reserve.refill()
+    assert (reserve.released, reserve.missing_bytes()) == (False, 0)
+    assert (tmp_path / RESERVE_NAME).stat().st_size == 5 * MIB
