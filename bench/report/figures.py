@@ -155,6 +155,14 @@ def extrapolated(places: Sequence[float], values: Sequence[float], place: float)
     return at_zero + rise * place
 
 
+def number(value: float) -> str:
+    """Three digits, with k and M where it is large."""
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.3g}"
+
+
 def _rounded(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_rounded(one) for one in value]

@@ -1,93 +1,137 @@
-"""The bench's picture: rates over batch size with peers, latencies, ratios with their reach as a bar each."""
+"""The bench's picture: how many times as fast as its peer each kind of work is, and below it the latencies.
 
-import re
+Made to be read at a width of 800 pixels by somebody who does not know the bench: `panels` says what is shown.
+"""
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.report.figures import Figure
+from bench.report.figures import Figure, number
+from bench.report.panels import PANELS, TIMES, Panel
 
-_POINT = re.compile(r"claim, (packed|Arrow strings|JSON strings), ([\d,]+) ids, (\d+) clients")
-# Other numbers of clients at this size are told in the table.
-_CLIENTS = {1: 64, 100: 64, 1_000: 16, 10_000: 16, 100_000: 8}
+_WIDTH, _ROW, _HEAD, _TITLE_ROOM = 8.0, 0.27, 0.62, 0.28  # inches: a row's height; a panel's without its rows
+_LEFT, _RIGHT = 0.25, 0.70  # of the width, where bars lie: labels are left of them, numbers right
+_TOP, _BOTTOM = 0.5, 1.2  # inches: for the title and for the caption
+# Colours that the colour-blind can tell apart too: the aim reached, the aim missed, no aim.
+_REACHED, _MISSED, _NO_AIM = "#1b7f8c", "#d9711c", "#8a94a6"
+_TITLE = "Oncegate on one core, beside what one would use instead"
+_CAPTION = (
+    "Right of 1×: so many times better than the peer in the same run; left of it: worse. Beside each bar Oncegate's",
+    "number and the peer's. Scales are logarithmic. Claims are on disk before either side answers; Redis is asked in",
+    "the fastest of the ways measured: MULTI with SADD, Lua, pipelined SET NX by a raw socket. Spark has all cores.",
+)
 
 
 def draw(figures: Sequence[Figure], path: Path) -> None:
-    """Three panels in one picture."""
+    """Writes the picture as PNG."""
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    judged = [figure for figure in figures if figure.reach]
-    height = max(5.0, 1 + 0.22 * len(judged))
-    canvas, (rates, latencies, ratios) = plt.subplots(1, 3, figsize=(19, height), width_ratios=(4, 3, 5))
-    _rates(rates, figures)
-    _latencies(latencies, figures)
-    _ratios(ratios, judged)
-    canvas.tight_layout()
-    canvas.savefig(path, dpi=110)
-    plt.close(canvas)
+    canvas = picture(figures)
+    canvas.savefig(path, dpi=200)
 
 
-def points(figures: Sequence[Figure]) -> dict[str, list[tuple[int, float]]]:
-    """For each line of the first panel, (ids a request, ids a second)."""
-    lines: dict[str, list[tuple[int, float]]] = {}
-    for figure in figures:
-        found = _POINT.fullmatch(figure.name)
-        if found is None:
-            continue
-        ids = int(found[2].replace(",", ""))
-        if int(found[3]) != _CLIENTS.get(ids):
-            continue
-        if figure.peer is None:
-            lines.setdefault(f"oncegate, {found[1]}", []).append((ids, figure.value))
-            if figure.ceiling and found[1] == "packed":
-                lines.setdefault("the same server, remembering nothing", []).append((ids, figure.ceiling))
-        elif found[1] == "packed" and figure.peer_value:
-            lines.setdefault(figure.peer, []).append((ids, figure.peer_value))
-    return lines
+def picture(figures: Sequence[Figure]) -> Any:
+    """A canvas of matplotlib with a panel for each kind of work of which something was measured."""
+    from matplotlib.figure import Figure as Canvas
+
+    panels = [(panel, rows) for panel in (*PANELS, TIMES) if (rows := panel.shown(figures))]
+    height = _TOP + _BOTTOM + sum(_HEAD + _ROW * len(rows) for _, rows in panels)
+    canvas, top = Canvas(figsize=(_WIDTH, height)), height - _TOP
+    limits = _limits([figure for panel, rows in panels if panel is not TIMES for _, figure in rows])
+    for panel, rows in panels:
+        size = _ROW * len(rows)
+        axes = canvas.add_axes((_LEFT, (top - _TITLE_ROOM - size) / height, _RIGHT - _LEFT, size / height))
+        _frame(axes, panel, [label for label, _ in rows])
+        if panel is TIMES:
+            _times(axes, rows)
+        else:
+            _ratios(axes, rows, limits)
+        top -= _HEAD + size
+    _words(canvas, height)
+    return canvas
 
 
-def _rates(axes: Any, figures: Sequence[Figure]) -> None:
-    for name, line in points(figures).items():
-        own = name.startswith("oncegate")
-        axes.loglog(*zip(*sorted(line), strict=True), marker="o", label=name, linestyle="-" if own else "--")
-    axes.set(xlabel="ids per request", ylabel="ids per second, durable", title="Claims, one core")
-    axes.grid(alpha=0.3)
-    if axes.lines:
-        axes.legend(fontsize=7)
+def _frame(axes: Any, panel: Panel, labels: Sequence[str]) -> None:
+    axes.set_title(panel.title, loc="left", x=-_LEFT / (_RIGHT - _LEFT) * 0.93, fontsize=10.5, fontweight="bold", pad=5)
+    axes.set_yticks(range(len(labels)), labels, fontsize=9.5)
+    axes.set_ylim(len(labels) - 0.5, -0.5)
+    axes.set_xscale("log")
+    axes.tick_params(axis="x", which="major", labelsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.grid(axis="x", color="#e3e6ea", linewidth=0.8)
+    axes.set_axisbelow(True)
 
 
-def _latencies(axes: Any, figures: Sequence[Figure]) -> None:
-    shown = [figure for figure in figures if figure.unit == "ms" and figure.peer is None]
-    shown = [figure for figure in shown if not figure.name.startswith("ceiling")]
-    for place, figure in enumerate(reversed(shown)):
-        axes.barh(place, figure.value, color=_color(figure))
-        if figure.reach:
-            axes.plot([figure.reach] * 2, [place - 0.4, place + 0.4], color="black")
-    axes.set_yticks(range(len(shown)), [figure.name for figure in reversed(shown)], fontsize=7)
-    axes.set(xscale="log", xlabel="ms (black: at most)", title="Latencies and pauses")
+def _limits(figures: Sequence[Figure]) -> tuple[float, float]:
+    """The places on the axis that all panels beside a peer share."""
+    found = [one for figure in figures for one in (figure.ratio, figure.reach) if one]
+    return min([0.5, *found]) / 1.3, max([10.0, *found]) * 1.3
 
 
-def _ratios(axes: Any, judged: Sequence[Figure]) -> None:
-    """Bars of how far each went, 1 being what was asked for."""
-    shown = [figure for figure in judged if figure.reach]
-    for place, figure in enumerate(reversed(shown)):
-        axes.barh(place, _part(figure), color=_color(figure))
-    axes.axvline(1, color="black", linewidth=1)
-    names = [f"{figure.name} : {figure.peer}" if figure.peer else figure.name for figure in reversed(shown)]
-    axes.set_yticks(range(len(shown)), names, fontsize=6)
-    axes.set(xscale="log", xlabel="times what was asked for", title="Reaches")
+def _ratios(axes: Any, rows: Sequence[tuple[str, Figure]], limits: tuple[float, float]) -> None:
+    for place, (_, figure) in enumerate(rows):
+        assert figure.ratio is not None
+        assert figure.peer_value is not None
+        axes.barh(place, figure.ratio - 1, left=1, height=0.62, color=_color(figure))
+        _aim(axes, place, figure)
+        _said(axes, place, f"{figure.ratio:.2g}×" if figure.ratio < 10 else f"{figure.ratio:.0f}×", _both(figure))
+    axes.axvline(1, color="#222222", linewidth=1.3)
+    axes.set_xlim(*limits)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}×")
+    axes.xaxis.set_minor_formatter("")
 
 
-def _part(figure: Figure) -> float:
-    """How many times the reach was reached."""
-    assert figure.reach
-    if figure.peer is not None:
-        return (figure.ratio or 0.0) / figure.reach
-    return figure.reach / figure.value if figure.less_is_better and figure.value else figure.value / figure.reach
+def _times(axes: Any, rows: Sequence[tuple[str, Figure]]) -> None:
+    found = [one for _, figure in rows for one in (figure.value, figure.reach) if one]
+    least = min(found) / 2
+    for place, (_, figure) in enumerate(rows):
+        axes.barh(place, figure.value - least, left=least, height=0.62, color=_color(figure))
+        _aim(axes, place, figure)
+        _said(axes, place, number(figure.value), f"at most {number(figure.reach)}" if figure.reach else "")
+    axes.set_xlim(least, max(found) * 1.5)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g} ms")
+    axes.xaxis.set_minor_formatter("")
+
+
+def _both(figure: Figure) -> str:
+    assert figure.peer_value is not None
+    return f"{number(figure.value)} : {number(figure.peer_value)} {figure.unit.replace('bytes/id', 'bytes')}"
+
+
+def _aim(axes: Any, place: int, figure: Figure) -> None:
+    if figure.reach:
+        axes.plot([figure.reach] * 2, [place - 0.42, place + 0.42], color="black", linewidth=2.2, solid_capstyle="butt")
+
+
+def _said(axes: Any, place: int, first: str, second: str) -> None:
+    """Writes a row's numbers right of the bars."""
+    across = axes.get_yaxis_transform()
+    axes.text(1.13, place, first, transform=across, fontsize=9.5, fontweight="bold", ha="right", va="center")
+    axes.text(1.16, place, second, transform=across, fontsize=8.5, color="#444444", va="center")
+
+
+def _words(canvas: Any, height: float) -> None:
+    """The title, and what the colours, the mark and the line mean."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    canvas.text(0.02, 1 - 0.2 / height, _TITLE, fontsize=13, fontweight="bold", va="top")
+    canvas.text(0.02, 0.62 / height, "\n".join(_CAPTION), fontsize=8.5, color="#444444", va="top", linespacing=1.35)
+    signs = [
+        Patch(color=_REACHED, label="aim reached"),
+        Patch(color=_MISSED, label="aim missed"),
+        Patch(color=_NO_AIM, label="no aim set"),
+        Line2D([], [], color="black", marker="|", linestyle="", markersize=11, markeredgewidth=2.2, label="the aim"),
+        Line2D([], [], color="#222222", marker="|", linestyle="", markersize=11, label="1×: as good as the peer"),
+    ]
+    place = (0.005, 0.6 / height)
+    canvas.legend(handles=signs, loc="lower left", bbox_to_anchor=place, ncols=5, fontsize=8.5, frameon=False)
 
 
 def _color(figure: Figure) -> str:
-    return {True: "tab:green", False: "tab:red"}.get(bool(figure.ok), "tab:blue") if figure.reach else "tab:blue"
+    if not figure.reach:
+        return _NO_AIM
+    return _REACHED if figure.ok else _MISSED

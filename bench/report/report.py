@@ -11,7 +11,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from bench.report.figures import Figure, worse
+from bench.report.figures import Figure, number, worse
 from bench.report.plot import draw
 
 _COLUMNS = ("what", "value", "unit", "p50 / p99 ms", "µs of core", "peer", "its value", "ratio", "reach", "")
@@ -104,14 +104,6 @@ def cells(figure: Figure) -> list[str]:
     peer_value = "" if figure.peer_value is None else number(figure.peer_value)
     cpu = "" if figure.cpu_us is None else number(figure.cpu_us)
     return [figure.name, number(figure.value), figure.unit, times, cpu, figure.peer or "", peer_value, ratio, reach, ok]
-
-
-def number(value: float) -> str:
-    """Three digits, with k and M where it is large."""
-    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if abs(value) >= size:
-            return f"{value / size:.3g}{letter}"
-    return f"{value:.3g}"
 
 
 def show(figures: Sequence[Figure], console: Console) -> None:

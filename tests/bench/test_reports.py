@@ -1,15 +1,19 @@
 """What the bench writes for people, and the lines that `make scale` draws to a billion."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
+from matplotlib.text import Text
 
 from bench.__main__ import sections
 from bench.cases.open_loop import PEAKS
 from bench.load.plan import LONG, SHORT, Plan
 from bench.report import report
 from bench.report.figures import Figure, Reach, judged
-from bench.report.plot import points
+from bench.report.panels import PANELS, TIMES, Row
+from bench.report.plot import picture
+from bench.report.reaches import MULTI, REACHES
 from bench.scale.report import BILLION, Window, billion, cold_bytes, figures, hot_bytes
 
 BASE = 100 << 20
@@ -96,16 +100,38 @@ def test_numbers_are_shown_with_three_digits(value: float, text: str) -> None:
     assert report.number(value) == text
 
 
-def test_the_picture_has_a_line_for_each_door_and_each_peer() -> None:
-    name = "claim, packed, 10,000 ids, 16 clients"
-    own = Figure(name, 5e6, "ids/s", ceiling=4e7)
-    other_clients = Figure("claim, packed, 10,000 ids, 1 clients", 1e6, "ids/s")
-    lines = points([own, own.against("Lua", 5e5), other_clients, Figure("growth", 1.0, "ms")])
-    assert lines == {
-        "oncegate, packed": [(10_000, 5e6)],
-        "the same server, remembering nothing": [(10_000, 4e7)],
-        "Lua": [(10_000, 5e5)],
-    }
+POINT = "claim, packed, 10,000 ids, 16 clients"
+
+
+def test_a_bar_is_beside_the_strongest_peer_that_was_measured() -> None:
+    own = Figure(POINT, 5e6, "ids/s")
+    lua, multi, other = (own.against(peer, rate) for peer, rate in [("Redis, Lua", 5e5), (MULTI, 1e6), ("py", 2e6)])
+    row = Row("10,000 ids", POINT, "Redis, *")
+    assert row.shown([own, lua, multi, other]) == multi
+    assert row.shown([own, other, Figure("growth", 1.0, "ms")]) is None
+    assert Row("growing", "grow*").shown([own, Figure("growth", 1.0, "ms")]) == Figure("growth", 1.0, "ms")
+
+
+def test_every_row_of_the_picture_is_a_figure_that_the_page_quotes() -> None:
+    found = report.quoted(report.Path("PERFORMANCE.md").read_text())
+    for panel in (*PANELS, TIMES):
+        assert [label for label, _ in panel.shown(found)] == [row.label for row in panel.rows]
+
+
+def test_no_text_of_the_picture_lies_on_another_or_outside() -> None:
+    canvas = picture([judged(figure, REACHES) for figure in report.quoted(report.Path("PERFORMANCE.md").read_text())])
+    canvas.draw_without_rendering()
+    texts = [one for one in canvas.findobj(Text) if one.get_visible() and one.get_text()]
+    boxes = [(one.get_text(), one.get_window_extent()) for one in texts]
+    assert len(boxes) > 60
+    for (text, box), (other, place) in itertools.combinations(boxes, 2):
+        assert not box.overlaps(place) or box == place, f"{text!r} on {other!r}"
+    width, height = canvas.get_size_inches() * canvas.dpi
+    for text, box in boxes:
+        assert box.x0 >= 0, text
+        assert box.y0 >= 0, text
+        assert box.x1 <= width, text
+        assert box.y1 <= height, text
 
 
 @pytest.mark.parametrize("plan", [LONG, SHORT], ids=["long", "short"])

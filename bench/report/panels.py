@@ -1,0 +1,96 @@
+"""What the bench's picture shows: one panel for each kind of work, few rows in each, the peer named beside."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from bench.report.figures import Figure
+from bench.report.reaches import DIRECT, FRONT
+
+_REDIS = "Redis, *"
+_BLOOM = "Bloom filter of 1,000,000 ids at 1.0%: check-and-add*"
+_HALF = "open loop at half of *peak"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Says what a bar's label is, and which figures it may show, by the patterns of a name and of a peer."""
+
+    label: str
+    name: str
+    peer: str | None = None
+
+    def shown(self, figures: Sequence[Figure]) -> Figure | None:
+        """The figure that fits, beside the strongest of the peers that fit; None where nothing was measured."""
+        found = [one for one in figures if fnmatchcase(one.name, self.name) and self._fits(one)]
+        return min(found, key=lambda one: one.ratio or 0.0) if found else None
+
+    def _fits(self, figure: Figure) -> bool:
+        if self.peer is None or figure.peer is None or not figure.ratio:
+            return self.peer is None and figure.peer is None
+        return fnmatchcase(figure.peer, self.peer)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Holds a title and the rows below it: all beside a peer, or all times in milliseconds."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+    def shown(self, figures: Sequence[Figure]) -> list[tuple[str, Figure]]:
+        """Label and figure of each row that was measured."""
+        found = [(row.label, row.shown(figures)) for row in self.rows]
+        return [(label, figure) for label, figure in found if figure is not None]
+
+
+PANELS = (
+    Panel(
+        "Claims of many ids, beside the fastest way found in Redis",
+        (
+            Row("1 id a request", "claim, packed, 1 ids, 64 clients", _REDIS),
+            Row("100 ids", "claim, packed, 100 ids, 64 clients", _REDIS),
+            Row("1,000 ids", "claim, packed, 1,000 ids, 16 clients", _REDIS),
+            Row("10,000 ids", "claim, packed, 10,000 ids, 16 clients", _REDIS),
+            Row("100,000 ids", "claim, packed, 100,000 ids, 8 clients", _REDIS),
+            Row("10,000 ids in JSON", "claim, JSON strings, 10,000 ids, 16 clients", _REDIS),
+        ),
+    ),
+    Panel(
+        "Claims of one id, 64 clients, beside Redis SET NX",
+        (
+            Row("Redis behind HTTP too", "single ids, 64 clients", FRONT),
+            Row("Redis asked directly", "single ids, 64 clients", DIRECT),
+        ),
+    ),
+    Panel(
+        "What an id takes, beside a set of Redis",
+        (
+            Row("disk", "disk, 10,000 ids a request", "Redis, a set of ids"),
+            Row("memory", "memory, the process, 10,000 ids a request", "Redis, a set of ids"),
+        ),
+    ),
+    Panel(
+        "Rows from Spark, beside Spark's own ways",
+        (
+            Row("staged : Parquet files", "Spark, staged write of *", "parquet files"),
+            Row("staged : dropDuplicates", "Spark, deduplicated by staged*", "the faster of *"),
+            Row("ids : dropDuplicates", "Spark, deduplicated by ids*", "the faster of *"),
+        ),
+    ),
+    Panel(
+        "Bloom filter, ask and add, beside other filters",
+        (Row("rbloom", _BLOOM, "rbloom"), Row("pybloom-live", _BLOOM, "pybloom-live")),
+    ),
+)
+TIMES = Panel(
+    "Latencies and pauses in milliseconds",
+    (
+        Row("half load, 1,000 ids: p50", f"{_HALF}, 1,000 ids a request: p50"),
+        Row("half load, 1,000 ids: p99", f"{_HALF}, 1,000 ids a request: p99"),
+        Row("half load, 10,000 ids: p50", f"{_HALF}, 10,000 ids a request: p50"),
+        Row("half load, 10,000 ids: p99", f"{_HALF}, 10,000 ids a request: p99"),
+        Row("growing: longest pause", "growth to *: longest pause"),
+        Row("forgetting a million ids", "retire a bucket of * ids"),
+    ),
+)
