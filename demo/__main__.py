@@ -95,9 +95,9 @@ def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: 
     failed = report.failures(results) + report.strangers(judged)
     for failure in failed:
         console.print(f"[red]✗ {failure}[/red]", highlight=False)
-    files = f"{_shown(out / 'result.json')}, {_shown(out / 'result.png')}"
     verdict = "[red]not shown[/red]" if failed else "[green]every fault was hit; every promise held[/green]"
-    console.print(f"\ndemo: {verdict} in {seconds:.0f} s · {files}", highlight=False)
+    console.print(f"\n{_shown(out / 'result.json')}, {_shown(out / 'result.png')}", highlight=False)
+    console.print(f"demo: {verdict} in {seconds:.0f} s", highlight=False)
     return 1 if failed else 0
 
 

@@ -1,6 +1,8 @@
 """Exit status 0 only if every fault was hit in every run and every promise held."""
 
+import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +80,7 @@ def test_table_picture_and_result_are_made_of_the_same_numbers(tmp_path: Path) -
     text = console.export_text()
     assert report.TITLES["plain"] in text
     assert "batches without a fault" in text
-    assert "7 rows were sent twice" in text
+    assert "7 sent twice" in text
     report.draw(tmp_path / "result.png", all_runs)
     assert (tmp_path / "result.png").stat().st_size > 10_000
     report.write_result(tmp_path / "result.json", {one.ran.name: one.result() for one in all_runs})
@@ -87,6 +89,22 @@ def test_table_picture_and_result_are_made_of_the_same_numbers(tmp_path: Path) -
     assert set(runs["claim"]) == {*counts, "seconds", "faults"}
     assert (runs["claim"]["salted_rows"], runs["ids"]["salted_rows"]) == (0, 7)
     assert runs["claim"]["faults"]["task_error"] == {"injected": True, "hit": False, "duplicated": 4}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_terminal_of_80_columns_shows_each_run_s_counts_in_one_line(name: str) -> None:
+    console = Console(width=80, record=True, file=io.StringIO())
+    report.show(console, [grown(judged(name)) for name in RUNS])
+    row = next(line for line in console.export_text().splitlines() if line.split()[:1] == [name])
+    assert row.split()[:6] == [name, "343,776", "1,343,776", "1,000,000", "0", "300"]
+    assert not row.rstrip().endswith("…")
+
+
+def grown(one: report.Judged) -> report.Judged:
+    """With counts that are as wide as any of a real run."""
+    compared = replace(one.compared, rows_in=343_776, rows_out=1_343_776, duplicated=1_000_000)
+    ran = replace(one.ran, seconds=300.0, takeover_rows=10_000, salted_rows=7_000 if one.ran.name == "ids" else 0)
+    return report.Judged(ran, compared)
 
 
 def test_no_label_of_a_fault_lies_on_another() -> None:
