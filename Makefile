@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup test check format generate demo bench scale mutants soak docs image clean
+.PHONY: help setup wheels test check format generate demo bench scale mutants soak docs image clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -26,6 +26,10 @@ help: ## this list
 
 setup: ## the environment in .venv: finds Python and Java first; quick when nothing changed
 	@scripts/setup.sh
+
+wheels: setup ## every package into ./wheels, 1 GB, from which `make setup` takes them without a network
+	@$(PY) -m pip download --quiet --disable-pip-version-check --require-hashes --dest wheels -r requirements/dev.txt
+	@$(PY) -m pip download --quiet --disable-pip-version-check --dest wheels setuptools wheel
 
 test: check ## everything that is checked and tested, some 12 minutes on two cores; ARGS=tests/core one room
 	@mkdir -p out/test && rm -f out/test/exit
@@ -75,5 +79,5 @@ docs: setup ## the pages as a site, warnings are errors: out/docs/index.html
 image: ## the container image
 	docker build -t oncegate .
 
-clean: ## everything that make made
+clean: ## everything that make made, but wheels
 	rm -rf .venv out build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis spark-warehouse

@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 VENV=.venv
 STAMP=$VENV/.stamp
 JAVA_HOME_FILE=$VENV/.java-home
+# What `make wheels` keeps: a set-up takes all packages from there, if it can.
+WHEELS=$PWD/wheels
 
 # Where a Java may lie that is not chosen, and what tells which system this is; tests name others.
 : "${JAVA_PLACES=/usr/lib/jvm/*/bin/java /opt/homebrew/opt/openjdk@*/bin/java /Library/Java/JavaVirtualMachines/*/Contents/Home/bin/java}"
@@ -161,9 +163,22 @@ wanted() {
 give_back() {
     rm -rf "$VENV"
     if [ -d "$VENV.before" ]; then mv "$VENV.before" "$VENV"; fi
-    say "The packages could not be fetched. A set-up needs a Python package index, or a folder that holds what"
-    say "requirements/dev.txt names and setuptools: PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make setup. $VENV is as it was."
+    say "The packages could not be fetched. A set-up needs a Python package index, or the folder wheels of this tree, which"
+    say "\`make wheels\` fills where there is an index, for the same version of Python. $VENV is as it was."
     exit 1
+}
+
+# packages OPTION...: every one by its hash; a source package is built as each pip does it, by its pyproject or setuptools.
+packages() {
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements/dev.txt "$@"
+}
+
+fetch() {
+    if [ -d "$WHEELS" ]; then
+        if packages --no-index --find-links "$WHEELS" 2>/dev/null; then return; fi
+        say "wheels lacks some of requirements/dev.txt: asking for them"
+    fi
+    packages
 }
 
 install() {
@@ -172,10 +187,9 @@ install() {
     # One without a stamp is half made.
     if [ -f "$STAMP" ]; then rm -rf "$VENV.before" && mv "$VENV" "$VENV.before"; else rm -rf "$VENV"; fi
     "$python" -m venv "$VENV"
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt || give_back
-    "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e spark_client || give_back
+    fetch || give_back
+    "$VENV/bin/pip" install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation -e . -e spark_client || give_back
     rm -rf "$VENV.before"
-    say "compiling kernels (once; half a minute)"
     env -u PYTHONDONTWRITEBYTECODE "$VENV/bin/python" -c "from oncegate.app import compile_kernels; compile_kernels()"
 }
 

@@ -12,15 +12,19 @@ import ipaddress
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.names import DEFAULT_NAMESPACE
+from oncegate.index.lsm import tier
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
 from oncegate.runs import run_folders
@@ -92,10 +96,23 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         yield Program(gateway, server, port)
 
 
-def compile_kernels() -> None:
-    """Compiles every kernel of index and decoding into numba's cache, half a minute of one core, or loads it."""
-    warm_up()
+def compile_kernels(say: Callable[[str], Any] = print) -> None:
+    """Compiles every kernel into numba's cache in two processes, or loads it; says how that gets on.
+
+    One process compiles nearly one after another, whatever its threads are.
+    """
+    beside = subprocess.Popen([sys.executable, "-c", f"import {__name__}; {__name__}.compile_smaller_part()"])
+    with saying_what_is_compiled(say):
+        warm_up()
+        # What failed beside is compiled here.
+        beside.wait()
+        _warm_decoding()
+
+
+def compile_smaller_part() -> None:
+    """Compiles what decoding needs, and the kernels of ids on disk, which claims need last: two fifths of the time."""
     _warm_decoding()
+    tier.warm_up()
 
 
 def _names(process: ProcessSettings) -> list[str]:

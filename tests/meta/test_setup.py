@@ -1,6 +1,6 @@
 """What `make setup` asks for, on machines that are made of stubs: apt, Java and Python answer as those of a system do.
 
-No stub says what a real apt would: that Debian 13 has these packages was tried by hand.
+No stub says what a real apt would: `scripts/empty_root.sh` tries the script in an empty Debian.
 """
 
 import shutil
@@ -12,7 +12,13 @@ import pytest
 from tests.support.tree import ROOT
 
 TOOLS = ("bash", "basename", "cat", "cp", "dirname", "env", "grep", "head", "mkdir", "mv", "readlink", "rm", "sed")
-PIP = '#!/bin/sh\n[ -z "$NO_NETWORK" ]\n'
+PIP = """#!/bin/sh
+case "$*" in
+    *--find-links*) [ -z "$OLD_WHEELS" ] ;;
+    *--no-index*) ;;
+    *) [ -z "$NO_NETWORK" ] ;;
+esac
+"""
 # Answers what is asked of a Python that fits; the environment that it makes has this pip, and itself.
 PYTHON = """#!/bin/sh
 case "$*" in
@@ -149,7 +155,7 @@ def test_a_set_up_that_gets_no_packages_says_what_it_needs_and_leaves_the_enviro
     (whole.tree / "requirements/dev.txt").write_text("another\n")
     status, said = whole.set_up(NO_NETWORK="1")
     assert (status, (whole.tree / ".venv/mine").exists()) == (1, True)
-    assert "PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER make setup" in said
+    assert "the folder wheels of this tree" in said
     assert whole.set_up()[0] == 0
     assert [(whole.tree / name).exists() for name in (".venv/mine", ".venv.before")] == [False, False]
 
@@ -159,3 +165,18 @@ def test_a_second_set_up_makes_nothing_anew(whole: Machine) -> None:
     (whole.tree / ".venv/mine").touch()
     assert whole.set_up(NO_NETWORK="1") == (0, "")
     assert (whole.tree / ".venv/mine").exists()
+
+
+def test_a_set_up_goes_on_without_network_from_the_wheels_that_were_kept(whole: Machine) -> None:
+    (whole.tree / "wheels").mkdir()
+    assert whole.set_up(NO_NETWORK="1")[0] == 0
+    assert (whole.tree / ".venv/.stamp").exists()
+
+
+def test_wheels_that_lack_a_package_are_no_reason_to_stop_where_there_is_a_network(whole: Machine) -> None:
+    (whole.tree / "wheels").mkdir()
+    status, said = whole.set_up(OLD_WHEELS="1")
+    assert (status, "wheels lacks some" in said) == (0, True)
+    (whole.tree / ".venv/.stamp").unlink()
+    status, said = whole.set_up(OLD_WHEELS="1", NO_NETWORK="1")
+    assert (status, "could not be fetched" in said) == (1, True)
