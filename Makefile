@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate demo bench scale mutants soak docs image clean
+.PHONY: help setup wheels test check format generate demo bench scale mutants soak kafka docs image clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -16,6 +16,7 @@ RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH=
 #   engine    a year of virtual time                                                                  1 minute
 #   client    gateways that are killed, and leases that run out                                       1 minute
 #   contract  some 3,500 requests that schemathesis makes of the OpenAPI document                     1 minute
+#   deploy    Apache Kafka brokers that are started, killed and stopped                               1 minute
 #   examples  Go compiles and vets its client                                                         1 minute
 ARGS ?=
 # One more than cores: some tests wait for processes and leases.
@@ -71,6 +72,9 @@ soak: setup ## the kill loop, crashes and random walks for longer, from a seed o
 	echo "ONCEGATE_SEED=$$ONCEGATE_SEED" && \
 	$(RUN) ONCEGATE_KILLS=1000 ONCEGATE_WALKS=5000 ONCEGATE_MODEL_WALKS=2000 \
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal --timeout 14400 tests/faults tests/model $(ARGS)
+
+kafka: setup ## Apache Kafka on 127.0.0.1:9092 until Ctrl-C, ARGS="--brokers 3": from Maven Central's jars
+	@$(RUN) $(PY) -m deploy.kafka $(ARGS)
 
 docs: setup ## the pages as a site, warnings are errors: out/docs/index.html
 	@NO_MKDOCS_2_WARNING=1 $(RUN) mkdocs build --quiet

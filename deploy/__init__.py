@@ -1,0 +1,1 @@
+"""What runs beside a gateway: the brokers that it writes to."""

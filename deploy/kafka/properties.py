@@ -1,0 +1,49 @@
+"""What a broker is told: the properties of each, as KRaft nodes that are broker and controller in one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ADDRESS = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Ports:
+    """A broker's: `clients` for whom uses it, `controllers` for the others' votes."""
+
+    clients: int
+    controllers: int
+
+
+def properties(folder: Path, node: int, ports: Sequence[Ports], more: Mapping[str, str]) -> str:
+    """Gives the properties file of broker `node`, counted from 1; `more` goes over what stands here."""
+    own = ports[node - 1]
+    told = {
+        "process.roles": "broker,controller",
+        "node.id": str(node),
+        "controller.quorum.voters": ",".join(f"{n}@{ADDRESS}:{one.controllers}" for n, one in enumerate(ports, 1)),
+        "listeners": f"PLAINTEXT://{ADDRESS}:{own.clients},CONTROLLER://{ADDRESS}:{own.controllers}",
+        "advertised.listeners": f"PLAINTEXT://{ADDRESS}:{own.clients}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "log.dirs": str(folder / f"broker-{node}"),
+        "auto.create.topics.enable": "false",
+        "group.initial.rebalance.delay.ms": "0",
+        **_copies(len(ports)),
+        **more,
+    }
+    return "".join(f"{name}={value}\n" for name, value in told.items())
+
+
+def _copies(brokers: int) -> dict[str, str]:
+    """As many copies as brokers, one of which may be missing; a few partitions, since a test uses few."""
+    copies, in_sync = str(min(brokers, 3)), str(max(1, min(brokers, 3) - 1))
+    internal = ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic")
+    return {
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
+        **{f"{topic}.replication.factor": copies for topic in internal},
+        **{f"{topic}.min.isr": in_sync for topic in internal[1:]},
+        **{f"{topic}.num.partitions": "4" for topic in internal},
+    }

@@ -1,0 +1,110 @@
+"""Apache Kafka brokers of our own: started from jars, killed, started again, stopped."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from deploy.kafka.cluster import BrokerDied, Cluster, brokers_seen
+from deploy.kafka.jars import JarsMissing, check, fetched
+
+pytestmark = pytest.mark.slow
+ROOT = Path(__file__).parents[2]
+# What a client waits for a broker of a busy machine.
+WAIT_S = 60
+
+
+def make_topic(cluster: Cluster, copies: int) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic("flights", 1, copies)])["flights"].result(WAIT_S)
+
+
+def write(cluster: Cluster, *values: str) -> None:
+    """Writes rows that all copies in step hold."""
+    failed: list[object] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "enable.idempotence": True})
+    for value in values:
+        producer.produce("flights", value, on_delivery=lambda error, _: failed.append(error) if error else None)
+    assert (producer.flush(WAIT_S), failed) == (0, [])
+
+
+def read(cluster: Cluster, rows: int) -> list[str]:
+    asked = {"bootstrap.servers": cluster.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
+    consumer = Consumer(asked)
+    consumer.assign([TopicPartition("flights", 0, 0)])
+    try:
+        found = consumer.consume(rows, WAIT_S)
+        for message in found:
+            if message.error():
+                raise KafkaException(message.error())
+        return [message.value().decode() for message in found]
+    finally:
+        consumer.close()
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(tmp_path, 3) as cluster:
+        yield cluster
+
+
+def test_rows_outlive_their_only_broker(tmp_path: Path) -> None:
+    with Cluster(tmp_path) as cluster:
+        make_topic(cluster, 1)
+        write(cluster, "a", "b")
+        cluster.kill_node(1)
+        assert brokers_seen(cluster.ports[0].clients) == 0
+        cluster.start_node(1)
+        write(cluster, "c")
+        assert read(cluster, 3) == ["a", "b", "c"]
+    assert brokers_seen(cluster.ports[0].clients) == 0
+    with cluster:
+        assert read(cluster, 3) == ["a", "b", "c"], "started again over the same folder"
+
+
+def test_three_brokers_take_rows_while_one_is_dead_and_one_that_was_paused_goes_on(three: Cluster) -> None:
+    make_topic(three, 3)
+    write(three, "a")
+    three.kill_node(1)
+    write(three, "b")
+    three.start_node(1)
+    three.pause_node(2)
+    three.resume_node(2)
+    write(three, "c")
+    assert read(three, 3) == ["a", "b", "c"]
+
+
+def test_a_broker_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, more={"log.segment.bytes": "1"})
+    with pytest.raises(BrokerDied, match=r"log\.segment\.bytes"):
+        cluster.start()
+    assert brokers_seen(cluster.ports[0].clients) == 0
+
+
+def test_jars_that_are_missing_or_others_are_refused_by_name(tmp_path: Path) -> None:
+    check(fetched())
+    for spoiled in ("missing", "another"):
+        jars = copytree(fetched(), tmp_path / spoiled)
+        (jar,) = jars.glob("kafka_2.13-*.jar")
+        jar.unlink() if spoiled == "missing" else jar.write_bytes(b"another")
+        with pytest.raises(JarsMissing, match=jar.name):
+            check(jars)
+
+
+def test_the_command_says_where_its_brokers_are_and_ends_them_with_itself(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "deploy.kafka", "--port", "0", "--data", str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        told = process.stdout.readline().split()
+        port = int(told[2].rpartition(":")[2])
+        assert told[:2] == ["brokers", "at"]
+        assert brokers_seen(port) == 1
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0
+    assert brokers_seen(port) == 0
