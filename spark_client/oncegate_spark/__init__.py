@@ -67,6 +67,8 @@ from oncegate_spark.spark.assign_sequences import assign_sequences
 from oncegate_spark.spark.audit import Audit, audit
 from oncegate_spark.spark.dedup import dedup
 from oncegate_spark.spark.foreach_batch import foreach_batch
+from oncegate_spark.spark.observe import observe
+from oncegate_spark.spark.observe.counts import BatchCounts, WriteCounts
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver, Producer
@@ -97,6 +99,7 @@ __all__ = [
     "BadId",
     "BadOption",
     "BatchConflict",
+    "BatchCounts",
     "BatchForgotten",
     "BatchOver",
     "BrokenMessages",
@@ -142,6 +145,7 @@ __all__ = [
     "Unreachable",
     "Unreadable",
     "Unsettled",
+    "WriteCounts",
     "Written",
     "acknowledger",
     "assign_ids",
@@ -149,5 +153,6 @@ __all__ = [
     "audit",
     "dedup",
     "foreach_batch",
+    "observe",
     "register",
 ]

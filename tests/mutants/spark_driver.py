@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 from tests.mutants.planted import CLIENT
 
 _TARGET = "tests/client/spark/test_target.py"
+_OBSERVE = "tests/client/spark/test_observe.py"
 
 SPARK_DRIVER: tuple[Mutant, ...] = (
     one(
@@ -93,5 +94,41 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         '    if done.outcome == "DUPLICATE" and done.suppressed_rows:\n',
         "    if False:\n",
         "tests/client/spark/test_staged_commit.py::test_one_line_per_batch_tells_what_became_of_its_rows",
+    ),
+    one(
+        "counts of an older run are taken for those of a replay",
+        f"{CLIENT}/spark/observe/counts.py",
+        '        if left["run"] == run and (',
+        "        if (",
+        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once",
+    ),
+    one(
+        "counts of a batch that is not done are told with the one before",
+        f"{CLIENT}/spark/observe/counts.py",
+        "(upto is None or batch <= upto)",
+        "True",
+        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once",
+    ),
+    one(
+        "of two writes of a batch only the last is told",
+        f"{CLIENT}/spark/observe/counts.py",
+        "(*found.get(batch, ()), WriteCounts(",
+        "(WriteCounts(",
+        f"{_OBSERVE}::test_the_counts_of_a_batch_are_those_of_its_run_and_are_told_once",
+    ),
+    one(
+        "a staged replay is counted as written",
+        f"{CLIENT}/spark/writers/staged.py",
+        "        written=rows if is_new else 0,\n",
+        "        written=rows,\n",
+        f"{_OBSERVE}::test_a_staged_replay_counts_as_suppressed_and_a_named_write_says_its_name",
+    ),
+    one(
+        "tasks do not know who observes them",
+        f"{CLIENT}/spark/task_identity.py",
+        "        observed=context.getLocalProperty(OBSERVED),\n",
+        "",
+        "tests/spark/test_observe.py::"
+        "test_of_a_hundred_rows_of_which_52_are_written_48_are_written_and_a_replay_writes_none",
     ),
 )

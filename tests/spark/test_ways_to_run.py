@@ -105,17 +105,21 @@ def once(count: int) -> Counter[int]:
 def test_spark_connect_writes_once(place: Place) -> None:
     # Connect's server takes a free port under this name alone, else 15002, which another run may hold (SPARK-42272).
     environment = {"PYTHONPATH": str(ROOT / "spark_client"), "SPARK_TESTING": "1"}
-    place.run(sys.executable, sys.executable, "one_job.py", *place.asks, "local[2]", **environment)
+    said = place.run(sys.executable, sys.executable, "one_job.py", *place.asks, "local[2]", **environment)
     assert place.published() == once(100)
     assert place.counters()["duplicate_commits"] == 1
+    assert "through Spark Connect listeners run on the client" in said
+    assert "DUPLICATE rows=100 suppressed=100" in said, "the line that stands in the server's log instead"
 
 
 def test_the_client_shipped_by_py_files_writes_once(place: Place, wheel: Path, bare: Path) -> None:
     """The wheel under a name that ends in .zip: Spark puts nothing else on its workers' path."""
     shipped = copy(wheel, place.folder / "oncegate_spark.zip")
-    place.submit(str(bare), "local[2]", "--py-files", str(shipped))
+    said = place.submit(str(bare), "local[2]", "--py-files", str(shipped))
     assert place.published() == once(100)
     assert place.counters()["duplicate_commits"] == 1
+    told = [line for line in said.splitlines() if line.startswith("told: ")]
+    assert told == [f"told: batch 0, {written} of 100 rows written" for written in (100, 0)]
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +151,7 @@ def test_an_executor_killed_in_the_middle_of_a_staged_write_costs_nothing(place:
     said = place.submit(sys.executable, "local-cluster[2,1,1024]", PYTHONPATH=client)
     assert (place.folder / "killed").exists()
     assert "Lost executor" in said
+    assert "told: batch 0, 100 of 100 rows written" in said
     assert place.published() == once(100)
     counters = place.counters()
     assert counters["staged_rows"] > 100  # more than the job has: what the dead executor had laid down

@@ -15,6 +15,7 @@ from oncegate_spark.spark.checkpoint import DriverNotes, Input
 from oncegate_spark.spark.options import Options
 
 NOTES = "spark.oncegate.driverNotes"  # set by foreach_batch, seen by its tasks
+OBSERVED = "spark.oncegate.observed"  # set by observe, seen by the tasks of queries that start after it
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Task:
 
     `query` and `batch` are known in a streaming query and inside foreachBatch, but not in threads started there.
 
-    `run`: the query's run id, new at every start; None outside a streaming query.
+    `run`: the query's run id, new at every start; None outside a streaming query. `observed`: the folder where a
+    listener waits for counts.
     """
 
     partition: int = 0
@@ -32,6 +34,14 @@ class Task:
     batch: str | None = None
     run: str | None = None
     notes: DriverNotes | None = None
+    observed: str | None = None
+
+    @property
+    def number(self) -> int | None:
+        """Spark's batch id, as a number; in a thread inside foreachBatch the one that foreach_batch noted."""
+        if self.batch is not None:
+            return int(self.batch)
+        return self.notes.input.number if self.notes and self.notes.input else None
 
 
 def of_task() -> Task:
@@ -51,6 +61,7 @@ def of_task() -> Task:
         batch=context.getLocalProperty("streaming.sql.batchId"),
         run=run,
         notes=notes,
+        observed=context.getLocalProperty(OBSERVED),
     )
 
 

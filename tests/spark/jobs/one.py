@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import oncegate_spark
+from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol import codecs
 from oncegate_spark.spark.datasource import OncegateSource
 
@@ -83,12 +84,20 @@ def run(spark: Any, where: dict[str, str], folder: Path, source: str) -> None:
     query.awaitTermination()
 
 
+def tell(counts: Any) -> None:
+    print(f"told: batch {counts.batch}, {counts.written} of {counts.rows} rows written", flush=True)
+
+
 def main() -> None:
     url, namespace, path, *remote = sys.argv[1:]
     where, folder = {"url": url, "namespace": namespace}, Path(path)
     builder = SparkSession.builder.remote(remote[0]) if remote else SparkSession.builder
     spark = builder.getOrCreate()
     oncegate_spark.register(spark)
+    try:
+        oncegate_spark.observe(spark, on_batch=tell)
+    except BadOption as error:
+        print(error)
     if (folder / "kill").exists():
         spark.dataSource.register(DeadlySource)
         spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")

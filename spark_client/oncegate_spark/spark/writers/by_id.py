@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from oncegate_spark.spark.acks import AckPart, ack_part, batch_number, check_batch, note
 from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers.common import (
@@ -47,6 +48,7 @@ class Report(Counts):
     task_mark: TaskMark
     ack: AckPart | None
     read: int | None
+    mailbox: Mailbox | None = None
 
 
 class ByIdWriter:
@@ -64,10 +66,11 @@ class ByIdWriter:
     def report(self, task: Task, gateway: Gateway, upto: dict[str, int], **counts: int) -> Report:
         """The task's message. `upto`: the last sequence of each producer it has met; `counts`: as in `Counts`."""
         mark, ack = task_mark(self.options, task, gateway), ack_part(self.options, task, upto)
-        return Report(**counts, task_mark=mark, ack=ack, read=self.read)
+        return Report(**counts, task_mark=mark, ack=ack, read=self.read, mailbox=mailbox_of(task))
 
     def record(self, reports: Sequence[Report], batch_id: int | None) -> Counts:
-        """On the driver: keep marks and what is to be acked later, warn of conflicts; the sums of all tasks.
+        """On the driver: keep marks and what is to be acked later, warn of conflicts; the sums of all tasks, which are
+        left for a listener too.
 
         Raises BrokenMessages where the tasks' input is another batch's.
         """
@@ -78,11 +81,26 @@ class ByIdWriter:
             store_mark(self.options, marks, one.mark)
         note(self.options, [report.ack for report in reports], batch_id)
         total = sums(reports)
+        if reports:
+            leave(reports[0].mailbox, self._counts(total))
         log_conflicts(total.conflicts, batch_id)
         if total.row_count and total.suppressed == total.row_count:
             why = f"each is written already, by its {self.options.known_by}"
             log_all_suppressed(written_by(batch_id), total.row_count, f"{why}: {REPEATED}, or another write of them")
         return total
+
+    def _counts(self, total: Counts) -> WriteCounts:
+        options = self.options
+        return WriteCounts(
+            mode=options.write,
+            target=options.topic if options.write == "ids" else options.sink,
+            rows=total.row_count,
+            written=total.written,
+            suppressed=total.suppressed,
+            own=total.own,
+            takeovers=total.takeovers,
+            conflicts=total.conflicts,
+        )
 
 
 def sums(reports: Sequence[Report]) -> Counts:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from oncegate_spark.errors import OncegateError, Outcome
 from oncegate_spark.protocol import codecs
 from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers.common import TaskMark, store_mark, stored_mark, task_errors, task_gateway, task_mark
@@ -23,6 +24,7 @@ class Produced:
 
     rows: int
     task_mark: TaskMark
+    mailbox: Mailbox | None = None
 
 
 class PlainWriter:
@@ -46,17 +48,20 @@ class PlainWriter:
         with task_errors(options, task, written), task_gateway(options, self.mark, task) as gateway:
             for call, (body, _) in enumerate(codecs.chunks(batches)):
                 rows += gateway.produce(options.topic, token, call, body, key_col=options.key_names).rows
-            return Produced(rows, task_mark(options, task, gateway))
+            return Produced(rows, task_mark(options, task, gateway), mailbox_of(task))
 
     def commit(self, messages: Sequence[Produced], batch_id: int | None) -> None:
         """On the driver: keep the mark, and warn that retries write duplicates."""
         marks = [message.task_mark for message in messages]
         for one in marks:
             store_mark(self.options, marks, one.mark)
+        rows = sum(message.rows for message in messages)
+        if messages:
+            leave(messages[0].mailbox, WriteCounts(mode="plain", target=self.options.topic, rows=rows, written=rows))
         log.warning(
             "write=plain: %d rows are in topic %s AT LEAST once; retries write duplicates. "
             'For once: .option("write", "staged")',
-            sum(message.rows for message in messages),
+            rows,
             self.options.topic,
         )
 

@@ -25,6 +25,7 @@ from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.task_identity import Task, input_of, name_of
@@ -68,6 +69,7 @@ class Staged:
     fingerprint: int
     read: Input | None
     task_mark: TaskMark
+    mailbox: Mailbox | None = None
 
 
 class StagedWriter:
@@ -93,7 +95,9 @@ class StagedWriter:
                     raise
                 read = input_of(task, name.version, self.read)
                 mark, by_query = task_mark(options, task, gateway), options.app is None
-                return Staged(name, task.batch, by_query, task.run, token, chunks, rows, fingerprint, read, mark)
+                return Staged(
+                    name, task.batch, by_query, task.run, token, chunks, rows, fingerprint, read, mark, mailbox_of(task)
+                )
 
     def _owner(self, task: Task) -> str:
         """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
@@ -129,6 +133,7 @@ class StagedWriter:
             except OncegateError as error:
                 raise _with_ways_on(error) from error
             store_mark(self.options, [first.task_mark], gateway.mark)
+        leave(first.mailbox, _counts(messages, done))
         _tell(first, done)
 
     def _order(self, messages: Sequence[Staged]) -> dict[str, object]:
@@ -199,6 +204,19 @@ def _with_ways_on(error: OncegateError) -> OncegateError:
     ways = WAYS_ON.get(type(error))
     text = in_options(str(error))
     return type(error)(f"{text}. In Spark: {ways}" if ways else text, outcome=error.outcome, code=error.code)
+
+
+def _counts(messages: Sequence[Staged], done: Committed) -> WriteCounts:
+    """Of the attempts that Spark names; what others have staged was never among its rows."""
+    name, rows, is_new = messages[0].name, sum(message.rows for message in messages), done.outcome == "COMMITTED"
+    return WriteCounts(
+        mode="staged",
+        target=name.topic,
+        write_id=name.write_id,
+        rows=rows,
+        written=rows if is_new else 0,
+        suppressed=0 if is_new else rows,
+    )
 
 
 def _tell(first: Staged, done: Committed) -> None:
