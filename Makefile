@@ -1,14 +1,14 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate demo bench scale mutants soak kafka docs image clean
+.PHONY: help setup wheels test check format generate demo spark-matrix bench scale mutants soak kafka docs image clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
 # some hundred processes of Python, and each would compile everything that it imports.
 RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH="$(CURDIR)/.venv/bin:$$PATH"
 # `make test ARGS="tests/transports -k packed"` runs a part. A room of tests takes less than a minute, but for
-#   spark     a JVM and many short jobs; test_ways_to_run and test_chain start Sparks of their own    5 minutes
+#   spark     a JVM and many short jobs; four files start Sparks of their own                         7 minutes
 #   faults    every state that a crash leaves, and 50 kills of a real gateway                         2 minutes
 #   model     thousands of random walks, and one search for each wrong cell of the tables             2 minutes
 #   demo      two whole runs of the demo with all their faults                                        2 minutes
@@ -23,7 +23,7 @@ ARGS ?=
 WORKERS ?= 3
 
 help: ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## /\1\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
 
 setup: ## the environment in .venv: finds Python and Java first; quick when nothing changed
 	@scripts/setup.sh
@@ -57,6 +57,9 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 
 demo: setup ## real data, real Spark, six faults, the same job four ways: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)
+
+spark-matrix: setup ## nine faults against five ways to write, ARGS="--runs 3" for each: out/spark-matrix/result.json and .md
+	@$(RUN) $(PY) -m demo.matrix $(ARGS)
 
 bench: setup ## speed beside Redis and others, 20 minutes, ARGS=--short 2: out/bench/result.json, .md and .png
 	@$(RUN) $(PY) -m bench $(ARGS)

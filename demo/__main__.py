@@ -1,14 +1,9 @@
 """python -m demo: four runs, one gateway, one verdict. Exit status 0 only when everything promised was shown."""
 
 import argparse
-import fcntl
-import os
-import shutil
-import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -17,7 +12,7 @@ from demo import compare, report
 from demo.bars import Bars
 from demo.data import BATCHES, PARTS, Flights, cut
 from demo.faults import FAULTS, RUNS, SALTED
-from demo.processes import ROOT, GatewayProcess, temporary_files
+from demo.processes import ROOT, GatewayProcess, alone, end_as_ctrl_c, shown, temporary_files
 from demo.supervisor import Ran, Run, RunFailed
 
 INTERRUPTED = 130
@@ -28,11 +23,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="emptied first  [default: out/demo]")
     out: Path = parser.parse_args().out.resolve()
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    end_as_ctrl_c()
     console = Console(width=None if sys.stdout.isatty() else 160)
     began_s = time.monotonic()
     try:
-        with _alone(out), temporary_files(out / "tmp"):
+        with alone(out), temporary_files(out / "tmp"):
             judged = demonstrate(console, out)
             return conclude(console, out, judged, time.monotonic() - began_s)
     except KeyboardInterrupt:
@@ -43,34 +38,13 @@ def main() -> int:
         return 1
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """An empty folder that is this process's alone. Raises OSError when another demo runs in it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        _lock(lock, folder)
-        for old in folder.iterdir():
-            shutil.rmtree(old) if old.is_dir() else old.unlink()
-        yield
-    finally:
-        os.close(lock)
-
-
-def _lock(descriptor: int, folder: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OSError(f"another demo is running in {_shown(folder)}") from error
-
-
 def demonstrate(console: Console, out: Path) -> list[report.Judged]:
     """The four runs, in an empty folder."""
     logs = out / "logs"
     logs.mkdir()
     flights, salted = cut(out / "data"), cut(out / "salted", salted=True)
     plan = f"{PARTS} files, {BATCHES} micro-batches, {len(FAULTS)} faults"
-    console.print(f"{plan}; logs in {_shown(logs)}", highlight=False)
+    console.print(f"{plan}; logs in {shown(logs)}", highlight=False)
     with GatewayProcess(out / "gateway", logs / "gateway.log") as gateway:
         runs = _run_all(console, out, {SALTED: salted}, flights, gateway)
         wanted = compare.expected()
@@ -96,17 +70,9 @@ def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: 
     for failure in failed:
         console.print(f"[red]✗ {failure}[/red]", highlight=False)
     verdict = "[red]not shown[/red]" if failed else "[green]every fault was hit; every promise held[/green]"
-    console.print(f"\n{_shown(out / 'result.json')}, {_shown(out / 'result.png')}", highlight=False)
+    console.print(f"\n{shown(out / 'result.json')}, {shown(out / 'result.png')}", highlight=False)
     console.print(f"demo: {verdict} in {seconds:.0f} s", highlight=False)
     return 1 if failed else 0
-
-
-def _shown(path: Path) -> str:
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
-
-
-def _as_ctrl_c(_signal: int, _frame: object) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

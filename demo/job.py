@@ -8,6 +8,7 @@ whoever runs it starts it again on the same checkpoint.
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -34,13 +35,13 @@ FLIGHTS = (
 AIRLINES = "carrier string, name string"
 
 
-def session(cores: int, folder: Path) -> SparkSession:
-    """A local Spark that retries tasks and keeps everything it writes below `folder`.
+def session(master: str, folder: Path, more: Mapping[str, str] | None = None) -> SparkSession:
+    """A Spark that keeps everything it writes below `folder`. `more`: settings beside its own.
 
     One compiler tier and one collector: a short job on two cores pays half the processor time of the defaults.
     """
-    return (
-        SparkSession.builder.master(f"local[{cores},{ATTEMPTS_PER_TASK}]")
+    builder = (
+        SparkSession.builder.master(master)
         .appName("oncegate demo")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
@@ -52,8 +53,10 @@ def session(cores: int, folder: Path) -> SparkSession:
         .config("spark.sql.warehouse.dir", str(folder / "warehouse"))
         .config("spark.local.dir", str(folder / "spark"))
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", str(ROWS_PER_ARROW_BATCH))
-        .getOrCreate()
     )
+    for name, value in (more or {}).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def departures(flights: DataFrame, airlines: DataFrame) -> DataFrame:
@@ -123,7 +126,7 @@ def main() -> None:
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--data", required=True, type=Path)
     arguments = parser.parse_args()
-    spark = session(arguments.cores, arguments.folder)
+    spark = session(f"local[{arguments.cores},{ATTEMPTS_PER_TASK}]", arguments.folder)
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
     events().say("driver", python=os.getpid(), jvm=jvm, cores=arguments.cores)
     try:

@@ -1,14 +1,16 @@
 """The programs the demo starts, and their ends: each killed by the pid it was given, children included."""
 
 import contextlib
+import fcntl
 import http.client
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,13 +26,52 @@ _POLL_S = 0.02
 
 def start(module: str, *arguments: str, log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
     """`python -m module …` from the project's root, in a session of its own: Ctrl-C reaches the demo alone."""
+    return run([sys.executable, "-m", module, *arguments], log, env)
+
+
+def run(command: Sequence[str], log: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    """Starts any program, with the environment and the session that `start` gives."""
     paths = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     given = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOST}
     with log.open("ab") as out:
-        command = [sys.executable, "-m", module, *arguments]
         return subprocess.Popen(
             command, cwd=ROOT, env={**given, **(env or {})}, stdout=out, stderr=out, start_new_session=True
         )
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Empties a folder, which is this process's alone meanwhile. Raises OSError when another one runs in it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(lock, folder)
+        for old in folder.iterdir():
+            shutil.rmtree(old) if old.is_dir() else old.unlink()
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OSError(f"another one is running in {shown(folder)}") from error
+
+
+def end_as_ctrl_c() -> None:
+    """Lets SIGTERM end this process as Ctrl-C does: what it has started is stopped."""
+
+    def interrupt(_signal: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+def shown(path: Path) -> str:
+    """A path as a person at the project's root would write it."""
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 
 
 @contextmanager

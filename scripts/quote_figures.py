@@ -1,6 +1,6 @@
-"""Quotes the last `make bench` and `make scale` in PERFORMANCE.md, between their markers; their pictures go to docs/.
+"""Quotes the last `make bench`, `make scale` and `make spark-matrix` on their pages, between the markers of each.
 
-python scripts/quote_figures.py     rewrite the page from out/bench, out/scale, out/scale-300M, where they have results
+python scripts/quote_figures.py     rewrite the pages from out/<name>/result.md, where it is there; pictures go to docs/
 """
 
 import re
@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "PERFORMANCE.md"
-RESULTS = ("bench", "scale", "scale-300M")
+RESULTS = {"PERFORMANCE.md": ("bench", "scale", "scale-300M"), "RELIABILITY.md": ("spark-matrix",)}
 
 
 def quoted(page: str, name: str, text: str) -> str:
@@ -23,14 +22,16 @@ def quoted(page: str, name: str, text: str) -> str:
 
 
 def main() -> int:
-    """Rewrites the page from what `make bench` and `make scale` left; the exit status."""
-    page = PAGE.read_text()
-    for name in RESULTS:
-        table, picture = (ROOT / "out" / name / f"result.{kind}" for kind in ("md", "png"))
-        if table.exists():
-            page = quoted(page, name, table.read_text())
-            shutil.copyfile(picture, ROOT / "docs" / f"{name}.png")
-    PAGE.write_text(page)
+    """Rewrites the pages from what the measurements left; the exit status."""
+    for page, names in RESULTS.items():
+        text = (ROOT / page).read_text()
+        for name in names:
+            table, picture = (ROOT / "out" / name / f"result.{kind}" for kind in ("md", "png"))
+            if table.exists():
+                text = quoted(text, name, table.read_text())
+            if picture.exists():
+                shutil.copyfile(picture, ROOT / "docs" / f"{name}.png")
+        (ROOT / page).write_text(text)
     return 0
 
 
