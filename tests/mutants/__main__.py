@@ -30,6 +30,7 @@ from tests.mutants.deletion import DELETION
 from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
 from tests.mutants.id_sets import ID_SETS
+from tests.mutants.kafka import KAFKA
 from tests.mutants.lanes import LANES
 from tests.mutants.meetings import MEETINGS
 from tests.mutants.mutant import Mutant
@@ -44,7 +45,7 @@ from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("service", "spark_client", "tests", "demo", "scripts", "docs")
+COPIED = ("service", "spark_client", "tests", "demo", "deploy", "scripts", "docs")
 MUTANTS = (
     *PLANTED,
     *SERVING,
@@ -63,6 +64,7 @@ MUTANTS = (
     *ID_SETS,
     *DELETION,
     *SPARK_DRIVER,
+    *KAFKA,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

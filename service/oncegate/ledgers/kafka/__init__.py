@@ -1,0 +1,1 @@
+"""Reaches Apache Kafka through aiokafka, each transaction behind a guard."""

@@ -1,0 +1,198 @@
+"""Guards transactions that go through aiokafka: each is committed, or not written, or said to be in doubt.
+
+aiokafka alone commits a transaction of which a batch was refused, and sends EndTxn again on the same epoch when its
+answer is lost, by which brokers before KIP-890's clients show records that nobody committed. So a guard is one producer
+under one transactional id for as long as every transaction ends well. After any other end it is closed, with nothing
+flushed, and its owner starts the next one, under an id of its own.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.producer import sender as aiokafka_sender
+
+# aiokafka waits 20 ms where the markers of the last transaction are still being written, ten times what they take.
+aiokafka_sender.BACKOFF_OVERRIDE = 0.001
+# What a producer that is closed may take to let go of its sockets.
+CLOSE_S = 2.0
+
+
+class Partition(NamedTuple):
+    """Names a partition of a topic."""
+
+    topic: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Carries records for one partition: `encoded` is what `AIOKafkaProducer.send_batch` takes."""
+
+    partition: Partition
+    encoded: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Bounds what is waited for; `transaction_ms` is the broker's own, and longer than sending and committing."""
+
+    start_ms: int = 30_000
+    send_ms: int = 20_000
+    commit_ms: int = 10_000
+    transaction_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where the broker would abort what is still waited for."""
+        if self.transaction_ms <= self.send_ms + self.commit_ms:
+            raise ValueError("transaction_ms must be longer than send_ms and commit_ms together")
+
+
+class NotWritten(Exception):
+    """Nothing of the transaction is ever visible; `culprits`: the partitions that refused it or did not answer."""
+
+    def __init__(self, why: str, culprits: Sequence[Partition] = ()) -> None:
+        super().__init__(why)
+        self.culprits = tuple(culprits)
+
+
+class Fenced(NotWritten):
+    """Nothing was written, and nothing will be: a newer producer has this transactional id."""
+
+
+class InDoubt(Exception):
+    """Unknown whether the transaction was committed: a start under the same id decides it, reading then tells it."""
+
+
+class Guard:
+    """Commits transactions of batches under one transactional id, one at a time, until one of them ends badly.
+
+    `settings`: what `AIOKafkaProducer` takes of connections and security. Use `start` first and `close` last.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, deadlines: Deadlines = Deadlines()) -> None:
+        if not __debug__:
+            raise RuntimeError("aiokafka keeps its transactions in order by assert: run Python without -O")
+        self.transactional_id = transactional_id
+        self._deadlines = deadlines
+        self._producer = AIOKafkaProducer(
+            transactional_id=transactional_id, transaction_timeout_ms=deadlines.transaction_ms, acks="all", **settings
+        )
+        # Until it has started, and after a bad end.
+        self.closed = True
+        self._turn = asyncio.Lock()
+        self._ends_sent = 0
+
+    async def start(self) -> None:
+        """Fences every producer before this one of the same id, whose open transaction is decided by that.
+
+        Raises KafkaError, OSError or TimeoutError where the brokers cannot be reached or refuse; then it is closed.
+        A start that returns does not prove that this is the newest producer: a commit does.
+        """
+        try:
+            async with asyncio.timeout(self._deadlines.start_ms / 1000):
+                await self._producer.start()
+        except BaseException:
+            await self.close()
+            raise
+        self._end_once()
+        self.closed = False
+
+    async def commit(self, batches: Sequence[Batch]) -> list[int]:
+        """Writes the batches as one transaction; the offset of the first record of each, −1 where it was not told.
+
+        It goes on to its end when the caller is cancelled.
+
+        Raises:
+            NotWritten, Fenced: definite: nothing of it is ever visible once the next guard has started.
+            InDoubt: unknown. After each of the three this guard is closed.
+            RuntimeError: it was closed before; nothing was sent.
+        """
+        return await _uncancelled(self._commit(batches))
+
+    async def close(self) -> None:
+        """Drops the producer's connections, with nothing flushed; an open transaction is left to the next start."""
+        self.closed = True
+        producer = self._producer
+        producer._closed = True  # nothing public closes without a flush
+        for connection in list(producer.client._conns.values()):
+            connection.close()
+        sending = producer._sender.sender_task
+        if sending is not None:
+            sending.cancel()
+            await asyncio.wait({sending}, timeout=CLOSE_S)
+            if sending.done() and not sending.cancelled():
+                sending.exception()
+        with suppress(KafkaError, TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await producer.client.close()
+
+    async def _commit(self, batches: Sequence[Batch]) -> list[int]:
+        async with self._turn:
+            if self.closed:
+                raise RuntimeError(f"the producer {self.transactional_id} was closed: start another one")
+            try:
+                offsets = await self._send(batches)
+                await self._end()
+            except BaseException:
+                await self.close()
+                raise
+            return offsets
+
+    async def _send(self, batches: Sequence[Batch]) -> list[int]:
+        """Each batch's own outcome: a commit would go through without it."""
+        self._ends_sent = 0
+        sent: list[tuple[Partition, asyncio.Future[Any]]] = []
+        try:
+            async with asyncio.timeout(self._deadlines.send_ms / 1000):
+                await self._producer.begin_transaction()
+                for batch in batches:
+                    topic, number = batch.partition
+                    sent.append(
+                        (batch.partition, await self._producer.send_batch(batch.encoded, topic, partition=number))
+                    )
+                return [told.offset for told in await asyncio.gather(*(future for _, future in sent))]
+        except ProducerFenced as error:
+            raise Fenced(f"a newer producer has {self.transactional_id}") from error
+        except (KafkaError, OSError, TimeoutError, AssertionError) as error:
+            culprits = [partition for partition, future in sent if _failed(future)]
+            unsent = [batches[len(sent)].partition] if len(sent) < len(batches) else []
+            raise NotWritten(f"not written: {error!r}", culprits or unsent) from error
+
+    async def _end(self) -> None:
+        try:
+            async with asyncio.timeout(self._deadlines.commit_ms / 1000):
+                await self._producer.commit_transaction()
+        except BaseException as error:
+            if isinstance(error, ProducerFenced) and self._ends_sent <= 1:
+                raise Fenced(f"a newer producer has {self.transactional_id}") from error
+            raise InDoubt(f"unknown whether it was committed: {error!r}") from error
+
+    def _end_once(self) -> None:
+        """Keeps aiokafka from sending a second EndTxn in one transaction, whatever became of the first one's answer."""
+        sender = self._producer._sender
+        send_end = sender._do_txn_commit
+
+        async def once(committed: object) -> None:
+            self._ends_sent += 1
+            if self._ends_sent > 1:
+                raise KafkaError("the answer to EndTxn is lost, and it is not sent again")
+            await send_end(committed)
+
+        sender._do_txn_commit = once
+
+
+def _failed(future: "asyncio.Future[Any]") -> bool:
+    """Whether a batch was refused, or not answered; takes its error, so that nothing is logged of it."""
+    return not future.done() or future.cancelled() or future.exception() is not None
+
+
+async def _uncancelled(work: Coroutine[Any, Any, list[int]]) -> list[int]:
+    """Waits for `work`; a caller that is cancelled does not stop it, and what it raises then is taken."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_failed)
+    return await asyncio.shield(task)

@@ -1,0 +1,234 @@
+"""Transactions of a guard on a real broker: refused batches, lost answers, newer producers, callers that go away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+
+import pytest
+from aiokafka import AIOKafkaProducer, __version__
+from aiokafka.errors import KafkaError
+from aiokafka.producer.message_accumulator import BatchBuilder
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from deploy.kafka.cluster import Cluster, free_ports
+from oncegate.ledgers.kafka.guard import Batch, Deadlines, Fenced, Guard, InDoubt, NotWritten, Partition
+from tests.support.kafka_proxy import END_TXN, KafkaProxy, proxied
+
+pytestmark = pytest.mark.slow
+# What the topic "small" takes of one batch, and what is more than that.
+SMALL_BYTES = 2_000
+LARGE = b"x" * 3 * SMALL_BYTES
+WAIT_S = 60
+QUICK = Deadlines(start_ms=30_000, send_ms=3_000, commit_ms=3_000, transaction_ms=20_000)
+
+_names = count()
+
+
+class Broker:
+    """One broker, at `bootstrap` and, through a proxy's port, at `proxied_bootstrap`."""
+
+    def __init__(self, cluster: Cluster, behind: int, proxy_port: int) -> None:
+        self.cluster, self.behind, self.proxy_port = cluster, behind, proxy_port
+        self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+
+    @property
+    def proxied_bootstrap(self) -> str:
+        return f"127.0.0.1:{self.proxy_port}"
+
+    def topic(self, **config: str) -> Partition:
+        """A new topic of one partition."""
+        name = f"topic-{next(_names)}"
+        self.admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(WAIT_S)
+        return Partition(name, 0)
+
+    def committed(self, partition: Partition) -> list[bytes]:
+        """What another client reads of it, up to its end, of committed transactions."""
+        asked = {"bootstrap.servers": self.cluster.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
+        consumer = Consumer({**asked, "enable.partition.eof": True})
+        consumer.assign([TopicPartition(*partition, 0)])
+        found = []
+        try:
+            while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
+                found.append(message.value())
+            assert message is not None, "the end of the topic was not reached"
+            return found
+        finally:
+            consumer.close()
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    behind, proxy_port = free_ports(2)
+    cluster = Cluster(tmp_path_factory.mktemp("kafka"))
+    own, votes = cluster.ports[0].clients, cluster.ports[0].controllers
+    cluster.more = {
+        "listeners": f"PLAINTEXT://127.0.0.1:{own},PROXY://127.0.0.1:{behind},CONTROLLER://127.0.0.1:{votes}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{own},PROXY://127.0.0.1:{proxy_port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+    with cluster:
+        yield Broker(cluster, behind, proxy_port)
+
+
+@pytest.fixture
+async def proxy(broker: Broker) -> AsyncIterator[KafkaProxy]:
+    async with proxied(broker.proxy_port, broker.behind) as proxy:
+        yield proxy
+
+
+def new_id() -> str:
+    return f"shard-{next(_names)}"
+
+
+@asynccontextmanager
+async def started(bootstrap: str, transactional_id: str, deadlines: Deadlines = QUICK) -> AsyncIterator[Guard]:
+    guard = Guard({"bootstrap_servers": bootstrap}, transactional_id, deadlines)
+    await guard.start()
+    try:
+        yield guard
+    finally:
+        await guard.close()
+
+
+def batch(partition: Partition, *values: bytes) -> Batch:
+    """Records as aiokafka's own builder encodes them."""
+    builder = BatchBuilder(1 << 20, 0, is_transactional=1)
+    for value in values:
+        builder.append(key=None, value=value, timestamp=None)
+    return Batch(partition, builder)
+
+
+async def test_what_is_committed_is_read_at_the_offsets_that_were_told(broker: Broker) -> None:
+    flights, delays = broker.topic(), broker.topic()
+    async with started(broker.cluster.bootstrap, new_id()) as guard:
+        assert await guard.commit([batch(flights, b"a", b"b"), batch(delays, b"c")]) == [0, 0]
+        # A marker of the first transaction has an offset of its own.
+        assert await guard.commit([batch(flights, b"d")]) == [3]
+    assert (broker.committed(flights), broker.committed(delays)) == ([b"a", b"b", b"d"], [b"c"])
+
+
+async def test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all(broker: Broker) -> None:
+    flights, small = broker.topic(), broker.topic(**{"max.message.bytes": str(SMALL_BYTES)})
+    async with started(broker.cluster.bootstrap, new_id()) as guard:
+        with pytest.raises(NotWritten) as refused:
+            await guard.commit([batch(flights, b"a"), batch(small, LARGE)])
+        assert refused.value.culprits == (small,)
+        assert guard.closed
+        with pytest.raises(RuntimeError, match="start another"):
+            await guard.commit([batch(flights, b"a")])
+    async with started(broker.cluster.bootstrap, guard.transactional_id) as next_one:
+        await next_one.commit([batch(flights, b"b")])
+    assert (broker.committed(flights), broker.committed(small)) == ([b"b"], [])
+
+
+async def test_aiokafka_alone_commits_the_rest_of_what_was_refused(broker: Broker) -> None:
+    """Why there is a guard. Where this fails, aiokafka has learnt it."""
+    flights, small = broker.topic(), broker.topic(**{"max.message.bytes": str(SMALL_BYTES)})
+    async with AIOKafkaProducer(bootstrap_servers=broker.cluster.bootstrap, transactional_id=new_id()) as producer:
+        await producer.begin_transaction()
+        await producer.send(flights.topic, b"a")
+        refused = await producer.send(small.topic, LARGE)
+        await producer.commit_transaction()
+        assert isinstance(refused.exception(), KafkaError)
+    assert (broker.committed(flights), broker.committed(small)) == ([b"a"], [])
+
+
+async def test_a_commit_whose_answer_is_lost_is_in_doubt_and_sent_once(broker: Broker, proxy: KafkaProxy) -> None:
+    flights = broker.topic()
+    async with started(broker.proxied_bootstrap, new_id()) as guard:
+        proxy.lose_answer(END_TXN)
+        with pytest.raises(InDoubt):
+            await guard.commit([batch(flights, b"a")])
+    assert proxy.seen[END_TXN] == 1
+    async with started(broker.cluster.bootstrap, guard.transactional_id):
+        assert broker.committed(flights) == [b"a"], "the broker had it: the next start finds it decided"
+
+
+async def test_aiokafka_alone_sends_a_commit_again_whose_answer_is_lost(broker: Broker, proxy: KafkaProxy) -> None:
+    flights = broker.topic()
+    async with AIOKafkaProducer(bootstrap_servers=broker.proxied_bootstrap, transactional_id=new_id()) as producer:
+        await producer.begin_transaction()
+        await producer.send_and_wait(flights.topic, b"a")
+        proxy.lose_answer(END_TXN)
+        await producer.commit_transaction()
+    assert proxy.seen[END_TXN] == 2
+
+
+async def test_a_commit_that_comes_late_commits_nothing_of_its_successor(broker: Broker, proxy: KafkaProxy) -> None:
+    flights = broker.topic()
+    async with started(broker.proxied_bootstrap, new_id()) as guard:
+        proxy.hold(END_TXN, cut=True)
+        with pytest.raises(InDoubt):
+            await guard.commit([batch(flights, b"a")])
+    async with started(broker.cluster.bootstrap, guard.transactional_id) as successor:
+        assert broker.committed(flights) == [], "aborted by the start"
+        await successor.commit([batch(flights, b"b")])
+        proxy.release()
+        await successor.commit([batch(flights, b"c")])
+    assert broker.committed(flights) == [b"b", b"c"]
+
+
+async def test_a_newer_producer_of_the_same_id_fences_an_older_one(broker: Broker) -> None:
+    flights, transactional_id = broker.topic(), new_id()
+    async with started(broker.cluster.bootstrap, transactional_id) as older:
+        await older.commit([batch(flights, b"a")])
+        async with started(broker.cluster.bootstrap, transactional_id) as newer:
+            with pytest.raises(Fenced):
+                await older.commit([batch(flights, b"b")])
+            await newer.commit([batch(flights, b"c")])
+    assert broker.committed(flights) == [b"a", b"c"]
+
+
+async def test_a_commit_goes_on_when_its_caller_goes_away(broker: Broker, proxy: KafkaProxy) -> None:
+    flights = broker.topic()
+    async with started(broker.proxied_bootstrap, new_id(), Deadlines()) as guard:
+        proxy.hold(END_TXN)
+        caller = asyncio.create_task(guard.commit([batch(flights, b"a")]))
+        await proxy.held.wait()
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        proxy.release()
+        await guard.commit([batch(flights, b"b")])
+    assert broker.committed(flights) == [b"a", b"b"]
+
+
+async def test_a_broker_that_stops_answering_ends_a_commit_in_its_time(broker: Broker) -> None:
+    flights = broker.topic()
+    async with started(broker.cluster.bootstrap, new_id()) as guard:
+        broker.cluster.pause_node(1)
+        try:
+            with pytest.raises(NotWritten) as refused:
+                await guard.commit([batch(flights, b"a")])
+        finally:
+            broker.cluster.resume_node(1)
+        assert refused.value.culprits == (flights,)
+    async with started(broker.cluster.bootstrap, guard.transactional_id):
+        assert broker.committed(flights) == []
+
+
+async def test_brokers_that_are_not_there_end_a_start_in_its_time() -> None:
+    (nobody,) = free_ports(1)
+    guard = Guard({"bootstrap_servers": f"127.0.0.1:{nobody}"}, "shard", QUICK)
+    with pytest.raises((KafkaError, OSError, TimeoutError)):
+        await guard.start()
+    assert guard.closed
+
+
+def test_the_broker_never_aborts_what_is_still_waited_for() -> None:
+    with pytest.raises(ValueError, match="longer than send_ms and commit_ms"):
+        Deadlines(send_ms=20_000, commit_ms=10_000, transaction_ms=30_000)
+
+
+async def test_aiokafka_is_the_one_whose_inside_the_guard_knows() -> None:
+    producer = AIOKafkaProducer(transactional_id="shard")
+    try:
+        assert __version__ == "0.14.0"
+        assert callable(producer._sender._do_txn_commit)
+        assert producer._sender.sender_task is None
+        assert producer.client._conns == {}
+        assert producer._closed is False
+    finally:
+        producer._closed = True

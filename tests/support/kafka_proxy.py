@@ -1,0 +1,99 @@
+"""Stands between clients and a Kafka broker and knows the frames: counts requests, holds one, or loses its answer."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+# API keys of the Kafka protocol.
+PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26
+_SIZE_BYTES = 4
+
+
+class KafkaProxy:
+    """`seen` counts requests by API key. What `hold` or `lose_answer` names happens to the next such request.
+
+    hold(api): it waits here until `release`; with `cut` the client's connection is closed, the broker's stays.
+    lose_answer(api): the broker gets it, and the client's connection is closed in place of the answer.
+    """
+
+    def __init__(self, broker_port: int) -> None:
+        self._broker_port = broker_port
+        self.seen: Counter[int] = Counter()
+        self.held = asyncio.Event()
+        self._released = asyncio.Event()
+        self._hold: int | None = None
+        self._cut = False
+        self._lose: int | None = None
+
+    def hold(self, api: int, *, cut: bool = False) -> None:
+        """Keeps the next request of this kind until `release`; `held` is set once it is here."""
+        self._hold, self._cut = api, cut
+        self.held.clear()
+        self._released.clear()
+
+    def release(self) -> None:
+        """Lets go of what is held."""
+        self._released.set()
+
+    def lose_answer(self, api: int) -> None:
+        """Closes the client's connection in place of the answer to the next request of this kind."""
+        self._lose = api
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carries one client's connection until either side closes it."""
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
+        lost: set[bytes] = set()
+        answering = asyncio.create_task(self._answers(up_reader, writer, lost))
+        try:
+            while frame := await _frame(reader):
+                await self._request(frame, writer, up_writer, lost)
+        finally:
+            writer.close()
+            up_writer.close()
+            await asyncio.wait({answering})
+
+    async def _request(
+        self, frame: bytes, writer: asyncio.StreamWriter, up_writer: asyncio.StreamWriter, lost: set[bytes]
+    ) -> None:
+        api, correlation = int.from_bytes(frame[:2], "big"), frame[4:8]
+        self.seen[api] += 1
+        if api == self._lose:
+            self._lose = None
+            lost.add(correlation)
+        if api == self._hold:
+            self._hold = None
+            if self._cut:
+                writer.close()
+            self.held.set()
+            await self._released.wait()
+        up_writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
+        await up_writer.drain()
+
+    async def _answers(self, up_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lost: set[bytes]) -> None:
+        while frame := await _frame(up_reader):
+            if frame[:4] in lost:
+                break
+            writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
+        writer.close()
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    """The next whole frame; empty where the connection has ended."""
+    try:
+        size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
+        return await reader.readexactly(size)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return b""
+
+
+@asynccontextmanager
+async def proxied(port: int, broker_port: int) -> AsyncIterator[KafkaProxy]:
+    """A proxy that listens on `port` of 127.0.0.1 for the broker at `broker_port`."""
+    proxy = KafkaProxy(broker_port)
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", port)
+    try:
+        yield proxy
+    finally:
+        proxy.release()
+        server.close()
