@@ -128,14 +128,14 @@ BACKGROUND: tuple[Mutant, ...] = (
     one(
         "the catalog is one frame again",
         f"{LOG}/snapshotting.py",
-        "        pieces = several(self._catalog.pieces())\n        while",
+        "        with closing(self._catalog.parts()) as parts:\n",
         "        whole = Catalog()\n        whole.__dict__ |= self._catalog.__dict__\n"
         "        self.changes_since += list(whole._waiting.values())\n"
         "        for (name, partition), topic in whole._topics.items():\n"
         '            held = b"".join(topic.ranges.frozen())\n'
         '            self.changes_since.append(__import__("oncegate.ledgers.catalog").ledgers.catalog.Held('
         "name, partition, topic.low, held))\n"
-        "        return\n        pieces = several(self._catalog.pieces())\n        while",
+        "        return\n        with closing(self._catalog.parts()) as parts:\n",
         f"{_COMPACTION}::test_a_catalog_larger_than_a_frame_is_compacted_and_found_again",
     ),
     one(

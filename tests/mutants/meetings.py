@@ -6,6 +6,7 @@ from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG
 _SHARING = "tests/index/claims/test_row_sharing.py"
 _COMMITS = "tests/engine/usecases/test_commits.py"
 _NAMES_AND_RANGES = "tests/index/snapshot/test_names_and_ranges.py"
+_PRODUCERS = "tests/index/producers/test_index.py"
 _INCOMING = "tests/transports/test_incoming.py"
 _REPLAY = "tests/engine/recovery/test_replay.py"
 _NAMES = "tests/transports/http/test_names.py"
@@ -81,6 +82,41 @@ MEETINGS: tuple[Mutant, ...] = (
         "        self.older = OlderNames()\n",
         "        self.older = OlderNames()\n        self.older.frozen = lambda: self.older._blocks\n",
         f"{_NAMES_AND_RANGES}::test_a_snapshot_of_names_and_ranges_is_of_the_moment_at_which_it_began",
+    ),
+    one(
+        "a snapshot of topics is of a later moment",
+        f"{INDEX}/topics.py",
+        "        topic = self._changing(name)\n",
+        "        topic = self._topics[name]\n",
+        f"{_NAMES_AND_RANGES}::test_a_snapshot_of_names_and_ranges_is_of_the_moment_at_which_it_began",
+    ),
+    one(
+        "a snapshot of the catalog is of a later moment",
+        "service/oncegate/ledgers/catalog.py",
+        "        if self._saved is not None:\n            self._saved.changing((topic, partition))\n",
+        "",
+        "tests/faults/ledger/test_catalog.py::test_pieces_say_what_was_there_when_they_were_asked_for",
+    ),
+    one(
+        "a snapshot of producers is of a later moment",
+        f"{INDEX}/producers/apply.py",
+        "    store.changing(producer)\n    call = ",
+        "    call = ",
+        f"{_PRODUCERS}::test_a_snapshot_of_producers_is_of_the_moment_at_which_it_began",
+    ),
+    one(
+        "producers are encoded in one step",
+        f"{INDEX}/snapshot/producers.py",
+        "_PER_PIECE, _PIECE_BYTES = 200, 1 << 20\n",
+        "_PER_PIECE, _PIECE_BYTES = 1 << 40, 1 << 60\n",
+        f"{_PRODUCERS}::test_producers_are_saved_in_small_steps",
+    ),
+    one(
+        "rows of a batch are saved as of a later moment",
+        f"{INDEX}/claims/batch_scopes.py",
+        "            part = made_by[at : min(count, at + _ROWS_PER_PART)]\n",
+        "            part = made_by[at : at + _ROWS_PER_PART]\n",
+        "tests/engine/usecases/test_batch_scopes.py::test_batches_are_saved_as_they_were_when_their_snapshot_began",
     ),
     one(
         "a snapshot that lacks names is believed",

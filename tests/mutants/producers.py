@@ -212,7 +212,7 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "batches forgotten by a collection",
         "service/oncegate/index/snapshot/pieces.py",
-        "        self._claims.scopes.restore(scopes)\n",
+        "        self._claims.scopes.restore(self._scopes)\n",
         "",
         f"{_SCOPES}::test_a_collected_ledger_knows_which_batch_ids_are_of",
     ),

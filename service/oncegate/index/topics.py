@@ -1,11 +1,14 @@
 """Knows schema, retention and partitions of each topic, a pure function of the ledger's entries."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from oncegate.core.entries.kinds import Committed, Entry, Produced, Span, TopicCreated, TopicSet, Trimmed
+from oncegate.moment import MomentCopy
 from oncegate.packed import PackedList
 
+C = TypeVar("C")
 Undo = Callable[[], None]
 # First offset, bytes and wall_ms of the rows of one entry in one partition, as retention sees them.
 KEPT = "<QQQ"
@@ -42,6 +45,33 @@ class TopicIndex:
 
     def __init__(self) -> None:
         self._topics: dict[str, Topic] = {}
+        self._saved: MomentCopy[str, Topic, Any] | None = None
+
+    def copied(self, copy: Callable[[str, Topic], C]) -> Generator[C, None, None]:
+        """Yields a copy of each topic as it is at the call, in no order; anything may change meanwhile.
+
+        To be gone through, or closed.
+        """
+        copies = self._saved = MomentCopy(self._topics, copy)
+
+        def each() -> Generator[Any, None, None]:
+            try:
+                yield None
+                yield from copies
+            finally:
+                if self._saved is copies:
+                    self._saved = None
+
+        every = each()
+        # It has begun: closing it, or throwing it away, is noted.
+        next(every)
+        return every
+
+    def _changing(self, name: str) -> Topic:
+        """Returns a topic that is changed in place next: a snapshot under way has it as it was."""
+        if self._saved is not None:
+            self._saved.changing(name)
+        return self._topics[name]
 
     def get(self, name: str) -> Topic | None:
         """Finds a topic by its name; None when there is none."""
@@ -90,7 +120,7 @@ class TopicIndex:
         return undo
 
     def _set(self, position: int, entry: TopicSet) -> Undo:
-        topic = self._topics[entry.topic]
+        topic = self._changing(entry.topic)
         assert topic.schema in (b"", entry.schema), "a schema is set once"
         before = (topic.schema, topic.retention_ms, topic.retention_bytes, topic.position)
         topic.schema, topic.position = entry.schema, position
@@ -102,7 +132,7 @@ class TopicIndex:
         return undo
 
     def _extend(self, position: int, name: str, spans: tuple[Span, ...], wall_ms: int) -> Undo:
-        topic = self._topics[name]
+        topic = self._changing(name)
         before = topic.position
         for span in spans:
             partition = topic.partitions[span.partition]
@@ -123,7 +153,7 @@ class TopicIndex:
         return undo
 
     def _trim(self, position: int, entry: Trimmed) -> Undo:
-        topic = self._topics[entry.topic]
+        topic = self._changing(entry.topic)
         partition = topic.partitions[entry.partition]
         gone = partition.kept.not_above(entry.before_offset - 1)
         gone_bytes = sum(partition.kept[place][1] for place in range(gone))

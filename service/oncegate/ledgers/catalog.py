@@ -13,12 +13,14 @@ bytes (`_RANGE`), in memory and in a snapshot.
 """
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
 from oncegate.core.errors import OffsetTrimmed
+from oncegate.moment import MomentCopy
 from oncegate.packed import BLOCK_RECORDS, PackedList
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, WriteRange
 
@@ -143,12 +145,20 @@ class _Topic:
         return PublishedRange(first_offset, rows, Location(*at))
 
 
+# Topic, partition, lowest offset and blocks of published ranges.
+_Copied = tuple[str, int, int, list[bytes]]
+_Copies = MomentCopy[tuple[str, int], _Topic, _Copied]
+# Ranges that wait, and topics, as they were at one moment.
+Part = tuple[list[Wrote], list[_Copied]]
+
+
 class Catalog:
     """Holds what the changes so far have made."""
 
     def __init__(self) -> None:
         self._waiting: dict[bytes, Wrote] = {}
         self._topics: dict[tuple[str, int], _Topic] = {}
+        self._saved: _Copies | None = None
 
     @property
     def ranges_waiting(self) -> int:
@@ -161,13 +171,37 @@ class Catalog:
             yield name, partition, topic.low, len(topic.ranges)
 
     def pieces(self) -> Iterator[bytes]:
-        """Encodes everything as it is at the call, a piece at a time, for `take`; changes may come meanwhile.
+        """Encodes everything as it is at the call, a piece at a time, for `take`; changes may come meanwhile."""
+        parts = self.parts()
+        return (piece for part in parts for piece in encoded_part(part))
 
-        Any thread may go through them.
+    def parts(self) -> Generator[Part, None, None]:
+        """Copies everything as it is at the call, some at a time; changes may come meanwhile, from the same thread.
+
+        Any thread may encode a part, by `encoded_part`. To be gone through, or closed.
         """
-        waiting = list(self._waiting.values())
-        topics = [(*key, topic.low, topic.ranges.frozen()) for key, topic in self._topics.items()]
-        return _pieces(waiting, topics)
+        topics = MomentCopy(self._topics, lambda key, topic: (*key, topic.low, topic.ranges.frozen()))
+        self._saved = topics
+        parts = self._parts(list(self._waiting.values()), topics)
+        # It has begun: closing it, or throwing it away, is noted.
+        next(parts)
+        return parts
+
+    def _parts(self, waiting: list[Wrote], topics: _Copies) -> Generator[Part, None, None]:
+        try:
+            yield [], []
+            yield waiting, []
+            while some := list(islice(topics, CHANGES_PER_PIECE)):
+                yield [], some
+        finally:
+            if self._saved is topics:
+                self._saved = None
+
+    def _changing(self, topic: str, partition: int) -> _Topic:
+        """Returns what is changed in place next: a snapshot under way has it as it was."""
+        if self._saved is not None:
+            self._saved.changing((topic, partition))
+        return self._topics.setdefault((topic, partition), _Topic())
 
     def take(self, piece: bytes) -> None:
         """Applies a piece of a snapshot. ValueError: it is none."""
@@ -227,7 +261,7 @@ class Catalog:
                 return []
 
     def _publish(self, change: Published) -> list[Location]:
-        topic = self._topics.setdefault((change.topic, change.partition), _Topic())
+        topic = self._changing(change.topic, change.partition)
         empty = []
         for range_id in change.range_ids:
             wrote = self._waiting.pop(range_id)
@@ -238,7 +272,7 @@ class Catalog:
         return empty
 
     def _trim(self, change: Trimmed) -> list[Location]:
-        topic = self._topics.setdefault((change.topic, change.partition), _Topic())
+        topic = self._changing(change.topic, change.partition)
         count = self._below(topic, change.before_offset)
         gone = [topic[place].location for place in range(count)]
         topic.ranges.drop(count)
@@ -298,7 +332,9 @@ class Catalog:
                 yield Location(*at)
 
 
-def _pieces(waiting: list[Wrote], topics: list[tuple[str, int, int, list[bytes]]]) -> Iterator[bytes]:
+def encoded_part(part: Part) -> Iterator[bytes]:
+    """Encodes a part of a catalog, a piece at a time, for `Catalog.take`."""
+    waiting, topics = part
     for at in range(0, len(waiting), CHANGES_PER_PIECE):
         yield encode_changes(waiting[at : at + CHANGES_PER_PIECE])
     few: list[Held] = []
@@ -310,4 +346,5 @@ def _pieces(waiting: list[Wrote], topics: list[tuple[str, int, int, list[bytes]]
             if len(few) == CHANGES_PER_PIECE or size_bytes >= _PIECE_BYTES:
                 yield encode_changes(few)
                 few, size_bytes = [], 0
-    yield encode_changes(few)
+    if few:
+        yield encode_changes(few)

@@ -10,6 +10,7 @@ import pytest
 from oncegate.core.claims import IdState, Verb
 from oncegate.core.errors import BadRequest, LedgerFull, TooLarge
 from oncegate.engine.requests import ProduceRequest, Scope, TakeRequest
+from oncegate.index.claims import batch_scopes
 from oncegate.index.claims.batch_scopes import BatchScopes
 from oncegate.index.shard import ShardIndex
 from tests.support.held import HeldLedgers, id16, rows_of, said
@@ -198,6 +199,23 @@ async def test_a_collected_ledger_knows_which_batch_ids_are_of(lane: Lanes) -> N
     assert _ids_of(loaded, 2) == _ids_of(index, 2) == 4
     assert _ids_of(loaded, 3) == _ids_of(index, 3) == 5
     assert _ids_of(loaded, 8) == _ids_of(index, 8) == 7
+
+
+async def test_batches_are_saved_as_they_were_when_their_snapshot_began(
+    lane: Lanes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_scopes, "_ROWS_PER_PART", 3)
+    for call in range(4):
+        await lane.claim_ids(f"first {call}", batch=1, call=call)
+    await lane.claim_ids("other", batch=2, call=8)
+    scopes = lane.shard.journal.index.claims.scopes
+    at_once = sorted(one for part in scopes.snapshot() for one in part)
+    parts = scopes.snapshot()
+    for call in range(4):
+        await lane.claim_ids(f"later {call}", batch=1, call=10 + call)
+    scopes.acked("d", 3)
+    assert sorted(one for part in parts for one in part) == at_once
+    assert sum(len(makers) for _, _, makers in at_once) == 8 * 5
 
 
 def _ids_of(index: ShardIndex, batches: int) -> int:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from oncegate.core.claims import ClaimState
@@ -14,8 +15,10 @@ from oncegate.core.producers import Registrant, Standing
 from oncegate.index.producers.apply import CALLS_KEPT, PAST_TOKENS
 from oncegate.index.producers.decide import registrant, standing
 from oncegate.index.producers.index import ProducerIndex
-from oncegate.index.producers.intervals import flat
-from oncegate.index.snapshot.producers import ProducersSnapshot, restore, snapshot
+from oncegate.index.producers.intervals import Intervals, flat
+from oncegate.index.producers.store import Driver, Producer, ProducerStore
+from oncegate.index.snapshot.producers import ProducerSnapshot, snapshot_steps
+from tests.support.index.producers_saved import pieces_of, restored, seen_in
 from tests.support.index.sequences import LEASE_MS, Lane, id16, said
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
@@ -23,8 +26,13 @@ SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
 def told(index: ProducerIndex) -> object:
     """Everything that entries make, leases aside."""
-    saved = snapshot(index.store)
-    return msgspec.to_builtins((saved.producers, sorted(saved.drivers, key=lambda one: one.name), saved.takeovers))
+    return told_by(pieces_of(index.store))
+
+
+def told_by(pieces: list[tuple[str, bytes]]) -> object:
+    known = seen_in(pieces)
+    producers = sorted(known.producers, key=lambda one: str(one.values["name"]))
+    return msgspec.to_builtins((producers, sorted(known.drivers, key=lambda one: one.name), known.takeovers))
 
 
 def test_an_older_epochs_open_claims_are_left_to_the_next() -> None:
@@ -231,8 +239,8 @@ def test_a_replay_and_what_was_saved_are_the_index() -> None:
         for position, entry in enumerate(walk.entries, 1):
             again.apply(position, entry)
         assert told(again) == told(walk.index), f"seed {seed}"
-        loaded, packed = ProducerIndex(), msgspec.msgpack.encode(snapshot(walk.index.store))
-        restore(loaded.store, msgspec.msgpack.decode(packed, type=ProducersSnapshot))
+        loaded = ProducerIndex()
+        loaded.store = restored(pieces_of(walk.index.store))
         assert told(loaded) == told(walk.index), f"seed {seed}"
         walk.index = loaded
         for _ in range(20):
@@ -244,9 +252,64 @@ def test_what_does_not_add_up_is_not_loaded(damage: str) -> None:
     lane = Lane()
     lane.register(1)
     lane.claim(0, [1, 3])
-    saved = snapshot(lane.index.store)
-    one = saved.producers[0]
+    [(what, data), *rest] = pieces_of(lane.index.store)
+    [one] = msgspec.msgpack.decode(data, type=list[ProducerSnapshot])
     held = {"columns": one.held[:-8], "order": one.held[8:16] + one.held[:8] + one.held[16:], "name": one.held}[damage]
     broken = [replace(one, held=held)] * (2 if damage == "name" else 1)
     with pytest.raises(ValueError, match=r"three columns|out of order|one name"):
-        restore(ProducerIndex().store, replace(saved, producers=broken))
+        restored([(what, msgspec.msgpack.encode(broken)), *rest])
+
+
+def test_a_snapshot_of_producers_is_of_the_moment_at_which_it_began() -> None:
+    """Random entries before each of its steps, which change what is saved and what is not yet."""
+    print(f"ONCEGATE_SEED={SEED}")
+    for seed in range(SEED, SEED + 25):
+        walk = Walk(random.Random(seed))
+        for _ in range(40):
+            walk.step()
+        as_it_was, steps, pieces = told(walk.index), snapshot_steps(walk.index.store), list[tuple[str, bytes]]()
+        while True:
+            for _ in range(3):
+                walk.step()
+            if (step := next(steps, None)) is None:
+                break
+            pieces += step
+        assert told_by(pieces) == as_it_was, f"seed {seed}"
+        assert told(walk.index) != as_it_was
+
+
+def test_a_snapshot_of_producers_that_is_closed_or_thrown_away_copies_nothing_more() -> None:
+    store = ProducerStore()
+    steps = snapshot_steps(store)
+    assert store.saved_producers is not None
+    steps.close()
+    assert (store.saved_producers, store.saved_drivers) == (None, None)
+    snapshot_steps(store)
+    assert (store.saved_producers, store.saved_drivers) == (None, None)
+    list(snapshot_steps(store))
+    assert (store.saved_producers, store.saved_drivers) == (None, None)
+
+
+def test_producers_are_saved_in_small_steps() -> None:
+    store = ProducerStore()
+    for number in range(1_001):
+        store.put(Producer(f"p{number}", number, "d"))
+        store.drivers[f"d{number}"] = Driver(f"d{number}")
+    steps = list(snapshot_steps(store))
+    per_step = [len(msgspec.msgpack.decode(data)) for step in steps[:-1] for _, data in step]
+    assert per_step == [200, 200, 200, 200, 200, 1] * 2
+    large = ProducerStore()
+    first = np.arange(30_000, dtype=np.uint64) * np.uint64(2)
+    for number in range(4):
+        large.put(Producer(f"p{number}", number, "d", intervals=Intervals(first, first, first)))
+    assert max(sum(len(data) for _, data in step) for step in snapshot_steps(large)) < 3 << 19
+
+
+@pytest.mark.parametrize("missing", ["producers/0", "drivers/1", "producers"])
+def test_a_snapshot_without_some_of_its_producers_is_refused(missing: str) -> None:
+    lane = Lane()
+    lane.register(1)
+    pieces = pieces_of(lane.index.store)
+    assert missing in dict(pieces)
+    with pytest.raises(ValueError, match="producers"):
+        restored([one for one in pieces if one[0] != missing])

@@ -18,10 +18,10 @@ from oncegate.engine.usecases.producers import Producers
 from oncegate.hashing.ids import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.shard import ShardIndex
-from oncegate.index.snapshot.producers import snapshot
 from oncegate.testing import FakeClock
 from tests.model.kit.held import Call
 from tests.model.kit.process import KEY_CHECK, Process, alone
+from tests.support.index.producers_saved import saved
 
 LIMITS = Limits()
 # Few slots, so that each can be looked at after every append.
@@ -73,14 +73,14 @@ class Gateway(Process):
         return self.began(Call(steps))
 
     def told(self, index: ShardIndex) -> object:
-        saved = snapshot(index.producers.store)
+        known = saved(index.producers.store)
         producers = {
-            str(one.values["name"]): (_lasting(one.values), one.past, one.token, one.held) for one in saved.producers
+            str(one.values["name"]): (_lasting(one.values), one.past, one.token, one.held) for one in known.producers
         }
-        calls = [sorted((number, str(call)) for number, call in one.calls) for one in saved.producers]
-        drivers = {one.name: one for one in saved.drivers}
+        calls = [sorted((number, str(call)) for number, call in one.calls) for one in known.producers]
+        drivers = {one.name: one for one in known.drivers}
         batches = {name: index.claims.scopes.open_claims(name, 1 << 62) for name in drivers}
-        return producers, calls, drivers, saved.takeovers, index.claims.contents(), batches
+        return producers, calls, drivers, known.takeovers, index.claims.contents(), batches
 
     @property
     def takeovers(self) -> int:

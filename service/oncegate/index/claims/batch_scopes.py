@@ -5,7 +5,7 @@ name, or, of taken ids, which have none, the ledger's position. Twelve bytes a r
 """
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,8 +13,10 @@ import numpy as np
 from oncegate.arraytypes import U32, U64
 from oncegate.index.table.rows import OPEN, Rows
 
-# driver, batch, and the makers of its rows as little-endian uint64.
+# driver, batch, and the makers of some of its rows as little-endian uint64.
 ScopesSnapshot = list[tuple[str, int, bytes]]
+# Made at once, in a millisecond or two: so many batches, or rows.
+_BATCHES_PER_PART, _ROWS_PER_PART = 1_000, 65_536
 
 
 @dataclass(slots=True)
@@ -95,13 +97,17 @@ class BatchScopes:
         unchanged: U32 = rows[self._rows.used[rows] & (self._makers(rows) == made_by)]
         return unchanged
 
-    def snapshot(self) -> ScopesSnapshot:
-        """Returns all of it, for `restore`."""
-        return [
-            (driver, batch, np.array(members.made_by, "<u8").tobytes())
+    def snapshot(self) -> Iterator[ScopesSnapshot]:
+        """Returns all of it as it is at the call, for `restore`, in parts that are made as they are taken.
+
+        A batch only grows, unless a change is taken back: then what was taken of this is of no use.
+        """
+        members = [
+            (driver, batch, held.made_by, len(held.made_by))
             for driver, batches in self._drivers.items()
-            for batch, members in batches.items()
+            for batch, held in batches.items()
         ]
+        return _parts(members)
 
     def restore(self, snapshot: ScopesSnapshot) -> None:
         """Finds the rows again by what made them, once rows are restored; those in no snapshot held nothing."""
@@ -124,3 +130,16 @@ class BatchScopes:
         ends = np.searchsorted(batches[by_batch], np.arange(1, len(snapshot)))
         for (driver, batch, _), rows in zip(snapshot, np.split(used[is_known][by_batch], ends), strict=True):
             self.add(driver, batch, rows.tolist())
+
+
+def _parts(members: "list[tuple[str, int, array[int], int]]") -> Iterator[ScopesSnapshot]:
+    some, rows = ScopesSnapshot(), 0
+    for driver, batch, made_by, count in members:
+        for at in range(0, count, _ROWS_PER_PART):
+            part = made_by[at : min(count, at + _ROWS_PER_PART)]
+            some.append((driver, batch, np.array(part, "<u8").tobytes()))
+            rows += len(part)
+            if len(some) == _BATCHES_PER_PART or rows >= _ROWS_PER_PART:
+                yield some
+                some, rows = [], 0
+    yield some

@@ -107,6 +107,7 @@ def _register(store: ProducerStore, position: int, entry: ProducerRegistered, no
 
 def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms: int) -> Undo:
     producer = _current(store, entry)
+    store.changing(producer)
     fresh, taken = raw_spans(entry.fresh), raw_spans(entry.taken)
     before = (producer.calls, producer.intervals, producer.claimed_to, producer.last_call, producer.position)
     intervals = producer.intervals.painted(fresh, HELD << 32 | entry.call).painted(taken, TAKEN << 32 | entry.call)
@@ -129,6 +130,7 @@ def _claim(store: ProducerStore, position: int, entry: SequencesClaimed, now_ms:
 
 def _settle(store: ProducerStore, position: int, entry: SequencesCompleted | SequencesReleased) -> Undo:
     producer = _current(store, entry)
+    store.changing(producer)
     call = producer.calls[entry.call]
     before = (producer.intervals, producer.position, call.state, call.position)
     is_done = isinstance(entry, SequencesCompleted)
@@ -151,11 +153,13 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
     watermarks = [(store.by_number[number], watermark) for number, watermark in raw_spans(entry.upto).tolist()]
     before = [(producer, producer.watermark, producer.intervals, producer.position) for producer, _ in watermarks]
     driver_before = driver.batches, driver.held_back, driver.position
+    store.changing_driver(driver)
     driver.position = position
     if entry.batches:
         driver.batches = max(driver.batches, entry.batches)
         driver.held_back = tuple(np.frombuffer(entry.held_back, "<u8").tolist())
     for producer, watermark in watermarks:
+        store.changing(producer)
         producer.watermark, producer.intervals = watermark, producer.intervals.above(watermark)
         producer.position = position
 
@@ -170,6 +174,7 @@ def _ack(store: ProducerStore, position: int, entry: Acked) -> Undo:
 def _resolve(store: ProducerStore, position: int, entry: Resolved) -> Undo:
     """Ends the calls that held any of it, too: whoever still settles one is told what became of it."""
     producer, spans = store.by_number[entry.producer_id], raw_spans(entry.spans)
+    store.changing(producer)
     before = (producer.calls, producer.intervals, producer.position)
     state = ClaimState.DONE if entry.is_done else ClaimState.RELEASED
     held = held_calls(producer, spans)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from oncegate.arraytypes import U8
 from oncegate.core.claims import ClaimState
 from oncegate.core.producers import ACK, SEQUENCE, AckEffect, Asker, Gaps, SequenceState, actions
 from oncegate.index.producers.intervals import Intervals
+from oncegate.moment import MomentCopy
 
 # An interval's label: one of these kinds above 32 bits of the call that holds it, zeros where no call does.
 # LEFT: claimed by an older epoch. TAKEN: held, and taken over from one. OWN: done in the epoch in force.
@@ -99,6 +101,7 @@ class ProducerStore:
 
     rules: the table of sequences as an array; blocks_ack: bool by kind of interval, what no ack passes over; never
     changed. producers, drivers: by name. by_number: the producers again; `put` files one in both.
+    saved_producers, saved_drivers: told by `producers.apply` before one changes in place; None: no snapshot is made.
     takeovers: sequences ever granted by takeover. superseded: how many settlings and acks this process has applied:
     a producer is a few intervals, however many entries made them, so a compacted ledger is much shorter.
     """
@@ -111,6 +114,18 @@ class ProducerStore:
         self.drivers: dict[str, Driver] = {}
         self.by_number: dict[int, Producer] = {}
         self.takeovers = self.superseded = 0
+        self.saved_producers: MomentCopy[str, Producer, Any] | None = None
+        self.saved_drivers: MomentCopy[str, Driver, Any] | None = None
+
+    def changing(self, producer: Producer) -> None:
+        """To be called before a producer is changed in place: a snapshot under way has it as it was."""
+        if self.saved_producers is not None:
+            self.saved_producers.changing(producer.name)
+
+    def changing_driver(self, driver: Driver) -> None:
+        """To be called before a driver is changed in place, likewise."""
+        if self.saved_drivers is not None:
+            self.saved_drivers.changing(driver.name)
 
     def put(self, producer: Producer) -> None:
         """Files a producer under its name and its number, in place of what stood there."""

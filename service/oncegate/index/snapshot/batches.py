@@ -6,7 +6,7 @@ stages/<n>       some of the stages
 batches          the rest, behind the others
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class BatchesSnapshot:
     pieces: int
 
 
-def snapshot_steps(index: BatchIndex) -> Iterator[list[Piece]]:
+def snapshot_steps(index: BatchIndex) -> Generator[list[Piece], None, None]:
     """Makes pieces of everything that is known at the call, a step at a time; anything may change between."""
     names, older = list(index.committed.last.items()), index.committed.older.frozen()
     stages = [(name, Stage(stage.owner, stage.token, dict(stage.chunks))) for name, stage in index.all_stages()]
@@ -46,7 +46,9 @@ def snapshot_steps(index: BatchIndex) -> Iterator[list[Piece]]:
     return _steps(lists, index.suppressed_rows, index.committed.older_position)
 
 
-def _steps(lists: list[tuple[str, list[Any], int]], suppressed_rows: int, older_position: int) -> Iterator[list[Piece]]:
+def _steps(
+    lists: list[tuple[str, list[Any], int]], suppressed_rows: int, older_position: int
+) -> Generator[list[Piece], None, None]:
     pieces = 0
     for kind, listed, count in lists:
         for number, at in enumerate(range(0, len(listed), count)):

@@ -1,7 +1,7 @@
 """Makes a whole shard's index into entries, and back: they replace those that made it when a ledger is compacted."""
 
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
 from itertools import chain
 
 import msgspec
@@ -17,9 +17,9 @@ from oncegate.index.snapshot.batches import BatchesReader
 from oncegate.index.snapshot.batches import snapshot_steps as batches_steps
 from oncegate.index.snapshot.claims_reader import ClaimsReader, restore_results
 from oncegate.index.snapshot.claims_writer import begin as begin_claims
-from oncegate.index.snapshot.producers import ProducersSnapshot
-from oncegate.index.snapshot.producers import restore as restore_producers
-from oncegate.index.snapshot.producers import snapshot as snapshot_producers
+from oncegate.index.snapshot.producers import KINDS as PRODUCERS_KINDS
+from oncegate.index.snapshot.producers import ProducersReader
+from oncegate.index.snapshot.producers import snapshot_steps as producers_steps
 from oncegate.index.snapshot.topics import KINDS as TOPICS_KINDS
 from oncegate.index.snapshot.topics import TopicsReader
 from oncegate.index.snapshot.topics import snapshot_steps as topics_steps
@@ -30,7 +30,7 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
-_PRODUCERS, _SCOPES, _EVICTED, _RESULTS = "producers", "scopes", "sealed", "results"
+_SCOPES, _EVICTED, _RESULTS = "scopes", "sealed", "results"
 # What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over.
 ResultsSnapshot = list[tuple[int, bytes]]
 
@@ -45,33 +45,35 @@ def snapshot_steps(
 ) -> Generator[list[SnapshotPiece], None, None]:
     """Makes pieces of everything that is known at the call, what waits for the ledger included.
 
-    `part` counts the pieces that still come. In steps of a few milliseconds, between which anything may change: of
-    names and ranges lists of blocks are copied at once, of producers, scopes and archives all.
+    `part` counts the pieces that still come. In steps of a few milliseconds, between which anything may change: lists
+    of names, and of what else there is, are copied at once, and all of the archives, each of which is a MiB of ids.
 
     A step raises SnapshotStopped when the claims could not be gone through to the end. To be gone through, or closed.
     """
     steps, results = begin_claims(claims.store)
     others = (
-        (_PRODUCERS, msgspec.msgpack.encode(snapshot_producers(producers.store))),
-        (_SCOPES, msgspec.msgpack.encode(claims.scopes.snapshot())),
         (_EVICTED, msgspec.msgpack.encode(claims.archives.snapshot())),
         (_SETTINGS, msgspec.msgpack.encode((settings, buckets))),
         (_RESULTS, msgspec.msgpack.encode(results)),
     )
-    return _steps(steps, chain(batches_steps(batches), topics_steps(topics)), others)
+    scopes = ([(_SCOPES, msgspec.msgpack.encode(some))] for some in claims.scopes.snapshot())
+    saved = batches_steps(batches), topics_steps(topics), producers_steps(producers.store), scopes
+    return _steps(steps, saved, others)
 
 
 def _steps(
     claims: Generator[list[tuple[str, bytes]], None, None],
-    steps: Iterable[list[tuple[str, bytes]]],
+    saved: Sequence[Generator[list[tuple[str, bytes]], None, None]],
     others: Iterable[tuple[str, bytes]],
 ) -> Generator[list[SnapshotPiece], None, None]:
     # Closed whatever the end, for an error's traceback would keep them, and with them the index.
-    with closing(claims):
+    with ExitStack() as closed:
+        for steps in (claims, *saved):
+            closed.enter_context(closing(steps))
         for ready in claims:
             yield [piece for name, data in ready for piece in _pieces(_CLAIMS + name, data)]
-    for ready in steps:
-        yield [piece for name, data in ready for piece in _pieces(name, data)]
+        for ready in chain(*saved):
+            yield [piece for name, data in ready for piece in _pieces(name, data)]
     yield [*(piece for name, data in others for piece in _pieces(name, data)), SnapshotPiece(_END, 0, b"")]
 
 
@@ -81,14 +83,12 @@ def _pieces(what: str, data: bytes) -> Iterator[SnapshotPiece]:
         yield SnapshotPiece(what, parts - 1 - number, data[number * PIECE_BYTES : (number + 1) * PIECE_BYTES])
 
 
-_NONE = msgspec.msgpack.encode([])
-
-
 class SnapshotReader:
     """Restores a shard's index from its pieces, as they are read; ValueError when they do not belong together."""
 
     def __init__(self, claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, producers: ProducerIndex) -> None:
-        self._claims, self._producers = claims, producers
+        self._claims, self._producers = claims, ProducersReader(producers.store)
+        self._scopes: ScopesSnapshot = []
         self._batches, self._topics = BatchesReader(batches), TopicsReader(topics)
         self._whole: dict[str, bytes] = {}
         self._begun: list[SnapshotPiece] = []
@@ -117,17 +117,15 @@ class SnapshotReader:
             self._batches.take(what, data)
         elif kind in TOPICS_KINDS:
             self._topics.take(what, data)
+        elif kind in PRODUCERS_KINDS:
+            self._producers.take(what, data)
+        elif kind == _SCOPES:
+            self._scopes += msgspec.msgpack.decode(data, type=ScopesSnapshot)
         else:
             self._whole[what] = data
 
     def _restore(self) -> SettingsSnapshot:
         try:
-            # A snapshot made before there were producers has none.
-            if _PRODUCERS in self._whole:
-                restore_producers(
-                    self._producers.store, msgspec.msgpack.decode(self._whole[_PRODUCERS], type=ProducersSnapshot)
-                )
-            scopes = msgspec.msgpack.decode(self._whole.get(_SCOPES, _NONE), type=ScopesSnapshot)
             results = None
             if _RESULTS in self._whole:
                 results = msgspec.msgpack.decode(self._whole[_RESULTS], type=ResultsSnapshot)
@@ -138,9 +136,9 @@ class SnapshotReader:
             raise ValueError(f"the saved index cannot be read: {error}") from error
         if self._reader is None:
             raise ValueError("the saved index has no claims")
-        for reader in (self._reader, self._batches, self._topics):
+        for reader in (self._reader, self._batches, self._topics, self._producers):
             reader.finish()
         restore_results(self._claims.store, results)
-        self._claims.scopes.restore(scopes)
-        self._whole, self._reader = {}, None
+        self._claims.scopes.restore(self._scopes)
+        self._whole, self._reader, self._scopes = {}, None, []
         return settings

@@ -1,15 +1,30 @@
-"""Turns the index of producers into plain values, and back: what a compacted ledger holds in place of old entries."""
+"""Turns the index of producers into pieces, and back: what a compacted ledger holds in place of old entries.
 
+producers/<n>  some of the producers
+drivers/<n>    some of the drivers
+producers      the rest, behind the others
+"""
+
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from oncegate.index.producers.intervals import Intervals
 from oncegate.index.producers.store import Call, Driver, Producer, ProducerStore
+from oncegate.moment import MomentCopy
 
 # What lives in memory only, and what is saved in a form of its own.
 _OTHER_FIELDS = ("lease_until_ms", "quiet_call", "calls", "intervals", "past", "token")
+KINDS = ("producers", "drivers")
+# Copied and encoded in one step, in a few milliseconds: so many, or intervals of so many bytes.
+_PER_PIECE, _PIECE_BYTES = 200, 1 << 20
+
+Piece = tuple[str, bytes]
+_encode = msgspec.msgpack.Encoder().encode
 _PLAIN_FIELDS = [field.name for field in fields(Producer) if field.name not in _OTHER_FIELDS]
 
 
@@ -29,31 +44,94 @@ class ProducerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ProducersSnapshot:
-    """Holds all of a ProducerStore, leases aside."""
+    """Holds what stands in no other piece: how many takeovers there were, and how many pieces came before."""
 
-    drivers: list[Driver]
-    producers: list[ProducerSnapshot]
     takeovers: int
+    pieces: int
 
 
-def snapshot(store: ProducerStore) -> ProducersSnapshot:
-    """Returns all of it, for `restore`; to be encoded at once, for it changes with the store."""
-    producers = [_snapshot(producer) for producer in store.producers.values()]
-    return ProducersSnapshot(list(store.drivers.values()), producers, store.takeovers)
+def snapshot_steps(store: ProducerStore) -> Generator[list[Piece], None, None]:
+    """Makes pieces of everything that is known at the call, leases aside, in steps between which anything may change.
 
-
-def restore(store: ProducerStore, snapshot: ProducersSnapshot) -> None:
-    """Takes over what `snapshot` gave, in place of everything; `reset_leases` is to follow.
-
-    Raises ValueError: it does not add up.
+    To be gone through, or closed.
     """
-    store.drivers = {driver.name: driver for driver in snapshot.drivers}
-    store.producers, store.by_number = {}, {}
-    for one in snapshot.producers:
-        store.put(_restored(one))
-    store.takeovers = snapshot.takeovers
-    if len(store.by_number) != len(snapshot.producers) or len(store.producers) != len(snapshot.producers):
-        raise ValueError("two producers have one name or number")
+    producers = MomentCopy(store.producers, lambda _, producer: _snapshot(producer))
+    drivers = MomentCopy(store.drivers, lambda _, driver: replace(driver))
+    store.saved_producers, store.saved_drivers = producers, drivers
+    steps = _steps(store, producers, drivers, store.takeovers)
+    # It has begun: closing it, or throwing it away, sets the store free.
+    next(steps)
+    return steps
+
+
+def _steps(
+    store: ProducerStore,
+    producers: MomentCopy[str, Producer, ProducerSnapshot],
+    drivers: MomentCopy[str, Driver, Driver],
+    takeovers: int,
+) -> Generator[list[Piece], None, None]:
+    pieces = 0
+    try:
+        yield []
+        while some := _some(producers):
+            yield [(f"producers/{pieces}", _encode(some))]
+            pieces += 1
+        while few := list(islice(drivers, _PER_PIECE)):
+            yield [(f"drivers/{pieces}", _encode(few))]
+            pieces += 1
+    finally:
+        if store.saved_producers is producers:
+            store.saved_producers = store.saved_drivers = None
+    yield [("producers", _encode(ProducersSnapshot(takeovers, pieces)))]
+
+
+def _some(producers: Iterator[ProducerSnapshot]) -> list[ProducerSnapshot]:
+    """The next producers, as many as are encoded in a few milliseconds."""
+    some, size_bytes = list[ProducerSnapshot](), 0
+    for one in producers:
+        some.append(one)
+        size_bytes += len(one.held)
+        if len(some) == _PER_PIECE or size_bytes >= _PIECE_BYTES:
+            break
+    return some
+
+
+class ProducersReader:
+    """Restores an empty store from its pieces, in their order; `reset_leases` is to follow.
+
+    ValueError: they do not belong together.
+    """
+
+    def __init__(self, store: ProducerStore) -> None:
+        self._store = store
+        self._taken = self._producers = 0
+        self._whole = False
+
+    def take(self, what: str, data: bytes) -> None:
+        """Takes the next piece in."""
+        kind, _, number = what.partition("/")
+        if not number:
+            self._end(msgspec.msgpack.decode(data, type=ProducersSnapshot))
+            return
+        self._taken += 1
+        if kind == "drivers":
+            self._store.drivers |= {one.name: one for one in msgspec.msgpack.decode(data, type=list[Driver])}
+            return
+        for one in msgspec.msgpack.decode(data, type=list[ProducerSnapshot]):
+            self._store.put(_restored(one))
+            self._producers += 1
+
+    def finish(self) -> None:
+        """Ends the restore: that was all."""
+        if not self._whole:
+            raise ValueError("the saved index has no producers")
+
+    def _end(self, rest: ProducersSnapshot) -> None:
+        if rest.pieces != self._taken:
+            raise ValueError(f"{self._taken} pieces of producers, and {rest.pieces} were saved")
+        if {len(self._store.by_number), len(self._store.producers)} != {self._producers}:
+            raise ValueError("two producers have one name or number")
+        self._store.takeovers, self._whole = rest.takeovers, True
 
 
 def _snapshot(producer: Producer) -> ProducerSnapshot:

@@ -1,13 +1,15 @@
 """Turns the index of topics into pieces, and back: what a compacted ledger holds in place of old entries.
 
 ranges/<n>  some spans of one partition that retention keeps: topic, partition, records as `index.topics.KEPT`
-topics/<n>  some topics, without their spans; behind all spans
+topics/<n>  some topics, without their spans; behind those
 topics      how many pieces there were, last of all
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 
 import msgspec
 
@@ -37,20 +39,33 @@ class TopicSnapshot:
     partitions: list[tuple[int, int, int]]
 
 
-def snapshot_steps(index: TopicIndex) -> Iterator[list[Piece]]:
-    """Makes pieces of everything that is known at the call, a step at a time; anything may change between."""
-    topics = [_snapshot(name, topic) for name, topic in index]
-    blocks = [
-        (name, number, partition.kept.frozen())
-        for name, topic in index
-        for number, partition in enumerate(topic.partitions)
-        if len(partition.kept)
-    ]
-    return _steps(topics, blocks)
+def snapshot_steps(index: TopicIndex) -> Generator[list[Piece], None, None]:
+    """Makes pieces of everything that is known at the call, a step at a time; anything may change between.
+
+    To be gone through, or closed.
+    """
+    return _steps(index.copied(_copied))
 
 
-def _steps(topics: list[TopicSnapshot], blocks: list[_Blocks]) -> Iterator[list[Piece]]:
+def _copied(name: str, topic: Topic) -> tuple[TopicSnapshot, list[_Blocks]]:
+    blocks = [(name, at, partition.kept.frozen()) for at, partition in enumerate(topic.partitions) if partition.kept]
+    return _snapshot(name, topic), blocks
+
+
+def _steps(copies: Generator[tuple[TopicSnapshot, list[_Blocks]], None, None]) -> Generator[list[Piece], None, None]:
     pieces = 0
+    with closing(copies):
+        while some := list(islice(copies, _TOPICS_PER_PIECE)):
+            for ranges in _ranges([blocks for _, of_topic in some for blocks in of_topic]):
+                yield [(f"ranges/{pieces}", _encode(ranges))]
+                pieces += 1
+            yield [(f"topics/{pieces}", _encode([topic for topic, _ in some]))]
+            pieces += 1
+    yield [("topics", _encode(pieces))]
+
+
+def _ranges(blocks: list[_Blocks]) -> Iterator[list[_Ranges]]:
+    """Cuts blocks into what one piece holds."""
     some: list[_Ranges] = []
     size_blocks = 0
     for topic, partition, all_blocks in blocks:
@@ -59,14 +74,10 @@ def _steps(topics: list[TopicSnapshot], blocks: list[_Blocks]) -> Iterator[list[
             some.append((topic, partition, b"".join(taken)))
             size_blocks += len(taken)
             if len(some) == _PARTITIONS_PER_PIECE or size_blocks >= _BLOCKS_PER_PIECE:
-                yield [(f"ranges/{pieces}", _encode(some))]
-                some, size_blocks, pieces = [], 0, pieces + 1
-    yield [(f"ranges/{pieces}", _encode(some))]
-    pieces += 1
-    for at in range(0, len(topics), _TOPICS_PER_PIECE):
-        yield [(f"topics/{pieces}", _encode(topics[at : at + _TOPICS_PER_PIECE]))]
-        pieces += 1
-    yield [("topics", _encode(pieces))]
+                yield some
+                some, size_blocks = [], 0
+    if some:
+        yield some
 
 
 class TopicsReader:

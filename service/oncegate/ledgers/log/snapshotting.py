@@ -2,11 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
 from oncegate.core.errors import LedgerDown
-from oncegate.ledgers.catalog import CHANGES_PER_PIECE, Catalog, Change, Location, encode_changes
+from oncegate.ledgers.catalog import (
+    CHANGES_PER_PIECE,
+    Catalog,
+    Change,
+    Location,
+    Part,
+    encode_changes,
+    encoded_part,
+)
 from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, several, until
 
 # So many changes of the catalog, made while it was written down, go into the frame; more are written down before.
@@ -20,7 +29,7 @@ Places = tuple[Location, ...]
 class SnapshotTaking:
     """Writes one snapshot. `guarded` calls a function in whatever thread is free, and knows what its errors mean.
 
-    Once `closing` is set it goes on no further: LedgerDown.
+    Once `ending` is set it goes on no further: LedgerDown.
     """
 
     def __init__(
@@ -28,10 +37,10 @@ class SnapshotTaking:
         writer: SnapshotWriter,
         catalog: Catalog,
         guarded: Callable[[Callable[[], Any]], Any],
-        closing: asyncio.Event,
+        ending: asyncio.Event,
     ) -> None:
         self._writer = writer
-        self._closing = closing
+        self._ending = ending
         self._catalog = catalog
         self._guarded = guarded
         self._saving_catalog = False
@@ -49,7 +58,7 @@ class SnapshotTaking:
         On an error no file is left where `removing` says so.
         """
         try:
-            state = [await self._add(piece) async for piece in pieces_of(until(self._closing, entries))]
+            state = [await self._add(piece) async for piece in pieces_of(until(self._ending, entries))]
             catalog = [place async for place in self._write_catalog()]
         except BaseException:
             await asyncio.to_thread(self._writer.abandon, removing())
@@ -60,9 +69,9 @@ class SnapshotTaking:
     async def _write_catalog(self) -> AsyncIterator[Location]:
         """Writes the catalog as it is now, then what changed meanwhile, until little is left for the frame."""
         self._saving_catalog = True
-        pieces = several(self._catalog.pieces())
-        while piece := await asyncio.to_thread(next, pieces, None):
-            yield await self._add(piece)
+        with closing(self._catalog.parts()) as parts:
+            async for several_pieces in pieces_of(_encoded_parts(parts)):
+                yield await self._add(several_pieces)
         for _ in range(ROUNDS_MAX):
             if len(self.changes_since) <= CHANGES_IN_FRAME:
                 return
@@ -72,10 +81,18 @@ class SnapshotTaking:
                 yield await self._add(piece)
 
     async def _add(self, piece: list[bytes]) -> Location:
-        if self._closing.is_set():
+        if self._ending.is_set():
             raise LedgerDown("the ledger is being closed; it was not compacted")
         location: Location = await asyncio.to_thread(self._guarded, partial(self._writer.add, piece))
         return location
+
+
+async def _encoded_parts(parts: Iterator[Part]) -> AsyncIterator[bytes]:
+    """Parts are copied here, where the catalog changes, and encoded in another thread."""
+    for part in parts:
+        pieces = encoded_part(part)
+        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
+            yield piece
 
 
 def _encoded(changes: Sequence[Change]) -> Iterator[bytes]:
