@@ -19,6 +19,7 @@ LEVELS = {
     "replay_differs": "warning",
     "stopped": "warning",
     "plain_write": "warning",
+    "connections_cut": "warning",
 }
 
 

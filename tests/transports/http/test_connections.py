@@ -1,12 +1,17 @@
 """What one connection carries: requests behind one another, what cannot be read behind them, offers, endless heads."""
 
 import asyncio
+import json
+import socket
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from oncegate.transports.http.server import closing
 from oncegate.transports.http.server.protocol import HEAD_BYTES
-from tests.support.http_app import CLAIM, JSON, Reply, Served, read_reply, request, served, token
+from tests.support.held import turns
+from tests.support.http_app import ARROW, CLAIM, JSON, Reply, Served, read_reply, request, served, stream, token
 from tests.support.http_requests import LIVE, message, roundabout
 
 CHUNKED = request("POST", CLAIM, Content_Length="", Content_Type=JSON, Transfer_Encoding="chunked")
@@ -98,3 +103,62 @@ async def test_head_has_the_fields_of_get_and_no_body_behind_them() -> None:
         assert f"content-length: {len(reply.body)}\r\n".encode() in head
         assert reply.json["status"] == "live"
         writer.close()
+
+
+async def unread(http: Served, raw: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection whose caller takes little of what it asked for: returns when the rest waits in the server."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", http.program.port))
+    reader, writer = await asyncio.open_connection(sock=sock, limit=1 << 12)
+    writer.write(raw)
+    state = http.program.server.server_state
+    while not any(one.transport.get_write_buffer_size() for one in state.connections):
+        await turns()
+    return reader, writer
+
+
+MANY = json.dumps({"token": token(), "call": 0, "ids": [str(number) for number in range(9_000)]}).encode()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [request("GET", "/openapi.json") * 80, request("POST", CLAIM, MANY, Content_Type=JSON) * 60],
+    ids=["framework", "fast path"],
+)
+async def test_a_caller_that_takes_no_answers_does_not_hold_a_shutdown(
+    raw: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(closing, "UNREAD_S", 0.3)
+    async with served() as http:
+        _, writer = await unread(http, raw)
+        begun_s = asyncio.get_running_loop().time()
+        await asyncio.wait_for(http.program.server.drain(), 20)
+        assert asyncio.get_running_loop().time() - begun_s < 5, "of the 27 s that callers have"
+        writer.close()
+    assert http.log.getvalue().count("connections_cut") == 1
+    assert "Traceback" not in http.log.getvalue() + caplog.text
+
+
+async def test_a_caller_that_takes_its_answer_slowly_gets_it_whole_while_the_server_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(closing, "UNREAD_S", 0.3)
+    rows = pa.table({"v": ["x" * 1_000] * 12_000})
+    topic = "/v1/namespaces/default/topics/t"
+    async with served() as http:
+        body = stream(*rows.to_batches())
+        headers = {"Content_Type": ARROW, "Oncegate_Token": token(), "Oncegate_Call": "0"}
+        assert (await http.send(request("POST", f"{topic}/records:produce", body, **headers))).status == 200
+        reader, writer = await unread(http, request("GET", f"{topic}/partitions/0/records", Accept=ARROW))
+        stopping, taken = asyncio.create_task(http.program.server.drain()), b""
+        while piece := await asyncio.wait_for(reader.read(1 << 18), 20):
+            taken += piece
+            await asyncio.wait([stopping], timeout=0.002)
+        await stopping
+        writer.close()
+    head, _, answer = taken.partition(b"\r\n\r\n")
+    assert f"content-length: {len(answer)}\r\n".encode() in head
+    assert pa.ipc.open_stream(answer).read_all().num_rows == rows.num_rows
+    assert "connections_cut" not in http.log.getvalue()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import re
 import secrets
 import socket
@@ -18,7 +19,7 @@ from oncegate.core.errors import BadRequest, HeadTooLarge, OncegateError, Overlo
 from oncegate.transports.http import problems
 from oncegate.transports.http.gate import HEAD_BYTES as HEAD_BYTES
 from oncegate.transports.http.gate import TARGET_BYTES, too_long
-from oncegate.transports.http.server import fast_path
+from oncegate.transports.http.server import closing, fast_path
 
 # Longer than the pause between two micro-batches, so that writers keep their connection.
 KEEP_ALIVE_S = 75
@@ -209,10 +210,26 @@ class Server(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=max(1, shutdown_ms // 1000),
             )
         )
+        logging.getLogger("uvicorn.error").addFilter(closing.no_cancellation)
+        self._app = app
+        self._within_s = shutdown_ms / 1_000
         self._task: asyncio.Task[None] | None = None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accepts nothing more, and ends all connections; whom it cut off is one log line, `connections_cut`."""
+        for server in self.servers:
+            server.close()
+        for sock in sockets or []:
+            sock.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        connections, requests = await closing.answered(self.server_state, self._within_s, lambda: self.force_exit)
+        if connections or requests:
+            self._app.state.observer.event("connections_cut", connections=connections, requests=requests)
+        for server in self.servers:
+            await server.wait_closed()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
