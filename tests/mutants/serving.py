@@ -212,8 +212,8 @@ SERVING: tuple[Mutant, ...] = (
     one(
         "a stop waits for who takes nothing",
         f"{HTTP}/server/closing.py",
-        "if size_bytes and now_s - since_s >= UNREAD_S])\n",
-        "if False])\n",
+        "if size_bytes and now_s - since_s >= UNREAD_S]\n",
+        "if False]\n",
         f"{_CONNECTIONS}::test_a_caller_that_takes_no_answers_does_not_hold_a_shutdown",
     ),
     one(
