@@ -97,6 +97,18 @@ def test_records_that_are_damaged_or_out_of_order_are_refused() -> None:
         OlderNames().extend(first[:-1])
     with pytest.raises(ValueError, match="out of order"):
         OlderNames().extend(second + first)
+    for at in (60, len(first) - 120):
+        swapped = first[:at] + first[at + 60 : at + 120] + first[at : at + 60] + first[at + 120 :]
+        for data in (swapped, first[: at + 60] + first[at : at + 60]):
+            with pytest.raises(ValueError, match="out of order"):
+                OlderNames().extend(data)
+    again = OlderNames()
+    again.extend(first)
+    with pytest.raises(ValueError, match="out of order"):
+        again.extend(first[-60:])
+    again.extend(second)
+    again.extend(b"")
+    assert again == index
 
 
 @pytest.mark.usefixtures("few_names")
@@ -120,6 +132,45 @@ def test_names_remembered_whole_are_bounded_in_all() -> None:
     index = index_of([replace(STREAM, app=f"job {number}") for number in range(200)])
     assert len(index.committed.last) == committed_names.NAMES_REMEMBERED_IN_ALL
     assert [name.app for name in index.committed.last] == [f"job {number}" for number in range(150, 200)]
+
+
+def test_asks_of_all_names_take_a_bounded_memory_and_the_newest_of_each_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed_names, "ASKS_BYTES_IN_ALL", 500 * committed_names.ASK_BYTES)
+    names = [replace(STREAM, version=str(number)) for number in range(100)]
+    index, position = index_of(names), 100
+    for name in names:
+        for _ in range(50):
+            position += 1
+            index.apply(position, Asked(name, None, id16(position), "DUPLICATE", 1, 1, 0))
+            assert index.committed.asks_bytes <= committed_names.ASKS_BYTES_IN_ALL
+    kept = [record.asks for record in index.committed.last.values()]
+    assert [asks[-1] for asks in kept] == [(None, id16(100 + 50 * number)) for number in range(1, 101)]
+    assert [len(asks) for asks in kept[-3:]] == [51, 51, 51], "what was asked for last is known whole"
+    assert [len(asks) for asks in kept[:50]] == [1] * 50
+
+
+def test_asks_that_were_given_up_come_back_with_what_they_were_given_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed_names, "ASKS_BYTES_IN_ALL", 20 * committed_names.ASK_BYTES)
+    names = [replace(STREAM, version=str(number)) for number in range(10)]
+    index = index_of(names)
+    for number in range(10, 19):
+        index.apply(number, Asked(names[0], None, id16(number), "DUPLICATE", 1, 1, 0))
+    before = index.committed.get(names[0])
+    undo = index.apply(20, Asked(names[1], None, id16(20), "DUPLICATE", 1, 1, 0))
+    assert index.committed.get(names[0]) != before
+    assert undo is not None
+    undo()
+    assert index.committed.get(names[0]) == before
+
+
+def test_runs_of_long_names_count_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed_names, "ASKS_BYTES_IN_ALL", 10 * committed_names.ASK_BYTES)
+    index = index_of([STREAM])
+    for number in range(2, 30):
+        index.apply(number, Asked(STREAM, b"r" * 1_000, id16(number), "DUPLICATE", 1, 1, 0))
+    record = index.committed.get(STREAM)
+    assert record is not None
+    assert len(record.asks) == 1
 
 
 def test_of_one_name_the_last_hundred_asks_are_known() -> None:

@@ -11,12 +11,15 @@ from oncegate.core.batches import Outcome, decide
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name
 from oncegate.index import committed_names, older_names
 from oncegate.index.batches import BatchIndex, Winner
+from oncegate.index.committed_names import ASK_BYTES
 from oncegate.index.older_names import short_digest, short_nonce
 from oncegate.index.snapshot import batches as snapshot
 from tests.support.ledger_tools import SEED
 
 STEPS = 600
 REMEMBERED, REMEMBERED_IN_ALL, ASKS = 3, 10, 3
+# A little more than one of each name, and of some a second.
+ASKS_BYTES = 13 * ASK_BYTES
 VERSIONS = [*map(str, range(12)), "00", "v1", *(str(10**18 - 2 + number) for number in range(4))]
 SERIES = [("a", "t", ""), ("a", "t", "w"), ("a", "u", ""), ("b", "t", ""), ("at", "", "")]
 NAMES = [Name(app, version, topic, write_id) for app, topic, write_id in SERIES for version in VERSIONS]
@@ -29,6 +32,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", REMEMBERED)
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED_IN_ALL", REMEMBERED_IN_ALL)
     monkeypatch.setattr(committed_names, "ASKS_REMEMBERED", ASKS)
+    monkeypatch.setattr(committed_names, "ASKS_BYTES_IN_ALL", ASKS_BYTES)
     monkeypatch.setattr(older_names, "BLOCK_RECORDS", 4)
     for what in ("_NAMES_PER_PIECE", "_BLOCKS_PER_PIECE"):
         monkeypatch.setattr(snapshot, what, 2)
@@ -65,6 +69,13 @@ class Reference:
             self.order.remove(gone := over[0])
             known, self.older_position = self.names[gone], position
             known.whole, known.same_rows, known.asks = False, False, []
+        self.fewer_asks()
+
+    def fewer_asks(self) -> None:
+        for name in self.order:
+            taken = sum(ASK_BYTES + len(run or b"") for one in self.order for run, _ in self.names[one].asks)
+            if taken > ASKS_BYTES:
+                self.names[name].asks = self.names[name].asks[-1:]
 
     def commit(self, position: int, name: Name, known: Known) -> None:
         assert name not in self.names, "committed twice"
@@ -80,6 +91,7 @@ class Reference:
         if not known.whole:
             known.whole = True
             self.keep(position, name)
+        self.fewer_asks()
 
     def outcome(self, ask: "Commit") -> Outcome:
         known = self.names.get(ask.name)

@@ -84,6 +84,27 @@ MEETINGS: tuple[Mutant, ...] = (
         f"{_NAMES_AND_RANGES}::test_a_snapshot_of_names_and_ranges_is_of_the_moment_at_which_it_began",
     ),
     one(
+        "asks take all the memory there is",
+        f"{INDEX}/committed_names.py",
+        "        while self.asks_bytes > ASKS_BYTES_IN_ALL and self._several:\n",
+        "        while False:\n",
+        "tests/index/test_committed_names.py::test_asks_of_all_names_take_a_bounded_memory_and_the_newest_of_each_stays",
+    ),
+    one(
+        "asks that were given up for one that is taken back stay gone",
+        f"{INDEX}/committed_names.py",
+        "            undo_less()\n            self._ask(name, record)\n",
+        "            self._ask(name, record)\n",
+        "tests/index/test_committed_names.py::test_asks_that_were_given_up_come_back_with_what_they_were_given_up_for",
+    ),
+    one(
+        "older names out of order within a block",
+        f"{INDEX}/older_names.py",
+        "    return bool(is_less.all())\n",
+        "    return bool(is_less[:1].all())\n",
+        "tests/index/test_committed_names.py::test_records_that_are_damaged_or_out_of_order_are_refused",
+    ),
+    one(
         "a snapshot of topics is of a later moment",
         f"{INDEX}/topics.py",
         "        topic = self._changing(name)\n",

@@ -16,6 +16,9 @@ NAMES_REMEMBERED = 1_000
 NAMES_REMEMBERED_IN_ALL = 100_000
 # Of one name: each is a restart of its job, or a repeat with another nonce. The oldest goes.
 ASKS_REMEMBERED = 100
+# Of all names, reckoned as objects: two and a half asks of each. Beyond, names kept longest give up all but their last.
+ASKS_BYTES_IN_ALL = 64 << 20
+ASK_BYTES = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,9 @@ class CommittedNames:
         self._series: dict[tuple[str, str, str], list[int]] = {}
         # Of the last names, by app and topic.
         self._by_app: Counter[tuple[str, str]] = Counter()
+        # What the asks of all take, and the positions of names with several, rising.
+        self.asks_bytes = 0
+        self._several: list[int] = []
 
     def __len__(self) -> int:
         return self._count
@@ -95,23 +101,60 @@ class CommittedNames:
         asked = replace(record, asks=(*record.asks, ask)[-ASKS_REMEMBERED:])
         if name not in self.last:
             return False, self._keep(name, replace(asked, kept_position=position))
-        self.last[name] = asked
+        self._ask(name, asked)
+        undo_less = self._with_fewer_asks()
 
         def undo() -> None:
-            self.last[name] = record
+            undo_less()
+            self._ask(name, record)
 
         return False, undo
+
+    def _ask(self, name: Name, record: CommittedName) -> None:
+        """Puts a record of other asks in the place of a name's."""
+        self._count_asks(self.last[name], -1)
+        self.last[name] = record
+        self._count_asks(record, 1)
+
+    def _count_asks(self, record: CommittedName, sign: int) -> None:
+        self.asks_bytes += sign * sum(ASK_BYTES + len(run or b"") for run, _ in record.asks)
+        if len(record.asks) > 1:
+            at = bisect_left(self._several, record.kept_position)
+            self._several[at : at + (sign < 0)] = [record.kept_position] if sign > 0 else []
+
+    def _with_fewer_asks(self) -> Undo:
+        """Lets names give up asks while all together take too much; those first that were kept first."""
+        before: list[tuple[Name, CommittedName]] = []
+        while self.asks_bytes > ASKS_BYTES_IN_ALL and self._several:
+            name = self._names[self._several[0]]
+            before.append((name, self.last[name]))
+            self._ask(name, replace(self.last[name], asks=self.last[name].asks[-1:]))
+
+        def undo() -> None:
+            for name, record in reversed(before):
+                self._ask(name, record)
+
+        return undo
 
     def restore(self, last: list[tuple[Name, CommittedName]]) -> None:
         """Takes over the last names, in place of everything but the older ones."""
         self.last, self._names, self._order, self._series = {}, {}, [], {}
-        self._by_app = Counter()
+        self._by_app, self.asks_bytes, self._several = Counter(), 0, []
         for name, record in sorted(last, key=lambda one: one[1].kept_position):
             self._put(name, record)
         # One that was asked for again is among the older ones too.
         self._count = len(self.older) + sum(self.older.get(name) is None for name in self.last)
 
     def _keep(self, name: Name, record: CommittedName) -> Undo:
+        undo_keep, undo_less = self._keep_whole(name, record), self._with_fewer_asks()
+
+        def undo() -> None:
+            undo_less()
+            undo_keep()
+
+        return undo
+
+    def _keep_whole(self, name: Name, record: CommittedName) -> Undo:
         self._put(name, record)
         series, before = self._series[_series_of(name)], self.older_position
         if len(series) > NAMES_REMEMBERED:
@@ -139,12 +182,13 @@ class CommittedNames:
         self.last[name] = record
         self._names[position] = name
         self._by_app[name.app, name.topic] += 1
+        self._count_asks(record, 1)
         insort(self._order, position)
         insort(self._series.setdefault(_series_of(name), []), position)
 
     def _take_out(self, position: int) -> None:
         name = self._names.pop(position)
-        del self.last[name]
+        self._count_asks(self.last.pop(name), -1)
         series = self._series[_series_of(name)]
         for positions in (self._order, series):
             del positions[bisect_left(positions, position)]

@@ -6,14 +6,18 @@ Digest and nonce are hashes of what the client brought, for it need not be rando
 The key of a name whose version is a number is a hash of the rest (12 bytes) and that number (big-endian), so that the
 names of a stream lie side by side and its blocks are full; of any other it is a hash of all of it. Hashes are SHA-256,
 cut: that two of a million names have one key is less likely than a flipped bit that no disk notices.
+
+They have no secret key. Who searches for two names with one key (2^48 hashes) needs to choose both, and so takes one of
+its own names for the other; to meet a name that somebody else chose takes 2^96.
 """
 
 import hashlib
 import re
 import struct
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from oncegate.core.entries.kinds import Name
 
@@ -22,6 +26,8 @@ BLOCK_RECORDS = 512
 _DIGEST_BYTES, _NONCE_BYTES = 16, 8
 _RECORD = struct.Struct("<20s16sQQ8s")
 _SIZE_BYTES, _KEY_BYTES, _SERIES_BYTES = _RECORD.size, 20, 12
+# A key as three numbers, in its order.
+_KEYS = np.dtype([("first", ">u8"), ("second", ">u8"), ("third", ">u4"), ("rest", "V40")])
 _NUMBER = re.compile("0|[1-9][0-9]{0,17}")
 
 
@@ -93,14 +99,12 @@ class OlderNames:
         """Adds records that `frozen` gave, after those that are there. ValueError: these are none, or out of order."""
         if len(data) % _SIZE_BYTES:
             raise ValueError(f"{len(data)} bytes are no records of {_SIZE_BYTES}")
+        if not _is_rising((self._blocks[-1][-_SIZE_BYTES:] if self._blocks else b"") + data):
+            raise ValueError("older names out of order")
         step = BLOCK_RECORDS * _SIZE_BYTES
         blocks = [data[at : at + step] for at in range(0, len(data), step)]
-        firsts = [block[:_KEY_BYTES] for block in blocks]
-        ordered = [*self._firsts[-1:], *firsts]
-        if any(key >= later for key, later in pairwise(ordered)):
-            raise ValueError("older names out of order")
         self._blocks += blocks
-        self._firsts += firsts
+        self._firsts += [block[:_KEY_BYTES] for block in blocks]
 
     def _put(self, number: int, *blocks: bytes) -> None:
         """Puts these in place of a block."""
@@ -128,6 +132,17 @@ def short_digest(digest: bytes | None) -> bytes | None:
 def short_nonce(nonce: bytes) -> bytes:
     """Returns what is kept of a commit's nonce."""
     return hashlib.sha256(nonce).digest()[:_NONCE_BYTES]
+
+
+def _is_rising(data: bytes) -> bool:
+    """Tells whether each record's key is greater than the one before."""
+    keys = np.frombuffer(data, _KEYS)
+    is_less, is_equal = np.zeros(max(0, len(keys) - 1), np.bool_), np.ones(max(0, len(keys) - 1), np.bool_)
+    for word in ("first", "second", "third"):
+        before, after = keys[word][:-1], keys[word][1:]
+        is_less |= is_equal & (before < after)
+        is_equal &= before == after
+    return bool(is_less.all())
 
 
 def _is_next(block: bytes, at: int, key: bytes) -> bool:
