@@ -79,13 +79,15 @@ __version__ = "0.1.0"
 def register(spark: Any) -> None:
     """Make format("oncegate") known to a session; Spark finds it itself where this package is installed.
 
+    The format then reads a query's checkpoint as the session does, by the session's Hadoop settings as they are now.
     Raises BadOption, with the line to write instead, where the package was shipped in a way that Spark's workers or its
     planner would not find, or where the workers' Python does not have it.
     """
-    from oncegate_spark.spark.datasource import OncegateSource
+    from oncegate_spark.spark.checkpoint import hadoop
+    from oncegate_spark.spark.datasource import source_of
 
     pickling.check(spark)
-    spark.dataSource.register(OncegateSource)
+    spark.dataSource.register(source_of(hadoop.of_session(spark)))
 
 
 __all__ = [

@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.mutants.background import BACKGROUND
+from tests.mutants.checkpoints import CHECKPOINTS
 from tests.mutants.contract import CONTRACT
 from tests.mutants.deletion import DELETION
 from tests.mutants.eviction import SEALING
@@ -65,6 +66,7 @@ MUTANTS = (
     *DELETION,
     *SPARK_DRIVER,
     *KAFKA,
+    *CHECKPOINTS,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

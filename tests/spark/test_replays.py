@@ -67,7 +67,7 @@ def test_another_output_stops_the_job_when_the_input_is_unknown_and_the_first_wi
     job.forget_last_commit()
     with pytest.raises(Exception, match=r"BATCH_CONFLICT.*first_wins.*txnAppId"):
         job.run_each(shuffled(job.stream()), write)
-    assert "digest is unknown" in job.log()
+    assert "input is unknown: inside foreachBatch" in job.log()
     with pytest.raises(Exception, match=r'option\("writeId"'):
         job.run_each(shuffled(job.stream()), lambda df, n: write(df, n, onReplayMismatch="first_wins"))
     assert job.published() == first

@@ -4,8 +4,8 @@ Spark makes a writer on the driver, pickles it into every task, and gives the dr
 returned. Whatever `commit` needs travels in those messages: in streaming it runs in another process, on another writer.
 """
 
-from collections.abc import Iterator, MutableMapping
-from typing import Any
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -18,13 +18,12 @@ from pyspark.sql.datasource import (
 from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark import acks, logs, task_identity
-from oncegate_spark.spark.checkpoint import local_folder, read_input
+from oncegate_spark.spark.checkpoint.begun import NO_CONTINUOUS, begun, begun_inside, placed
+from oncegate_spark.spark.checkpoint.hadoop import of_environment
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, read_schema
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 from oncegate_spark.spark.writers.target import check_target
-
-NO_CONTINUOUS = 'Continuous mode does not work with this sink: use .trigger(processingTime="1 second")'
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
@@ -37,6 +36,9 @@ class Message(WriterCommitMessage):  # type: ignore[misc]
 class OncegateSource(DataSource):  # type: ignore[misc]
     """Makes readers and writers for format("oncegate"), on the driver, from the options that were given."""
 
+    hadoop: ClassVar[Mapping[str, str] | None] = None  # a session's settings, as `source_of` has them
+    is_carried = False
+
     @classmethod
     def name(cls) -> str:
         """The name that format() takes."""
@@ -45,6 +47,10 @@ class OncegateSource(DataSource):  # type: ignore[misc]
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self.given = dict(options)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Of instances Spark carries those alone that make the writer of a stream's `commit`: their batch has begun."""
+        self.__dict__.update(state, is_carried=True)
 
     def schema(self) -> Any:
         """The columns of a read; a write brings its own. Raises NotFound, BadOption, Unavailable."""
@@ -68,8 +74,10 @@ class OncegateSource(DataSource):  # type: ignore[misc]
                 'add .option("writeId", "<a name for this very write>")'
             )
         check_schema(options, schema)
+        options = placed(options, self._settings())
+        read = begun_inside(options, self._settings())
         check_target(options, schema)
-        return BatchWriter(writer_of(options, None))
+        return BatchWriter(writer_of(options, read))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
         """Make the writer of one batch of a `df.writeStream`. Raises as `writer`, before a task starts."""
@@ -78,15 +86,25 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         if options.version is not None:
             raise BadOption("a stream's version is its batch id: leave txnVersion out, and keep txnAppId if you like")
         check_schema(options, schema)
+        options = placed(options, self._settings())
+        if self.is_carried:
+            return StreamWriter(writer_of(options, None))
         # Here and nowhere later: when the batch begins, the newest offset-log entry is its own.
-        read = read_input(options.checkpoint)
-        if read is None and local_folder(options.checkpoint) is not None:
-            raise BadOption(f"{options.checkpoint} holds no offsets, as it does when a batch begins. {NO_CONTINUOUS}")
+        read = begun(options, self._settings())
         check_target(options, schema)
         if options.has_driver:
             logs.be_heard()
             acks.send(options.checkpoint)
         return StreamWriter(writer_of(options, read))
+
+    def _settings(self) -> Mapping[str, str]:
+        """Hadoop's settings: the session's where it was registered, else those of the environment's files."""
+        return of_environment() if self.hadoop is None else self.hadoop
+
+
+def source_of(settings: Mapping[str, str]) -> type[OncegateSource]:
+    """Makes the format for one session, which knows its Hadoop settings: Spark carries the class to its planner."""
+    return type("SessionSource", (OncegateSource,), {"hadoop": dict(settings), "__doc__": OncegateSource.__doc__})
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]

@@ -1,17 +1,20 @@
 """Writes inside foreachBatch, with what only the driver knows at their side.
 
-    stream.writeStream.foreachBatch(foreach_batch(fn, checkpoint=C)).option("checkpointLocation", C).start()
+    stream.writeStream.foreachBatch(foreach_batch(fn)).option("checkpointLocation", C).start()
 
 Several writes of one batch to one topic need a `writeId` each, from the second on.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from oncegate_spark.errors import BadOption, BrokenMessages
 from oncegate_spark.protocol import marks
 from oncegate_spark.spark import acks
-from oncegate_spark.spark.checkpoint import DriverNotes, local_folder, read_input
+from oncegate_spark.spark.checkpoint import DriverNotes, Input, NoOffsets, OutOfReach, local_folder, newest_input
+from oncegate_spark.spark.checkpoint.session import open_in, told_place, whole
+from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.pickling import is_connect
 from oncegate_spark.spark.task_identity import NOTES
 
@@ -24,34 +27,67 @@ NO_CONNECT = (
     'writeStream.format("oncegate"), which needs none of this'
 )
 
+log = logging.getLogger("oncegate_spark")
 
-def foreach_batch(fn: Batch, *, checkpoint: str) -> Batch:
+
+def foreach_batch(fn: Batch, *, checkpoint: str | None = None) -> Batch:
     """`fn(df, batch_id)`, whose writes are recognised by the digest of the batch's input, as those of a streaming sink.
 
-    `checkpoint` is the query's own checkpointLocation. Inside, `df.sparkSession` is the session to use. Raises
-    BadOption with the lines to write instead when the batch comes through Spark Connect; nothing is written then.
+    `checkpoint`: the query's own checkpointLocation, on whatever file system Spark has it; without it Spark is asked.
+    Where the digest stays unknown the first batch warns, before `fn` is called. Inside, `df.sparkSession` is the
+    session to use. Raises BadOption with the lines to write instead when the batch comes through Spark Connect, and
+    where `checkpoint` holds no offsets; BrokenMessages where it is another query's. Nothing is written then.
     """
+    warned: list[str] = []
 
     def noted(df: Any, batch_id: int) -> None:
-        if is_connect(df.sparkSession):
+        session = df.sparkSession
+        if is_connect(session):
             raise BadOption(NO_CONNECT)
-        acks.send(checkpoint)
-        conf = df.sparkSession.conf
-        conf.set(NOTES, _notes(df.sparkSession, checkpoint, batch_id).to_json())
+        query = session.sparkContext.getLocalProperty("sql.streaming.queryId")
+        place = whole(session, checkpoint) if checkpoint else told_place(session, query)
+        acks.send(place)
+        read, why = _looked(session, place, checkpoint is not None)
+        if why and not warned:
+            warned.append(why)
+            log.warning(unknown(why, '.foreachBatch(oncegate_spark.foreach_batch(fn, checkpoint="…"))'))
+        _check(place, read, query, batch_id)
+        run = session.sparkContext.getLocalProperty("spark.jobGroup.id")
+        notes = DriverNotes(read, place, run, marks.read_all(local_folder(place)))
+        session.conf.set(NOTES, notes.to_json())
         try:
             fn(df, batch_id)
         finally:
-            conf.unset(NOTES)
+            session.conf.unset(NOTES)
 
     return noted
 
 
-def _notes(session: Any, checkpoint: str, batch_id: int) -> DriverNotes:
-    read = read_input(checkpoint)
-    if read is not None and read.number != batch_id:
+def _looked(session: Any, place: str | None, is_given: bool) -> tuple[Input | None, str]:
+    """The batch's input; None with the reason where nobody could look. Raises BadOption for a place without offsets."""
+    try:
+        if place is None:
+            raise OutOfReach("Spark does not tell where the query's checkpoint is")
+        return newest_input(open_in(session, place)), ""
+    except NoOffsets as error:
+        if is_given:
+            raise BadOption(f"{error}: this is not the query's checkpointLocation; nothing was written") from error
+        return None, str(error)
+    except OutOfReach as error:
+        return None, str(error)
+
+
+def _check(place: str | None, read: Input | None, query: str | None, batch_id: int) -> None:
+    """Raises BrokenMessages where what was read is of another query, or of another batch."""
+    if read is None:
+        return
+    if query and read.query and read.query != query:
         raise BrokenMessages(
-            f"batch {batch_id} begins, but the newest entry in {checkpoint}/offsets is {read.number}: either this is "
+            f"{place} is the checkpoint of query {read.query}, and this is query {query}: give its own "
+            "checkpointLocation, or none; nothing was written"
+        )
+    if read.number != batch_id:
+        raise BrokenMessages(
+            f"batch {batch_id} begins, but the newest entry in {place}/offsets is {read.number}: either this is "
             "not the query's checkpoint, or another driver runs on it; nothing was written"
         )
-    run = session.sparkContext.getLocalProperty("spark.jobGroup.id")
-    return DriverNotes(read, checkpoint, run, marks.read_all(local_folder(checkpoint)))

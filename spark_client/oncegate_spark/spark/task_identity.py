@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from oncegate_spark.errors import NoIdentity
+from oncegate_spark.errors import BrokenMessages, NoIdentity
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import DriverNotes, Input
 from oncegate_spark.spark.options import Options
@@ -97,12 +97,21 @@ def name_of(options: Options, task: Task) -> Name:
 def input_of(task: Task, version: str, own: Input | None) -> Input | None:
     """The input of the batch that this write belongs to.
 
-    `own`: read by the streaming writer itself. What foreach_batch notes is taken only for the batch it was noted
-    for: a thread that outlives its batch would carry the next one's.
+    `own`: read by the writer itself when its batch began. What foreach_batch notes, and what is read for a write that
+    runs in no batch of Spark's, is taken only for the batch that it is of: a thread that outlives its batch would
+    carry the next one's. Raises BrokenMessages where the checkpoint is another query's; nothing was written.
     """
-    if own is not None or task.notes is None or task.notes.input is None:
-        return own
-    return task.notes.input if str(task.notes.input.number) == (task.batch or version) else None
+    read = own if own is not None else task.notes.input if task.notes else None
+    if read is None:
+        return None
+    if task.query and read.query and read.query != task.query:
+        raise BrokenMessages(
+            f"the checkpoint that was read is that of query {read.query}, and this is query {task.query}: give its own "
+            "as checkpointLocation, and the same folder as checkpointUrl"
+        )
+    if own is not None and task.batch is not None:
+        return own  # of which batch it is, commit looks at
+    return read if str(read.number) == (task.batch or version) else None
 
 
 def _is_uuid(text: str | None) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from oncegate_spark.protocol import marks
 from oncegate_spark.protocol.marks import Newest
-from oncegate_spark.spark.checkpoint import Input, local_folder, read_input
+from oncegate_spark.spark.checkpoint import Input, Place, local_folder, read_input
 
 LEDGER, OTHER = "0" * 32, "f" * 32
 
@@ -39,7 +39,7 @@ def test_the_first_batch_has_none_before_it(tmp_path: Path) -> None:
     assert read_input(str(tmp_path)) == Input(0, digest(0), None)
 
 
-@pytest.mark.parametrize("where", [None, "s3://bucket/c", "hdfs://n/c"])
+@pytest.mark.parametrize("where", [None, "dbfs:/c", "hdfs:/c", "abfss://container/c"])
 def test_an_input_out_of_reach_is_unknown(where: str | None) -> None:
     assert read_input(where) is None
 
@@ -48,12 +48,46 @@ def test_a_checkpoint_without_offsets_is_unknown(tmp_path: Path) -> None:
     assert read_input(str(tmp_path / "nothing")) is None
 
 
-def test_only_folders_of_this_machine_are_local(tmp_path: Path) -> None:
-    assert local_folder("/a b") == Path("/a b")
-    assert local_folder("file:/a%20b") == Path("/a b")
-    assert local_folder("file:///a") == Path("/a")
-    assert local_folder("file://elsewhere/a") is None
-    assert local_folder("hdfs:/a") is None
+@pytest.mark.parametrize(
+    ("named", "folder"),
+    [
+        ("/a b", "/a b"),
+        ("a/b/", "a/b"),
+        ("file:/a%20b", "/a%20b"),
+        ("file:///a#b?c=d", "/a#b?c=d"),
+        ("file://localhost/a", "/a"),
+        ("//a//b/../c/.", None),
+        ("/a:b", "/a:b"),
+        ("file:///", "/"),
+        ("file://elsewhere/a", None),
+        ("hdfs:/a", None),
+        ("dbfs:/a", None),
+    ],
+)
+def test_a_folder_is_named_as_spark_names_it_with_nothing_escaped(named: str, folder: str | None) -> None:
+    assert local_folder(named) == (None if folder is None else Path(folder))
+
+
+@pytest.mark.parametrize(
+    ("named", "whole"),
+    [
+        ("/a", "hdfs://cluster/a"),
+        ("hdfs:/a", "hdfs://cluster/a"),
+        ("hdfs:///a", "hdfs://cluster/a"),
+        ("hdfs://other:8020/a", "hdfs://other:8020/a"),
+        ("s3a://bucket/a/", "s3a://bucket/a"),
+        ("file:/a", "/a"),
+    ],
+)
+def test_what_a_place_leaves_out_is_the_default_file_systems(named: str, whole: str) -> None:
+    assert str(Place.of(named).within("hdfs://cluster")) == whole
+
+
+def test_a_checkpoint_names_its_query(tmp_path: Path) -> None:
+    offsets(tmp_path, 0)
+    for written, query in (('{"id":"q"}', "q"), ("not JSON", None), ("[]", None)):
+        (tmp_path / "metadata").write_text(written)
+        assert read_input(str(tmp_path)) == Input(0, digest(0), None, query)
 
 
 def test_the_newest_mark_of_a_ledger_wins_and_another_ledgers_replaces_it() -> None:

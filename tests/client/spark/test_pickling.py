@@ -28,6 +28,7 @@ class Connect:
     __module__ = "pyspark.sql.connect.session"
 
     def __init__(self) -> None:
+        self.conf = SimpleNamespace(getAll={"spark.app.name": "a job"})
         self.registered: list[Any] = []
         self.dataSource = SimpleNamespace(register=self.registered.append)
 

@@ -167,15 +167,36 @@ def test_rows_before_the_first_batch_warn_of_a_deleted_checkpoint_unless_they_ar
     assert "the topic held 2 rows already. If the query's checkpoint was deleted" in warned[0]
 
 
-def test_an_unknown_input_is_warned_of(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_input_is_warned_of_once(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> None:
+    """By commit only inside foreachBatch: of a stream's own writes the driver has said it before the tasks."""
     write = Write(gateway, None)
-    write.writer.commit([write.task(1)], 4)
-    assert "digest is unknown" in caplog.text
-    assert "foreach_batch(fn, checkpoint=…)" in caplog.text
+    write.writer.commit([write.task(1)], None)
+    assert "input is unknown" in caplog.text
+    assert "oncegate_spark.foreach_batch(fn)" in caplog.text
+    assert 'option("checkpointLocation"' in caplog.text
     caplog.clear()
+    write.writer.commit([write.task(1, batch="5")], 5)
+    noted = write.task(1, batch="6", notes=DriverNotes())
+    write.writer.commit([noted], None)
     named = Write(gateway, None, txnAppId="daily", txnVersion="1")
     named.writer.commit([named.task(1, batch=None, run=None)], None)
-    assert "digest" not in caplog.text
+    assert "unknown" not in caplog.text
+
+
+def test_what_is_read_of_another_querys_checkpoint_stops_the_task(gateway: Gateway) -> None:
+    write = Write(gateway, replace(READ, query="another"))
+    with pytest.raises(TaskFailed, match=r"that of query another, and this is query q.*nothing was written"):
+        write.task(1)
+    assert gateway.describe()["counters"]["staged_rows"] == 0
+    known = Write(gateway, replace(READ, query="q"))
+    assert known.task(1).read == replace(READ, query="q")
+
+
+def test_what_is_read_for_a_write_of_no_batch_counts_for_its_version_alone(gateway: Gateway) -> None:
+    """A thread inside foreachBatch knows no batch; a df.write may name a checkpoint to keep its mark there."""
+    for version, read in (("4", READ), ("5", None), ("2026-11-20", None)):
+        write = Write(gateway, READ, txnAppId="daily", txnVersion=version)
+        assert write.task(1, batch=None).read == read
 
 
 def test_the_newest_mark_is_kept_beside_the_checkpoint_and_brought_back(gateway: Gateway, tmp_path: Path) -> None:

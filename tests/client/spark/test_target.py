@@ -161,4 +161,4 @@ def test_an_older_ledger_is_noticed_before_any_task(gateway: Gateway, tmp_path: 
     assert mark is not None
     marks.keep(tmp_path, gateway.namespace, mark[:-1] + ("0" if mark[-1] != "0" else "1"))
     with pytest.raises(LedgerBehind):
-        begin(gateway, checkpointLocation=str(tmp_path))
+        begin(gateway, checkpointLocation=str(tmp_path), txnAppId="daily", txnVersion="1")

@@ -19,7 +19,10 @@ SCHEMA = "id string, n bigint"
 
 
 class Job:
-    """One input folder, one checkpoint, one topic; every micro-batch takes one file."""
+    """One input folder, one checkpoint, one topic; every micro-batch takes one file.
+
+    `location`: how the checkpoint is named to Spark, where that is another name than its folder's.
+    """
 
     def __init__(self, spark: Any, gateway: Gateway, folder: Path, log: Path) -> None:
         self.spark = spark
@@ -27,6 +30,7 @@ class Job:
         self.folder = folder
         self.input = folder / "in"
         self.checkpoint = folder / "checkpoint"
+        self.location: str | None = None
         self.out = folder / "out"
         self._log = log
         self._log_start = log.stat().st_size
@@ -67,7 +71,8 @@ class Job:
         self.drain(stream.writeStream.foreachBatch(fn))
 
     def drain(self, writer: Any) -> None:
-        query = writer.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
+        query = writer.option("checkpointLocation", self.location or str(self.checkpoint))
+        query = query.trigger(availableNow=True).start()
         try:
             query.awaitTermination(120)
         finally:
@@ -108,7 +113,7 @@ class Job:
         """As a driver that died before it wrote down that the batch is done: it comes again."""
         last = self.batches()[-1]
         for name in (f"{last}", f".{last}.crc"):
-            (self.checkpoint / "commits" / name).unlink()
+            (self.checkpoint / "commits" / name).unlink(missing_ok=name.startswith("."))
         return last
 
     def save_checkpoint(self) -> Path:

@@ -44,6 +44,7 @@ class Options:
     write_id: str
     first_wins: bool
     checkpoint: str | None
+    checkpoint_url: str | None
     raw: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -72,6 +73,7 @@ class Options:
             write_id=raw.get("writeid", ""),
             first_wins=BY_NAME["onReplayMismatch"].choice(raw) == "first_wins",
             checkpoint=raw.get("checkpointlocation"),
+            checkpoint_url=raw.get("checkpointurl"),
             raw=raw,
         )
         options.check()

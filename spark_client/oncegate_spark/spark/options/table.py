@@ -129,9 +129,20 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "checkpointLocation",
         EVERYWHERE,
-        "Spark's own checkpoint of a streaming query. Where it is a folder of the driver's machine, a replayed batch "
-        "is compared by its input too, and what is done can be acked.",
+        "Spark's own checkpoint of a streaming query, by which a replayed batch is compared by its input: on the "
+        "driver's disk, where what is done can be acked too, in S3, GCS, ABFS or HDFS. On a df.write inside "
+        "foreachBatch: that of the query around it.",
         words="path",
+        missing="spark.sql.streaming.checkpointLocation with the query's name, as `register` finds it",
+    ),
+    Option(
+        "checkpointUrl",
+        ("staged",),
+        "Where this client reads the same checkpoint, when it cannot as Spark does: an address of pyarrow.fs, or of "
+        "WebHDFS. Keys are better put into the environment.",
+        words="s3://, gs://, abfss://, file:/// or webhdfs://host:port/folder",
+        missing="checkpointLocation, by the Hadoop settings that `register` finds",
+        only=(WRITE_STREAM, FOREACH_BATCH),
     ),
     Option(
         "write",

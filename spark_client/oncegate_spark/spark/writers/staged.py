@@ -25,6 +25,7 @@ from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import Input
+from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.members import in_options
@@ -45,10 +46,8 @@ from oncegate_spark.sync.gateway import Gateway
 log = logging.getLogger("oncegate_spark")
 
 ABORT_TIMEOUT_MS = 5_000  # a courtesy: what is not aborted is dropped by the commit, or by its age
-UNKNOWN_INPUT = (
-    "%s: the input's digest is unknown, so a replay would be compared by its rows alone. It is known with a "
-    "checkpointLocation on this machine, and inside foreachBatch through oncegate_spark.foreach_batch(fn, checkpoint=…)"
-)
+NOT_TOLD = "inside foreachBatch Spark does not tell a write where the checkpoint is"
+TELLING = 'oncegate_spark.foreach_batch(fn), or .option("checkpointLocation", "<the query\'s>") on this write'
 NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible before the driver's commit)"
 
 
@@ -56,7 +55,8 @@ NOTHING_WRITTEN = "nothing was written by this task (staged rows are not visible
 class Staged:
     """Tells the driver what one attempt has staged. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
 
-    `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId.
+    `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId;
+    `is_noted`: foreach_batch has looked for the input, and has warned where it is unknown.
     """
 
     name: Name
@@ -68,6 +68,7 @@ class Staged:
     rows: int
     fingerprint: int
     read: Input | None
+    is_noted: bool
     task_mark: TaskMark
     mailbox: Mailbox | None = None
 
@@ -86,6 +87,7 @@ class StagedWriter:
         options = self.options
         with task_errors(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
             name = name_of(options, task)
+            read = input_of(task, name.version, self.read)
             with task_gateway(options, self.mark, task) as gateway:
                 try:
                     chunks, rows, fingerprint = self._stage(gateway, name, self._owner(task), token, batches)
@@ -93,10 +95,10 @@ class StagedWriter:
                     if not isinstance(error, Unreachable):
                         _drop(gateway, name, [token])
                     raise
-                read = input_of(task, name.version, self.read)
                 mark, by_query = task_mark(options, task, gateway), options.app is None
+                count, is_noted = (chunks, rows, fingerprint), task.notes is not None
                 return Staged(
-                    name, task.batch, by_query, task.run, token, chunks, rows, fingerprint, read, mark, mailbox_of(task)
+                    name, task.batch, by_query, task.run, token, *count, read, is_noted, mark, mailbox_of(task)
                 )
 
     def _owner(self, task: Task) -> str:
@@ -123,10 +125,11 @@ class StagedWriter:
         """
         if not messages:
             return  # no task, no rows, no name
-        first = messages[0]
+        first, options = messages[0], self.options
         _check(messages, batch_id)
-        if first.read is None and first.batch is not None:
-            log.warning(UNKNOWN_INPUT, first.name)
+        is_told = first.is_noted or batch_id is not None or options.checkpoint or options.checkpoint_url
+        if first.read is None and first.batch is not None and not is_told:
+            log.warning("%s: %s", first.name, unknown(NOT_TOLD, TELLING))
         with driver_gateway(self.options, [message.task_mark for message in messages]) as gateway:
             try:
                 done = gateway.commit(first.name, self._order(messages))

@@ -1,0 +1,30 @@
+"""What foreach_batch notes on the driver for the tasks of the writes inside it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from oncegate_spark.spark.checkpoint.offset_log import Input
+
+
+@dataclass(frozen=True)
+class DriverNotes:
+    """Carries to the tasks what only the driver knows when a batch begins. `marks`: the newest, per namespace."""
+
+    input: Input | None = None
+    checkpoint: str | None = None
+    run: str | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """The notes as one text, which Spark carries as a local property."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> "DriverNotes | None":
+        """The notes of such a text; None for None."""
+        if not text:
+            return None
+        notes = json.loads(text)
+        read = Input(**notes["input"]) if notes["input"] else None
+        return cls(read, notes["checkpoint"], notes["run"], notes["marks"])

@@ -1,0 +1,83 @@
+"""Reads a query's offset log when a batch begins: the digest of the batch's input."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from oncegate_spark.spark.checkpoint.places import Place
+from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store, open_store, open_url
+
+NO_PLACE = "Spark tells no place of its checkpoint"
+
+
+@dataclass(frozen=True)
+class Input:
+    """Names the input of a batch: the SHA-256 of the offset-log entries of batch `number` and of the one before it, in
+    hexadecimal. `query`: the id of the query whose checkpoint it is, None where that is not to be read.
+
+    Byte for byte the same when a batch is honestly replayed; another after a checkpoint was restored or deleted.
+    """
+
+    number: int
+    digest: str
+    previous: str | None
+    query: str | None = None
+
+
+class NoOffsets(Exception):
+    """A checkpoint's place was looked into, and no batch has begun there; the text names it."""
+
+
+def read_input(location: str | None) -> Input | None:
+    """Read the newest entry of the offset log as `find_input` does; None where it cannot be read."""
+    try:
+        return find_input(location)
+    except (NoOffsets, OutOfReach):
+        return None
+
+
+def find_input(location: str | None, settings: Mapping[str, str] | None = None, url: str | None = None) -> Input:
+    """Read the newest entry of the offset log: when a batch begins, it is that batch's.
+
+    To be called on the driver when the batch begins, never later: a zombie would find its successor's entry.
+    `location`: the checkpoint's, in Spark's words; `settings`: Hadoop's, by their names; `url`: where this client reads
+    the same folder, as the option checkpointUrl. Raises NoOffsets where none is there; OutOfReach, with the reason,
+    where nobody could look.
+    """
+    if url is not None:
+        return newest_input(open_url(url))
+    if location is None:
+        raise OutOfReach(NO_PLACE)
+    return newest_input(open_store(Place.of(location), settings or {}))
+
+
+def newest_input(store: Store) -> Input:
+    """As `find_input`, of a checkpoint that is open already."""
+    try:
+        numbers = sorted(int(name) for name in store.names("offsets") if name.isdigit())
+        number = numbers[-1]
+        previous = _digest(store.read(f"offsets/{number - 1}")) if number - 1 in numbers else None
+        return Input(number, _digest(store.read(f"offsets/{number}")), previous, _query(store))
+    except (FileNotFoundError, NotADirectoryError, IndexError):
+        raise NoOffsets(f"{store} holds no offsets, as it does when a batch begins") from None
+    except OSError as error:
+        raise OutOfReach(f"{store} cannot be read: {_line(error)}") from error
+
+
+def _query(store: Store) -> str | None:
+    """The id that Spark gave the query when it made the checkpoint."""
+    try:
+        found = json.loads(store.read("metadata"))
+        return str(found["id"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _digest(entry: bytes) -> str:
+    return hashlib.sha256(entry).hexdigest()
+
+
+def _line(error: OSError) -> str:
+    """What the store said, on one line."""
+    return " ".join(str(error).split())[:300]

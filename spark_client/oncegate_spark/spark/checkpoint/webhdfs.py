@@ -1,0 +1,124 @@
+"""Reads a checkpoint in HDFS through WebHDFS, the REST interface that every namenode has, by the standard library.
+
+Source: the page WebHDFS of Hadoop 3. Simple authentication: `user.name`, as HADOOP_USER_NAME or the process's user.
+"""
+
+import getpass
+import http.client
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
+
+from oncegate_spark.spark.checkpoint.places import Place
+
+SCHEMES = {"webhdfs": False, "swebhdfs": True}  # whether it is TLS
+ANSWER_S = 10
+REDIRECTS = 3  # the namenode sends a reader to a datanode, a proxy before it once more
+PORTS = {False: 9870, True: 9871}
+
+
+class WebHdfs:
+    """Reads a checkpoint from the first of several namenodes that is no standby.
+
+    `namenodes`: host:port each; `query`: what each request says of its user, without a leading "?".
+    """
+
+    def __init__(self, namenodes: list[str], root: str, is_tls: bool, query: str) -> None:
+        self._namenodes, self._root, self._query = namenodes, root.rstrip("/"), query
+        self._scheme = "https" if is_tls else "http"
+
+    def names(self, folder: str) -> list[str]:
+        """The names of what lies in a folder of it. Raises FileNotFoundError, OSError."""
+        try:
+            found = json.loads(self._ask(folder, "LISTSTATUS"))["FileStatuses"]["FileStatus"]
+            return [status["pathSuffix"] for status in found]
+        except (ValueError, KeyError, TypeError) as error:
+            raise OSError("the answer is none of WebHDFS's") from error
+
+    def read(self, file: str) -> bytes:
+        """A file of it, whole. Raises FileNotFoundError, OSError."""
+        return self._ask(file, "OPEN")
+
+    def __str__(self) -> str:
+        return f"{self._root} in HDFS at {', '.join(self._namenodes)}"
+
+    def _ask(self, path: str, verb: str) -> bytes:
+        """The answer of the namenode that is active. Raises FileNotFoundError, OSError with the last one's reason."""
+        last = OSError("no namenode is known")
+        for namenode in self._namenodes:
+            asked = f"op={verb}{f'&{self._query}' if self._query else ''}"
+            try:
+                return _get(f"{self._scheme}://{namenode}/webhdfs/v1{quote(f'{self._root}/{path}')}?{asked}")
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                last = error
+        raise last
+
+
+def _get(url: str, redirects: int = REDIRECTS) -> bytes:
+    """The body behind an address, redirects followed. Raises FileNotFoundError, OSError."""
+    parts = urlsplit(url)
+    make: Any = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = make(parts.netloc, timeout=ANSWER_S)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        reply = connection.getresponse()
+        body = bytes(reply.read())
+    except http.client.HTTPException as error:
+        raise OSError(f"{parts.netloc} gave no answer of HTTP: {error!r}") from error
+    finally:
+        connection.close()
+    if reply.status in {301, 302, 307, 308} and redirects:
+        return _get(reply.headers["Location"], redirects - 1)
+    if reply.status != 200:
+        raise _refusal(parts.netloc, reply.status, body)
+    return body
+
+
+def _refusal(host: str, status: int, body: bytes) -> OSError:
+    """What a status other than 200 says: FileNotFoundError for a path that is not there."""
+    try:
+        told = json.loads(body)["RemoteException"]
+        kind, text = str(told["exception"]), str(told["message"]).partition("\n")[0]
+    except (ValueError, KeyError, TypeError):
+        kind, text = "", ""
+    if kind == "FileNotFoundException":
+        return FileNotFoundError(text)
+    if status == 401:
+        return PermissionError(f"{host} asks for Kerberos, which this client does not speak")
+    return OSError(f"{host} answered {status} {kind} {text}".rstrip())
+
+
+def of_url(parts: SplitResult) -> WebHdfs:
+    """Open `webhdfs://namenode:9870/folder`; its query goes with each request (`user.name=…`, `delegation=…`)."""
+    return WebHdfs([parts.netloc], unquote(parts.path), SCHEMES[parts.scheme], parts.query or _user())
+
+
+def of_hdfs(place: Place, settings: Mapping[str, str]) -> WebHdfs:
+    """Open a folder of HDFS, with the settings of hdfs-site.xml. Raises ValueError where they name no namenode."""
+    if place.scheme in SCHEMES and place.authority not in _names(settings, "dfs.nameservices"):
+        return WebHdfs([place.authority], place.path, SCHEMES[place.scheme], _user())
+    is_tls = settings.get("dfs.http.policy") == "HTTPS_ONLY"
+    named = f"dfs.namenode.{'https' if is_tls else 'http'}-address"
+    service = place.authority
+    if service in _names(settings, "dfs.nameservices"):
+        keys = [f"{named}.{service}.{one}" for one in _names(settings, f"dfs.ha.namenodes.{service}")]
+        addresses = [settings[key] for key in keys or [f"{named}.{service}"] if key in settings]
+    else:
+        host = service.partition(":")[0]
+        bound, _, port = settings.get(named, "").rpartition(":")
+        addresses = [f"{host if bound in ('', '0.0.0.0') else bound}:{port or PORTS[is_tls]}"] if host else []
+    if not addresses:
+        raise ValueError(f"no setting {named} says where its namenode has WebHDFS")
+    return WebHdfs(addresses, place.path, is_tls, _user())
+
+
+def _names(settings: Mapping[str, str], name: str) -> list[str]:
+    return [one.strip() for one in settings.get(name, "").split(",") if one.strip()]
+
+
+def _user() -> str:
+    return urlencode({"user.name": os.environ.get("HADOOP_USER_NAME") or getpass.getuser()})
