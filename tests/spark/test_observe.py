@@ -1,7 +1,10 @@
 """Rows written, suppressed and taken over of each batch of a real Spark, as `observe` tells them."""
 
 import logging
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from queue import Queue
 from typing import Any
 
@@ -15,6 +18,7 @@ from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
 SOON_S = 60
+ROOT = Path(__file__).parents[2]
 
 
 class Told:
@@ -87,6 +91,25 @@ def test_a_batch_that_a_failed_run_has_written_in_part_tells_what_its_next_run_w
     assert told.nothing_more()
     assert job.published() == dict.fromkeys(range(100), 1)
     assert ("is not done, and comes again: rows=52 written=52" in caplog.text) == (fault == "fail_after_commit")
+
+
+def test_a_batch_whose_driver_was_killed_is_told_by_the_next_driver_with_what_that_one_writes(
+    job: Job, told: Told
+) -> None:
+    """The first driver writes 52 of the 100 rows and leaves its counts, and is killed before Spark's commit log."""
+    job.add_file(0, 1)
+    job.add_file(*range(100))
+    where = [job.gateway.url, job.gateway.namespace, str(job.folder)]
+    command = [sys.executable, "-m", "tests.spark.jobs.killed_observed", *where]
+    killed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert killed.returncode != 0
+    assert job.batches() == [0], killed.stderr[-4000:]
+    assert job.published() == dict.fromkeys(range(52), 1)
+    assert (job.folder / "told").read_text() == "batch 0: 2 of 2\n"
+    job.run(job.stream(), **job.options(write="ids", idCol="id"))
+    assert told.numbers() == (1, 100, 48, 52, 0)
+    assert told.nothing_more()
+    assert job.published() == dict.fromkeys(range(100), 1)
 
 
 def test_two_writes_of_one_batch_are_told_together_and_what_a_crash_left_is_not_counted(job: Job, told: Told) -> None:
