@@ -1,6 +1,7 @@
 """Writing from Spark through the gateway beside Spark's own ways: files, and deduplication in its state store.
 
-Staged rows against Parquet files and against `noop`, which only makes the rows. Then a stream with 10 % duplicates,
+Staged rows against Parquet files and against `noop`, which only makes the rows; rows of `lineitem` by `staged` and by
+`ids` against the same. Then a stream with 10 % duplicates,
 until all of it is written: by `staged` (each micro-batch once) and by `ids` (each id once), against Spark's
 deduplication in front of a Parquet sink. Spark and the gateway share the cores.
 Run it with `python -m bench.cases.spark [--short]`.
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.cases import lineitem
 from bench.cases.spark_jobs import (
     STORES,
     WARM,
@@ -45,7 +47,8 @@ def figures(quick: bool) -> list[dict[str, Any]]:
         spark = session(path)
         try:
             with gateway(path / "gateway", core=None) as served:
-                found = staged(spark, served, path, plan) + deduplicated(spark, served, path, plan)
+                found = staged(spark, served, path, plan) + lineitem.figures(spark, served, path, plan)
+                found += deduplicated(spark, served, path, plan)
         finally:
             spark.stop()
     return [figure.plain() for figure in found]

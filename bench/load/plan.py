@@ -26,6 +26,7 @@ class Plan:
     growth_ids: int
     kept_ids: int
     staged_rows: int
+    lineitem_rows: int
     dedup_rows: int
 
 
@@ -41,6 +42,7 @@ LONG = Plan(
     growth_ids=50_000_000,
     kept_ids=1_000_000,
     staged_rows=2_000_000,
+    lineitem_rows=6_000_000,
     dedup_rows=10_000_000,
 )
 
@@ -56,5 +58,6 @@ SHORT = Plan(
     growth_ids=5_000_000,
     kept_ids=200_000,
     staged_rows=300_000,
+    lineitem_rows=600_000,
     dedup_rows=500_000,
 )

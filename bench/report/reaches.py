@@ -28,6 +28,8 @@ REACHES = (
     Reach("Bloom filter of * ids at *: check-and-add*", "pybloom-live*", 50),
     Reach("Bloom filter of * ids at *: check-and-add*", "rbloom*", 5),
     Reach("Spark, staged write*", "parquet*", 0.7),
+    Reach("Spark, lineitem by staged, [0-9]*", "parquet*", 0.9),
+    Reach("Spark, lineitem by ids, [0-9]*", "parquet*", 1.0),
     Reach("Spark, deduplicated by *", "the faster of *", 2),
     Reach("disk, 10,000 ids a request", None, 18),
     Reach("retire a bucket of *", None, 10),

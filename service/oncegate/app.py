@@ -36,7 +36,7 @@ from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
 from oncegate.runtime.threads import share_often
 from oncegate.settings import ProcessSettings, Settings, SettingsError
-from oncegate.transports.decode import ids, json_rows, json_scan
+from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.protocol import Server, listening
 from oncegate.transports.promises import CREDENTIALS, promise_line
@@ -126,6 +126,7 @@ def _warm_decoding() -> None:
     ids.warm_up()
     json_scan.warm_up()
     json_rows.warm_up()
+    staged_rows.warm_up()
 
 
 def require_descriptors(namespaces: int) -> None:

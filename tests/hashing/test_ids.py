@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from oncegate.core.errors import BadRequest, NullId
-from oncegate.hashing.ids import FUNCTION, Fingerprinter, IdSets, key_check
+from oncegate.hashing.ids import Fingerprinter, IdSets
+from oncegate.hashing.keys import FUNCTION, key_check
 from tests.hashing import reference
 
 VECTORS = json.loads((reference.GOLDEN / "fingerprints.json").read_text())

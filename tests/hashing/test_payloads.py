@@ -10,7 +10,7 @@ import pytest
 from oncegate.core.errors import NullId
 from oncegate.hashing.cmac import Cmac
 from oncegate.hashing.composite import join
-from oncegate.hashing.ids import derive
+from oncegate.hashing.keys import derive
 from oncegate.hashing.payloads import PayloadDigester
 
 KEY = bytes(range(32))

@@ -1,9 +1,12 @@
 """Planted bugs of the short way through the server: hot routes, their bodies and answers, the append beneath."""
 
 from tests.mutants.mutant import Mutant, one
-from tests.mutants.planted import ENGINE, INDEX, LOG
+from tests.mutants.planted import CLIENT, ENGINE, INDEX, LOG
 
 HTTP = "service/oncegate/transports/http"
+_FILLING = "tests/transports/http/test_filling.py"
+_PAST_CACHE = "tests/faults/ledger/test_past_cache.py"
+_KEYED = "tests/client/spark/test_writers.py::test_staged_rows_that_their_keys_divide_are_read_back_from_the_disk"
 _FULL = "tests/engine/commit/test_full_ledger.py"
 _DIRECT = "tests/transports/http/test_fast_path.py"
 _CONNECTIONS = "tests/transports/http/test_connections.py"
@@ -243,5 +246,61 @@ SERVING: tuple[Mutant, ...] = (
         "        self._missing_bytes = 1 - free_bytes\n",
         "        self._missing_bytes = self._missing_bytes or 1 - free_bytes\n",
         f"{_FULL}::test_a_full_disk_says_how_much_room_is_missing_as_of_its_last_probe",
+    ),
+    one(
+        "a connection that ends with a large body",
+        f"{HTTP}/server/filling.py",
+        "            self._wire.parser = httptools.HttpRequestParser(self._wire)\n",
+        "",
+        f"{_FILLING}::test_a_connection_goes_on_after_such_a_body_with_what_came_behind_it",
+    ),
+    one(
+        "a part of a large body taken for all of it",
+        f"{HTTP}/server/filling.py",
+        "        self._wire.connection_lost(exc)\n        self._end(False)",
+        "        self._wire.connection_lost(exc)\n        self._end(True)",
+        f"{_FILLING}::test_a_caller_that_goes_away_in_such_a_body_leaves_nothing_behind",
+    ),
+    one(
+        "a refused body that is forgotten by the parser",
+        f"{HTTP}/server/filling.py",
+        "            self._wire.data_received(bytes(self._room[self._first : self._at]))",
+        "            pass",
+        f"{_FILLING}::test_such_a_body_is_refused_where_there_is_no_room_for_more_and_the_connection_goes_on",
+    ),
+    one(
+        "a range's last bytes lost past the page cache",
+        f"{LOG}/disk.py",
+        "        last[: len(data) - whole] = data[whole:]\n",
+        "",
+        f"{_PAST_CACHE}::test_a_large_range_is_read_back_and_what_lies_around_it_is_as_it_was",
+    ),
+    one(
+        "a part of a range taken for all of it",
+        f"{LOG}/disk.py",
+        "        return os.pwritev(fd, parts, offset) == padded(len(data))",
+        "        return os.pwritev(fd, parts, offset) > 0",
+        f"{_PAST_CACHE}::test_what_was_taken_in_part_or_not_at_all_is_written_again",
+    ),
+    one(
+        "a part of a chunk known by the digest of all of it",
+        f"{ENGINE}/usecases/batches.py",
+        " if share.data is rows.data else None",
+        "",
+        _KEYED,
+    ),
+    one(
+        "what lies under a null fingerprinted",
+        "service/oncegate/hashing/kernels.py",
+        "            for n in range(width + 1):\n",
+        "            for n in range(1):\n",
+        "tests/hashing/test_kernels.py::test_cells_are_a_flag_and_a_value_or_zeros_under_a_null",
+    ),
+    one(
+        "an error of Spark's rows before the end of what was sent",
+        f"{CLIENT}/spark/writers/common.py",
+        "            following, failed = _next(made)\n",
+        "            following, failed = _next(made)\n            if failed is not None:\n                raise failed\n",
+        "tests/client/spark/test_each_behind.py::test_an_error_of_the_items_comes_after_all_that_was_made_of_those_before",
     ),
 )

@@ -36,7 +36,7 @@ def _rebuild(ledger: VerifiedLedger) -> None:
     # The compiler takes a second to import; no other verb needs it.
     from oncegate.engine.commit.marks import Marks
     from oncegate.engine.recovery.replay import replay
-    from oncegate.hashing.ids import key_check
+    from oncegate.hashing.keys import key_check
     from oncegate.index.shard import ShardIndex
 
     marks, check = Marks(ledger.mark.ledger), key_check(ledger.key)

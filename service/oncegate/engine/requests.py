@@ -85,7 +85,7 @@ class Rows:
     schema: Schema
     batches: list[Batch]
     rows: int
-    data: bytes
+    data: bytes | memoryview
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.cmac import CMAC
 from numpy.typing import NDArray
 
 from oncegate.hashing.byte_strings import Octets
+from oncegate.hashing.kernels import fixed_input, take_blocks
 
 BLOCK_BYTES = 16
 TILE_ROWS = 4_096  # scratch arrays of 64 KiB each stay in the second-level cache
@@ -128,14 +129,12 @@ class Cmac:
     def _tile(self, octets: Octets, bounds: list[int], encrypt: Encrypt) -> Words:
         """Returns CMACs of rows in ascending order of their block counts; bounds[j]: how many have at most j blocks."""
         state = _State(bounds[-1])
-        for column, (first, last) in enumerate(itertools.pairwise(bounds)):
-            at = column * BLOCK_BYTES
-            cells = octets.gathered(first, at)
-            left = octets.lengths[first:last] - at
-            # take() moves a pair of words ten times faster than indexing does.
-            cells[: last - first] &= self._keep.take(left, axis=0)
-            cells[: last - first] ^= self._finish.take(left, axis=0)
-            state.absorb(cells, slice(first, bounds[-1]), column == 0, encrypt)
+        data, starts, lengths = fixed_input(octets.data), octets.starts, octets.lengths
+        cells = np.empty((bounds[-1], 2), np.uint64)
+        for column, (first, _) in enumerate(itertools.pairwise(bounds)):
+            at, taken = column * BLOCK_BYTES, cells[first:]
+            take_blocks(data, starts, lengths, at, first, self._keep, self._finish, state.words, taken)
+            state.encrypt(taken, slice(first, bounds[-1]), encrypt)
         return state.words
 
 
@@ -151,6 +150,10 @@ class _State:
         """Encrypt `cells` (overwritten), xored with the state unless there is none yet, into the state of `rows`."""
         if not is_first:
             cells ^= self.words[rows]
+        self.encrypt(cells, rows, encrypt)
+
+    def encrypt(self, cells: Words, rows: slice, encrypt: Encrypt) -> None:
+        """Encrypt `cells`, with which the state is xored already, into the state of `rows`."""
         encrypt(cells.reshape(-1).view(np.uint8).data, self._bytes[rows.start * BLOCK_BYTES :].data)
 
 

@@ -15,33 +15,17 @@ from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest, NullId
 from oncegate.hashing.byte_strings import Octets, plain
 from oncegate.hashing.cmac import Cmac
 from oncegate.hashing.composite import join
+from oncegate.hashing.keys import derive
 
-FUNCTION = 1  # AES-128-CMAC; stands in the ledger's first entry, so that another function gets another number
 FINGERPRINT_BYTES = 16
-KEY_BYTES = 32
 # A fingerprinter that is not kept is made again, in a quarter of a millisecond; one that is kept holds 70 KB at most.
 SETS_KEPT = 256
-
-
-def derive(key: bytes, purpose: bytes) -> bytes:
-    """Derives 16 bytes for one purpose from a namespace's 32, by HKDF-SHA256 (RFC 5869) without salt; else
-    ValueError."""
-    if len(key) != KEY_BYTES:
-        raise ValueError(f"a namespace's key has {KEY_BYTES} bytes, this one {len(key)}")
-    return HKDF(algorithm=SHA256(), length=16, salt=None, info=b"oncegate 1 " + purpose).derive(key)
-
-
-def key_check(key: bytes) -> bytes:
-    """Returns 16 bytes that tell one namespace's key from another, and nothing else."""
-    return derive(key, b"key check")
 
 
 class IdSets:

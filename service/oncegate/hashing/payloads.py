@@ -20,7 +20,7 @@ from oncegate.arraytypes import U32
 from oncegate.hashing.byte_strings import Octets, plain
 from oncegate.hashing.cmac import Cmac
 from oncegate.hashing.composite import join
-from oncegate.hashing.ids import derive
+from oncegate.hashing.keys import derive
 
 PACKED_BYTES = 16
 

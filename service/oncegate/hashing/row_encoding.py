@@ -25,11 +25,13 @@ from numpy.typing import NDArray
 from oncegate.hashing.arrow_types import in_order, is_list
 from oncegate.hashing.byte_strings import Octets, is_binary, is_text, plain
 from oncegate.hashing.composite import records
+from oncegate.hashing.kernels import SLACK_BYTES, fixed_input, put_cells, put_strings
 
 _LARGE = pa.large_binary()
 # Made of buffers: pa.scalar would import pandas where it is installed, at every start.
 _NOTHING = pa.Array.from_buffers(_LARGE, 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
 _LENGTH = np.dtype("<u4")
+_NONE_NULL = np.zeros(0, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,45 @@ class _Cell:
     fixed: NDArray[np.generic] | None = None
     variable: pa.LargeBinaryArray | None = None
 
+    @property
+    def width(self) -> int:
+        """The bytes of a fixed value, 0 where there is none."""
+        return 0 if self.fixed is None else self.fixed.dtype.itemsize
+
 
 def encode(columns: Iterable[tuple[pa.Field, pa.Array]], rows: int) -> Octets:
     """Returns the bytes of each row of some columns, all of length `rows`, of types that `schema_name` knows."""
     known = list(columns)
     ordered = [known[index][1] for index in in_order(field for field, _ in known)]
-    return _compose([cell for array in ordered for cell in _cells(array)], rows)
+    return _apart([cell for array in ordered for cell in _cells(array)], rows)
+
+
+def _apart(cells: list[_Cell], rows: int) -> Octets:
+    """Returns what `_compose` does, in a third of its time; there are other bytes between the rows."""
+    fixed_bytes = sum(1 + cell.width for cell in cells)
+    variable = [_strings(cell.variable) for cell in cells if cell.variable is not None]
+    lengths = np.full(rows, fixed_bytes, np.int64)
+    for _, _, sizes in variable:
+        lengths += sizes
+    ends = np.cumsum(lengths + SLACK_BYTES)
+    starts = ends - lengths - SLACK_BYTES
+    out, at = np.empty(int(ends[-1]) if rows else 0, np.uint8), 0
+    for cell in cells:
+        valid = _NONE_NULL if cell.valid is None else cell.valid
+        values = _empty() if cell.fixed is None else cell.fixed.view(np.uint8)
+        put_cells(out, starts, at, fixed_input(values), cell.width, fixed_input(valid))
+        at += 1 + cell.width
+    ends = starts + fixed_bytes
+    for data, first, sizes in variable:
+        put_strings(out, ends, fixed_input(data), fixed_input(first), fixed_input(sizes))
+    return Octets(out, starts, lengths, None)
+
+
+def _strings(array: pa.LargeBinaryArray) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the bytes, and where each value begins and how long it is; a null is empty."""
+    octets = Octets.of_array(array)
+    sizes = np.where(array.is_valid(), octets.lengths, 0) if array.null_count else octets.lengths
+    return octets.data, octets.starts, sizes
 
 
 def _compose(cells: list[_Cell], rows: int) -> Octets:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from oncegate.hashing.arrow_types import schema_name
 from oncegate.hashing.cmac import Cmac
-from oncegate.hashing.ids import FINGERPRINT_BYTES, derive
+from oncegate.hashing.ids import FINGERPRINT_BYTES
+from oncegate.hashing.keys import derive
 from oncegate.hashing.row_encoding import encode
 
 EMPTY = bytes(FINGERPRINT_BYTES)

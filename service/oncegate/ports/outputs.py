@@ -12,12 +12,14 @@ class WriteRange:
     """Writes a new range: `rows` rows in `data` (an Arrow IPC stream), named by 16 bytes that are never used again.
 
     Ranges of one `stream` may share a file; nothing can be read of a range before it is published.
+    sha256: of `data`, where the caller has held it against that; None: the ledger computes it.
     """
 
     range_id: bytes
     stream: str
     rows: int
-    data: bytes
+    data: bytes | memoryview
+    sha256: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Chunk:
 
     first_offset: int
     rows: int
-    data: bytes
+    data: bytes | memoryview
 
 
 class Outputs(Protocol):

@@ -48,7 +48,7 @@ class Incoming(Protocol):
     def marks(self) -> Iterable[Mark]:
         """Returns the marks of the namespace's ledger that the caller has seen."""
 
-    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
+    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
         """Reads the whole body, and calls `arrived` with the bytes of each part as it comes.
 
         Raises BadRequest: it ended early; DeadlinePassed, BodyTooSlow: it did not come in time; what `arrived` raises.
@@ -62,7 +62,7 @@ class Admitted:
     gateway: Gateway
     shard: Shard
     deadline: Deadline
-    body: bytes
+    body: bytes | memoryview
 
     def release(self) -> None:
         """Gives back the share of what may be in flight; to be called once."""

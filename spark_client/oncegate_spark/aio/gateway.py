@@ -183,7 +183,7 @@ class AsyncGateway:
         topic: str,
         token: str,
         call: int,
-        body: bytes,
+        body: bytes | memoryview,
         id_col: Columns = (),
         key_col: Columns = (),
         scope: tuple[str, int] | None = None,
@@ -204,7 +204,9 @@ class AsyncGateway:
         columns = (id_col, key_col, scope, digest_cols, id_set)
         return await self.run(self.calls.produce(topic, token, call, body, *columns, locate))
 
-    async def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
+    async def stage(
+        self, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
+    ) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
         return await self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
 

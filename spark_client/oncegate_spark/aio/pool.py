@@ -206,10 +206,10 @@ class _Memory:
     """A socket for http.client that keeps what is sent and gives what was received."""
 
     def __init__(self, received: bytes = b"") -> None:
-        self.sent: list[bytes] = []
+        self.sent: list[bytes | memoryview] = []
         self._received = received
 
-    def sendall(self, data: bytes) -> None:
+    def sendall(self, data: bytes | memoryview) -> None:
         self.sent.append(data)
 
     def makefile(self, mode: str) -> io.BytesIO:
@@ -219,7 +219,7 @@ class _Memory:
         pass
 
 
-def _written(address: Address, request: Request) -> list[bytes]:
+def _written(address: Address, request: Request) -> list[bytes | memoryview]:
     connection: Any = http.client.HTTPConnection(address.host, address.port)
     connection.default_port = 443 if address.secure else 80
     connection.sock = memory = _Memory()

@@ -159,7 +159,7 @@ class AsyncProducer:
     async def produce(
         self,
         topic: str,
-        body: bytes,
+        body: bytes | memoryview,
         *,
         sequence_col: str,
         prev_sequence: int | None = None,

@@ -25,7 +25,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 PACKED = "application/vnd.oncegate.packed"
 JSON = "application/json"
 BODY_BYTES_MAX = 32 * 2**20  # the gateway's limit
-CHUNK_BYTES = 4 * 2**20  # small Arrow batches are put together up to this: one sync for all of them
+CHUNK_BYTES = 8 * 2**20  # small Arrow batches are put together up to this: one sync for all of them
 IDS_MAX = 100_000  # the gateway's limit for one claim
 ROWS_MAX = 1_000_000  # the gateway's limit for one request
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -44,6 +44,7 @@ def _those(verdict: str, *, takeover: bool = False, own: bool = False, number: s
     return bytes(byte for byte, row in BY_BYTE.items() if row[:4] == want)
 
 
+_KNOWN = bytes(BY_BYTE)
 _MAY_WRITE = _bytes_of(byte for byte, row in BY_BYTE.items() if row[4])
 _NUMBERED = bytes(byte for byte, row in BY_BYTE.items() if row[3] is not None)
 _PLAIN = bytes(byte for byte in range(256) if byte not in _NUMBERED)
@@ -79,7 +80,7 @@ class Verdicts:
         exceptions = len(data.translate(None, _PLAIN))
         rest = numbers[8 * exceptions :] if locate else b""
         numbers = numbers[: 8 * exceptions] if locate else numbers
-        if length != count or len(data) != length or len(numbers) != 8 * exceptions or not set(data) <= set(BY_BYTE):
+        if length != count or len(data) != length or len(numbers) != 8 * exceptions or data.translate(None, _KNOWN):
             raise Refused(f"the gateway's answer to a claim of {count} ids cannot be read; is it an older client?")
         firsts = Firsts.read(rest, [byte in _DUPLICATES for byte in data]) if locate else None
         return cls(claim_text(claim) if any(claim) else None, lease_ms, data, numbers, id_set, firsts)
@@ -166,29 +167,33 @@ def claim_text(claim: bytes) -> str:
 def id_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
     """The bytes that are the ids: strings and binary as they are, integers as canonical decimal strings.
 
-    Raises BadId for other types, a null in any column, and ids that are empty: one identity for all of
-    those rows would write the first and lose the rest.
+    Raises BadId as `check_ids`.
     """
-    ids = [_id_column(column, name) for name, column in columns.items()]
-    names = list(columns)
-    for name, column in zip(names, ids, strict=True):
+    check_ids(columns)
+    return [_id_column(column) for column in columns.values()]
+
+
+def check_ids(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> None:
+    """Raises BadId for types that cannot be ids, a null in any column, and ids that are empty: one identity for all
+    of those rows would write the first and lose the rest.
+    """
+    for name, column in columns.items():
+        if not pa.types.is_integer(column.type) and not is_id(column.type):
+            raise BadId(f"id column {name} is of type {column.type}: {cast_line(name)}; nothing was written")
+    for name, column in columns.items():
         if column.null_count:
             _refuse("null", column.null_count, len(column), name, f'F.col("{name}").isNotNull()')
-    empty = reduce(pc.and_, (pc.equal(pc.binary_length(column), 0) for column in ids))
+    if any(pa.types.is_integer(column.type) for column in columns.values()):
+        return  # whose text is never empty
+    empty = reduce(pc.and_, (pc.equal(pc.binary_length(column), 0) for column in columns.values()))
     if pc.any(empty).as_py():
-        some = " | ".join(f'(F.length("{name}") > 0)' for name in names)
-        _refuse("empty", pc.sum(empty).as_py(), len(empty), ", ".join(names), some)
-    return ids
+        some = " | ".join(f'(F.length("{name}") > 0)' for name in columns)
+        _refuse("empty", pc.sum(empty).as_py(), len(empty), ", ".join(columns), some)
 
 
-def _id_column(column: pa.Array, name: str) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    if pa.types.is_integer(column.type):
-        return column.cast(pa.string())
-    if not is_id(column.type):
-        raise BadId(f"id column {name} is of type {column.type}: {cast_line(name)}; nothing was written")
-    return column
+def _id_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return whole.cast(pa.string()) if pa.types.is_integer(whole.type) else whole
 
 
 def _refuse(what: str, count: int, rows: int, name: str, condition: str) -> None:
@@ -216,7 +221,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
-def ids_body(columns: Sequence[pa.Array], payloads: Sequence[pa.Array] = ()) -> bytes:
+def ids_body(columns: Sequence[pa.Array], payloads: Sequence[pa.Array] = ()) -> memoryview:
     """Columns of ids and of what they come with, of equal length, as an Arrow stream; ids' names mean nothing there."""
     names = [f"id{n}" for n in range(len(columns))] + payload_names(payloads)
     return stream([pa.RecordBatch.from_arrays([*columns, *payloads], names=names)])
@@ -227,21 +232,30 @@ def payload_names(payloads: Sequence[pa.Array]) -> list[str]:
     return [f"payload{n}" for n in range(len(payloads))]
 
 
-def stream(batches: Sequence[pa.RecordBatch]) -> bytes:
-    """One Arrow IPC stream of batches of one schema; at least one batch."""
-    sink = pa.BufferOutputStream()
+def stream(batches: Sequence[pa.RecordBatch]) -> memoryview:
+    """One Arrow IPC stream of batches of one schema; at least one batch. It is measured first, which copies nothing,
+    and then written once, to where it is sent from.
+    """
+    measure = pa.MockOutputStream()
+    _write_stream(measure, batches)
+    room = pa.allocate_buffer(measure.size())
+    with pa.FixedSizeBufferWriter(room) as sink:
+        _write_stream(sink, batches)
+    return memoryview(room).cast("B").toreadonly()
+
+
+def _write_stream(sink: pa.NativeFile, batches: Sequence[pa.RecordBatch]) -> None:
     with pa.ipc.new_stream(sink, batches[0].schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-    return bytes(sink.getvalue())
 
 
-def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, int]]:
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[memoryview, int]]:
     """Rows as Arrow streams of about CHUNK_BYTES, never over BODY_BYTES_MAX, each with its number of rows."""
     return ((body, rows.num_rows) for rows, body in portions(batches))
 
 
-def portions(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[tuple[pa.Table, bytes]]:
+def portions(batches: Iterable[pa.RecordBatch], rows_max: int | None = None) -> Iterator[tuple[pa.Table, memoryview]]:
     """As `chunks`: the rows of each beside its bytes, and never more than `rows_max` of them."""
     for rows in gathered(batches, rows_max):
         yield from _fitting(rows)
@@ -267,7 +281,7 @@ def _pieces(batches: Iterable[pa.RecordBatch], rows_max: int | None) -> Iterator
             yield batch.slice(start, rows_max or batch.num_rows)
 
 
-def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, bytes]]:
+def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, memoryview]]:
     body = stream(rows.to_batches())
     if len(body) <= BODY_BYTES_MAX and rows.num_rows <= ROWS_MAX:
         yield rows, body
@@ -284,7 +298,7 @@ def _fitting(rows: pa.Table) -> Iterator[tuple[pa.Table, bytes]]:
     yield from _fitting(rows.slice(half))
 
 
-def rows_in(body: bytes) -> int:
+def rows_in(body: bytes | memoryview) -> int:
     """How many rows an Arrow stream holds; nothing of them is copied."""
     with pa.ipc.open_stream(body) as reader:
         return sum(batch.num_rows for batch in reader)
@@ -299,6 +313,6 @@ def as_nullable(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
 
 
-def content_digest(body: bytes) -> str:
+def content_digest(body: bytes | memoryview) -> str:
     """The body's SHA-256 as RFC 9530 writes it."""
     return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"

@@ -28,6 +28,14 @@ def columns_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array
         raise BadId(f"the rows have no column {error}; nothing was written") from error
 
 
+def check_columns(rows: pa.Table | pa.RecordBatch, names: Columns) -> None:
+    """Raises BadId as `columns_of` does, which the gateway makes ids of itself; nothing was sent."""
+    try:
+        codecs.check_ids({name: rows.column(name) for name in names})
+    except KeyError as error:
+        raise BadId(f"the rows have no column {error}; nothing was written") from error
+
+
 def payloads_of(rows: pa.Table | pa.RecordBatch, names: Columns) -> list[pa.Array]:
     """The columns that ids come with. Raises BadOption when one is missing or of another type; nothing was sent."""
     missing = [name for name in names if name not in rows.schema.names]

@@ -63,7 +63,7 @@ class Request:
     what: str
     unknown: str
     headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+    body: bytes | memoryview = b""
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class Gateway:
         topic: str,
         token: str,
         call: int,
-        body: bytes,
+        body: bytes | memoryview,
         id_col: Columns = (),
         key_col: Columns = (),
         scope: tuple[str, int] | None = None,
@@ -192,7 +192,9 @@ class Gateway:
         columns = (id_col, key_col, scope, digest_cols, id_set)
         return self.run(self.calls.produce(topic, token, call, body, *columns, locate))
 
-    def stage(self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()) -> Staged:
+    def stage(
+        self, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
+    ) -> Staged:
         """Lay down rows (an Arrow stream) that `commit` may publish; nobody can read them before."""
         return self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
 

@@ -154,7 +154,7 @@ class Producer:
     def produce(
         self,
         topic: str,
-        body: bytes,
+        body: bytes | memoryview,
         *,
         sequence_col: str,
         prev_sequence: int | None = None,

@@ -166,3 +166,26 @@ def test_what_a_plan_can_prove_about_nulls_does_not_change_the_schema() -> None:
 def test_the_digest_is_written_as_rfc_9530_has_it() -> None:
     # The example of RFC 9530, appendix D.
     assert codecs.content_digest(b'{"hello": "world"}\n') == "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:"
+
+
+@pytest.mark.parametrize("columns", [["text"], ["text", "named"], ["empty"]])
+def test_a_stream_of_any_columns_is_what_arrow_writes(columns: list[str]) -> None:
+    table = pa.table({"text": ["a", None, "é" * 9], "named": pa.array(["x", "y", "x"]).dictionary_encode()})
+    batches = table.append_column("empty", pa.nulls(3)).select(columns).to_batches(max_chunksize=2)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    assert codecs.stream(batches) == sink.getvalue().to_pybytes()
+
+
+def test_whole_numbers_are_looked_at_as_ids_without_their_texts() -> None:
+    numbers, texts = pa.array([1, 2]), pa.array(["", "b"])
+    codecs.check_ids({"n": numbers})
+    codecs.check_ids({"n": numbers, "text": texts})
+    with pytest.raises(BadId, match="1 of 2 rows have an id that is empty"):
+        codecs.check_ids({"text": texts})
+    with pytest.raises(BadId, match="n: 1 of 2 rows have an id that is null"):
+        codecs.check_ids({"n": pa.array([1, None]), "text": texts})
+    with pytest.raises(BadId, match="double"):
+        codecs.check_ids({"n": pa.array([1.5])})

@@ -133,3 +133,12 @@ def test_plain_is_loud(gateway: Gateway, caplog: pytest.LogCaptureFixture) -> No
     write.writer.abort([write.task(2)])
     assert "stay in topic t" in caplog.text
     assert published(gateway) == {1: 2, 2: 1}
+
+
+def test_staged_rows_that_their_keys_divide_are_read_back_from_the_disk(gateway: Gateway) -> None:
+    """What each partition gets of a chunk are other bytes than those that were sent, with a digest of their own."""
+    gateway.create_topic("t", partitions=2)
+    write = Write(gateway, keyCol="id")
+    write.writer.commit([write.task(*range(50))], 4)
+    assert sum(published(gateway).values()) == 50
+    assert all(high > 0 for high in gateway.topic("t").high_offsets)

@@ -1,12 +1,14 @@
 """The life of output files: who makes them, who may append, when they go."""
 
+import hashlib
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from oncegate.core.errors import OffsetTrimmed
+from oncegate.core.errors import LedgerDamaged, OffsetTrimmed
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.disk import BLOCK_BYTES
@@ -36,6 +38,18 @@ async def test_a_stream_shares_a_file_and_ranges_begin_on_blocks(tmp_path) -> No
     assert [content[at : at + 600] for at in (0, BLOCK_BYTES, 2 * BLOCK_BYTES)] == [
         range_of(number).data for number in (1, 3, 4)
     ]
+
+
+async def test_a_range_is_known_by_the_digest_that_came_with_it(tmp_path) -> None:
+    """Whoever holds rows against the digest that their sender gave has computed it: nobody does so again."""
+    told = hashlib.sha256(range_of(1).data).digest()
+    data = tmp_path / "data"
+    async with open_log(str(data), create=True, disk=QuietDisk()) as ledgers, ledgers.open("default") as opened:
+        await opened.ledger.append([], [replace(range_of(1), sha256=told), publish(0, 1)])
+        assert [chunk.data for chunk in await opened.outputs.fetch("t", 0, 0, 1, 1 << 40)] == [range_of(1).data]
+        await opened.ledger.append([], [replace(range_of(2), sha256=told), publish(1, 2)])
+        with pytest.raises(LedgerDamaged, match="not those that were written"):
+            await opened.outputs.fetch("t", 0, 1, 1, 1 << 40)
 
 
 async def test_a_file_goes_when_its_last_range_does(tmp_path) -> None:

@@ -21,7 +21,7 @@ from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.produce import Records
 from oncegate.engine.usecases.producers import Producers
 from oncegate.engine.usecases.topics import Topics
-from oncegate.hashing.ids import FUNCTION
+from oncegate.hashing.keys import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import OutputChange, PublishRanges, WriteRange

@@ -15,7 +15,7 @@ from oncegate.engine.usecases.claims import Claims
 from oncegate.engine.usecases.drivers import Drivers
 from oncegate.engine.usecases.leftovers import Leftovers
 from oncegate.engine.usecases.producers import Producers
-from oncegate.hashing.ids import FUNCTION
+from oncegate.hashing.keys import FUNCTION
 from oncegate.index.claims.index import ClaimIndex, Widths
 from oncegate.index.shard import ShardIndex
 from oncegate.testing import FakeClock

@@ -25,6 +25,7 @@ HOT = {
     f"{NS}/claims/abc:complete": {"namespace": "default", "claim": "abc"},
     f"{NS}/claims/a:b:release": {"namespace": "default", "claim": "a:b"},
     f"{NS}/topics/t/records:produce": {"namespace": "default", "topic": "t"},
+    f"{NS}/batches:stage": {"namespace": "default"},
 }
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -87,7 +88,7 @@ def test_any_other_path_is_the_frameworks(path: str) -> None:
 @pytest.fixture(scope="module")
 def bad() -> dict[str, bytes]:
     """Bad requests of hot routes."""
-    hot = [re.compile(rb"POST /v1/namespaces/default/(ids:claim|claims/[^ ]*:|topics/[^ ]*:produce)")]
+    hot = [re.compile(rb"POST /v1/namespaces/default/(ids:claim|claims/[^ ]*:|topics/[^ ]*:produce|batches:stage)")]
     return {name: raw for name, (raw, *_) in CASES.items() if hot[0].match(raw)}
 
 

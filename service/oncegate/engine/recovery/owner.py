@@ -16,7 +16,7 @@ from oncegate.engine.recovery.cold_tier import Dropping, open_runs
 from oncegate.engine.recovery.replay import replay
 from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.shard import Shard
-from oncegate.hashing.ids import FUNCTION, key_check
+from oncegate.hashing.keys import FUNCTION, key_check
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledgers, Observer, OpenLedger, RunFolders, Runs
 

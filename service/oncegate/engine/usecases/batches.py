@@ -85,8 +85,11 @@ class Batches:
             key_partitions=key_partitions,
         )
         journal.counts.add(STAGED_ROWS, rows.rows)
+        stream = f"stage:{request.token.hex()}"
         outputs = [
-            WriteRange(part.range_id, f"stage:{request.token.hex()}", part.rows, share.data)
+            WriteRange(
+                part.range_id, stream, part.rows, share.data, request.sha256 if share.data is rows.data else None
+            )
             for part, share in zip(parts, written, strict=True)
         ]
         return journal.record([entry], outputs)

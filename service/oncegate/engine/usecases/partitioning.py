@@ -21,7 +21,7 @@ class Share:
 
     partition: int
     row_indices: NDArray[np.int64]
-    data: bytes
+    data: bytes | memoryview
 
 
 def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> NDArray[np.int64]:
@@ -35,6 +35,8 @@ def partition_of(keys: Keys | None, rows: int, partitions: int, turn: int) -> ND
 def shares(rows: Rows, is_granted: NDArray[np.bool_] | None, partition: NDArray[np.int64]) -> list[Share]:
     """Splits the granted rows (None: all) by partition, in their order; what is one partition's whole is not copied."""
     chosen = np.arange(rows.rows) if is_granted is None else np.flatnonzero(is_granted)
+    if rows.rows == len(chosen) > 0 and (partition == partition[0]).all():
+        return [Share(int(partition[0]), chosen, rows.data)]
     parts = []
     for number in np.unique(partition[chosen]).tolist():
         row_indices = chosen[partition[chosen] == number]

@@ -4,14 +4,20 @@ Nothing here retries a sync: after a failed one the page cache lies, and a secon
 """
 
 import errno
+import fcntl
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import numpy as np
 
 BLOCK_BYTES = 4_096
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 TEMPORARY = ".tmp"
+# What is smaller goes through the page cache as fast as past it.
+PAST_CACHE_BYTES = 256 << 10
 
 
 def padded(size_bytes: int) -> int:
@@ -35,7 +41,15 @@ class Disk:
         os.close(fd)
 
     def write(self, fd: int, parts: Sequence[bytes | memoryview], offset: int) -> None:
-        """One write of all parts; after an error any of the bytes may be there."""
+        """One write of all parts; after an error any of the bytes may be there.
+
+        A large part that is alone, and lies on a block boundary in memory as in the file, is not copied into the page
+        cache, where the file system can do without; then zeros follow it to the end of its last block.
+        """
+        if len(parts) == 1 and len(parts[0]) >= PAST_CACHE_BYTES and _is_aligned(parts[0], offset):
+            with _past_cache(fd):
+                if _written_whole(fd, parts[0], offset):
+                    return
         total = sum(len(part) for part in parts)
         done = os.pwritev(fd, parts, offset)
         if done < total:  # the disk became full, or a signal came: the next try tells which
@@ -104,6 +118,39 @@ class Disk:
             if size_bytes == 0:  # which cannot be mapped
                 return memoryview(b"")
             return memoryview(mmap.mmap(file.fileno(), size_bytes, access=mmap.ACCESS_READ))
+
+
+def _is_aligned(data: bytes | memoryview, offset: int) -> bool:
+    address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
+    return address % BLOCK_BYTES == 0 and offset % BLOCK_BYTES == 0
+
+
+@contextmanager
+def _past_cache(fd: int) -> Iterator[None]:
+    """Writes go past the page cache (O_DIRECT) where the file system knows how; nothing changes where it does not."""
+    flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+    with suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_DIRECT)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(fd, fcntl.F_SETFL, flags)
+
+
+def _written_whole(fd: int, data: bytes | memoryview, offset: int) -> bool:
+    """Writes whole blocks; false where the file system wants other ones or took a part: then all is written again."""
+    whole = len(data) // BLOCK_BYTES * BLOCK_BYTES
+    parts: list[memoryview | mmap.mmap] = [memoryview(data)[:whole]]
+    if whole < len(data):
+        last = mmap.mmap(-1, BLOCK_BYTES)
+        last[: len(data) - whole] = data[whole:]
+        parts.append(last)
+    try:
+        return os.pwritev(fd, parts, offset) == padded(len(data))
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
 
 
 def replace_file(disk: Disk, path: Path, parts: Sequence[bytes | memoryview], *, mode: int = 0o644) -> None:

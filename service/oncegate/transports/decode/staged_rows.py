@@ -3,14 +3,25 @@
 import hashlib
 from functools import reduce
 
+import pyarrow as pa
+
 from oncegate.core.errors import BadRequest
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import Rows
+from oncegate.hashing.cmac import FEW_ROWS
+from oncegate.hashing.keys import KEY_BYTES
 from oncegate.hashing.rows import EMPTY, RowFingerprinter, add
 from oncegate.transports.decode.arrow_ipc import read_rows
 
 
-def read_chunk(data: bytes, sha256: bytes, limits: Limits) -> Rows:
+def warm_up() -> None:
+    """Compiles the loops of fingerprints, or loads them, so that no request waits for them."""
+    numbers = range(FEW_ROWS + 1)
+    batch = pa.record_batch({"n": pa.array(numbers), "text": pa.array([str(n) if n else None for n in numbers])})
+    RowFingerprinter(bytes(KEY_BYTES)).of_batch(batch)
+
+
+def read_chunk(data: bytes | memoryview, sha256: bytes, limits: Limits) -> Rows:
     """Reads the rows of a chunk whose sender says which SHA-256 its bytes have.
 
     Raises BadRequest: the bytes are others than those that were sent, or no Arrow stream; TooLarge.

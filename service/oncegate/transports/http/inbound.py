@@ -3,8 +3,6 @@
 Before that order come the content type and `Accept`: 415, 406. A body's length is its Content-Length, or 411.
 """
 
-import asyncio
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -12,9 +10,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 from fastapi import Request
-from starlette.types import Message
 
-from oncegate.core.errors import BadRequest, BodyTooSlow, DeadlinePassed, LengthRequired, Recovering
+from oncegate.core.errors import BadRequest, LengthRequired, Recovering
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
@@ -23,8 +20,9 @@ from oncegate.engine.shard import Shard
 from oncegate.ports import Mark
 from oncegate.transports.decode import batch_scopes, identifiers, json_scan
 from oncegate.transports.decode.identifiers import shortened, whole_number
+from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.messages.fields import HEADER_NUMBERS, ID_SET
-from oncegate.transports.http.negotiation import JSON, negotiated
+from oncegate.transports.http.negotiation import ARROW, JSON, negotiated
 from oncegate.transports.incoming import Admitted, admit, offload, shard_at
 
 T = TypeVar("T")
@@ -38,7 +36,7 @@ LOCATE = "locate"
 class Inbound:
     """One admitted request: its shard, what is left of its time, its whole body.
 
-    media: the body's type, "" where there is none. wanted: the answer's.
+    media: the body's type, "" where there is none. wanted: the answer's. body: bytes, but where it is Arrow.
     """
 
     request: Request
@@ -47,7 +45,7 @@ class Inbound:
     deadline: Deadline
     media: str
     wanted: str
-    body: bytes
+    body: bytes | memoryview
 
     def header(self, name: str) -> str:
         """Returns a header that must be there. Raises BadRequest when it is not."""
@@ -69,7 +67,12 @@ class Inbound:
 
     async def message(self, decoder: "msgspec.json.Decoder[T]") -> T:
         """Reads the JSON body as a message, in a thread where it is large. Raises BadRequest, TooLarge."""
-        return await offload(self.weight, decoded, self.body, decoder, self.limits)
+        return await offload(self.weight, decoded, self.whole, decoder, self.limits)
+
+    @property
+    def whole(self) -> bytes:
+        """The body as bytes; only one that is Arrow can be anything else, and is copied."""
+        return bytes(self.body)
 
     @property
     def weight(self) -> int:
@@ -154,9 +157,10 @@ class admitted:
         """Returns the marks of Oncegate-Ledger. Raises BadRequest."""
         return marks_of(self._request)
 
-    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes:
+    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
         """Reads the whole body. Raises BadRequest, DeadlinePassed, BodyTooSlow, and what `arrived` raises."""
-        return await read_body(self._request, size_bytes, deadline, arrived, self._gateway.limits)
+        fill = getattr(self._request, "fill", None) if self._media == ARROW else None
+        return await read_body(self._request, size_bytes, deadline, arrived, self._gateway.limits, fill)
 
 
 def gateway_of(request: Request) -> Gateway:
@@ -225,75 +229,6 @@ def body_length(request: Request, wanted: bool, allowed: bool = False) -> int:
     if length and not wanted and not allowed:
         raise BadRequest(f"this call takes no body, {length} bytes were announced")
     return length
-
-
-async def read_body(
-    request: Request, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None], limits: Limits
-) -> bytes:
-    """Reads exactly `size_bytes`; `arrived` is called with the bytes of each part as it comes.
-
-    Raises BadRequest: the caller went away before; DeadlinePassed, BodyTooSlow: they did not come in time; what
-    `arrived` raises.
-    """
-    if size_bytes == 0:
-        return b""
-    whole: bytes | None = getattr(request, "whole_body", None)
-    if whole is None:
-        parts = await _Coming(request, size_bytes, deadline, limits).received(arrived)
-    else:
-        arrived(len(whole))
-        parts = [whole]
-    if _size(parts) != size_bytes:
-        raise BadRequest(f"the body has {_size(parts)} bytes, Content-Length said {size_bytes}; nothing was written")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-class _Coming:
-    """A body on its way; it is given up at the caller's deadline, or when it falls behind the least rate."""
-
-    def __init__(self, request: Request, size_bytes: int, deadline: Deadline, limits: Limits) -> None:
-        self._request, self._size_bytes, self._limits = request, size_bytes, limits
-        self._began_s, self._received = asyncio.get_running_loop().time(), 0
-        left_ms = deadline.left_ms
-        self._end_s = math.inf if left_ms is None else self._began_s + max(left_ms, 0) / 1000
-
-    @property
-    def _behind_s(self) -> float:
-        """When it has fallen behind, if nothing more comes."""
-        limits = self._limits
-        return self._began_s + limits.body_grace_ms / 1000 + self._received / limits.body_bytes_per_second_min
-
-    async def received(self, arrived: Callable[[int], None]) -> list[bytes]:
-        """Returns the body's parts. Raises as `read_body`."""
-        parts: list[bytes] = []
-        more = True
-        while more:
-            message = await self._next()
-            if message["type"] == "http.disconnect":
-                raise BadRequest(f"the body ended after {self._so_far}; nothing was written")
-            parts.append(message.get("body", b""))
-            arrived(len(parts[-1]))
-            self._received += len(parts[-1])
-            more = message.get("more_body", False)
-        return parts
-
-    async def _next(self) -> Message:
-        try:
-            async with asyncio.timeout_at(min(self._end_s, self._behind_s)):
-                return await self._request.receive()
-        except TimeoutError:
-            if self._end_s <= self._behind_s:
-                raise DeadlinePassed(f"{self._so_far} came before the deadline; nothing was written") from None
-            least = self._limits.body_bytes_per_second_min
-            raise BodyTooSlow(f"{self._so_far} came, less than {least} a second; nothing was written") from None
-
-    @property
-    def _so_far(self) -> str:
-        return f"{self._received} of {self._size_bytes} bytes of the body"
-
-
-def _size(parts: Sequence[bytes]) -> int:
-    return sum(map(len, parts))
 
 
 def located(request: Request) -> bool:

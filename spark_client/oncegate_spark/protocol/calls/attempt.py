@@ -21,7 +21,7 @@ from oncegate_spark.protocol.busy import Watch, pause_ms
 from oncegate_spark.protocol.calls.namespace import Calls, Scope
 from oncegate_spark.protocol.calls.steps import Pause, Steps
 from oncegate_spark.protocol.codecs import Verdicts
-from oncegate_spark.protocol.columns import Columns, column_names, columns_of, payloads_of
+from oncegate_spark.protocol.columns import Columns, check_columns, column_names, columns_of, payloads_of
 from oncegate_spark.protocol.effort import LEASE_MS, new_token
 from oncegate_spark.protocol.ids import Ids, id_columns, listed
 from oncegate_spark.protocol.payloads import beside, checked, conflict, dropped, named
@@ -181,7 +181,7 @@ class AttemptCalls:
         self,
         topic: str,
         rows: pa.Table,
-        body: bytes,
+        body: bytes | memoryview,
         columns: Mapping[str, tuple[str, ...]],
         written: Written,
         drops: bool,
@@ -238,7 +238,7 @@ class AttemptCalls:
 
 def _check(rows: pa.Table, columns: Mapping[str, tuple[str, ...]]) -> None:
     if columns["id_col"]:
-        columns_of(rows, columns["id_col"])
+        check_columns(rows, columns["id_col"])
     elif columns.get("digest_cols"):
         raise BadOption("digest_cols tells payloads of one id apart; name the id by id_col; nothing was sent")
     payloads_of(rows, columns.get("digest_cols", ()))

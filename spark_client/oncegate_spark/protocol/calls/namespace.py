@@ -96,7 +96,7 @@ class Calls:
         topic: str,
         token: str,
         call: int,
-        body: bytes,
+        body: bytes | memoryview,
         id_col: Columns = (),
         key_col: Columns = (),
         scope: Scope | None = None,
@@ -119,7 +119,7 @@ class Calls:
         return self.send(request, lambda reply: produced_of(reply, codecs.rows_in(body) if ids else None, locate))
 
     def stage(
-        self, name: Name, owner: str, token: str, chunk: int, body: bytes, key_col: Columns = ()
+        self, name: Name, owner: str, token: str, chunk: int, body: bytes | memoryview, key_col: Columns = ()
     ) -> Steps[Staged]:
         """Stage rows, an Arrow stream, for a batch; nobody can read them before its commit."""
         members = {**name.members(), "owner": owner, "chunk": str(chunk), "key_col": _joined(key_col)}
@@ -248,7 +248,12 @@ class Calls:
         return self.send(Request("PUT", self._root + path, f"create {made}", unknown, JSON, _json(fields)), _nothing)
 
     def post(
-        self, path: str, what: str, unknown: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+        self,
+        path: str,
+        what: str,
+        unknown: str,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | memoryview = b"",
     ) -> Request:
         """A call below the namespace; for `send`."""
         return Request("POST", self._root + path, what, unknown, headers or {}, body)

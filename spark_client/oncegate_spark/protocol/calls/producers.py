@@ -175,7 +175,12 @@ class ProducerCalls:
             yield from self._post("close", fields, lambda reply: None, "whether the lease has ended", timeout_ms)
 
     def produce(
-        self, topic: str, body: bytes, sequence_col: str, prev_sequence: int | None = None, key_col: Columns = ()
+        self,
+        topic: str,
+        body: bytes | memoryview,
+        sequence_col: str,
+        prev_sequence: int | None = None,
+        key_col: Columns = (),
     ) -> Steps[Produced]:
         """Append rows, an Arrow stream, whose sequences are granted, written and done in one request."""
         query = {"producer": self.name, "epoch": str(registered(self.epoch)), "sequence_col": sequence_col}

@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from oncegate_spark.errors import NOTHING, OncegateError, Outcome, TaskFailed
 from oncegate_spark.protocol import marks
@@ -16,6 +18,8 @@ from oncegate_spark.sync.gateway import Gateway
 REPEATED = "it is a replay of this batch, a re-run of the job"
 
 log = logging.getLogger("oncegate_spark")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,37 @@ def log_conflicts(count: int, batch_id: int | None) -> None:
             written_by(batch_id),
             count,
         )
+
+
+def each_behind(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
+    """Yields each item with what `work` made of it, in order; the next item is made while `work` is at this one.
+
+    Work is done in one thread of its own, and none is under way when an item is yielded or an error is raised: an
+    error of `items` comes after the item before it, one of `work` instead of its item.
+    """
+    made = iter(items)
+    with ThreadPoolExecutor(1, "oncegate") as thread:
+        under_way: tuple[T, Future[R]] | None = None
+        while True:
+            following, failed = _next(made)
+            if under_way is not None:
+                item, end = under_way
+                yield item, end.result()
+            if failed is not None:
+                raise failed
+            if not following:
+                return
+            under_way = following[0], thread.submit(work, following[0])
+
+
+def _next(made: Iterator[T]) -> tuple[list[T], BaseException | None]:
+    """The next item, none at the end, or why there is none."""
+    try:
+        return [next(made)], None
+    except StopIteration:
+        return [], None
+    except BaseException as error:
+        return [], error
 
 
 Written = Callable[[OncegateError], tuple[Outcome, str]]

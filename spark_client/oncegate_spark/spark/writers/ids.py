@@ -18,6 +18,7 @@ from oncegate_spark.spark.acks import driver_of, scope_of
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers.by_id import ByIdWriter, Report, sums
 from oncegate_spark.spark.writers.common import (
+    each_behind,
     task_errors,
     task_gateway,
     written_by,
@@ -58,9 +59,9 @@ class IdsWriter(ByIdWriter):
     ) -> tuple[int, dict[str, int]]:
         options, row_count = self.options, 0
         with gateway.attempt(token, scope_of(options, task), id_set=options.id_set) as attempt:
-            for rows in codecs.gathered(batches, codecs.IDS_MAX):
-                row_count += rows.num_rows
-                one = attempt.produce(
+
+            def produce(rows: pa.Table) -> Written:
+                return attempt.produce(
                     options.topic,
                     rows,
                     id_col=options.id_names,
@@ -68,6 +69,9 @@ class IdsWriter(ByIdWriter):
                     digest_cols=options.digest_names,
                     on_conflict=options.on_conflict,
                 )
+
+            for rows, one in each_behind(produce, codecs.gathered(batches, codecs.IDS_MAX)):
+                row_count += rows.num_rows
                 done.count(one)
         return row_count, {}
 

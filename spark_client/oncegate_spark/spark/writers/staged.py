@@ -23,6 +23,7 @@ from oncegate_spark.errors import (
 )
 from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Committed
+from oncegate_spark.protocol.answers import Staged as Kept
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.checkpoint.unknown import unknown
@@ -34,6 +35,7 @@ from oncegate_spark.spark.writers.common import (
     REPEATED,
     TaskMark,
     driver_gateway,
+    each_behind,
     log_all_suppressed,
     store_mark,
     stored_mark,
@@ -110,8 +112,12 @@ class StagedWriter:
     ) -> tuple[int, int, int]:
         """All of it, also when the name is committed already: the gateway compares a replay by its fingerprint."""
         count = rows = fingerprint = 0
-        for body, rows_sent in codecs.chunks(batches):
-            staged = gateway.stage(name, owner, token, count, body, self.options.key_names)
+
+        def stage(numbered: tuple[int, tuple[memoryview, int]]) -> Kept:
+            number, (body, _) = numbered
+            return gateway.stage(name, owner, token, number, body, self.options.key_names)
+
+        for (_, (_, rows_sent)), staged in each_behind(stage, enumerate(codecs.chunks(batches))):
             if staged.rows != rows_sent:
                 raise Refused(f"the gateway read {staged.rows} rows in a chunk of {rows_sent}", code="CHUNK")
             count, rows, fingerprint = count + 1, rows + rows_sent, (fingerprint + staged.fingerprint) % (1 << 128)

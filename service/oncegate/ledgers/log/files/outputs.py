@@ -99,7 +99,7 @@ class OutputWriter:
 
     def _write(self, written: WriteRange) -> Location:
         stream = self._stream(written.stream)
-        location = located(stream.file, stream.end, written.data)
+        location = located(stream.file, stream.end, written.data, written.sha256)
         self._disk.write(stream.fd, [written.data], stream.end)
         stream.end += padded(max(1, len(written.data)))  # an end of 0 means: new in this append
         return location
@@ -179,9 +179,9 @@ class RangeCounts:
         return empty
 
 
-def located(file: tuple[int, int], offset: int, data: bytes) -> Location:
-    """Makes the location of a range that is written at `offset`, with the SHA-256 of its bytes."""
-    return Location(*file, offset, len(data), hashlib.sha256(data).digest())
+def located(file: tuple[int, int], offset: int, data: bytes | memoryview, sha256: bytes | None = None) -> Location:
+    """Makes the location of a range that is written at `offset`, with the SHA-256 of its bytes; None: computed here."""
+    return Location(*file, offset, len(data), sha256 or hashlib.sha256(data).digest())
 
 
 def read_range(disk: Disk, folder: Path, location: Location) -> bytes:

@@ -42,7 +42,7 @@ async def claim(request: Request) -> Response:
 
 
 def _request_of_json(inbound: Inbound) -> ClaimRequest:
-    message = decoded(inbound.body, _CLAIM, inbound.limits)
+    message = decoded(inbound.whole, _CLAIM, inbound.limits)
     token, locate = identifiers.hex_bytes(message.token, 16, "token"), located(inbound.request)
     printer = inbound.shard.fingerprints(message.id_set, id_sets.CLAIMED)
     fingerprints = ids.of_json(message.ids, printer, inbound.limits)
@@ -66,16 +66,16 @@ def _raw_ids_and_payloads(inbound: Inbound) -> tuple[ids.Fingerprints, payloads.
     printer = shard.fingerprints(inbound.id_set, id_sets.CLAIMED)
     if inbound.media == PACKED:
         if payloads.wants_packed(headers.get(payloads.PACKED_HEADER)):
-            alone, beside = payloads.split_packed(inbound.body)
+            alone, beside = payloads.split_packed(inbound.whole)
             return ids.of_packed(alone, printer, limits), shard.payloads.of_packed(beside)
     elif columns := payloads.column_names(headers.get(payloads.COLUMNS_HEADER)):
-        return payloads.of_arrow(inbound.body, columns, printer, shard.payloads, limits)
+        return payloads.of_arrow(inbound.whole, columns, printer, shard.payloads, limits)
     return _raw_ids(inbound, id_sets.CLAIMED), None
 
 
 def _raw_ids(inbound: Inbound, own_set: str) -> ids.Fingerprints:
     read = ids.of_packed if inbound.media == PACKED else ids.of_arrow
-    return read(inbound.body, inbound.shard.fingerprints(inbound.id_set, own_set), inbound.limits)
+    return read(inbound.whole, inbound.shard.fingerprints(inbound.id_set, own_set), inbound.limits)
 
 
 @router.post("/ids:take", openapi_extra=operations.TAKE)
@@ -97,7 +97,7 @@ def _taken(result: ClaimResult, inbound: Inbound, id_set: str) -> Response:
 
 def _take_request(inbound: Inbound) -> TakeRequest:
     if inbound.media == JSON:
-        message = decoded(inbound.body, _TAKE, inbound.limits)
+        message = decoded(inbound.whole, _TAKE, inbound.limits)
         owner, scope, id_set = message.owner, scope_of(message.driver, message.batch), message.id_set
         taken = ids.of_json(message.ids, inbound.shard.fingerprints(id_set, id_sets.TAKEN), inbound.limits)
     else:

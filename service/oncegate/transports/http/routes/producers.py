@@ -106,7 +106,7 @@ def _claimed(result: ClaimResult, call: int, inbound: Inbound) -> Response:
 
 
 def _request_of_json(inbound: Inbound) -> SequenceRequest:
-    message = decoded(inbound.body, _CLAIM, inbound.limits)
+    message = decoded(inbound.whole, _CLAIM, inbound.limits)
     token = identifiers.hex_bytes(message.token, 16, "token")
     found = sequences.of_json(message.sequences, message.first, message.last, inbound.limits)
     if message.prev_sequence is not None:
@@ -126,7 +126,7 @@ def _request_of_raw(inbound: Inbound) -> SequenceRequest:
     token, call = inbound.token, inbound.call
     epoch = inbound.wanted_number("Oncegate-Epoch")
     prev, lease_ms = inbound.number("Oncegate-Prev-Sequence"), inbound.lease_ms
-    is_packed, body = inbound.media == PACKED, inbound.body
+    is_packed, body = inbound.media == PACKED, inbound.whole
     found = sequences.of_packed(body) if is_packed else sequences.of_arrow(body, inbound.limits)
     return SequenceRequest(inbound.request.path_params["producer"], epoch, token, call, found, prev, lease_ms)
 

@@ -8,6 +8,7 @@ from oncegate.core.errors import NotFound, Recovering, TooLarge
 from oncegate.engine.deadline import Deadline
 from oncegate.transports import health, promises
 from oncegate.transports.http import messages, problems
+from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.inbound import (
     body_length,
     decoded,
@@ -15,7 +16,6 @@ from oncegate.transports.http.inbound import (
     marks_of,
     namespace_of,
     query,
-    read_body,
     shard_of,
     timeout_ms,
 )

@@ -5,7 +5,7 @@ is the same problem; a path that is not plainly one of theirs is left to the fra
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
@@ -17,7 +17,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from oncegate.transports.http import problems
 from oncegate.transports.http.app import trace_id_of
 from oncegate.transports.http.outbound import Answer
-from oncegate.transports.http.routes import claims, topics
+from oncegate.transports.http.routes import batches, claims, topics
+from oncegate.transports.http.server.filling import Filling
 from oncegate.transports.http.taking import Endpoint, Taken, unchecked
 
 # What checks a request's head, what answers it, and its path parameters.
@@ -33,6 +34,7 @@ _CLAIMS: Final[Mapping[str, Checked]] = {
     "release": unchecked(claims.release),
 }
 _PRODUCE: Final = unchecked(topics.produce)
+_STAGE: Final = unchecked(batches.stage)
 
 
 def route_of(path: str) -> Route | None:
@@ -43,6 +45,8 @@ def route_of(path: str) -> Route | None:
     match parts[3:]:
         case [namespace, verb] if verb in _IDS:
             return *_IDS[verb], {"namespace": namespace}
+        case [namespace, "batches:stage"]:
+            return *_STAGE, {"namespace": namespace}
         case [namespace, "claims", name]:
             claim, _, verb = name.rpartition(":")
             return (*_CLAIMS[verb], {"namespace": namespace, "claim": claim}) if claim and verb in _CLAIMS else None
@@ -92,6 +96,10 @@ class Call(Request):
         """The body, once, if all of it is here; None: it is to be received."""
         return self._exchange.take_body()
 
+    def fill(self, room: memoryview, arrived: Callable[[int], None]) -> Filling:
+        """Receives the body into `room`, which is as long; `arrived` is called with the bytes of each part."""
+        return self._exchange.fill(room, arrived)
+
 
 class Exchange(RequestResponseCycle):
     """One request of a hot route and its answer; for uvicorn's protocol a cycle like any other."""
@@ -112,6 +120,10 @@ class Exchange(RequestResponseCycle):
             return None
         body, self.body = bytes(self.body), bytearray()
         return body
+
+    def fill(self, room: memoryview, arrived: Callable[[int], None]) -> Filling:
+        """Receives the body into `room`, past the parser."""
+        return Filling(self._wire, self, room, arrived)
 
     async def run_asgi(self, app: Any) -> None:
         """Runs the route and writes its response, unless the caller has gone away."""

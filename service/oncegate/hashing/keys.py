@@ -1,0 +1,20 @@
+"""Keys that are derived from a namespace's own, one for each purpose; they need no loop over ids."""
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+FUNCTION = 1  # AES-128-CMAC; stands in the ledger's first entry, so that another function gets another number
+KEY_BYTES = 32
+
+
+def derive(key: bytes, purpose: bytes) -> bytes:
+    """Derives 16 bytes for one purpose from a namespace's 32, by HKDF-SHA256 (RFC 5869) without salt; else
+    ValueError."""
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"a namespace's key has {KEY_BYTES} bytes, this one {len(key)}")
+    return HKDF(algorithm=SHA256(), length=16, salt=None, info=b"oncegate 1 " + purpose).derive(key)
+
+
+def key_check(key: bytes) -> bytes:
+    """Returns 16 bytes that tell one namespace's key from another, and nothing else."""
+    return derive(key, b"key check")
