@@ -328,6 +328,13 @@ SURFACE: tuple[Mutant, ...] = (
         "test_a_span_that_ends_before_it_begins_is_a_mistake_and_no_word_that_nothing_was_left",
     ),
     one(
+        "a list of columns that names none is none at all",
+        "service/oncegate/transports/decode/columns.py",
+        '    if "" in names:\n',
+        '    names = [name for name in names if name]\n    if "" in names:\n',
+        "tests/transports/http/test_topics.py",
+    ),
+    one(
         "numbers inside of lists stay numbers",
         "service/oncegate/transports/http/int64.py",
         "    elif is_list(kind):\n",

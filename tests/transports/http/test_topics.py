@@ -134,6 +134,23 @@ async def test_columns_that_are_not_there_and_misspelt_parameters_are_refused(qu
         assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}
 
 
+@pytest.mark.parametrize(
+    "query", ["id_col=", "id_col=,", "id_col=id,", "id_col=,id", "key_col=", "id_col=id&digest_col="]
+)
+async def test_a_list_of_columns_that_names_none_is_refused_since_rows_without_ids_are_written_twice(
+    query: str,
+) -> None:
+    async with open_http() as http:
+        (await http.post_raw(f"{T}/records:produce?{query}", ARROW, stream(ROWS))).problem(400, "BAD_REQUEST")
+        member = query.rpartition("&")[2].partition("=")[0]
+        (await produce(http, [{"id": "a"}], **{"id_col": ["id"], member: []})).problem(400, "BAD_REQUEST")
+        (await produce(http, [{"id": "a"}], **{member: [""]})).problem(400, "BAD_REQUEST")
+        assert (await http.get(f"{NS}/topics")).json == {"topics": [], "next": None}
+        await produce(http, [{"id": "a"}], id_col=["id"])
+        for columns in ("", ",", "id,"):
+            (await http.get(f"{T}/partitions/0/records?columns={columns}")).problem(400, "BAD_REQUEST")
+
+
 async def test_rows_of_one_key_come_to_one_partition_in_every_encoding_and_every_write_mode() -> None:
     async with open_http() as http:
         await put(http, T, {"partitions": 4})

@@ -15,12 +15,15 @@ from oncegate.hashing.rows import RowFingerprinter
 COLUMNS_MAX = 16
 
 
-def split_names(text: str) -> list[str]:
-    """Splits a comma separated list of column names; spaces around them and empty ones are dropped.
+def split_names(text: str | None) -> list[str]:
+    """Splits a comma separated list of column names; spaces around them are dropped. None: none is named.
 
-    Raises BadRequest when one is there twice.
+    Raises BadRequest when one is empty, or there twice.
     """
-    return check_distinct([name.strip() for name in text.split(",") if name.strip()], "a column")
+    names = [] if text is None else [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise BadRequest(f"a column without a name in the list {text!r}; leave the parameter out to name none")
+    return check_distinct(names, "a column")
 
 
 def check_key(names: list[str], what: str) -> list[str]:

@@ -4,7 +4,18 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import U32, Hex32, Hex64, Int64, Named, Offset, Read, Token, Topic
+from oncegate.transports.http.messages.fields import (
+    U32,
+    ColumnNames,
+    Hex32,
+    Hex64,
+    Int64,
+    Named,
+    Offset,
+    Read,
+    Token,
+    Topic,
+)
 from oncegate.transports.http.messages.topics import PartitionOffset
 
 
@@ -22,7 +33,7 @@ class StageQuery(BatchName, kw_only=True):
 
     owner: Named
     chunk: U32
-    key_col: str = ""
+    key_col: ColumnNames | None = None
 
 
 class StageReply(Struct, frozen=True):

@@ -65,6 +65,9 @@ Ids = Annotated[
     ),
 ]
 IdSet = Annotated[str, Meta(description="the set that the ids are of, any text: an id is known by its set and itself")]
+# One name at least: an empty list is a caller's mistake, and rows without ids are written again by a repeat.
+Columns = Annotated[list[str], Meta(min_length=1)]
+ColumnNames = Annotated[str, Meta(min_length=1, description="names of columns, comma separated")]
 # The header for it: of a body that has no place for it, and of packed and Arrow answers; percent-encoded.
 ID_SET = "Oncegate-Id-Set"
 Payloads = Annotated[

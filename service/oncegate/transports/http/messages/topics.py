@@ -4,7 +4,18 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from oncegate.transports.http.messages.fields import U32, IdSet, Int64, Named, Offset, Read, Sequence, Token
+from oncegate.transports.http.messages.fields import (
+    U32,
+    ColumnNames,
+    Columns,
+    IdSet,
+    Int64,
+    Named,
+    Offset,
+    Read,
+    Sequence,
+    Token,
+)
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 
 
@@ -22,28 +33,28 @@ class ProduceRequest(Read):
     token: Token
     call: U32
     records: list[dict[str, Any]]
-    id_col: list[str] | None = None
-    key_col: list[str] | None = None
+    id_col: Columns | None = None
+    key_col: Columns | None = None
     driver: Named | None = None
     batch: Offset | None = None
     producer: Named | None = None
     epoch: Offset | None = None
     sequence_col: Named | None = None
     prev_sequence: Sequence | None = None
-    digest_col: list[str] | None = None
+    digest_col: Columns | None = None
     id_set: IdSet | None = None
 
 
 class ProduceQuery(Read):
     """Names by `id_col` the columns of a row's id, comma separated, none: `plain`. `key_col` chooses the partition."""
 
-    id_col: Annotated[str, Meta(description="columns that are a row's id, comma separated; none: `plain`")] = ""
-    key_col: Annotated[str, Meta(description="columns that choose the partition, comma separated")] = ""
+    id_col: Annotated[ColumnNames, Meta(description="columns that are a row's id; none named: `plain`")] | None = None
+    key_col: Annotated[ColumnNames, Meta(description="columns that choose the partition")] | None = None
     producer: Named | None = None
     epoch: Offset | None = None
     sequence_col: Named | None = None
     prev_sequence: Sequence | None = None
-    digest_col: Annotated[str, Meta(description="columns that are the payload of a row's id, comma separated")] = ""
+    digest_col: Annotated[ColumnNames, Meta(description="columns that are the payload of a row's id")] | None = None
     id_set: IdSet | None = None
 
 
@@ -52,7 +63,7 @@ class FetchQuery(Read):
 
     offset: Annotated[Offset, Meta(description="of the first row wanted")] = 0
     max_rows: Annotated[int, Meta(ge=1, le=2**31 - 1, description="fewer may come")] = 100_000
-    columns: Annotated[str, Meta(description="only these, comma separated; none: all")] = ""
+    columns: Annotated[ColumnNames, Meta(description="only these; none named: all")] | None = None
 
 
 class ProduceReply(Struct, frozen=True):
