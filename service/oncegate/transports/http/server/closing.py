@@ -7,37 +7,35 @@ from contextlib import suppress
 
 from uvicorn.server import ServerState
 
-# A caller that takes no byte of its answers for so long while the server stops has gone, or never will.
-UNREAD_S = 3.0
+# A caller that takes no byte of its answers from look to look, so many times, has gone or never will: three seconds.
+# Looks and not time: who waits for this process's turn is not to blame.
+UNREAD_LOOKS = 30
 _LOOK_S = 0.1
 
 
 async def answered(state: ServerState, within_s: float, is_forced: Callable[[], bool]) -> tuple[int, int]:
     """Returns once every connection is closed and every request at its end; what is not is cut off then.
 
-    Cut off is a connection whose caller reads nothing for `UNREAD_S`, and all there is when `within_s` have passed, or
-    when it is forced. Returns how many connections and requests were.
+    Cut off is a connection whose caller reads nothing for `UNREAD_LOOKS`, and all there is when `within_s` have passed,
+    or when it is forced. Returns how many connections and requests were.
     """
     loop, never = asyncio.get_running_loop(), asyncio.Event()
     begun_s, cut = loop.time(), 0
-    unread: dict[object, tuple[int, float]] = {}
+    unread: dict[object, tuple[int, int]] = {}
     while state.connections or state.tasks:
-        now_s = loop.time()
-        if is_forced() or now_s - begun_s >= within_s:
+        if is_forced() or loop.time() - begun_s >= within_s:
             return cut + _cut(state.connections), await _cancelled(state.tasks)
-        unread = {one: _unread(one, unread.get(one), now_s) for one in state.connections}
-        cut += _cut(
-            [one for one, (size_bytes, since_s) in unread.items() if size_bytes and now_s - since_s >= UNREAD_S]
-        )
+        unread = {one: _unread(one, unread.get(one)) for one in state.connections}
+        cut += _cut([one for one, (size_bytes, looks) in unread.items() if size_bytes and looks >= UNREAD_LOOKS])
         with suppress(TimeoutError):
             await asyncio.wait_for(never.wait(), _LOOK_S)
     return cut, 0
 
 
-def _unread(connection: object, known: tuple[int, float] | None, now_s: float) -> tuple[int, float]:
-    """How many bytes wait to be read, and since when they are as many."""
+def _unread(connection: object, known: tuple[int, int] | None) -> tuple[int, int]:
+    """How many bytes wait to be read, and how many looks have found as many."""
     size_bytes: int = connection.transport.get_write_buffer_size()  # type: ignore[attr-defined]
-    return known if known is not None and known[0] == size_bytes else (size_bytes, now_s)
+    return (size_bytes, known[1] + 1 if known is not None and known[0] == size_bytes else 1)
 
 
 def _cut(connections: Iterable[object]) -> int:
