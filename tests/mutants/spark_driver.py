@@ -131,4 +131,23 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
         "tests/spark/test_observe.py::"
         "test_of_a_hundred_rows_of_which_52_are_written_48_are_written_and_a_replay_writes_none",
     ),
+    Mutant(
+        "a commit publishes what a dead attempt has staged too",
+        (
+            (
+                "service/oncegate/engine/usecases/batches.py",
+                "            stage = self._index.stage(request.name, winner.token)\n            if winner.chunks == 0 or stage is None:\n",
+                "            pass\n        for stage in self._index.stages.get(request.name, {}).values():\n            if not stage.chunks:\n",
+            ),
+            (
+                "service/oncegate/engine/usecases/batches.py",
+                " for stage in stages if stage.token not in won for part in stage.parts]",
+                " for stage in stages if False for part in stage.parts]",
+            ),
+        ),
+        (
+            "tests/spark/test_kinds_of_jobs.py::"
+            "test_every_output_is_there_once_after_a_kill_and_a_replay[repartition-staged]",
+        ),
+    ),
 )
