@@ -28,7 +28,7 @@ help: ## this list
 setup: ## the environment in .venv: finds Python and Java first; quick when nothing changed
 	@scripts/setup.sh
 
-wheels: setup ## every package into ./wheels, 1 GB, from which `make setup` takes them without a network
+wheels: setup ## every package into ./wheels, 700 MB, from which `make setup` takes them without a network
 	@$(PY) -m pip download --quiet --disable-pip-version-check --require-hashes --dest wheels -r requirements/dev.txt
 	@$(PY) -m pip download --quiet --disable-pip-version-check --dest wheels setuptools wheel
 
