@@ -75,6 +75,27 @@ STARTING: tuple[Mutant, ...] = (
         _SETTING_UP,
     ),
     one(
+        "a set-up without network takes no wheels",
+        _SETUP,
+        '    if [ -d "$WHEELS" ]; then\n',
+        "    if false; then\n",
+        _SETTING_UP,
+    ),
+    one(
+        "wheels that lack a package stop a set-up",
+        _SETUP,
+        'if packages --no-index --find-links "$WHEELS" 2>/dev/null; then return; fi',
+        'packages --no-index --find-links "$WHEELS" 2>/dev/null || return',
+        _SETTING_UP,
+    ),
+    one(
+        "one process compiles all kernels",
+        "service/oncegate/app.py",
+        "    _warm_decoding()\n    tier.warm_up()\n",
+        "",
+        "tests/cli/test_start.py",
+    ),
+    one(
         "ids that wait while others take them over",
         f"{INDEX}/claims/replay.py",
         "        if not isinstance(entry, Completed):\n            self.insert_waiting()\n",
