@@ -18,6 +18,8 @@ as_newcomer() {
 build() {
     debootstrap --variant=minbase "$suite" "$root" >"$root.log" || { tail -n 5 "$root.log" >&2; exit 1; }
     cp /etc/resolv.conf "$root/etc/resolv.conf"
+    # As Debian's installer writes it: Spark asks for the address of its own host.
+    printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >"$root/etc/hosts"
     [ -z "${PIP_CERT:-}" ] || install -m 644 "$PIP_CERT" "$root/etc/pip.pem"
     chroot "$root" useradd --create-home newcomer
     mkdir "$root/home/newcomer/oncegate"
