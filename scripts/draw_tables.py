@@ -43,7 +43,7 @@ from oncegate.core.producers import (
 )
 from oncegate.core.producers import Asker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
-from scripts.reference_tables import counters, settings, spark_options, table
+from scripts.reference_tables import counters, settings, spark_habits, spark_options, table
 
 FreeIds = dict[tuple[IdState, Asker], Cell]
 # What may be asked about free ids: the table, and the state of an id that is granted.
@@ -182,7 +182,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
 # Each page, and what is drawn between its markers.
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "decisions.md": DECISIONS,
-    "spark-options.md": {"options": spark_options},
+    "spark-options.md": {"options": spark_options, "habits": spark_habits},
     "settings.md": {"settings": settings},
     "operations.md": {"counters": counters},
 }

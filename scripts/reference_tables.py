@@ -5,7 +5,7 @@ from pathlib import Path
 
 from oncegate.engine.counters import COUNTERS
 from oncegate.settings import ProcessSettings, SemanticSettings
-from oncegate_spark.spark.options import option_rows
+from oncegate_spark.spark.options import habit_rows, option_rows
 
 LIMITS_SOURCE = Path(__file__).parent.parent / "service/oncegate/engine/limits.py"
 _FIELD = re.compile(r"^    (\w+): ")
@@ -26,6 +26,12 @@ def spark_options() -> str:
         for name, values, default, modes, calls, meaning in option_rows()
     ]
     return table(head, rows)
+
+
+def spark_habits() -> str:
+    """Draws the options of other connectors, and what is written here in their place."""
+    rows = [[f"`{name}`", connector, here] for name, connector, here in habit_rows()]
+    return table(["option", "of", "here"], rows)
 
 
 def counters() -> str:

@@ -87,7 +87,8 @@ def register(spark: Any) -> None:
     from oncegate_spark.spark.datasource import source_of
 
     pickling.check(spark)
-    spark.dataSource.register(source_of(hadoop.of_session(spark)))
+    with pickling.unwarned(spark):
+        spark.dataSource.register(source_of(hadoop.of_session(spark)))
 
 
 __all__ = [

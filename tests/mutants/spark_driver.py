@@ -5,8 +5,80 @@ from tests.mutants.planted import CLIENT
 
 _TARGET = "tests/client/spark/test_target.py"
 _OBSERVE = "tests/client/spark/test_observe.py"
+_HABITS = "tests/client/spark/test_habits.py"
+_WAITING = "tests/spark/test_source_waiting.py"
 
 SPARK_DRIVER: tuple[Mutant, ...] = (
+    one(
+        "a table's options are taken by a read that says where",
+        f"{CLIENT}/spark/options/tables.py",
+        "    if not _says_nothing(given):\n        return dict(given)\n",
+        "",
+        f"{_HABITS}::test_a_read_that_says_where_takes_nothing_of_a_table",
+    ),
+    one(
+        "a write takes its target from the columns' table",
+        f"{CLIENT}/spark/datasource.py",
+        "        tables.check_write(self.given, is_stream=False)\n",
+        "        self.given = tables.of_a_read(self.given, schema)\n",
+        "tests/spark/test_sql.py::test_no_write_goes_to_a_table_by_its_name_alone",
+    ),
+    one(
+        "Kafka's JSON of another topic is read",
+        f"{CLIENT}/spark/readers/offsets.py",
+        "    if list(given) != [topic]:\n",
+        "    if topic not in given:\n",
+        "tests/spark/test_source_offsets.py::test_kafkas_json_for_another_topic_is_refused",
+    ),
+    one(
+        "Kafka's numbers for the ends change places",
+        f"{CLIENT}/spark/readers/offsets.py",
+        "KAFKA_EARLIEST, KAFKA_LATEST = -2, -1",
+        "KAFKA_LATEST, KAFKA_EARLIEST = -2, -1",
+        "tests/spark/test_source_offsets.py::test_kafkas_json_of_offsets_is_read_with_its_numbers_for_the_ends",
+    ),
+    one(
+        "one of two limits is passed over",
+        f"{CLIENT}/spark/options/habits.py",
+        "        if ours.setdefault(our_name.lower(), value) != value:\n",
+        "        if ours.setdefault(our_name.lower(), value) is None:\n",
+        f"{_HABITS}::test_what_contradicts_itself_is_refused",
+    ),
+    one(
+        "a stream that waited begins at the end",
+        f"{CLIENT}/spark/readers/offsets.py",
+        "    return from_json(start) if start else dict.fromkeys(ends.high, 0)\n",
+        "    return from_json(start) if start else dict(ends.high)\n",
+        f"{_WAITING}::test_a_stream_waits_for_its_topic_and_reads_it_from_the_first_row",
+    ),
+    one(
+        "a stream waits for a namespace that nobody made",
+        f"{CLIENT}/spark/readers/common.py",
+        "        gateway.describe()  # a namespace that is not there says so itself: nothing will come to it\n",
+        "",
+        f"{_WAITING}::test_what_cannot_be_waited_for_is_said",
+    ),
+    one(
+        "a topic that was read and is gone is waited for",
+        f"{CLIENT}/spark/readers/stream.py",
+        "        ends = self._ends() if start else self._ends_if_there()\n",
+        "        ends = self._ends_if_there()\n",
+        f"{_WAITING}::test_what_cannot_be_waited_for_is_said",
+    ),
+    one(
+        "a write of no rows makes no topic",
+        f"{CLIENT}/spark/datasource.py",
+        "    return not any(message.rows for message in messages if message is not None)\n",
+        "    return False\n",
+        "tests/client/spark/test_target.py::test_a_write_of_no_rows_makes_the_topic_that_a_write_of_rows_would_make",
+    ),
+    one(
+        "register warns of the installed package",
+        f"{CLIENT}/__init__.py",
+        "    with pickling.unwarned(spark):\n",
+        "    if True:\n",
+        "tests/spark/test_habits.py::test_register_does_not_warn_where_the_package_is_installed",
+    ),
     one(
         "a write begins without a question",
         f"{CLIENT}/spark/datasource.py",

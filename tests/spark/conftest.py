@@ -44,7 +44,7 @@ def spark_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_log: Path) -> Iterator[Any]:
+def spark(spark_log: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
     with stderr_into(spark_log):
@@ -55,6 +55,7 @@ def spark(spark_log: Path) -> Iterator[Any]:
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.sql.adaptive.enabled", "false")
             .config("spark.sql.streaming.stopTimeout", "30s")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
             .config("spark.python.task.killTimeout", "30s")  # how long a zombie lives
             .getOrCreate()
         )

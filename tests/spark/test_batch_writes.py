@@ -49,13 +49,6 @@ def test_plain_needs_no_name_and_writes_every_time(job: Job) -> None:
     assert job.published() == {1: 2}
 
 
-def test_overwriting_is_refused_before_anything_happens(job: Job) -> None:
-    named = job.options(txnAppId="a", txnVersion="1")
-    with pytest.raises(Exception, match=r'mode\("append"\)'):
-        job.rows(1).write.format("oncegate").mode("overwrite").options(**named).save()
-    assert job.published() == {}
-
-
 def test_no_rows_and_empty_partitions_are_written_like_any(job: Job) -> None:
     named = job.options(txnAppId="a", txnVersion="1")
     job.write(job.rows(1, partitions=4), **named)

@@ -103,13 +103,6 @@ def test_only_the_wanted_columns_are_read(job: Job) -> None:
     assert [tuple(row) for row in only.collect()] == [(1,), (2,)]
 
 
-def test_a_topic_is_a_table_in_sql(job: Job) -> None:
-    produce(job.gateway, 1, 2, 3)
-    options = f"url '{job.gateway.url}', namespace '{job.gateway.namespace}', topic 't'"
-    job.spark.sql(f"CREATE TEMPORARY VIEW departed USING oncegate OPTIONS ({options})")
-    assert job.spark.sql("SELECT sum(n) FROM departed").first()[0] == 6
-
-
 def test_a_large_range_is_read_by_several_tasks_each_row_once(job: Job) -> None:
     for part in range(3):
         produce(job.gateway, *range(part * 200_000, (part + 1) * 200_000))

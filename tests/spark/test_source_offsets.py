@@ -13,16 +13,35 @@ ENDS = Ends.of([10, 0], [30, 5])
 
 
 def test_an_option_names_an_end_or_an_offset_for_each_partition() -> None:
-    assert offsets.parse("startingOffsets", "earliest") == "earliest"
-    assert offsets.parse("startingOffsets", '{"1": 4, "0": 17}') == {0: 17, 1: 4}
+    assert offsets.parse("startingOffsets", "earliest", "t") == "earliest"
+    assert offsets.parse("startingOffsets", '{"1": 4, "0": 17}', "t") == {0: 17, 1: 4}
+
+
+def test_kafkas_json_of_offsets_is_read_with_its_numbers_for_the_ends() -> None:
+    given = offsets.parse("startingOffsets", '{"t": {"0": -2, "1": -1}}', "t")
+    assert offsets.resolve("startingOffsets", given, ENDS, "t") == {0: 10, 1: 5}
+    given = offsets.parse("endingOffsets", '{"t": {"0": 12, "1": 0}}', "t")
+    assert offsets.resolve("endingOffsets", given, ENDS, "t") == {0: 12, 1: 0}
+
+
+@pytest.mark.parametrize("text", ['{"a": {"0": 1}}', '{"t": {"0": 1}, "a": {"0": 1}}', '{"t": {"0": 1}, "1": 1}'])
+def test_kafkas_json_for_another_topic_is_refused(text: str) -> None:
+    with pytest.raises(BadOption, match=r"names the topics .*and this read is of topic t alone"):
+        offsets.parse("startingOffsets", text, "t")
+
+
+def test_a_stream_that_began_before_its_topic_reads_each_partition_from_its_first_row() -> None:
+    assert offsets.begun({}, ENDS) == {0: 0, 1: 0}
+    assert offsets.begun({"0": 12, "1": 3}, ENDS) == {0: 12, 1: 3}
 
 
 @pytest.mark.parametrize(
-    "text", ["", "Earliest", "17", "[17]", "{}", '{"0": "17"}', '{"0": true}', '{"0": -1}', '{"a": 1}']
+    "text",
+    ["", "Earliest", "17", "[17]", "{}", '{"0": "17"}', '{"0": true}', '{"0": -1}', '{"a": 1}', '{"t": {"0": -3}}'],
 )
 def test_another_text_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(BadOption, match=r'startingOffsets is .*earliest, latest or .*\{"0": 17\}'):
-        offsets.parse("startingOffsets", text)
+        offsets.parse("startingOffsets", text, "t")
 
 
 def test_offsets_are_written_by_number_of_partition() -> None:

@@ -1,7 +1,6 @@
 """What the source does with the answers it gets, without a Spark: short, spoilt, trimmed, or of an older ledger."""
 
 import logging
-import pickle
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,32 +11,11 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
 from oncegate_spark.errors import BadOption, LedgerBehind, OncegateError, Stopped, TaskFailed
 from oncegate_spark.spark.datasource import OncegateSource
-from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, schema
-from tests.spark.jobs.stub_topic import StubTopic
-from tests.support.stub_gateway import Answer, StubGateway
+from oncegate_spark.spark.readers import ReadOptions, schema
+from tests.spark.jobs.stub_topic import Read, StubTopic, rows
+from tests.support.stub_gateway import Answer
 
 LEAST = {"url": "http://127.0.0.1:1", "topic": "t"}
-
-
-class Read:
-    """The format over one stub topic."""
-
-    def __init__(self, topic: StubTopic) -> None:
-        self.topic = topic
-        self.stub: StubGateway = topic.gateway()
-        self.streams: list[StreamReader] = []
-
-    def source(self, **options: str) -> OncegateSource:
-        return OncegateSource({"url": self.stub.url, "topic": "t", "timeoutMs": "60000", **options})
-
-    def batch(self, **options: str) -> BatchReader:
-        source = self.source(**options)
-        return source.reader(source.schema())
-
-    def stream(self, **options: str) -> StreamReader:
-        source = self.source(**options)
-        self.streams.append(source.streamReader(source.schema()))
-        return self.streams[-1]
 
 
 @pytest.fixture
@@ -47,12 +25,6 @@ def read() -> Iterator[Read]:
         yield made
         for stream in made.streams:
             stream.stop()
-
-
-def rows(reader: Any, parts: list[Any]) -> list[dict[str, Any]]:
-    """Read as tasks do: from a copy that went over the wire."""
-    copy = pickle.loads(pickle.dumps(reader))
-    return [row for part in parts for batch in copy.read(part) for row in batch.to_pylist()]
 
 
 def test_a_short_answer_is_asked_on_until_the_range_is_covered(read: Read) -> None:
@@ -226,8 +198,12 @@ def test_what_only_streams_or_only_batches_have_is_refused_to_the_other(read: Re
         read.stream(endingOffsets="latest")
     with pytest.raises(BadOption, match=r"maxRowsPerBatch is for spark\.readStream"):
         read.batch(maxRowsPerBatch="5")
-    with pytest.raises(BadOption, match="leave nothing"):
-        read.batch(startingOffsets="latest")
+    with pytest.raises(BadOption, match=r"waitForTopic is for spark\.readStream"):
+        read.batch(waitForTopic="false")
+    kafkas = {"startingOffsets": '{"t": {"0": 1, "1": -1}}'}, {"endingOffsets": '{"t": {"0": -2, "1": 1}}'}
+    for options in ({"startingOffsets": "latest"}, {"endingOffsets": "earliest"}, *kafkas):
+        with pytest.raises(BadOption, match="leave nothing"):
+            read.batch(**options)
 
 
 def test_a_schema_that_the_topic_has_not_is_refused_on_the_driver(read: Read) -> None:

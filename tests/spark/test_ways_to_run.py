@@ -1,6 +1,7 @@
 """A job submitted as users do: through Spark Connect, with the client shipped beside it, and on executors that die."""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -43,11 +44,12 @@ class Place:
         rows = {"id": [f"id-{n}" for n in numbers], "n": pa.array(numbers, pa.int64())}
         pq.write_table(pa.table(rows), self.folder / "in" / f"{name}.parquet")
 
-    def run(self, python: str, *command: str, **environment: str) -> str:
-        """What the job said. `python`: of its driver and workers."""
-        kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        theirs = {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python, "SPARK_HOME": str(SPARK_HOME)}
-        settled = {**kept, **theirs, **environment}
+    def run(self, python: str | None, *command: str, **environment: str) -> str:
+        """What the job said. `python`: of its driver and workers; None where nobody has named one."""
+        settings = {"PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"}
+        kept = {name: value for name, value in os.environ.items() if name not in settings}
+        theirs = {} if python is None else {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
+        settled = {**kept, **theirs, "SPARK_HOME": str(SPARK_HOME), **environment}
         done = subprocess.run(command, cwd=self.folder, env=settled, capture_output=True, text=True, timeout=280)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-6000:]
         return done.stdout + done.stderr
@@ -110,6 +112,40 @@ def test_spark_connect_writes_once(place: Place) -> None:
     assert place.counters()["duplicate_commits"] == 1
     assert "through Spark Connect listeners run on the client" in said
     assert "DUPLICATE rows=100 suppressed=100" in said, "the line that stands in the server's log instead"
+
+
+WITHOUT_REGISTER = """
+import sys
+from pyspark.sql import SparkSession
+import oncegate_spark
+url, namespace, _ = sys.argv[1:]
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+rows = spark.range(3).selectExpr("cast(id as string) id", "id n").write.format("oncegate").mode("append")
+for step in (
+    lambda: rows.options(url=url, namespace=namespace, write="plain").save("t"),
+    lambda: oncegate_spark.register(spark),
+):
+    try:
+        step()
+    except Exception as error:
+        print("SAID:", *str(error).splitlines()[:2])
+spark.stop()
+"""
+
+
+def test_an_environment_that_is_not_activated_is_told_what_to_export_and_then_needs_no_register(
+    place: Place, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver has the package, and Spark's workers are the path's python3, which does not."""
+    (place.folder / "job.py").write_text(WITHOUT_REGISTER)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(bare.parent), "/usr/bin", "/bin"]))
+    started = (sys.executable, "job.py", *place.asks)
+    said = place.run(None, *started)
+    assert re.search(r"SAID: .*DATA_SOURCE_NOT_FOUND.*Failed to find the data source: oncegate", said)
+    assert re.search(rf"SAID: .*python3 of PATH.*no oncegate_spark: export PYSPARK_PYTHON={sys.executable}", said)
+    said = place.run(None, *started, PYSPARK_PYTHON=sys.executable)
+    assert "SAID" not in said
+    assert place.published() == once(3)
 
 
 def test_the_client_shipped_by_py_files_writes_once(place: Place, wheel: Path, bare: Path) -> None:

@@ -20,17 +20,19 @@ from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark import acks, logs, task_identity
 from oncegate_spark.spark.checkpoint.begun import NO_CONTINUOUS, begun, begun_inside, placed
 from oncegate_spark.spark.checkpoint.hadoop import of_environment
-from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options import Options, tables
 from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, read_schema
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
+from oncegate_spark.spark.writers.empty import EmptyWrite
 from oncegate_spark.spark.writers.target import check_target
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
-    """Carries what a task tells `commit`: the message of the writer of its write mode."""
+    """Carries what a task tells `commit`: the message of the writer of its write mode, and how many rows it had."""
 
-    def __init__(self, body: Any) -> None:
+    def __init__(self, body: Any, rows: int) -> None:
         self.body = body
+        self.rows = rows
 
 
 class OncegateSource(DataSource):  # type: ignore[misc]
@@ -53,20 +55,33 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         self.__dict__.update(state, is_carried=True)
 
     def schema(self) -> Any:
-        """The columns of a read; a write brings its own. Raises NotFound, BadOption, Unavailable."""
-        return read_schema(ReadOptions.read(self.given))
+        """The columns of a read, or of a table that is made; a write brings its own.
+
+        Raises NotFound, BadOption, Unavailable.
+        """
+        of_table = tables.of_create_table(self.given)
+        given = self.given if of_table is None else of_table
+        tables.check_read(given)
+        columns = read_schema(ReadOptions.read(given))
+        return columns if of_table is None else tables.remembered(columns, of_table)
 
     def reader(self, schema: Any) -> BatchReader:
         """Make the reader of a `spark.read`. Raises BadOption."""
-        return BatchReader(ReadOptions.read(self.given), schema)
+        return BatchReader(self._read_options(schema), tables.bare(schema))
 
     def streamReader(self, schema: Any) -> StreamReader:
         """Make the reader of a `spark.readStream`. Raises BadOption."""
-        return StreamReader(ReadOptions.read(self.given), schema)
+        return StreamReader(self._read_options(schema), tables.bare(schema))
+
+    def _read_options(self, schema: Any) -> ReadOptions:
+        given = tables.of_a_read(self.given, schema)
+        tables.check_read(given)
+        return ReadOptions.read(given)
 
     def writer(self, schema: Any, overwrite: bool) -> "BatchWriter":
         """Make the writer of a `df.write`. Raises BadOption, BadId and as `check_target`, before a task starts."""
-        _append_only(overwrite, "mode", 'df.write.mode("append")')
+        _append_only(overwrite, "mode", 'df.write.mode("append"), in SQL INSERT INTO')
+        tables.check_write(self.given, is_stream=False)
         options = Options.read(self.given)
         if options.first_wins and not options.write_id:
             raise BadOption(
@@ -77,25 +92,26 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         options = placed(options, self._settings())
         read = begun_inside(options, self._settings())
         check_target(options, schema)
-        return BatchWriter(writer_of(options, read))
+        return BatchWriter(writer_of(options, read), EmptyWrite(options, schema))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
         """Make the writer of one batch of a `df.writeStream`. Raises as `writer`, before a task starts."""
         _append_only(overwrite, "outputMode", 'writeStream.outputMode("append")')
+        tables.check_write(self.given, is_stream=True)
         options = Options.read(self.given)
         if options.version is not None:
             raise BadOption("a stream's version is its batch id: leave txnVersion out, and keep txnAppId if you like")
         check_schema(options, schema)
         options = placed(options, self._settings())
         if self.is_carried:
-            return StreamWriter(writer_of(options, None))
+            return StreamWriter(writer_of(options, None), EmptyWrite(options, schema))
         # Here and nowhere later: when the batch begins, the newest offset-log entry is its own.
         read = begun(options, self._settings())
         check_target(options, schema)
         if options.has_driver:
             logs.be_heard()
             acks.send(options.checkpoint)
-        return StreamWriter(writer_of(options, read))
+        return StreamWriter(writer_of(options, read), EmptyWrite(options, schema))
 
     def _settings(self) -> Mapping[str, str]:
         """Hadoop's settings: the session's where it was registered, else those of the environment's files."""
@@ -107,21 +123,37 @@ def source_of(settings: Mapping[str, str]) -> type[OncegateSource]:
     return type("SessionSource", (OncegateSource,), {"hadoop": dict(settings), "__doc__": OncegateSource.__doc__})
 
 
+class Counted:
+    """Hands on the batches of a partition and counts their rows."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self.batches = batches
+        self.rows = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes one `df.write`: as a DataSourceArrowWriter that hands everything on to the writer of its write mode."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, empty: EmptyWrite) -> None:
         self.writer = writer
+        self.empty = empty
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
-        token = new_token()
-        return Message(self.writer.write(iterator, token, task_identity.of_task()))
+        token, counted = new_token(), Counted(iterator)
+        return Message(self.writer.write(iter(counted), token, task_identity.of_task()), counted.rows)
 
     def commit(self, messages: list[Message | None]) -> None:
         """On the driver: every task has succeeded. Raises BrokenMessages where one has not."""
         logs.be_heard()
         self.writer.commit(_bodies(messages), None)
+        if _had_no_rows(messages):
+            self.empty.make_topic()
 
     def abort(self, messages: list[Message | None]) -> None:
         """On the driver: the write failed. Messages of tasks that did not succeed are None."""
@@ -132,18 +164,21 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]
 class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Writes the batches of one `df.writeStream`, as `BatchWriter` does those of `df.write`."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, empty: EmptyWrite) -> None:
         self.writer = writer
+        self.empty = empty
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:
         """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""
-        token = new_token()
-        return Message(self.writer.write(iterator, token, task_identity.of_task()))
+        token, counted = new_token(), Counted(iterator)
+        return Message(self.writer.write(iter(counted), token, task_identity.of_task()), counted.rows)
 
     def commit(self, messages: list[Message | None], batchId: int) -> None:
         """On the driver: every task of a batch has succeeded. Raises BrokenMessages where one has not."""
         logs.be_heard()
         self.writer.commit(_bodies(messages), batchId)
+        if _had_no_rows(messages):
+            self.empty.make_topic()
 
     def abort(self, messages: list[Message | None], batchId: int) -> None:
         """On the driver: the batch failed. Messages of tasks that did not succeed are None."""
@@ -157,6 +192,10 @@ def _append_only(overwrite: bool, what: str, line: str) -> None:
             f"this {what} replaces what was written before, and a topic only grows; write {line} "
             "(an aggregate's update mode: through oncegate_spark.foreach_batch)"
         )
+
+
+def _had_no_rows(messages: list[Message | None]) -> bool:
+    return not any(message.rows for message in messages if message is not None)
 
 
 def _bodies(messages: list[Message | None]) -> list[Any]:

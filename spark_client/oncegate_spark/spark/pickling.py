@@ -4,12 +4,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from oncegate_spark.errors import BadOption
 
 _HERE = Path(__file__)
+_MANAGER = "org.apache.spark.sql.execution.datasources.DataSourceManager"
 # What a worker imports, asked without importing it; another status says that this Python did not run.
 _LACKING = 3
 _LOOKS = f"""
@@ -25,6 +28,22 @@ _LOOKING_S = 60
 def is_connect(session: Any) -> bool:
     """True for Spark Connect's session, which has no SparkContext."""
     return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+@contextmanager
+def unwarned(session: Any) -> Iterator[None]:
+    """Keep a classic session from warning that a source takes the place of another: both are of this package."""
+    jvm = getattr(session, "_jvm", None)
+    if jvm is None:
+        yield
+        return
+    log4j = jvm.org.apache.logging.log4j
+    before = log4j.LogManager.getLogger(_MANAGER).getLevel()
+    log4j.core.config.Configurator.setLevel(_MANAGER, log4j.Level.ERROR)
+    try:
+        yield
+    finally:
+        log4j.core.config.Configurator.setLevel(_MANAGER, before)
 
 
 def check(session: Any, here: Path = _HERE) -> None:

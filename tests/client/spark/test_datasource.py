@@ -12,6 +12,8 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 from oncegate_spark.errors import BadId, BadOption, BrokenMessages
 from oncegate_spark.spark import datasource, logs
 from oncegate_spark.spark.datasource import BatchWriter, Message, OncegateSource, StreamWriter
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.writers.empty import EmptyWrite
 
 SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType()), StructField("x", DoubleType())])
 GIVEN = {"url": "http://127.0.0.1:1", "topic": "t"}
@@ -96,13 +98,14 @@ class Recorder:
 
 def test_a_message_that_is_missing_stops_the_commit_and_not_the_abort() -> None:
     recorder = Recorder()
-    batch, stream = BatchWriter(recorder), StreamWriter(recorder)
+    empty = EmptyWrite(Options.read(GIVEN), SCHEMA)
+    batch, stream = BatchWriter(recorder, empty), StreamWriter(recorder, empty)
     for commit in (batch.commit, lambda messages: stream.commit(messages, 7)):
         with pytest.raises(BrokenMessages, match="1 of 2 tasks"):
-            commit([Message("a"), None])
-    batch.abort([None, Message("a")])
+            commit([Message("a", 1), None])
+    batch.abort([None, Message("a", 1)])
     stream.abort([None], 7)
-    stream.commit([Message("a"), Message("b")], 7)
+    stream.commit([Message("a", 1), Message("b", 0)], 7)
     assert recorder.calls == [("abort", ["a"]), ("abort", []), ("commit", ["a", "b"], 7)]
 
 

@@ -24,9 +24,11 @@ from oncegate.transports.decode import names as gateways
 from oncegate_spark import Gateway
 from oncegate_spark.errors import BadOption, LedgerBehind, NotFound, OncegateError, Outcome, Refused, Unreachable
 from oncegate_spark.protocol import names
-from oncegate_spark.spark.datasource import OncegateSource
+from oncegate_spark.spark.datasource import Message, OncegateSource
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers import check_schema, target
+from oncegate_spark.spark.writers.common import TaskMark
+from oncegate_spark.spark.writers.plain import Produced
 from tests.support.gateway_process import free_port
 from tests.support.stub_gateway import Answer, StubGateway
 
@@ -64,6 +66,26 @@ def test_a_topic_that_is_not_there_is_made_by_the_write_or_is_found_missing(gate
         assert isinstance(refused(fixed), NotFound)
         fixed.create_topic("t")
         begin(fixed)
+
+
+def test_a_write_of_no_rows_makes_the_topic_that_a_write_of_rows_would_make(gateway: Gateway) -> None:
+    for given in (
+        {"write": "plain"},
+        {"write": "plain"},
+        {"write": "claim", "idCol": "id", "sink": "a:b", "topic": "c"},
+    ):
+        begin(gateway, **given).empty.make_topic()
+        assert gateway.topics() == ["t"]
+    gateway.create_topic("bare", partitions=2)
+    writer = begin(gateway, topic="bare", write="plain")
+    writer.commit([Message(Produced(0, TaskMark(None, None)), 0)])
+    for topic, partitions in (("t", 1), ("bare", 2)):
+        made = gateway.topic(topic)
+        assert (made.schema, len(made.high_offsets)) == (pa.schema(COLUMNS), partitions)
+    gateway.create_topic("other", schema=pa.schema([("x", pa.int64())]))
+    writer = begin(gateway, topic="later", write="plain")
+    writer.commit([Message(Produced(1, TaskMark(None, None)), 1)])
+    assert gateway.topics() == ["bare", "other", "t"]
 
 
 def test_a_topics_name_is_checked_by_the_gateways_rule(gateway: Gateway) -> None:

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.address import Address
+from oncegate_spark.spark.options.habits import answer
 from oncegate_spark.spark.options.table import BY_NAME, NAMES, OPTIONS, READ
 
 SPARKS_OWN = {"path", "paths", "queryname"}
@@ -48,6 +49,9 @@ def _listed(modes: tuple[str, ...]) -> str:
 
 def _check_stranger(name: str, mode: str) -> None:
     near = get_close_matches(name, NAMES, n=1, cutoff=0.85)
+    theirs = None if mode == "claim" else answer(name)
+    if theirs is not None:
+        raise BadOption(theirs)
     if near:
         raise BadOption(f'there is no option {name}; did you mean .option("{NAMES[near[0]]}", …)?')
     if mode != "claim":

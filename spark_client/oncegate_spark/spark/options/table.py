@@ -99,7 +99,7 @@ class Option:
 EVERYWHERE = (*WRITE_MODES, READ)
 TOPICS = ("staged", "ids", "plain")
 COLUMNS = "column names, comma separated"
-OFFSETS = 'earliest, latest, or JSON with an offset for each partition: {"0": 17}'
+OFFSETS = 'earliest, latest, or JSON with an offset for each partition, {"0": 17}, or as Kafka has it, {"t": {"0": -1}}'
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -293,6 +293,15 @@ OPTIONS: tuple[Option, ...] = (
         "only logged.",
         default="true",
         allowed=TRUTHS,
+    ),
+    Option(
+        "waitForTopic",
+        (READ,),
+        "Whether a stream may begin before its topic is there, or has columns: it waits for the first row, and reads "
+        "from it on. Goes with `.schema(…)`, since a query has to know its columns.",
+        default="false",
+        allowed=TRUTHS,
+        only=(READ_STREAM,),
     ),
     Option(
         "columns",

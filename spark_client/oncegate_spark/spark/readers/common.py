@@ -8,7 +8,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from oncegate_spark.errors import OncegateError, Refused, TaskFailed
+from oncegate_spark.errors import BadOption, NotFound, OncegateError, Refused, TaskFailed
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.readers import offsets, schema
 from oncegate_spark.spark.readers.fetch import rows_of
@@ -19,6 +19,15 @@ from oncegate_spark.sync.gateway import Gateway
 log = logging.getLogger("oncegate_spark")
 
 BATCH_ROWS = 10_000  # as many as Spark itself puts into an Arrow batch
+WAIT = '.schema("<column> <type>, …").option("waitForTopic", "true") lets a stream wait for its first row'
+
+
+class _NoTopic(NotFound):
+    """Says that the namespace is there, and the topic is not."""
+
+
+class _NoColumns(Refused):
+    """Says that the topic is there, and nothing was written to it."""
 
 
 class Slice(InputPartition):  # type: ignore[misc]
@@ -32,8 +41,13 @@ class Slice(InputPartition):  # type: ignore[misc]
 def read_schema(options: ReadOptions) -> StructType:
     """Find the schema of a read, as the topic and the options give it. Raises NotFound, BadOption, Unavailable."""
     with options.gateway() as gateway:
-        _, known = look(gateway, options.topic)
-        return schema.columns_of(known, options)
+        found = look_if_there(gateway, options.topic) if options.waits else look(gateway, options.topic)
+    if found is None:
+        raise BadOption(
+            f"topic {options.topic} is not there yet, or has no columns, and a query has to know them: waitForTopic "
+            'goes with spark.readStream.schema("<column> <type>, …")'
+        )
+    return schema.columns_of(found[1], options)
 
 
 def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
@@ -41,10 +55,24 @@ def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
 
     Raises NotFound, and Refused where nothing was written that could be read.
     """
-    view = gateway.topic(topic)
+    try:
+        view = gateway.topic(topic)
+    except NotFound as error:
+        gateway.describe()  # a namespace that is not there says so itself: nothing will come to it
+        raise _NoTopic(f"{error}; {WAIT}", outcome=error.outcome, code=error.code, **error.extra) from error
     if view.schema is None:
-        raise Refused(f"topic {topic} has no columns yet: its first write gives them, or a schema when it is created")
+        raise _NoColumns(
+            f"topic {topic} has no columns yet: its first write gives them, or a schema when it is created; {WAIT}"
+        )
     return Ends.of(view.low_offsets, view.high_offsets), view.schema
+
+
+def look_if_there(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema] | None:
+    """As `look`; None for a topic that is still to come. Raises NotFound where its namespace is not there either."""
+    try:
+        return look(gateway, topic)
+    except (_NoTopic, _NoColumns):
+        return None
 
 
 def sliced(

@@ -13,6 +13,7 @@ from oncegate_spark.errors import BadOption, LedgerBehind, Stopped
 Offsets = dict[int, int]
 
 EARLIEST, LATEST = "earliest", "latest"
+KAFKA_EARLIEST, KAFKA_LATEST = -2, -1  # in Kafka's JSON of offsets, for one partition
 SLICE_ROWS = 250_000  # rows of one task: enough to be worth it, few enough that a retry is cheap
 OFFSET_TRIMMED = "OFFSET_TRIMMED"
 
@@ -39,24 +40,34 @@ class Span:
     end: int
 
 
-def parse(name: str, text: str) -> str | Offsets:
-    """What the option `name` says: earliest, latest, or an offset for each partition as JSON."""
+def parse(name: str, text: str, topic: str) -> str | Offsets:
+    """What the option `name` says: earliest, latest, or an offset for each partition as JSON, ours or Kafka's."""
     if text in (EARLIEST, LATEST):
         return text
     try:
-        return from_json(json.loads(text))
+        given = json.loads(text)
+        if any(type(of_topic) is dict for of_topic in given.values()):
+            return _from_kafka(name, given, topic)
+        return from_json(given)
     except (ValueError, AttributeError, TypeError):
         raise BadOption(
             f'{name} is {text!r}; it is {EARLIEST}, {LATEST} or an offset for each partition as JSON: {{"0": 17}}'
         ) from None
 
 
-def from_json(given: Mapping[str, int]) -> Offsets:
+def from_json(given: Mapping[str, int], least: int = 0) -> Offsets:
     """Offsets by partition, from what JSON gives. Raises ValueError for what is none."""
     offsets = {int(partition): offset for partition, offset in given.items()}
-    if not offsets or any(type(offset) is not int or offset < 0 for offset in offsets.values()):
+    if not offsets or any(type(offset) is not int or offset < least for offset in offsets.values()):
         raise ValueError("offsets are whole numbers from 0")
     return offsets
+
+
+def _from_kafka(name: str, given: Mapping[str, Mapping[str, int]], topic: str) -> Offsets:
+    """Offsets in Kafka's form, {"topic": {"0": 17}}, where -2 is the earliest and -1 the latest."""
+    if list(given) != [topic]:
+        raise BadOption(f"{name} names the topics {', '.join(given)}, and this read is of topic {topic} alone")
+    return from_json(given[topic], KAFKA_EARLIEST)
 
 
 def to_json(offsets: Offsets) -> dict[str, int]:
@@ -78,7 +89,13 @@ def resolve(name: str, wanted: str | Offsets, ends: Ends, topic: str) -> Offsets
                 f"{name} asks for offset {offset} of partition {partition}, and topic {topic} ends there at "
                 f"{ends.high[partition]}"
             )
-    return dict(wanted)
+    named = {KAFKA_EARLIEST: ends.low, KAFKA_LATEST: ends.high}
+    return {partition: named[offset][partition] if offset < 0 else offset for partition, offset in wanted.items()}
+
+
+def begun(start: Mapping[str, int], ends: Ends) -> Offsets:
+    """Where a stream stands; one that began before its topic was there stands at the first row of each partition."""
+    return from_json(start) if start else dict.fromkeys(ends.high, 0)
 
 
 def check_known(read: Offsets, ends: Ends, topic: str) -> None:

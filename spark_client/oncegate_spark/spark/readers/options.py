@@ -5,20 +5,20 @@ from dataclasses import dataclass
 
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
+from oncegate_spark.spark.options.habits import in_our_names
 from oncegate_spark.spark.options.refusals import check_names, lower_names, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_NAME
 from oncegate_spark.spark.readers import offsets
-from oncegate_spark.spark.readers.offsets import EARLIEST, LATEST, Offsets
+from oncegate_spark.spark.readers.offsets import EARLIEST, KAFKA_EARLIEST, KAFKA_LATEST, LATEST, Offsets
 from oncegate_spark.sync.gateway import Gateway
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Holds the options of a read, checked.
+    """Holds the options of one read, parsed and checked.
 
-    Holds the options of one read, parsed and checked.
-
-    `columns`: None for all of the topic's. `max_rows`: of one micro-batch, None for all there are.
+    `columns`: None for all of the topic's. `max_rows`: of one micro-batch, None for all there are. `waits`: for a topic
+    that is not there yet; None where nothing is said.
     """
 
     url: str
@@ -30,12 +30,13 @@ class ReadOptions:
     fail_on_data_loss: bool
     columns: tuple[str, ...] | None
     include_offsets: bool
+    waits: bool | None
     timeout_ms: int
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "ReadOptions":
         """Read and check what the user gave. Raises BadOption with the line to write instead."""
-        raw = lower_names(given)
+        raw = in_our_names(lower_names(given))
         check_names(raw)
         topic, ending = topic_of(raw), raw.get("endingoffsets")
         if not topic:
@@ -44,12 +45,13 @@ class ReadOptions:
             url=url_of(raw),
             namespace=BY_NAME["namespace"].text(raw) or "",
             topic=topic,
-            starting=offsets.parse("startingOffsets", BY_NAME["startingOffsets"].text(raw) or ""),
-            ending=None if ending is None else offsets.parse("endingOffsets", ending),
+            starting=offsets.parse("startingOffsets", BY_NAME["startingOffsets"].text(raw) or "", topic),
+            ending=None if ending is None else offsets.parse("endingOffsets", ending, topic),
             max_rows=BY_NAME["maxRowsPerBatch"].number(raw),
             fail_on_data_loss=BY_NAME["failOnDataLoss"].truth(raw),
             columns=_columns(raw),
             include_offsets=BY_NAME["includeOffsets"].truth(raw),
+            waits=BY_NAME["waitForTopic"].truth(raw) if "waitfortopic" in raw else None,
             timeout_ms=BY_NAME["timeoutMs"].number(raw) or TIMEOUT_MS,
         )
 
@@ -57,7 +59,9 @@ class ReadOptions:
         """Check these for spark.read and return them. Raises BadOption for what only a stream can have."""
         if self.max_rows is not None:
             raise BadOption("maxRowsPerBatch is for spark.readStream; spark.read takes .option('endingOffsets', …)")
-        if self.starting == LATEST or self.ending == EARLIEST:
+        if self.waits is not None:
+            raise BadOption("waitForTopic is for spark.readStream: spark.read takes what is there when it is planned")
+        if _says(self.starting, LATEST, KAFKA_LATEST) or _says(self.ending, EARLIEST, KAFKA_EARLIEST):
             raise BadOption("startingOffsets=latest and endingOffsets=earliest leave nothing for spark.read to read")
         return self
 
@@ -70,6 +74,11 @@ class ReadOptions:
     def gateway(self) -> Gateway:
         """Make a gateway of one's own; its connection is opened when it is first used."""
         return Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms)
+
+
+def _says(offsets_: str | Offsets | None, name: str, kafkas: int) -> bool:
+    """Whether an end is named, in words or for one partition in Kafka's numbers."""
+    return offsets_ == name or (isinstance(offsets_, dict) and kafkas in offsets_.values())
 
 
 def _columns(raw: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -1,5 +1,6 @@
 """spark.readStream: Spark keeps the offsets in its checkpoint and brings them back; nothing is kept here."""
 
+import logging
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -7,12 +8,15 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from oncegate_spark.errors import BadOption
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.readers import common, offsets, schema
 from oncegate_spark.spark.readers.common import Slice
 from oncegate_spark.spark.readers.offsets import Ends, Offsets
 from oncegate_spark.spark.readers.options import ReadOptions
 from oncegate_spark.sync.gateway import Gateway
+
+log = logging.getLogger("oncegate_spark")
 
 Json = dict[str, int]
 
@@ -34,13 +38,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return {**self.__dict__, "_gateway": None}
 
     def initialOffset(self) -> Json:
-        """Where a query without a checkpoint begins."""
-        options = self.options
-        return offsets.to_json(offsets.resolve("startingOffsets", options.starting, self._ends(), options.topic))
+        """Where a query without a checkpoint begins; {} where it begins before its topic is there."""
+        options, ends = self.options, self._ends_if_there()
+        if ends is not None:
+            return offsets.to_json(offsets.resolve("startingOffsets", options.starting, ends, options.topic))
+        if isinstance(options.starting, dict):
+            raise BadOption(
+                f"startingOffsets names offsets, and topic {options.topic}, which is waited for, has no row yet: leave "
+                "it out, and the stream begins with the first"
+            )
+        logs.be_heard()
+        log.warning("topic %s is not there yet, or has no columns: the stream waits for its first row", options.topic)
+        return {}
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix the end of the read at what the topic holds now."""
-        self._target = self._ends().high
+        ends = self._ends_if_there()
+        self._target = {} if ends is None else ends.high
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The limit of one micro-batch: maxRowsPerBatch, else all there is."""
@@ -51,7 +65,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
         Raises LedgerBehind when the topic ends before `start`. What was trimmed counts in no limit: it is passed over.
         """
-        ends, begin = self._ends(), offsets.from_json(start)
+        ends = self._ends() if start else self._ends_if_there()
+        if ends is None or self._target == {}:
+            return start
+        begin = offsets.begun(start, ends)
         offsets.check_known(begin, ends, self.options.topic)
         high = ends.high if self._target is None else self._target
         first = {
@@ -66,9 +83,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def partitions(self, start: Json, end: Json) -> list[Slice]:
         """A batch's slices; the same offsets come again when a batch is replayed."""
+        if not end:
+            return []  # the topic was not there yet
         ends, upto = self._ends(), offsets.from_json(end)
         offsets.check_known(upto, ends, self.options.topic)
-        return common.sliced(offsets.from_json(start), upto, ends, self.options, self._columns)
+        return common.sliced(offsets.begun(start, ends), upto, ends, self.options, self._columns)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a task: the rows of one slice. Raises TaskFailed."""
@@ -84,10 +103,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def _ends(self) -> Ends:
         """The topic as it is now. The first look also checks that the wanted columns are there."""
+        return self._noted(*common.look(self._connected(), self.options.topic))
+
+    def _ends_if_there(self) -> Ends | None:
+        """As `_ends`; None where waitForTopic is set and the topic is still to come."""
+        if not self.options.waits:
+            return self._ends()
+        found = common.look_if_there(self._connected(), self.options.topic)
+        return None if found is None else self._noted(*found)
+
+    def _connected(self) -> Gateway:
         if self._gateway is None:
             logs.be_heard()
             self._gateway = self.options.gateway()
-        ends, columns = common.look(self._gateway, self.options.topic)
+        return self._gateway
+
+    def _noted(self, ends: Ends, columns: pa.Schema) -> Ends:
         if self._high is None:
             schema.check_wanted(self.wanted, columns, self.options)
             self._columns = schema.asked_for(self.wanted, columns)

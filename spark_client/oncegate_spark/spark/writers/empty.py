@@ -1,0 +1,49 @@
+"""Makes the topic of a write that had no rows: whoever reads it finds its columns and nothing in it."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from oncegate_spark.errors import NotFound
+from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.writers.common import stored_mark
+from oncegate_spark.sync.gateway import Gateway
+
+log = logging.getLogger("oncegate_spark")
+
+ZONE = "UTC"  # of timestamps in a topic that no row has come to; what they say is a moment in any zone
+
+
+@dataclass(frozen=True)
+class EmptyWrite:
+    """Holds what the topic of a write is made of, where none of its rows made it. `schema`: Spark's."""
+
+    options: Options
+    schema: Any
+
+    def make_topic(self) -> None:
+        """On the driver, after the commit of a write that had no rows; no effect where the topic has columns.
+
+        Raises Refused where somebody has made it with others meanwhile, Unavailable.
+        """
+        options = self.options
+        if options.write == "claim":
+            return
+        try:
+            columns = to_arrow_schema(self.schema, timezone=ZONE)
+        except PySparkException as error:
+            log.warning("topic %s is not made by a write of no rows: %s", options.topic, error)
+            return
+        with Gateway(
+            options.url, options.namespace, timeout_ms=options.timeout_ms, mark=stored_mark(options)
+        ) as gateway:
+            try:
+                if gateway.topic(options.topic).schema is not None:
+                    return
+            except NotFound:
+                pass
+            gateway.create_topic(options.topic, schema=columns)
+            log.info("topic %s is made by a write of no rows", options.topic)
