@@ -10,9 +10,9 @@ CLIENT = "spark_client/oncegate_spark"
 
 def _token_per_job(docstring: str) -> tuple[str, str, str]:
     """The writer is pickled once, so what its __init__ makes is the same in every task and every attempt."""
-    head = f'{docstring}"""\n\n    def __init__(self, writer: Writer) -> None:\n        self.writer = writer\n'
-    write = '\n    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:\n        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""\n        token = '
-    old, new = f"{head}{write}new_token()\n", f"{head}        self.token = new_token()\n{write}self.token\n"
+    head = f'{docstring}"""\n\n    def __init__(self, writer: Writer, empty: EmptyWrite) -> None:\n        self.writer = writer\n        self.empty = empty\n'
+    write = '\n    def write(self, iterator: Iterator[pa.RecordBatch]) -> Message:\n        """In a task: write a partition under a fresh token of this attempt. Raises TaskFailed."""\n        token, counted = '
+    old, new = f"{head}{write}new_token(), ", f"{head}        self.token = new_token()\n{write}self.token, "
     return f"{CLIENT}/spark/datasource.py", old, new
 
 
