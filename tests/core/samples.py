@@ -130,6 +130,7 @@ SAMPLES: dict[str, Entry] = {
     "asked": Asked(Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
     "probe": Probe(WALL_MS),
     "topic_set": TopicSet("départs", b"schema", 3_600_000, 2**37, WALL_MS),
+    "topic_set_wider": TopicSet("départs", b"schema", 0, 0, WALL_MS, 2),
     "trimmed": Trimmed("departures", 11, 2**41, WALL_MS),
     "taken": Taken(b16(0xC0), WALL_MS, b16(0x50) + b16(0x60), b16(0x70)),
     "taken_in_a_set": Taken(b16(0xC0), WALL_MS, b16(0x50), b"", ""),

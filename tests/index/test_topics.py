@@ -96,6 +96,21 @@ def test_settings_are_replaced_whole_and_an_empty_schema_is_set_once() -> None:
         told.tell(TopicSet("t", b"other", 7, 0, 0))
 
 
+def test_a_schema_that_is_set_is_replaced_by_one_of_more_columns_alone_and_undone_like_all() -> None:
+    told = Told(TopicCreated("t", 1, b"s", 5, 6, 0))
+    index = TopicIndex()
+    index.apply(1, TopicCreated("t", 1, b"s", 5, 6, 0))
+    undo = index.apply(2, TopicSet("t", b"wider", 5, 6, 0, added=1))
+    topic = index.get("t")
+    assert topic is not None
+    assert topic.schema == b"wider"
+    assert undo is not None
+    undo()
+    assert topic.schema == b"s"
+    told.tell(TopicSet("t", b"wider", 5, 6, 0, added=1))
+    assert told.topic.schema == b"wider"
+
+
 @pytest.mark.parametrize(("first_offset", "partition"), [(4, 0), (6, 0), (5, 1)], ids=["again", "hole", "elsewhere"])
 def test_an_offset_with_a_hole_or_twice_is_refused(first_offset: int, partition: int) -> None:
     told = Told(created(), produced(0, 0, 5))

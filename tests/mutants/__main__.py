@@ -44,6 +44,7 @@ from tests.mutants.spark_driver import SPARK_DRIVER
 from tests.mutants.starting import STARTING
 from tests.mutants.surface import SURFACE
 from tests.mutants.tiers import TIERS
+from tests.mutants.topic_columns import TOPIC_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "deploy", "scripts", "docs")
@@ -67,6 +68,7 @@ MUTANTS = (
     *SPARK_DRIVER,
     *KAFKA,
     *CHECKPOINTS,
+    *TOPIC_COLUMNS,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

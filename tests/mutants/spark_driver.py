@@ -7,6 +7,8 @@ _TARGET = "tests/client/spark/test_target.py"
 _OBSERVE = "tests/client/spark/test_observe.py"
 _HABITS = "tests/client/spark/test_habits.py"
 _WAITING = "tests/spark/test_source_waiting.py"
+_FITTED = "tests/client/spark/test_columns.py"
+_COLUMNS = f"{CLIENT}/spark/writers/columns"
 
 SPARK_DRIVER: tuple[Mutant, ...] = (
     one(
@@ -81,17 +83,109 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     ),
     one(
         "a write begins without a question",
-        f"{CLIENT}/spark/datasource.py",
-        "        check_target(options, schema)\n        return BatchWriter",
-        "        return BatchWriter",
+        f"{CLIENT}/spark/writers/target.py",
+        "    fit = check_target(options, schema)\n",
+        "    fit = AS_THEY_COME\n",
         f"{_TARGET}::test_a_namespace_that_nobody_made_is_found_before_any_task",
     ),
     one(
         "a topic of other columns is found by the tasks",
-        f"{CLIENT}/spark/writers/target.py",
-        "    if ours is None or ours == theirs:\n",
-        "    if True:\n",
+        f"{_COLUMNS}/planning.py",
+        "        if not self.strange and not self.narrower:\n",
+        "        if True:\n",
         f"{_TARGET}::test_columns_that_differ_from_the_topics_are_found_before_any_task",
+    ),
+    one(
+        "rows go into their topic's columns by place",
+        f"{_COLUMNS}/planning.py",
+        "        columns = tuple((places[column], self.theirs.field(name)) for name, column in self.pairs.items())\n",
+        "        columns = tuple((place, self.theirs.field(name)) for place, name in enumerate(self.pairs))\n",
+        f"{_FITTED}::test_another_order_a_column_left_out_and_a_narrower_type_are_mended",
+    ),
+    one(
+        "a column that is left out is sent as nulls, and a replay is another batch",
+        f"{_COLUMNS}/fitting.py",
+        "        return pa.RecordBatch.from_arrays(arrays, schema=schema)\n",
+        "        late = pa.nulls(batch.num_rows, pa.string())\n"
+        "        return pa.RecordBatch.from_arrays([*arrays, late], schema=schema.append(pa.field('late', late.type)))\n",
+        f"{_FITTED}::test_a_retry_in_another_order_and_of_a_narrower_type_is_known_again",
+    ),
+    one(
+        "a row is fingerprinted by the type it came in",
+        f"{_COLUMNS}/fitting.py",
+        "    if column.type == field.type:\n        return column\n",
+        "    if True:\n        return column\n",
+        f"{_FITTED}::test_another_order_a_column_left_out_and_a_narrower_type_are_mended",
+    ),
+    one(
+        "a bigint goes into a double, rounded",
+        f"{_COLUMNS}/widening.py",
+        "_WHOLE_IN_FLOAT = {pa.float32(): 16, pa.float64(): 32}",
+        "_WHOLE_IN_FLOAT = {pa.float32(): 16, pa.float64(): 64}",
+        f"{_FITTED}::test_only_a_type_that_holds_every_value_is_wider",
+    ),
+    one(
+        "columns are added to a topic that nobody asked to change",
+        f"{CLIENT}/spark/writers/target.py",
+        "        if options.merges and topic is not None:\n",
+        "        if topic is not None:\n",
+        f"{_FITTED}::test_new_columns_are_added_when_asked_for",
+    ),
+    one(
+        "a session that tells names apart by case has them taken for one another",
+        f"{_COLUMNS}/fitting.py",
+        "        if self.folded and task.is_case_sensitive:\n",
+        "        if False:\n",
+        f"{_FITTED}::test_names_are_taken_without_regard_to_case_where_the_session_does",
+    ),
+    one(
+        "a null inside goes where the topic takes none",
+        f"{_COLUMNS}/fitting.py",
+        "    if _has_forbidden_null(made):\n",
+        "    if False:\n",
+        f"{_FITTED}::test_a_null_inside_where_the_topic_takes_none_is_refused",
+    ),
+    one(
+        "a collation is lost in silence",
+        f"{CLIENT}/spark/writers/types.py",
+        " or COLLATED in name\n",
+        "\n",
+        f"{_TARGET}::test_a_collation_is_refused_by_name_where_a_topic_would_lose_it",
+    ),
+    one(
+        "ids that a collation holds for equal are told apart",
+        f"{CLIENT}/spark/writers/__init__.py",
+        "    if COLLATED in kind:\n",
+        "    if False:\n",
+        f"{_TARGET}::test_a_collation_is_refused_by_name_where_a_topic_would_lose_it",
+    ),
+    one(
+        "rows without columns come to the tasks",
+        f"{CLIENT}/spark/writers/__init__.py",
+        "    if not names:\n",
+        "    if False:\n",
+        f"{_TARGET}::test_rows_without_columns_are_refused",
+    ),
+    one(
+        "a row too large by its types comes to the tasks",
+        f"{CLIENT}/spark/writers/target.py",
+        '        if options.write != "claim" and max(columns, size_bytes) > _WIDE:\n',
+        "        if False:\n",
+        f"{_TARGET}::test_a_row_too_large_by_its_types_is_refused",
+    ),
+    one(
+        "dedup looks for the package in no worker's Python",
+        f"{CLIENT}/spark/dedup.py",
+        "    pickling.check_workers(df.sparkSession)\n",
+        "",
+        "tests/client/spark/test_dedup.py::test_dedup_looks_at_the_workers_python_and_the_types_on_the_driver",
+    ),
+    one(
+        "dedup takes a type that no Python task reads",
+        f"{CLIENT}/spark/dedup.py",
+        "    check_types(df.schema, False)\n",
+        "",
+        "tests/client/spark/test_dedup.py::test_dedup_looks_at_the_workers_python_and_the_types_on_the_driver",
     ),
     one(
         "a type inside of another is not looked at",

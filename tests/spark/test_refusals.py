@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from oncegate_spark import Gateway
 from tests.spark.jobs.job import Job
@@ -66,10 +67,12 @@ def test_what_a_write_would_be_refused_for_is_found_before_any_task(job: Job) ->
     found_on_the_driver(job, r"lasts is of type interval year.*cast\(.string.\)", months, **named)
     job.write(months.selectExpr("id", "cast(lasts as string) lasts"), **{**named, "topic": "months"})
     found_on_the_driver(job, "x is of type void", job.rows(1).selectExpr("id", "null as x"), **named)
-    job.gateway.create_topic("other", schema=pa.schema([("n", pa.int64()), ("id", pa.string())]))
-    found_on_the_driver(job, r'the order differs: write df.select\("n", "id"\)', **{**named, "topic": "other"})
-    job.write(job.rows(1).select("n", "id"), **{**named, "topic": "other"})
+    job.gateway.create_topic("other", schema=pa.schema([("n", pa.int32())]))
+    line = re.escape('the topic has no id; n is int64 and int32 there: write df.select(F.col("n").cast("int"))')
+    found_on_the_driver(job, line, **{**named, "topic": "other"})
+    job.write(job.rows(1).select(F.col("n").cast("int")), **{**named, "topic": "other"})
     assert job.published("other") == {1: 1}
+    found_on_the_driver(job, "the rows have no columns", job.rows(1, 2).select(), **named)
     assert job.published() == {}
 
 
@@ -112,8 +115,10 @@ def test_an_option_of_another_way_is_refused_before_a_task_starts(job: Job) -> N
     told = r'idCol does nothing with write=staged; add .option\("write", "ids"\) \(or write=claim\) or leave idCol out'
     with pytest.raises(Exception, match=told):
         job.write(job.rows(1), **job.options(txnAppId="a", txnVersion="1", idCol="id"))
-    with pytest.raises(Exception, match="no option mergeschema with write=plain: leave it out; there are"):
-        job.write(job.rows(1), **job.options(write="plain", mergeSchema="true"))
+    with pytest.raises(Exception, match="no option overwriteschema with write=plain: leave it out; there are"):
+        job.write(job.rows(1), **job.options(write="plain", overwriteSchema="true"))
+    with pytest.raises(Exception, match="mergeSchema does nothing with write=claim"):
+        job.write(job.rows(1), **job.claim_options(mergeSchema="true"))
     with pytest.raises(Exception, match="idCol does nothing on a read"):
         job.spark.read.format("oncegate").options(**job.options(idCol="id")).load()
     assert job.published() == {}

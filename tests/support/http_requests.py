@@ -70,7 +70,7 @@ CASES: dict[str, tuple[bytes, int, str]] = {
     "malformed Arrow ids": (arrow(b"no arrow at all"), 400, "BAD_REQUEST"),
     "a cut Arrow stream of ids": (arrow(ROWS[:-40]), 400, "BAD_REQUEST"),
     "a null id in Arrow": (arrow(stream(pa.record_batch({"id": ["a", None]}))), 422, "NULL_ID"),
-    "ids that are numbers": (arrow(stream(pa.record_batch({"id": [1]}))), 400, "BAD_REQUEST"),
+    "ids that are fractions": (arrow(stream(pa.record_batch({"id": [1.5]}))), 400, "BAD_REQUEST"),
     "malformed Arrow rows": (arrow(b"no arrow at all", PRODUCE), 400, "BAD_REQUEST"),
     "a record over the limit": (arrow(stream(pa.record_batch({"id": ["x" * 5_001]})), PRODUCE), 413, "TOO_LARGE"),
     "a topic that is no name": (arrow(ROWS, PRODUCE.replace("/t/", "/-t/")), 400, "BAD_REQUEST"),

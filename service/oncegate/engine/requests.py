@@ -160,13 +160,16 @@ class ProduceResult:
 
 @dataclass(frozen=True, eq=False)
 class TopicRequest:
-    """Asks for a topic to be made or set up. None: as it is, or the default. schema: of one without rows yet."""
+    """Asks for a topic to be made or set up. None: as it is, or the default. schema: of one without rows yet.
+
+    merges: columns of the schema that the topic has not are added behind its own, and it may lack those that it has."""
 
     topic: str
     partitions: int | None = None
     retention_ms: int | None = None
     retention_bytes: int | None = None
     schema: Schema | None = None
+    merges: bool = False
 
 
 @dataclass(frozen=True, eq=False)

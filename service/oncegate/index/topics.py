@@ -121,7 +121,7 @@ class TopicIndex:
 
     def _set(self, position: int, entry: TopicSet) -> Undo:
         topic = self._changing(entry.topic)
-        assert topic.schema in (b"", entry.schema), "a schema is set once"
+        assert entry.added or topic.schema in (b"", entry.schema), "a schema is set once, and only grows"
         before = (topic.schema, topic.retention_ms, topic.retention_bytes, topic.position)
         topic.schema, topic.position = entry.schema, position
         topic.retention_ms, topic.retention_bytes = entry.retention_ms, entry.retention_bytes

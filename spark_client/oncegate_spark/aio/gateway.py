@@ -252,16 +252,23 @@ class AsyncGateway:
         retention_ms: int | None = None,
         retention_bytes: int | None = None,
         schema: pa.Schema | None = None,
+        merge_schema: bool = False,
     ) -> None:
         """Make a topic, or change the retention of one that is there. What is not given is left to the gateway.
 
-        Raises Refused when the topic is there with other partitions or another schema: nothing was changed.
+        `merge_schema`: columns of `schema` that the topic does not have are added behind its own, for good; they are
+        null in every row before. Raises Refused when the topic is there with other partitions, another schema or,
+        merging, a column of another type: nothing was changed.
         """
-        await self.run(self.calls.create_topic(topic, partitions, retention_ms, retention_bytes, schema))
+        await self.run(self.calls.create_topic(topic, partitions, retention_ms, retention_bytes, schema, merge_schema))
 
     async def describe(self) -> dict[str, Any]:
         """Look up the namespace's settings and counters, as the gateway's JSON has them. Raises NotFound."""
         return await self.run(self.calls.describe())
+
+    async def limits(self) -> dict[str, Any]:
+        """Look up what the gateway takes at most, as its JSON has it."""
+        return await self.run(self.calls.limits())
 
     async def explain(self, *columns: str, id_set: str = "") -> dict[str, Any]:
         """Look up what is known of one id (several values: an id of several columns), as the gateway's JSON has it.

@@ -28,6 +28,7 @@ BODY_BYTES_MAX = 32 * 2**20  # the gateway's limit
 CHUNK_BYTES = 8 * 2**20  # small Arrow batches are put together up to this: one sync for all of them
 IDS_MAX = 100_000  # the gateway's limit for one claim
 ROWS_MAX = 1_000_000  # the gateway's limit for one request
+ID_TYPES = "strings, binary, integers, decimals, dates or timestamps"
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 
 _HEAD = struct.Struct("<16sII")
@@ -165,7 +166,8 @@ def claim_text(claim: bytes) -> str:
 
 
 def id_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
-    """The bytes that are the ids: strings and binary as they are, integers as canonical decimal strings.
+    """The columns that are the ids: strings and binary as they are, integers as canonical decimal strings. Of decimals,
+    dates and timestamps the gateway makes the canonical text, which is the same whatever the session's time zone.
 
     Raises BadId as `check_ids`.
     """
@@ -183,7 +185,7 @@ def check_ids(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> None:
     for name, column in columns.items():
         if column.null_count:
             _refuse("null", column.null_count, len(column), name, f'F.col("{name}").isNotNull()')
-    if any(pa.types.is_integer(column.type) for column in columns.values()):
+    if any(_is_number_or_time(column.type) for column in columns.values()):
         return  # whose text is never empty
     empty = reduce(pc.and_, (pc.equal(pc.binary_length(column), 0) for column in columns.values()))
     if pc.any(empty).as_py():
@@ -205,12 +207,17 @@ def _refuse(what: str, count: int, rows: int, name: str, condition: str) -> None
 
 def cast_line(name: str) -> str:
     """The line that makes an id of a column of another type, for the end of an error's text."""
-    return f'ids are strings, binary or integers; write df.withColumn("{name}", F.col("{name}").cast("string"))'
+    return f'ids are {ID_TYPES}; write df.withColumn("{name}", F.col("{name}").cast("string"))'
 
 
 def is_id(kind: pa.DataType) -> bool:
-    """Whether a column of this type goes to the gateway as it is."""
-    return _is_text(kind) or _is_bytes(kind)
+    """Whether a column of this type can be an id, or the payload of one."""
+    return _is_text(kind) or _is_bytes(kind) or _is_number_or_time(kind)
+
+
+def _is_number_or_time(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(types.is_integer(kind) or types.is_decimal(kind) or types.is_date(kind) or types.is_timestamp(kind))
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -37,7 +37,7 @@ def payload_columns(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
 def text_line(name: str) -> str:
     """How a column becomes one that payloads can be known by."""
     return (
-        "payloads are strings, binary or integers; write "
+        f"payloads are {codecs.ID_TYPES}; write "
         f'df.withColumn("{name}_text", F.col("{name}").cast("string")), or F.to_json of a struct, and name that'
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.errors import BadOption, Refused
 from oncegate_spark.spark import task_identity
+from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -19,7 +20,6 @@ log = logging.getLogger("oncegate_spark")
 
 TAKES = {"source": {"topic"}, "content": {"cols", "scope"}, "position": {"order_by", "scope"}}
 KAFKA = {"topic": "string", "partition": "int", "offset": "bigint"}
-CASE = "spark.sql.caseSensitive"
 HASH, WHOLE_HASH = "__oncegate_hash", "__oncegate_whole_hash"
 WRITTEN_OUT = {"Range", "OneRowRelation"}  # each row stands in the query itself, once
 # What gives a row of its input once at most, so that a row's coordinates stay one row's.
@@ -77,7 +77,7 @@ def assign_ids(
 
 def _check_names(df: "DataFrame", name: str) -> None:
     """Raises BadOption where a column that is made here would take the place of one that is there."""
-    folded: Callable[[str], str] = str if df.sparkSession.conf.get(CASE, "false") == "true" else str.lower
+    folded: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
     there = {folded(column): column for column in df.columns}
     if folded(name) in there:
         raise BadOption(f"there is a column {there[folded(name)]} already; give another name= than {name}")
@@ -149,7 +149,7 @@ def _by_content(df: "DataFrame", cols: Sequence[str] | None, scope: str | None, 
             'inside foreachBatch a row may equal one of another batch: scope=f"{batch_id}" when they are two records, '
             'scope="" when the later one is a copy'
         )
-    names = list(df.columns if cols is None else cols)
+    names = list(df.columns if cols is None else resolved(cols, df.columns, is_case_sensitive(df.sparkSession)))
     unknown = [column for column in names if column not in df.columns]
     if unknown or not names or len(set(names)) != len(names):
         raise BadOption(f"cols are {names}; the rows have {df.columns}: name each that counts once")
@@ -184,7 +184,9 @@ def _by_position(df: "DataFrame", order_by: Sequence[str] | None, scope: str | N
 
     from oncegate_spark.spark.row_text import column_named
 
-    if not order_by or isinstance(order_by, str) or any(column not in df.columns for column in order_by):
+    given = order_by if order_by and not isinstance(order_by, str) else ()
+    order_by = resolved(given, df.columns, is_case_sensitive(df.sparkSession))
+    if not order_by or any(column not in df.columns for column in order_by):
         raise BadOption(
             'a position needs a total order, which Spark\'s own is not: order_by=["<column>", …], such that no two '
             f"rows agree in all of them; there are {df.columns}"

@@ -5,9 +5,11 @@ meets its rows in order, so the plan is looked at: whatever splits a lane or mov
 the ways that work there. What comes behind `assign_sequences` is no longer seen: call it last, right before the write.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from oncegate_spark.errors import BadOption, Refused
+from oncegate_spark.spark.options.column_names import is_case_sensitive
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,8 +41,9 @@ def assign_sequences(
     """
     from pyspark.sql import functions as F
 
+    folded: Callable[[str], str] = str if is_case_sensitive(df.sparkSession) else str.lower
     for name in (producer, sequence):
-        if name.lower() in {column.lower() for column in df.columns}:
+        if folded(name) in map(folded, df.columns):
             raise BadOption(f"there is a column {name} already; give another name")
     types = {field.name: field.dataType.simpleString() for field in df.schema.fields}
     if not KAFKA.items() <= types.items():

@@ -24,7 +24,7 @@ from oncegate_spark.spark.options import Options, tables
 from oncegate_spark.spark.readers import BatchReader, ReadOptions, StreamReader, read_schema
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 from oncegate_spark.spark.writers.empty import EmptyWrite
-from oncegate_spark.spark.writers.target import check_target
+from oncegate_spark.spark.writers.target import planned_writer
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
@@ -91,8 +91,7 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         check_schema(options, schema)
         options = placed(options, self._settings())
         read = begun_inside(options, self._settings())
-        check_target(options, schema)
-        return BatchWriter(writer_of(options, read), EmptyWrite(options, schema))
+        return BatchWriter(planned_writer(options, read, schema), EmptyWrite(options, schema))
 
     def streamWriter(self, schema: Any, overwrite: bool) -> "StreamWriter":
         """Make the writer of one batch of a `df.writeStream`. Raises as `writer`, before a task starts."""
@@ -107,11 +106,11 @@ class OncegateSource(DataSource):  # type: ignore[misc]
             return StreamWriter(writer_of(options, None), EmptyWrite(options, schema))
         # Here and nowhere later: when the batch begins, the newest offset-log entry is its own.
         read = begun(options, self._settings())
-        check_target(options, schema)
+        writer = planned_writer(options, read, schema)
         if options.has_driver:
             logs.be_heard()
             acks.send(options.checkpoint)
-        return StreamWriter(writer_of(options, read), EmptyWrite(options, schema))
+        return StreamWriter(writer, EmptyWrite(options, schema))
 
     def _settings(self) -> Mapping[str, str]:
         """Hadoop's settings: the session's where it was registered, else those of the environment's files."""

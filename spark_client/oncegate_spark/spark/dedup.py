@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oncegate_spark.errors import BadId, BadOption, OncegateError, Refused, TaskFailed
-from oncegate_spark.protocol import codecs
+from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
 from oncegate_spark.protocol.address import Address, checked_timeout
 from oncegate_spark.protocol.busy import Watch, pause_ms
 from oncegate_spark.protocol.columns import Columns, column_names, columns_of
 from oncegate_spark.protocol.effort import LEASE_MS, TIMEOUT_MS
-from oncegate_spark.spark import task_identity
+from oncegate_spark.spark import pickling, task_identity
+from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 from oncegate_spark.spark.writers import check_ids
 from oncegate_spark.spark.writers.claim_loop import pieces
+from oncegate_spark.spark.writers.types import check_types
 from oncegate_spark.sync.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def dedup(
     """`df` with one row for each id that is this job's: no other `job_key` has taken it, and nobody has written it in
     the same set. Ids that somebody is writing now are waited for.
 
-    id_col       the column, or columns, that are a row's id: strings, binary or integers, never null or empty
+    id_col       the column, or columns, that are a row's id: strings, binary, integers, decimals, dates or timestamps,
+                 never null or empty
     job_key      names the job and its input, "load-2026-11-20": a re-run keeps it and gets the same ids again, also
                  after a job that died; another input needs another one, else what is in both passes twice
     gateway      "http://gateway:8080"; `namespace` and `timeout_ms` as everywhere
@@ -68,7 +70,8 @@ def dedup(
     the namespace's horizon; without one, for ever.
 
     Costs one shuffle and a pass of all columns through Python. Raises BadOption, BadId and Refused (a stream) on the
-    driver; a task that cannot take its ids fails with TaskFailed, and a null or empty id fails the job.
+    driver, also for a type that no Python task can read and where the workers' Python lacks this package; a task that
+    cannot take its ids fails with TaskFailed, and a null or empty id fails the job.
     """
     if df.isStreaming:
         raise Refused(NO_STREAM)
@@ -84,15 +87,15 @@ def dedup(
 
 def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str, timeout_ms: int) -> tuple[str, ...]:
     """The names of the id columns."""
-    names = column_names(id_col)
+    sensitive = is_case_sensitive(df.sparkSession)
+    names = resolved(column_names(id_col), df.columns, sensitive)
     if not names:
         raise BadOption('dedup needs to know a row again; give id_col="<column>[,<column>]"')
     if len(set(df.columns)) != len(df.columns):
         raise BadOption(f"dedup needs columns of different names, and these are {', '.join(df.columns)}")
     check_ids(names, df.schema, "id_col")
-    for name in names:
-        if " collate " in df.schema[name].dataType.simpleString():
-            raise BadId(f"id column {name} takes different bytes for one value: {codecs.cast_line(name)}")
+    check_types(df.schema, False)
+    pickling.check_workers(df.sparkSession)
     _check_where(gateway, timeout_ms)
     if not isinstance(job_key, str) or not job_key:
         given = "empty" if job_key == "" else f"{job_key!r} and no text"

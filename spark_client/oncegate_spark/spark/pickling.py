@@ -65,8 +65,16 @@ def check(session: Any, here: Path = _HERE) -> None:
             f"not in {os.getcwd()}: unpack the archive here too (mkdir {folder} && tar -xzf {folder}.tar.gz -C "
             f"{folder}), or give PYSPARK_PYTHON an absolute path that every machine has"
         )
-    if python is not None and not any(folder.suffix in {".zip", ".egg"} for folder in here.parents):
-        _check_python(python)
+    check_workers(session, here)
+
+
+def check_workers(session: Any, here: Path = _HERE) -> None:
+    """Check that the Python of a session's workers has this package, before a plan that runs it there.
+
+    Raises BadOption with the line to write. Through Spark Connect nothing is known. `here`: where this package is.
+    """
+    if not is_connect(session) and not any(folder.suffix in {".zip", ".egg"} for folder in here.parents):
+        _check_python(str(session.sparkContext.pythonExec))
 
 
 def _check_python(python: str) -> None:

@@ -13,6 +13,7 @@ from oncegate_spark.errors import BrokenMessages, NoIdentity
 from oncegate_spark.protocol.names import Name
 from oncegate_spark.spark.checkpoint import DriverNotes, Input
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options.column_names import CASE
 
 NOTES = "spark.oncegate.driverNotes"  # set by foreach_batch, seen by its tasks
 OBSERVED = "spark.oncegate.observed"  # set by observe, seen by the tasks of queries that start after it
@@ -25,7 +26,7 @@ class Task:
     `query` and `batch` are known in a streaming query and inside foreachBatch, but not in threads started there.
 
     `run`: the query's run id, new at every start; None outside a streaming query. `observed`: the folder where a
-    listener waits for counts.
+    listener waits for counts. `is_case_sensitive`: the session tells columns apart by case; known in tasks alone.
     """
 
     partition: int = 0
@@ -35,6 +36,7 @@ class Task:
     run: str | None = None
     notes: DriverNotes | None = None
     observed: str | None = None
+    is_case_sensitive: bool = False
 
     @property
     def number(self) -> int | None:
@@ -62,6 +64,7 @@ def of_task() -> Task:
         run=run,
         notes=notes,
         observed=context.getLocalProperty(OBSERVED),
+        is_case_sensitive=(context.getLocalProperty(CASE) or "").lower() == "true",  # Spark hands SQL settings on
     )
 
 

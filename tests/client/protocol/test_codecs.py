@@ -99,7 +99,15 @@ def test_strings_and_binary_are_ids_as_they_are_and_integers_in_decimal() -> Non
     assert number.to_pylist() == ["-5"]
 
 
-@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.timestamp("us"), pa.date32(), pa.decimal128(5, 2)])
+def test_decimals_dates_and_times_are_left_to_the_gateway_which_knows_their_text() -> None:
+    for kind in (pa.timestamp("us"), pa.timestamp("ms", "Asia/Tokyo"), pa.date32(), pa.decimal128(21, 2)):
+        column = pa.array([0], pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind, safe=False)
+        assert ids(a=column, b=pa.array([""]))[0] is column
+        with pytest.raises(BadId, match="null"):
+            ids(a=pa.nulls(1, kind))
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.duration("us"), pa.list_(pa.string())])
 def test_other_types_are_refused_with_the_cast_to_write(kind: pa.DataType) -> None:
     with pytest.raises(BadId, match=r'withColumn\("seen", F\.col\("seen"\)\.cast\("string"\)\)'):
         ids(seen=pa.nulls(1, kind))

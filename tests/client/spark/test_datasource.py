@@ -10,9 +10,11 @@ import pytest
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from oncegate_spark.errors import BadId, BadOption, BrokenMessages
-from oncegate_spark.spark import datasource, logs
+from oncegate_spark.spark import logs
 from oncegate_spark.spark.datasource import BatchWriter, Message, OncegateSource, StreamWriter
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.writers import target
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME
 from oncegate_spark.spark.writers.empty import EmptyWrite
 
 SCHEMA = StructType([StructField("id", StringType()), StructField("n", LongType()), StructField("x", DoubleType())])
@@ -23,7 +25,7 @@ CLAIM = {"url": "http://127.0.0.1:1", "write": "claim", "sink": "a:b"}
 @pytest.fixture(autouse=True)
 def nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no gateway here: what is asked of one before any task is tried in test_target."""
-    monkeypatch.setattr(datasource, "check_target", lambda options, schema: None)
+    monkeypatch.setattr(target, "check_target", lambda options, schema: AS_THEY_COME)
 
 
 def source(**given: str) -> OncegateSource:

@@ -1,12 +1,17 @@
 """Ids taken for a job, without Spark: what is waited for, and for how long."""
 
 import sys
+import venv
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import DataType, StringType, StructField, StructType, YearMonthIntervalType
 
-from oncegate_spark import Gateway
-from oncegate_spark.errors import BadId, StillBusy
+from oncegate_spark import Gateway, dedup
+from oncegate_spark.errors import BadId, BadOption, StillBusy
 from oncegate_spark.spark.dedup import Taking, taken
 from tests.support.client_clock import SteppedClock
 from tests.support.stub_gateway import Answer, Asked, StubGateway
@@ -70,3 +75,27 @@ def test_more_ids_than_one_request_takes_are_asked_for_in_parts(gateway: Gateway
     ids = pa.RecordBatch.from_pydict({"id": [f"id-{n}" for n in range(100_001)]})
     taking = Taking(gateway.url, gateway.namespace, 20_000, "load", ("id",))
     assert taking.owned(gateway, ids).to_pylist() == [True] * 100_001
+
+
+def test_dedup_looks_at_the_workers_python_and_the_types_on_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv.create(tmp_path / "bare")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+
+    def df(python: str, **columns: DataType) -> Any:
+        """As much of a DataFrame as is looked at before a plan is made."""
+        context = SimpleNamespace(pythonExec=python, getLocalProperty=lambda name: None)
+        conf = SimpleNamespace(get=lambda name, default: default)
+        session = SimpleNamespace(sparkContext=context, conf=conf)
+        schema = StructType([StructField(name, kind) for name, kind in columns.items()])
+        return SimpleNamespace(isStreaming=False, sparkSession=session, columns=list(columns), schema=schema)
+
+    bare, own = str(tmp_path / "bare/bin/python"), sys.executable
+    asked = {"job_key": "k", "gateway": "http://127.0.0.1:1"}
+    with pytest.raises(BadOption, match=r"which has no oncegate_spark and no pyarrow: export PYSPARK_PYTHON="):
+        dedup(df(bare, id=StringType()), "id", **asked)
+    with pytest.raises(BadOption, match="lasts is of type interval year to month"):
+        dedup(df(own, id=StringType(), lasts=YearMonthIntervalType()), "id", **asked)
+    with pytest.raises(BadId, match=r"id is of type string collate UNICODE_CI, .*cast"):
+        dedup(df(own, id=StringType("UNICODE_CI")), "id", **asked)

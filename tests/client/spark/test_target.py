@@ -22,11 +22,12 @@ from pyspark.sql.types import (
 
 from oncegate.transports.decode import names as gateways
 from oncegate_spark import Gateway
-from oncegate_spark.errors import BadOption, LedgerBehind, NotFound, OncegateError, Outcome, Refused, Unreachable
+from oncegate_spark.errors import BadId, BadOption, LedgerBehind, NotFound, OncegateError, Outcome, Refused, Unreachable
 from oncegate_spark.protocol import names
 from oncegate_spark.spark.datasource import Message, OncegateSource
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.writers import check_schema, target
+from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
 from oncegate_spark.spark.writers.common import TaskMark
 from oncegate_spark.spark.writers.plain import Produced
 from tests.support.gateway_process import free_port
@@ -97,10 +98,14 @@ def test_a_topics_name_is_checked_by_the_gateways_rule(gateway: Gateway) -> None
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ([("n", pa.int64()), ("id", pa.string())], r'the order differs: write df.select\("n", "id"\)'),
-        ([("id", pa.string())], "the topic has no n"),
-        ([*COLUMNS, ("at", pa.date32())], "they lack at"),
-        ([("id", pa.string()), ("n", pa.string())], "n is int64 and string there"),
+        ([("id", pa.string())], r'the topic has no n: write df.select\("id"\); or add the columns with .*mergeSchema'),
+        ([("n", pa.int64())], r'the topic has no id: write df.select\("n"\)'),
+        ([("x", pa.int64())], r"the topic has no id, n: add the columns"),
+        (
+            [("n", pa.int16()), ("id", pa.string())],
+            r'n is int64 and int16 there: write df.select\(F.col\("n"\).cast\("smallint"\), "id"\)',
+        ),
+        ([("id", pa.string()), ("n", pa.list_(pa.int64()))], "n is int64 and list.* there: take a new topic"),
     ],
 )
 def test_columns_that_differ_from_the_topics_are_found_before_any_task(
@@ -112,8 +117,7 @@ def test_columns_that_differ_from_the_topics_are_found_before_any_task(
     assert raised.value.code == "SCHEMA"
 
 
-def test_what_only_the_gateway_can_compare_is_left_to_it(gateway: Gateway) -> None:
-    """The session's time zone, nulls inside of columns and large offsets are not known on the driver."""
+def test_zones_nulls_inside_and_large_offsets_are_no_difference(gateway: Gateway) -> None:
     kinds = [pa.timestamp("us", "Asia/Tokyo"), pa.list_(pa.field("element", pa.int64(), False)), pa.large_string()]
     gateway.create_topic("t", schema=pa.schema(list(zip("abc", kinds, strict=True))))
     fields = zip("abc", [TimestampType(), ArrayType(LongType()), StringType()], strict=True)
@@ -134,6 +138,39 @@ def test_what_only_the_gateway_can_compare_is_left_to_it(gateway: Gateway) -> No
 def test_a_type_that_cannot_be_written_is_refused_with_its_column(gateway: Gateway, kind: Any, told: str) -> None:
     with pytest.raises(BadOption, match=told):
         begin(gateway, StructType([StructField("x", kind)]))
+
+
+def test_rows_without_columns_are_refused(gateway: Gateway) -> None:
+    gateway.create_topic("t", schema=pa.schema(COLUMNS))
+    with pytest.raises(BadOption, match="the rows have no columns"):
+        begin(gateway, StructType())
+
+
+def test_a_row_too_large_by_its_types_is_refused(gateway: Gateway) -> None:
+    wide = StructType([StructField("x", StructType([StructField(f"c{n}", LongType()) for n in range(1_001)]))])
+    with pytest.raises(Refused, match=r"the rows have 1001 columns, .* takes 1000") as raised:
+        begin(gateway, wide)
+    assert raised.value.code == "TOO_LARGE"
+    begin(gateway, StructType([StructField(f"c{n}", LongType()) for n in range(1_000)]))
+    limits = {"columns_per_request": 1_000, "record_bytes": 1_000}
+    check_size(*least_size(StructType([StructField(f"c{n}", LongType()) for n in range(125)])), limits)
+    with pytest.raises(Refused, match="each row takes 1008 bytes at least"):
+        check_size(*least_size(StructType([StructField(f"c{n}", LongType()) for n in range(126)])), limits)
+    lists = StructType([StructField(f"c{n}", ArrayType(LongType())) for n in range(126)])
+    assert least_size(lists) == (126, 0)
+
+
+@pytest.mark.parametrize("kind", [StringType("UNICODE_CI"), ArrayType(StringType("UTF8_LCASE"))])
+def test_a_collation_is_refused_by_name_where_a_topic_would_lose_it(gateway: Gateway, kind: Any) -> None:
+    schema = StructType([StructField("id", StringType()), StructField("x", kind)])
+    with pytest.raises(BadOption, match=r"column x.* is of type string collate \w+, which cannot be written"):
+        begin(gateway, schema)
+    claim = {"write": "claim", "idCol": "id", "sink": "a:b"}
+    begin(gateway, schema, **claim)
+    with pytest.raises(BadId, match=r"x is of type .*string collate"):
+        begin(gateway, schema, **{**claim, "idCol": "x"})
+    with pytest.raises(BadId, match=r"x is of type .*string collate"):
+        begin(gateway, schema, **claim, digestCols="x")
 
 
 def test_a_type_that_can_be_written_is_not_refused(gateway: Gateway) -> None:

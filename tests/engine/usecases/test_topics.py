@@ -1,11 +1,15 @@
 """Topics: produced rows are read back by offset; nothing is seen before it is durable."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from oncegate.core.errors import BadRequest, LedgerFull, NotFound, SchemaMismatch
+from oncegate.core.errors import BadRequest, LedgerFull, NotFound, SchemaMismatch, TooLarge
+from oncegate.engine.requests import Rows, TopicRequest
+from oncegate.engine.usecases.partitioning import stream
+from oncegate.transports.decode import records
 from tests.support.held import HeldLedgers, Served, rows_of, serving, turns, winner
 
 
@@ -41,6 +45,85 @@ async def test_another_schema_is_refused_with_both_shown(served: Served) -> None
     with pytest.raises(SchemaMismatch, match=r"\(n int64\).*\(n string\)"):
         await served.produce(rows_of("1", kind=pa.string()))
     assert await served.read() == [1]
+
+
+def table_of(**columns: Any) -> Rows:
+    """Rows of several columns, as the door hands them on."""
+    batch = pa.record_batch(columns)
+    return Rows(batch.schema, [batch], batch.num_rows, stream(batch.schema, [batch]))
+
+
+async def everything(served: Served) -> list[dict[str, Any]]:
+    """All rows of the topic's one partition, read as the doors read them."""
+    found = await records.read(served.shard, "topic", 0, 0, 1_000, 1 << 20)
+    return [row for batch in found.batches for row in batch.to_pylist()]
+
+
+async def test_columns_are_known_by_name_and_those_left_out_are_null(served: Served) -> None:
+    await served.produce(table_of(n=[1], who=["ann"]))
+    await served.produce(table_of(who=["bob"], n=[2]))
+    await served.produce(table_of(who=["cid"]))
+    staged = await served.stage(table_of(n=[4]))
+    assert (await served.commit(winner(staged))).rows == 1
+    rows = [(1, "ann"), (2, "bob"), (None, "cid"), (4, None)]
+    assert await everything(served) == [{"n": n, "who": who} for n, who in rows]
+    assert (await served.shard.topic("topic")).schema.names == ["n", "who"]
+
+
+async def merged(served: Served, **columns: Any) -> None:
+    await served.shard.create_topic(TopicRequest("topic", schema=pa.schema(columns), merges=True), served.deadline())
+
+
+async def test_columns_that_are_added_are_null_in_every_row_before(served: Served) -> None:
+    await served.produce(table_of(n=[1]))
+    await merged(served, who=pa.string(), n=pa.int64())
+    await served.produce(table_of(who=["bob"], n=[2]))
+    await merged(served, n=pa.int64())
+    appends = len(served.disk.appends)
+    await merged(served, who=pa.string())
+    assert len(served.disk.appends) == appends, "nothing changes, nothing is written"
+    assert await everything(served) == [{"n": 1, "who": None}, {"n": 2, "who": "bob"}]
+    with pytest.raises(SchemaMismatch, match=r"n int64.*n string"):
+        await merged(served, n=pa.string(), more=pa.int8())
+    assert (await served.shard.topic("topic")).schema.names == ["n", "who"]
+
+
+async def test_a_topic_never_gets_more_columns_than_a_request_may_have(served: Served) -> None:
+    await served.produce(table_of(n=[1]))
+    inside = pa.struct([(f"c{number}", pa.int8()) for number in range(1_000)])
+    with pytest.raises(TooLarge, match="would have 1001 columns"):
+        await merged(served, wide=inside)
+    assert (await served.shard.topic("topic")).schema.names == ["n"]
+
+
+async def test_a_batch_staged_before_columns_were_added_is_committed_and_its_replay_equals_it(served: Served) -> None:
+    await served.produce(table_of(n=[0]))
+    before = await served.stage(table_of(n=[1]))
+    await merged(served, who=pa.string())
+    assert (await served.commit(winner(before))).rows == 1
+    replayed = await served.stage(table_of(n=[1]), token=2)
+    assert replayed.fingerprint == before.fingerprint
+    assert await everything(served) == [{"n": 0, "who": None}, {"n": 1, "who": None}]
+
+
+async def test_columns_added_while_somebody_reads_begin_the_next_answer(served: Served) -> None:
+    """The rows before them were read under the columns that there were."""
+    await served.produce(table_of(n=[1]))
+    shard, fetch = served.shard, served.shard.fetch
+
+    async def fetch_and_widen(*given: Any) -> Any:
+        found = await fetch(*given)
+        await merged(served, who=pa.string())
+        await served.produce(table_of(n=[2], who=["bob"]))
+        shard.fetch = fetch  # type: ignore[method-assign]
+        return found
+
+    shard.fetch = fetch_and_widen  # type: ignore[method-assign]
+    found = await records.read(shard, "topic", 0, 0, 1_000, 1 << 20)
+    assert (found.schema.names, found.next_offset) == (["n"], 1)
+    assert [batch.to_pylist() for batch in found.batches] == [[{"n": 1}]]
+    after = await records.read(shard, "topic", 0, 1, 1_000, 1 << 20)
+    assert [batch.to_pylist() for batch in after.batches] == [[{"n": 2, "who": "bob"}]]
 
 
 async def test_nullability_and_metadata_are_no_part_of_a_schema(served: Served) -> None:

@@ -119,8 +119,13 @@ def test_a_packed_body_of_a_wrong_length_is_refused(size: int) -> None:
 
 
 def test_columns_that_are_no_ids_are_refused_with_what_to_do() -> None:
-    with pytest.raises(BadRequest, match=r"'flight' has the type int64; .* decimal strings"):
-        from_arrow(flight=[1, 2])
+    with pytest.raises(BadRequest, match=r"'flight' has the type double; ids are strings, binary, whole numbers, "):
+        from_arrow(flight=[1.5, 2.0])
+
+
+def test_numbers_and_times_are_known_by_their_canonical_text() -> None:
+    half = pa.array([150], pa.int64()).cast(pa.decimal128(21, 0)).view(pa.decimal128(21, 2))
+    assert from_arrow(at=half, n=[17]) == from_arrow(at=["1.5"], n=["17"])
 
 
 def test_ids_of_different_widths_in_one_request_are_refused() -> None:

@@ -58,6 +58,21 @@ async def test_what_a_topic_was_made_with_cannot_be_changed() -> None:
         (await put(http, T, {"schema_ipc": schema_text(id=pa.string())})).problem(409, "SCHEMA")
 
 
+async def test_columns_are_added_when_asked_for_and_by_nobody_else() -> None:
+    async with open_http() as http:
+        await produce(http, [{"id": 1}])
+        wider = {"schema_ipc": schema_text(who=pa.string(), id=pa.int64())}
+        (await put(http, T, wider)).problem(409, "SCHEMA")
+        await produce(http, [{"id": 2, "who": "bob"}])
+        found = await put(http, T, {**wider, "merge_schema": True})
+        assert (found.status, found.json["schema"]) == (200, "id int64, who string")
+        await produce(http, [{"id": 2, "who": "bob"}])
+        assert await read(http) == [{"id": 1, "who": None}, {"id": 2, "who": "bob"}]
+        assert await read(http, query="?columns=who") == [{"who": None}, {"who": "bob"}]
+        refused = (await put(http, T, {"merge_schema": True})).problem(400, "BAD_REQUEST")
+        assert "schema_ipc" in refused["detail"]
+
+
 @pytest.mark.parametrize("message", [{"partitions": 0}, {"partition": 1}, {"retention_ms": -1}, {"schema_ipc": "x"}])
 async def test_a_topic_that_cannot_be_is_refused_before_it_is_made(message: dict[str, Any]) -> None:
     async with open_http() as http:

@@ -67,6 +67,7 @@ Spans = Annotated[tuple[Span, ...], "spans"]
 Archives = Annotated[tuple[Archived, ...], "archives"]
 Digests = Annotated[bytes, "blob", Tag(1)]
 KeyPartitions = Annotated[int, "u32", Tag(1)]
+AddedColumns = Annotated[int, "u32", Tag(1)]
 IdSet = Annotated[str | None, "text", Tag(128)]
 Result = Annotated[bytes, "blob", Tag(128)]
 TakenAt = Annotated[bytes, "blob", Tag(129)]
@@ -245,7 +246,9 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class TopicSet:
-    """Replaces a topic's schema, which was empty, and its retention."""
+    """Replaces a topic's schema and its retention. The schema was empty, is the same, or has columns more.
+
+    added: how many columns stand behind those that the topic had; rows from before have nulls there."""
 
     KIND: ClassVar[int] = 12
     topic: Text
@@ -253,6 +256,7 @@ class TopicSet:
     retention_ms: U64
     retention_bytes: U64
     wall_ms: U64
+    added: AddedColumns = 0
 
 
 @dataclass(frozen=True, slots=True)

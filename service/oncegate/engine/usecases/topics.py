@@ -1,5 +1,7 @@
 """Makes topics by name or by their first write, sets them up, reads them back by offset."""
 
+from typing import Any
+
 import pyarrow as pa
 
 from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
@@ -50,22 +52,38 @@ class Topics:
                 "with: rows of one key would lie in two; make another topic. Nothing was changed",
                 partitions=len(known.partitions),
             )
-        schema = known.schema
-        if request.schema is not None:
-            if known.schema:
-                check_schema(request.topic, read_schema(known.schema), request.schema)
-            else:
-                schema = schema_bytes(request.schema)
+        schema, added = self._schema_of(request, known)
         retention_ms = known.retention_ms if request.retention_ms is None else request.retention_ms
         retention_bytes = known.retention_bytes if request.retention_bytes is None else request.retention_bytes
         if (schema, retention_ms, retention_bytes) == (known.schema, known.retention_ms, known.retention_bytes):
             return None
-        return TopicSet(request.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms())
+        return TopicSet(request.topic, schema, retention_ms, retention_bytes, self._journal.wall_ms(), added)
+
+    def _schema_of(self, request: TopicRequest, known: Topic) -> tuple[bytes, int]:
+        """Returns the schema that a topic is to have from now on, and how many columns it adds to those it had.
+
+        Raises SchemaMismatch; TooLarge for more columns than a request may have, since no row could have them all.
+        """
+        if request.schema is None or not known.schema:
+            return (known.schema if request.schema is None else schema_bytes(request.schema)), 0
+        own = read_schema(known.schema)
+        if not request.merges:
+            check_schema(request.topic, own, request.schema)
+            return known.schema, 0
+        new = [field for field in request.schema if field.name not in own.names]
+        check_fits(request.topic, pa.schema([*own, *new]), request.schema)
+        if not new:
+            return known.schema, 0
+        merged, columns_max = pa.schema([*own, *new]), self._journal.limits.columns_per_request
+        columns = sum(_leaf_count(field.type) for field in merged)
+        if columns > columns_max:
+            raise TooLarge(f"topic {request.topic} would have {columns} columns; at most {columns_max} are taken")
+        return schema_bytes(merged), len(new)
 
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
         """Returns the entry that makes the topic fit for rows of this schema, if it needs one.
 
-        Raises SchemaMismatch when it has another schema; NotFound when the namespace makes no topics by itself.
+        Raises SchemaMismatch when rows do not fit its columns; NotFound when the namespace makes no topics by itself.
         """
         known, wall_ms = self._index.get(topic), self._journal.wall_ms()
         if known is None:
@@ -76,7 +94,7 @@ class Topics:
                 )
             return [TopicCreated(topic, 1, schema_bytes(schema), 0, 0, wall_ms)]
         if known.schema:
-            check_schema(topic, read_schema(known.schema), schema)
+            check_fits(topic, read_schema(known.schema), schema)
             return []
         return [TopicSet(topic, schema_bytes(schema), known.retention_ms, known.retention_bytes, wall_ms)]
 
@@ -98,7 +116,8 @@ class Topics:
         max_rows = min(max_rows, self._journal.limits.fetch_rows)
         low, high = view.low_offsets[partition], view.high_offsets[partition]
         chunks = await self._outputs.fetch(topic, partition, offset, max_rows, max_bytes) if offset < high else []
-        return Fetched(chunks, low, high, view.schema)
+        # Looked at behind the rows: among them may be some whose columns were added since.
+        return Fetched(chunks, low, high, (await self.view(topic)).schema)
 
     async def view(self, name: str) -> TopicView:
         """Tells schema and offsets of a topic, once they are durable; NotFound when it was never made."""
@@ -137,6 +156,27 @@ def check_schema(topic: str, known: Schema, brought: Schema) -> None:
             topic_schema=_show(known),
             rows_schema=_show(brought),
         )
+
+
+def check_fits(topic: str, known: Schema, brought: Schema) -> None:
+    """Raises SchemaMismatch unless each column of the rows is one of the topic's, by name and type.
+
+    Their order is free, and a column that the rows leave out is null in them."""
+    types = {field.name: field.type for field in known}
+    if any(types.get(field.name) != field.type for field in brought):
+        raise SchemaMismatch(
+            f"topic {topic} has the columns ({_show(known)}), the rows have ({_show(brought)}): each column of theirs "
+            "has to be one of the topic's, by name and type; nothing was written",
+            topic_schema=_show(known),
+            rows_schema=_show(brought),
+        )
+
+
+def _leaf_count(kind: Any) -> int:
+    """Counts the columns that a type is made of: itself, or those inside of it."""
+    if not pa.types.is_nested(kind) or not kind.num_fields:
+        return 1
+    return sum(_leaf_count(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _show(schema: Schema) -> str:

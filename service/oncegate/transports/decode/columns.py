@@ -1,4 +1,4 @@
-"""Chooses which columns are an id, a payload or a key: names checked, types checked, numbers as their decimal text."""
+"""Chooses which columns are an id, a payload or a key: names and types checked, numbers and times as their text."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +9,10 @@ from numpy.typing import NDArray
 
 from oncegate.core.errors import BadRequest
 from oncegate.engine.requests import Rows
+from oncegate.hashing.id_text import as_text
 from oncegate.hashing.rows import RowFingerprinter
 
+ID_TYPES = "strings, binary, whole numbers, decimals, dates or timestamps"
 # More than any key has; each costs arrays as long as the request.
 COLUMNS_MAX = 16
 
@@ -62,9 +64,10 @@ def is_id(kind: Any) -> bool:
 
 
 def id_column(table: pa.Table, name: str) -> Any:
-    """Returns one column of the rows in one piece; whole numbers become their decimal text, as clients send them."""
-    column = table[name].combine_chunks()
-    return column.cast(pa.string()) if pa.types.is_integer(column.type) else column
+    """Returns one column of the rows in one piece; numbers, dates and times become their canonical text.
+
+    Raises BadRequest as `as_text`."""
+    return as_text(table[name].combine_chunks(), name)
 
 
 def key_hashes(rows: Rows, names: list[str], fingerprinter: RowFingerprinter) -> NDArray[np.uint64] | None:

@@ -56,33 +56,33 @@ def of_arrow(body: bytes, fingerprints: Fingerprinter, limits: Limits) -> Finger
 def of_table(table: pa.Table, fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:
     """Fingerprints a table's rows: uint64 (n, 2). All its columns, in their order, are the id.
 
-    Raises BadRequest for a column that is neither text nor bytes; else as `of_columns`.
+    Numbers, dates and times count as their canonical text. Raises BadRequest for a column of another type; else as
+    `of_columns`.
     """
-    for field in table.schema:
-        if not columns.is_id(field.type):
-            raise BadRequest(
-                f"column {field.name!r} has the type {field.type}; ids are strings or binary: "
-                "send numbers as decimal strings"
-            )
-    parts = [column.combine_chunks() for column in table.columns]
-    return of_columns(parts, list(table.column_names), fingerprints, limits)
+    names = list(table.column_names)
+    return of_columns(_parts(table, names), names, fingerprints, limits)
 
 
 def of_named_columns(rows: Rows, names: list[str], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints | None:
     """Fingerprints the columns of the rows that are their id: uint64 (rows, 2); None where none is named.
 
-    Whole numbers count as their decimal text. Raises BadRequest: no such column, or one that is neither text, bytes
-    nor whole numbers, too many of them, or one named twice; else as `of_columns`.
+    Numbers, dates and times count as their canonical text. Raises BadRequest: no such column, or one of another type,
+    too many of them, or one named twice; else as `of_columns`.
     """
     if not columns.check_key(names, "id_col"):
         return None
     table = pa.Table.from_batches(rows.batches, rows.schema)
     columns.check_present(names, table.column_names, "id_col")
+    return of_columns(_parts(table, names), names, fingerprints, limits)
+
+
+def _parts(table: pa.Table, names: list[str]) -> list[Any]:
+    """These columns as text or bytes. Raises BadRequest for a type that ids have not."""
     parts = [columns.id_column(table, name) for name in names]
     for name, part in zip(names, parts, strict=True):
         if not columns.is_id(part.type):
-            raise BadRequest(f"id column {name!r} has the type {part.type}; ids are strings, binary or whole numbers")
-    return of_columns(parts, names, fingerprints, limits)
+            raise BadRequest(f"id column {name!r} has the type {part.type}; ids are {columns.ID_TYPES}")
+    return parts
 
 
 def of_json(ids: Sequence[Id], fingerprints: Fingerprinter, limits: Limits) -> Fingerprints:

@@ -1,8 +1,8 @@
 """Reads the payloads that come with ids, in each encoding, and digests them.
 
-An id that comes again with another payload is a CONFLICT. A payload is text, bytes or whole numbers in one column or
-several; whole numbers count as their decimal text, as they do in ids. Null is a value here. Nothing of a payload is
-kept but its digest.
+An id that comes again with another payload is a CONFLICT. A payload is text, bytes, numbers or times in one column or
+several; numbers and times count as their canonical text, as they do in ids. Null is a value here. Nothing of a payload
+is kept but its digest.
 """
 
 from collections.abc import Sequence
@@ -110,7 +110,7 @@ def _columns(table: pa.Table, names: Sequence[str], limits: Limits) -> list[Any]
     for name, part in zip(names, parts, strict=True):
         if not columns.is_id(part.type):
             raise BadRequest(
-                f"payload column {name!r} has the type {part.type}; payloads are strings, binary or whole numbers: "
+                f"payload column {name!r} has the type {part.type}; payloads are {columns.ID_TYPES}: "
                 "send anything else as its text"
             )
     _check_sizes(parts, limits)

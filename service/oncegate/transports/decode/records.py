@@ -67,6 +67,9 @@ async def read(
                 high_offset=fetched.high_offset,
             )
         schema = _pruned(fetched.schema, columns)
+        if batches and schema != batches[0].schema:
+            # Columns were added meanwhile: the rows from here on are the next answer's.
+            return Window(batches[0].schema, batches, offset, at, fetched.high_offset)
         fetched_bytes = sum(len(chunk.data) for chunk in fetched.chunks)
         found, is_full = await offload(fetched_bytes, _taken, fetched, schema, at, room, not batches)
         batches += found
@@ -81,12 +84,18 @@ def _taken(fetched: Fetched, schema: Schema, at: int, room: _Room, is_first: boo
     for whole in _pieces(fetched, at, at + room.rows, room.ranges):
         piece = _within(whole, room.size_bytes, is_first and not found)
         if piece.num_rows:
-            found.append(pa.RecordBatch.from_arrays([piece.column(name) for name in schema.names], schema=schema))
+            found.append(pa.RecordBatch.from_arrays([_column(piece, field) for field in schema], schema=schema))
         room.rows, room.size_bytes = room.rows - piece.num_rows, room.size_bytes - piece.nbytes
         if piece.num_rows < whole.num_rows:
             return found, True
     room.ranges -= len(fetched.chunks)
     return found, min(room.rows, room.size_bytes, room.ranges) <= 0
+
+
+def _column(piece: Batch, field: Any) -> Any:
+    """A column of the topic; nulls where these rows were written without it, or before it was added."""
+    at = piece.schema.get_field_index(field.name)
+    return pa.nulls(piece.num_rows, field.type) if at < 0 else piece.column(at)
 
 
 def _within(piece: Batch, size_bytes: int, one_at_least: bool) -> Batch:

@@ -173,8 +173,9 @@ class Calls:
         retention_ms: int | None = None,
         retention_bytes: int | None = None,
         schema: pa.Schema | None = None,
+        merge_schema: bool = False,
     ) -> Steps[None]:
-        """Create a topic, or change the retention of one that exists."""
+        """Create a topic, or change the retention of one that exists, or add columns to it."""
         return self._put(
             _topic_path(topic),
             f"topic {topic}",
@@ -182,6 +183,7 @@ class Calls:
             retention_ms=retention_ms,
             retention_bytes=retention_bytes,
             schema_ipc=None if schema is None else base64.b64encode(schema.serialize().to_pybytes()).decode(),
+            merge_schema=merge_schema or None,
         )
 
     def topic(self, topic: str) -> Steps[Topic]:
@@ -202,7 +204,8 @@ class Calls:
         parts: list[pa.Table] = []
         for partition, (low, high) in enumerate(zip(known.low_offsets, known.high_offsets, strict=True)):
             parts += yield from self._partition(topic, partition, low, high, columns)
-        return pa.concat_tables(parts) if parts else None
+        # Columns may be added while it reads; what was read before has nulls there.
+        return pa.concat_tables(parts, promote_options="default") if parts else None
 
     def _partition(
         self, topic: str, partition: int, offset: int, high: int, columns: Columns | None
@@ -236,6 +239,11 @@ class Calls:
     def describe(self) -> Steps[dict[str, Any]]:
         """Look up the namespace's settings and counters."""
         return self.get("", f"look at namespace {self._namespace}", _members)
+
+    def limits(self) -> Steps[dict[str, Any]]:
+        """Look up what the gateway takes at most."""
+        request = Request("GET", "/v1/limits", "look at the limits", "nothing; it only reads", {"Accept": codecs.JSON})
+        return self.send(request, _members)
 
     def explain(self, *columns: str, id_set: str = "") -> Steps[dict[str, Any]]:
         """Look up what is known of one id of a set, given as its columns' values."""

@@ -69,6 +69,8 @@ class Tries:
             yield Pause(pause_ms)
 
     def _headed(self, request: Request, try_ms: int) -> Request:
+        if not request.path.startswith("/v1/namespaces/"):
+            return request  # of the gateway itself, which takes neither there
         headers = {**request.headers, "Oncegate-Timeout-Ms": str(try_ms)}
         if self.marks.mark:
             headers[HEADER] = self.marks.mark

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from oncegate_spark.errors import BadOption, Refused
 from oncegate_spark.protocol.columns import Columns, column_names
 from oncegate_spark.spark.audit.report import APART_S, COPIES, Apart, Audit, Copies
+from oncegate_spark.spark.options.column_names import is_case_sensitive, resolved
 from oncegate_spark.spark.writers import check_ids
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def audit(
 ) -> Audit:
     """Counts the duplicates in a DataFrame, or in the files of a path: how many, how many copies, how far apart.
 
-    id_col    the column, or columns, that should be a row's id: strings, binary or integers. Rows without one, null or
+    id_col    the column, or columns, that should be a row's id: as a write takes it. Rows without one, null or
               empty, are counted for themselves, and are nobody's duplicates
     time_col  a timestamp or date: when a row was written. Of a path it is the time of a row's file where none is given;
               of a DataFrame the distances are not known then
@@ -35,7 +36,7 @@ def audit(
     it as tables and bars, a notebook as a picture. Raises BadOption, BadId and Refused (a stream) before a job starts.
     """
     df, time = _read(df_or_path, time_col, format)
-    names = column_names(id_col)
+    names = resolved(column_names(id_col), df.columns, is_case_sensitive(df.sparkSession))
     if not names:
         raise BadOption('audit needs to know a row again; give id_col="<column>[,<column>]"')
     if df.isStreaming:

@@ -22,7 +22,8 @@ class Options:
     `lane_names`: the columns that are a row's producer and sequence, which take the place of an id. `is_scoped`: ids
     belong to the query's batch, and are forgotten when it is acked. `id_set`: the set of the ids, None for that of the
     write mode. `digest_names`: the columns that are the payload of
-    a row's id; `on_conflict`: what becomes of a row whose id is written with another one.
+    a row's id; `on_conflict`: what becomes of a row whose id is written with another one. `merges`: columns that the
+    topic does not have are added to it.
     """
 
     url: str
@@ -45,6 +46,7 @@ class Options:
     first_wins: bool
     checkpoint: str | None
     checkpoint_url: str | None
+    merges: bool = False
     raw: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -74,6 +76,7 @@ class Options:
             first_wins=BY_NAME["onReplayMismatch"].choice(raw) == "first_wins",
             checkpoint=raw.get("checkpointlocation"),
             checkpoint_url=raw.get("checkpointurl"),
+            merges=BY_NAME["mergeSchema"].truth(raw),
             raw=raw,
         )
         options.check()

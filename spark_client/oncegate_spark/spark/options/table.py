@@ -210,6 +210,14 @@ OPTIONS: tuple[Option, ...] = (
         missing="the next partition for each request",
     ),
     Option(
+        "mergeSchema",
+        TOPICS,
+        "Whether columns that the topic does not have are added to it, for good, behind its own; rows from before have "
+        "nulls there. Without it such rows are refused.",
+        default="false",
+        allowed=TRUTHS,
+    ),
+    Option(
         "sink",
         ("claim",),
         "The factory of the sink that writes the rows; see `oncegate_spark.spark.sinks`.",

@@ -1,6 +1,7 @@
 """The writers of `format("oncegate")`: each a `Writer`, chosen by the option `write`."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -10,15 +11,18 @@ from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.payloads import text_line
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.options.column_names import found, resolved
 from oncegate_spark.spark.options.table import BY_ID
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers.claim import ClaimWriter
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.ids import IdsWriter
 from oncegate_spark.spark.writers.plain import PlainWriter
 from oncegate_spark.spark.writers.staged import StagedWriter
-from oncegate_spark.spark.writers.types import check_types
+from oncegate_spark.spark.writers.types import COLLATED, check_types
 
-ID_TYPES = {"string", "binary", "byte", "short", "integer", "long", "char", "varchar"}
+WHOLE = {"byte", "short", "integer", "long"}
+ID_TYPES = {"string", "binary", "char", "varchar", "decimal", "date", "timestamp", "timestamp_ntz", *WHOLE}
 
 
 class Writer(Protocol):
@@ -34,30 +38,45 @@ class Writer(Protocol):
         """On the driver, perhaps after a commit that did take effect."""
 
 
-def writer_of(options: Options, read: Input | None) -> Writer:
+def writer_of(options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> Writer:
     """Makes the writer that the options choose.
 
-    `read`: the input of the batch that begins, as the streaming writer found it.
+    `read`: the input of the batch that begins, as the streaming writer found it. `fit`: what its rows go through first.
     """
     kinds: dict[str, Any] = {"staged": StagedWriter, "ids": IdsWriter, "claim": ClaimWriter, "plain": PlainWriter}
-    writer: Writer = kinds[options.write](options, read)
+    writer: Writer = kinds[options.write](options, read, fit)
     return writer
 
 
-def check_schema(options: Options, schema: Any) -> None:
+def check_schema(given: Options, schema: Any) -> Options:
     """On the driver: every column can be written, every id column exists and can be an id, and every key column exists.
 
-    Raises BadId and BadOption with the line to write.
+    Returns the options with the columns' own names, which may differ in case. Raises BadId and BadOption with the line
+    to write.
     """
+    names = [field.name for field in schema.fields]
+    if not names:
+        raise BadOption(
+            "the rows have no columns, and so nothing that could be kept or known again: give them some; "
+            "nothing was written"
+        )
+    lanes = given.lane_names
+    options = replace(
+        given,
+        id_names=resolved(given.id_names, names),
+        digest_names=resolved(given.digest_names, names),
+        key_names=resolved(given.key_names, names),
+        lane_names=None if lanes is None else (found(lanes[0], names) or lanes[0], found(lanes[1], names) or lanes[1]),
+    )
     if options.write in BY_ID:
         check_ids(options.id_names, schema, "idCol")
         check_lanes(options.lane_names, schema)
         check_payloads(options.digest_names, schema)
     check_types(schema, options.write != "claim")
-    names = [field.name for field in schema.fields]
     for name in options.key_names:
         if name not in names:
             raise BadOption(f"keyCol names {name}, and the rows have {', '.join(names)}; nothing was written")
+    return options
 
 
 def check_lanes(lane_names: tuple[str, str] | None, schema: Any) -> None:
@@ -65,7 +84,7 @@ def check_lanes(lane_names: tuple[str, str] | None, schema: Any) -> None:
     if lane_names is None:
         return
     types = {field.name: field.dataType.typeName() for field in schema.fields}
-    wanted = (("producerCol", {"string"}, "string"), ("sequenceCol", {"byte", "short", "integer", "long"}, "bigint"))
+    wanted = (("producerCol", {"string"}, "string"), ("sequenceCol", WHOLE, "bigint"))
     for name, (option, kinds, cast) in zip(lane_names, wanted, strict=True):
         if name not in types:
             raise BadId(f"{option} names {name}, and the rows have {', '.join(types)}; nothing was written")
@@ -82,6 +101,7 @@ def check_payloads(names: Sequence[str], schema: Any) -> None:
     for name in names:
         if name not in types:
             raise BadOption(f"digestCols names {name}, and the rows have {', '.join(types)}; nothing was written")
+        _check_collation(name, schema, text_line(name))
         if types[name] not in ID_TYPES:
             raise BadOption(f"payload column {name} is of type {types[name]}: {text_line(name)}; nothing was written")
 
@@ -95,5 +115,15 @@ def check_ids(id_names: Sequence[str], schema: Any, argument: str) -> None:
     for name in id_names:
         if name not in types:
             raise BadId(f"{argument} names {name}, and the rows have {', '.join(types)}; nothing was written")
+        _check_collation(name, schema, codecs.cast_line(name))
         if types[name] not in ID_TYPES:
             raise BadId(f"id column {name} is of type {types[name]}: {codecs.cast_line(name)}; nothing was written")
+
+
+def _check_collation(name: str, schema: Any, line: str) -> None:
+    """Equal by a collation are also texts of different bytes, and the gateway knows bytes."""
+    kind = schema[name].dataType.simpleString()
+    if COLLATED in kind:
+        raise BadId(
+            f"column {name} is of type {kind}, which takes different bytes for one value: {line}; nothing was written"
+        )

@@ -8,6 +8,7 @@ from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.common import (
     REPEATED,
     TaskMark,
@@ -54,8 +55,9 @@ class Report(Counts):
 class ByIdWriter:
     """Base of the writers whose rows are known by ids or sequences; each row is done when its task is."""
 
-    def __init__(self, options: Options, read: Input | None) -> None:
+    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
+        self.fit = fit
         self.mark = stored_mark(options)
         self.read = read.number if read and options.has_driver else None
 

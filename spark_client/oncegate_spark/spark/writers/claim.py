@@ -50,7 +50,7 @@ class ClaimWriter(ByIdWriter):
         ):
             self.check_batch(task)
             _named(sink.open)(context)
-            for batch in batches:
+            for batch in self.fit.applied(batches, task):
                 settler.settle(batch)
             return self.report(
                 task,

@@ -41,7 +41,7 @@ class IdsWriter(ByIdWriter):
         ):
             self.check_batch(task)
             write = self._by_id if options.lane_names is None else self._by_lane
-            row_count, upto = write(gateway, batches, token, task, done)
+            row_count, upto = write(gateway, self.fit.applied(batches, task), token, task, done)
             return self.report(
                 task,
                 gateway,

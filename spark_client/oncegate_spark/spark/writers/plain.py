@@ -13,6 +13,7 @@ from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.common import TaskMark, store_mark, stored_mark, task_errors, task_gateway, task_mark
 
 log = logging.getLogger("oncegate_spark")
@@ -30,8 +31,9 @@ class Produced:
 class PlainWriter:
     """Appends every row to a topic of the gateway, again at each retry."""
 
-    def __init__(self, options: Options, read: Input | None) -> None:
+    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
+        self.fit = fit
         self.mark = stored_mark(options)
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Produced:
@@ -46,7 +48,7 @@ class PlainWriter:
             return Outcome.NOT_WRITTEN, "nothing was written by this task"
 
         with task_errors(options, task, written), task_gateway(options, self.mark, task) as gateway:
-            for call, (body, _) in enumerate(codecs.chunks(batches)):
+            for call, (body, _) in enumerate(codecs.chunks(self.fit.applied(batches, task))):
                 rows += gateway.produce(options.topic, token, call, body, key_col=options.key_names).rows
             return Produced(rows, task_mark(options, task, gateway), mailbox_of(task))
 

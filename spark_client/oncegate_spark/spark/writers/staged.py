@@ -31,6 +31,7 @@ from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mai
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.task_identity import Task, input_of, name_of
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.common import (
     REPEATED,
     TaskMark,
@@ -78,8 +79,9 @@ class Staged:
 class StagedWriter:
     """Stages rows from the tasks and publishes them from the driver, all or nothing, once per name."""
 
-    def __init__(self, options: Options, read: Input | None) -> None:
+    def __init__(self, options: Options, read: Input | None, fit: Fit = AS_THEY_COME) -> None:
         self.options = options
+        self.fit = fit
         self.read = read
         self.mark = stored_mark(options)
         self.owner = uuid.uuid4().hex
@@ -88,11 +90,11 @@ class StagedWriter:
         """In a task: stage its rows under this attempt's token. Raises TaskFailed; nothing is visible then."""
         options = self.options
         with task_errors(options, task, lambda error: (Outcome.NOT_WRITTEN, NOTHING_WRITTEN)):
-            name = name_of(options, task)
+            name, rows_in = name_of(options, task), self.fit.applied(batches, task)
             read = input_of(task, name.version, self.read)
             with task_gateway(options, self.mark, task) as gateway:
                 try:
-                    chunks, rows, fingerprint = self._stage(gateway, name, self._owner(task), token, batches)
+                    chunks, rows, fingerprint = self._stage(gateway, name, self._owner(task), token, rows_in)
                 except BaseException as error:
                     if not isinstance(error, Unreachable):
                         _drop(gateway, name, [token])

@@ -5,55 +5,96 @@ namespace that nobody made, a topic whose columns are others. A write by tasks s
 """
 
 import logging
-import re
+from dataclasses import replace
 from typing import Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import StructType
+import pyarrow as pa
 
-from oncegate_spark.errors import NOTHING, NotFound, OncegateError, Outcome, Refused, Unavailable
+from oncegate_spark.errors import NOTHING, BadId, NotFound, OncegateError, Outcome, Unavailable
 from oncegate_spark.protocol.answers import Topic
+from oncegate_spark.protocol.codecs import is_id
 from oncegate_spark.spark import logs
+from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.members import in_options
+from oncegate_spark.spark.writers import Writer, check_schema, writer_of
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
+from oncegate_spark.spark.writers.columns.planning import added, planned
+from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
 from oncegate_spark.spark.writers.common import stored_mark
 from oncegate_spark.sync.gateway import Gateway
 
 SOON_MS = 3_000  # a gateway that starts again takes less; after that a person at the driver is told what is waited for
 
 log = logging.getLogger("oncegate_spark")
-# What no write is refused for, or only the gateway can compare: zones, nulls inside of columns, offsets of 64 bits.
-_LOOSE = re.compile(r" not null|tz=[^\]]*|large_")
+_WIDE = 100  # so many columns, or bytes of fixed width, that the gateway's limits are asked for
 
 
-def check_target(options: Options, schema: Any) -> None:
-    """Raises what the write would be refused for, with nothing written: NotFound, Refused, LedgerBehind; Unavailable
-    where nobody answers in `timeoutMs`.
+def planned_writer(given: Options, read: Input | None, schema: Any) -> Writer:
+    """On the driver, before any task: checks the write by its schema and at the gateway, and makes its writer.
+
+    Raises as `check_schema` and `check_target`, with nothing written.
+    """
+    options = check_schema(given, schema)
+    fit = check_target(options, schema)
+    named = fit.renamed(options, schema.names)
+    check_fitted(named, fit)
+    folded = [pair for pair in zip(_columns(given), _columns(options), strict=True) if pair[0] != pair[1]]
+    return writer_of(named, read, replace(fit, folded=(*folded, *fit.folded)))
+
+
+def check_target(options: Options, schema: Any) -> Fit:
+    """How the rows of a write become its topic's. With mergeSchema their new columns are the topic's when it returns.
+
+    Raises what the write would be refused for, with nothing written: NotFound, Refused, LedgerBehind; Unavailable where
+    nobody answers in `timeoutMs`.
     """
     try:
-        topic = _first_asked(options)
+        topic = _first_asked(options, schema)
+        if options.write == "claim":
+            return AS_THEY_COME
+        if options.merges and topic is not None:
+            topic = _merged(options, topic, schema)
     except OncegateError as error:
         raise _worded(error) from error
-    if topic is not None and topic.schema is not None:
-        _check_columns(topic, schema)
+    return planned(topic, schema, options.topic)
 
 
-def _first_asked(options: Options) -> Topic | None:
+def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
+    """The topic with the rows' new columns, which are durable: it is looked at again, as others may add some too."""
+    new = added(topic, schema)
+    if new is None:
+        return topic
+    with Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=stored_mark(options)) as gateway:
+        gateway.create_topic(options.topic, schema=new, merge_schema=True)
+        logs.be_heard()
+        log.warning(
+            "topic %s has new columns: %s; rows written before have nulls there", topic.name, ", ".join(new.names)
+        )
+        return gateway.topic(options.topic)
+
+
+def _first_asked(options: Options, schema: Any) -> Topic | None:
     """As `_topic`, for all of `timeoutMs`; what is waited for is said early."""
     try:
-        return _topic(options, min(SOON_MS, options.timeout_ms))
+        return _topic(options, schema, min(SOON_MS, options.timeout_ms))
     except Unavailable as error:
         if options.timeout_ms <= SOON_MS:
             raise
         logs.be_heard()
         log.warning("%s; it is asked for %d ms in all", _plain(error), options.timeout_ms)
-    return _topic(options, options.timeout_ms - SOON_MS)
+    return _topic(options, schema, options.timeout_ms - SOON_MS)
 
 
-def _topic(options: Options, timeout_ms: int) -> Topic | None:
-    """The topic; None where there is none yet and the first write makes it, and with write=claim, which has none."""
+def _topic(options: Options, schema: Any, timeout_ms: int) -> Topic | None:
+    """The topic; None where there is none yet and the first write makes it, and with write=claim, which has none.
+
+    Raises Refused also where no row of this schema is small enough for the gateway.
+    """
     with Gateway(options.url, options.namespace, timeout_ms=timeout_ms, mark=stored_mark(options)) as gateway:
+        columns, size_bytes = least_size(schema)
+        if options.write != "claim" and max(columns, size_bytes) > _WIDE:
+            check_size(columns, size_bytes, gateway.limits())
         try:
             if options.write != "claim":
                 return gateway.topic(options.topic)
@@ -75,42 +116,20 @@ def _plain(error: OncegateError) -> str:
     return str(error).removesuffix(NOTHING).removesuffix("; unknown: nothing; it only reads")
 
 
-def _check_columns(topic: Topic, schema: Any) -> None:
-    """Raises Refused unless the rows have the topic's columns: names, types and their order."""
-    ours, theirs = _columns(schema), [(field.name, _loose(field.type)) for field in topic.schema or ()]
-    if ours is None or ours == theirs:
-        return
-    named = ", ".join(f'"{name}"' for name, _ in theirs)
-    if sorted(ours) == sorted(theirs):
-        way = f"the order differs: write df.select({named})"
-    else:
-        way = (
-            f"{_difference(dict(ours), dict(theirs))}: cast, add or drop, then df.select({named}); or take a new topic"
-        )
-    raise Refused(
-        f"the rows do not fit topic {topic.name} (fix): {way}; nothing was written",
-        code="SCHEMA",
-    )
+def check_fitted(options: Options, fit: Fit) -> None:
+    """Raises BadId where a column that ids, payloads or sequences are made of is of no such type in the topic."""
+    types = {field.name: field.type for _, field in fit.columns or ()}
+    numbered = () if options.lane_names is None else options.lane_names[1:]
+    for name, good in (
+        *((name, is_id) for name in (*options.id_names, *options.digest_names)),
+        *((name, pa.types.is_integer) for name in numbered),
+    ):
+        if name in types and not good(types[name]):
+            raise BadId(
+                f"column {name} is of type {types[name]} in topic {options.topic}, which no id or sequence is of: take "
+                "a new topic; nothing was written"
+            )
 
 
-def _difference(ours: dict[str, str], theirs: dict[str, str]) -> str:
-    lacking = [name for name in theirs if name not in ours]
-    strange = [name for name in ours if name not in theirs]
-    others = [
-        f"{name} is {ours[name]} and {kind} there" for name, kind in theirs.items() if ours.get(name, kind) != kind
-    ]
-    found = [f"they lack {', '.join(lacking)}"] if lacking else []
-    found += [f"the topic has no {', '.join(strange)}"] if strange else []
-    return "; ".join(found + others)
-
-
-def _columns(schema: StructType) -> list[tuple[str, str]] | None:
-    """Names and types as Spark will send them; None where only Spark knows."""
-    try:
-        return [(field.name, _loose(to_arrow_type(field.dataType, timezone="UTC"))) for field in schema.fields]
-    except PySparkException:
-        return None
-
-
-def _loose(kind: Any) -> str:
-    return _LOOSE.sub("", str(kind))
+def _columns(options: Options) -> tuple[str, ...]:
+    return (*options.id_names, *options.digest_names, *options.key_names, *(options.lane_names or ()))

@@ -8,18 +8,20 @@ from oncegate_spark.errors import BadOption
 # pyarrow has no class for months as Arrow's interval, and so no Python task can be given rows that hold one.
 UNREADABLE = {"yearmonthinterval"}
 EMPTY = "struct<>"
+COLLATED = " collate "  # in the name of a type of text that is not compared by its bytes
 
 
 def check_types(schema: Any, is_written: bool) -> None:
     """Raises BadOption, with the line to write, for a column of a type that cannot be written, at whatever depth.
 
-    `is_written`: the gateway keeps the rows, and it takes no column of nulls alone (`void`) and no empty struct.
+    `is_written`: the gateway keeps the rows. It takes no column of nulls alone (`void`) and no empty struct, and a
+    topic knows no collation: read back, texts that were equal would not be.
     """
     for field in schema.fields:
         for path, kind in _leaves(field.name, field.dataType):
             name = kind.simpleString()
-            refused = kind.typeName() in UNREADABLE or (is_written and (kind.typeName() == "void" or name == EMPTY))
-            if refused:
+            unkept = kind.typeName() == "void" or name == EMPTY or COLLATED in name
+            if kind.typeName() in UNREADABLE or (is_written and unkept):
                 line = f'df.withColumn("{path}", F.col("{path}").cast("string"))'
                 whole = f'cast {field.name} to a type without it, or leave it out: df.drop("{field.name}")'
                 raise BadOption(

@@ -92,6 +92,7 @@ class TopicRequest(Read):
         ]
         | None
     ) = None
+    merge_schema: bool = False
 
 
 class TopicReply(Struct, frozen=True):

@@ -211,7 +211,11 @@ _MEMBERS: dict[str, dict[str, str]] = {
     },
     "AbortRequest": {"tokens": "whose stages are removed"},
     "AbortReply": {"outcome": f"ABORTED; or {_SHARED['outcome']}, it stays", "removed": "stages that were there"},
-    "TopicRequest": {name: _SHARED[name] for name in ("partitions", "retention_ms", "retention_bytes")},
+    "TopicRequest": {
+        **{name: _SHARED[name] for name in ("partitions", "retention_ms", "retention_bytes")},
+        "merge_schema": "columns of schema_ipc that the topic has not are added behind its own, and null in every row "
+        "before; it may leave out columns. Without it another schema than the topic's is refused (SCHEMA)",
+    },
     "TopicReply": {
         "topic": "as in the path",
         **{name: _SHARED[name] for name in ("partitions", "retention_ms", "retention_bytes")},

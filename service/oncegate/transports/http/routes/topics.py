@@ -155,7 +155,7 @@ async def fetch(request: Request) -> Response:
 
 @router.put("/{topic}", openapi_extra=operations.CREATE_TOPIC)
 async def create_topic(request: Request) -> Response:
-    """Make a topic with its partitions and retention, or change its retention: 201 when it is new, 200 when not."""
+    """Make a topic with its partitions and retention, or change its retention or add columns: 201 new, 200 not."""
     async with admitted(request, [JSON], [JSON]) as inbound:
         message = await inbound.message(_TOPIC)
         name = names.topic_name(request.path_params["topic"])
@@ -164,7 +164,10 @@ async def create_topic(request: Request) -> Response:
             if message.schema_ipc is None
             else arrow_ipc.read_schema(message.schema_ipc, inbound.limits.columns_per_request)
         )
-        engine_request = TopicRequest(name, message.partitions, message.retention_ms, message.retention_bytes, schema)
+        if message.merge_schema and schema is None:
+            raise BadRequest("merge_schema adds the columns of schema_ipc: give that too; nothing was changed")
+        retention = message.retention_ms, message.retention_bytes
+        engine_request = TopicRequest(name, message.partitions, *retention, schema, message.merge_schema)
         view, created = await inbound.shard.create_topic(engine_request, inbound.deadline)
         return json_reply(_shown(view), inbound.wanted, 201 if created else 200, inbound.shard)
 

@@ -1,0 +1,123 @@
+"""Plans on the driver how the rows of a write become those of its topic, or says what they differ in."""
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
+from pyspark.sql.types import StructType
+
+from oncegate_spark.errors import NOTHING, Refused
+from oncegate_spark.protocol.answers import Topic
+from oncegate_spark.spark.options.column_names import paired, quoted
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
+from oncegate_spark.spark.writers.columns.widening import nullable_inside, widens
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Compares rows with their topic: by the topic's names, columns that fit, and those that do not.
+
+    pairs     for each of the topic's columns that the rows have, in the topic's order: the rows' name of it
+    narrower  of these the ones that the topic's type is too narrow for
+    strange   columns of the rows that the topic does not have
+    """
+
+    ours: pa.Schema
+    theirs: pa.Schema
+    pairs: dict[str, str]
+    narrower: tuple[str, ...]
+    strange: tuple[str, ...]
+
+    @classmethod
+    def of(cls, ours: pa.Schema, theirs: pa.Schema) -> "Plan":
+        """Compare by name. The columns of either side have names of their own."""
+        by_topic = paired(ours.names, theirs.names)
+        pairs = {name: by_topic[name] for name in theirs.names if name in by_topic}
+        narrower = [
+            name for name, column in pairs.items() if not widens(ours.field(column).type, theirs.field(name).type)
+        ]
+        strange = [name for name in ours.names if name not in pairs.values()]
+        return cls(ours, theirs, pairs, tuple(narrower), tuple(strange))
+
+    @property
+    def fit(self) -> Fit:
+        """How the tasks make their rows the topic's."""
+        places = {name: place for place, name in enumerate(self.ours.names)}
+        columns = tuple((places[column], self.theirs.field(name)) for name, column in self.pairs.items())
+        return Fit(columns, tuple((column, name) for name, column in self.pairs.items() if name != column))
+
+    def check(self, topic: str) -> None:
+        """Raises Refused, with the difference and the `select` that fits, unless the rows fit."""
+        if not self.strange and not self.narrower:
+            return
+        raise Refused(
+            f"the rows do not fit topic {topic} (fix): {self._difference()}: {self._ways()}{NOTHING}", code="SCHEMA"
+        )
+
+    def _difference(self) -> str:
+        found = [f"the topic has no {', '.join(self.strange)}"] if self.strange else []
+        kinds = ((name, self.ours.field(self.pairs[name]).type, self.theirs.field(name).type) for name in self.narrower)
+        return "; ".join([*found, *(f"{name} is {mine} and {kind} there" for name, mine, kind in kinds)])
+
+    def _ways(self) -> str:
+        ways = []
+        chosen = self._select()
+        if chosen is not None:
+            ways.append(f"write {chosen}")
+        if self.strange:
+            ways.append('add the columns with .option("mergeSchema", "true")')
+        return "; or ".join([*ways, "take a new topic"])
+
+    def _select(self) -> str | None:
+        """What makes these rows fit; None where no cast does: one of a struct goes by place, and would swap fields."""
+        if any(pa.types.is_nested(self.theirs.field(name).type) for name in self.narrower) or not self.pairs:
+            return None
+        columns = []
+        for name, column in self.pairs.items():
+            kind = _spark_name(self.theirs.field(name).type) if name in self.narrower else None
+            if name in self.narrower and kind is None:
+                return None
+            columns.append(quoted(column) if kind is None else f'F.col({quoted(column)}).cast("{kind}")')
+        return f"df.select({', '.join(columns)})"
+
+
+def arrow_schema(schema: StructType) -> pa.Schema | None:
+    """The rows' columns as Spark will send them, with all that is inside nullable; None where only Spark knows.
+
+    Instants are of UTC, not of the session's time zone: a topic is not to be of whichever zone wrote first.
+    """
+    try:
+        kinds = [(field.name, to_arrow_type(field.dataType, timezone="UTC")) for field in schema.fields]
+    except PySparkException:
+        return None
+    return pa.schema([(name, nullable_inside(kind)) for name, kind in kinds])
+
+
+def planned(topic: Topic | None, schema: StructType, name: str) -> Fit:
+    """How rows of this schema go into a topic, which may not be there yet. Raises Refused where they do not fit."""
+    ours = arrow_schema(schema)
+    if ours is None:
+        return AS_THEY_COME
+    if topic is None or topic.schema is None:
+        return Fit(tuple(enumerate(ours)))
+    plan = Plan.of(ours, topic.schema)
+    plan.check(name)
+    return plan.fit
+
+
+def added(topic: Topic, schema: StructType) -> pa.Schema | None:
+    """The columns that mergeSchema adds to a topic; None for none. Raises Refused where another one does not fit."""
+    ours = arrow_schema(schema)
+    if ours is None or topic.schema is None:
+        return None
+    plan = Plan.of(ours, topic.schema)
+    replace(plan, strange=()).check(topic.name)
+    return pa.schema([ours.field(name) for name in plan.strange]) if plan.strange else None
+
+
+def _spark_name(kind: pa.DataType) -> str | None:
+    try:
+        return str(from_arrow_type(kind).simpleString())
+    except PySparkException:
+        return None
