@@ -4,6 +4,8 @@ from tests.mutants.mutant import Mutant, one
 
 _GUARD = "service/oncegate/ledgers/kafka/guard.py"
 _TESTS = "tests/faults/kafka/test_guard.py"
+_BATCHES = "service/oncegate/ledgers/kafka/record_batch.py"
+_BATCH_TESTS = "tests/faults/kafka/test_record_batch.py"
 
 KAFKA: tuple[Mutant, ...] = (
     one(
@@ -40,5 +42,26 @@ KAFKA: tuple[Mutant, ...] = (
         "        except ProducerFenced as error:\n",
         "        except ZeroDivisionError as error:\n",
         f"{_TESTS}::test_a_newer_producer_of_the_same_id_fences_an_older_one",
+    ),
+    one(
+        "a producer's sequence turns negative",
+        _BATCHES,
+        "        self._producer = producer_id, epoch, sequence & _SEQUENCES\n",
+        "        self._producer = producer_id, epoch, sequence\n",
+        f"{_BATCH_TESTS}::test_a_sequence_goes_on_from_0_where_aiokafkas_turns_negative",
+    ),
+    one(
+        "a batch is cut behind the room that it has",
+        _BATCHES,
+        '        cuts.append(int(np.searchsorted(ends, before + room, side="right")))\n',
+        '        cuts.append(int(np.searchsorted(ends, before + room, side="right")) + (cuts[-1] == 0))\n',
+        f"{_BATCH_TESTS}::test_records_are_cut_into_batches_that_a_broker_takes_and_lose_nothing",
+    ),
+    one(
+        "a null is written as an empty value",
+        _BATCHES,
+        "        place = _put(out, place, length)\n        if length > 0:\n",
+        "        place = _put(out, place, max(length, 0))\n        if length > 0:\n",
+        f"{_BATCH_TESTS}::test_a_batch_is_byte_for_byte_what_the_builder_makes",
     ),
 )

@@ -5,15 +5,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 
+import numpy as np
 import pytest
 from aiokafka import AIOKafkaProducer, __version__
 from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.kafka.cluster import Cluster, free_ports
 from oncegate.ledgers.kafka.guard import Batch, Deadlines, Fenced, Guard, InDoubt, NotWritten, Partition
+from oncegate.ledgers.kafka.record_batch import Field, Records, encode
 from tests.support.kafka_proxy import END_TXN, KafkaProxy, proxied
 
 pytestmark = pytest.mark.slow
@@ -44,6 +46,10 @@ class Broker:
         return Partition(name, 0)
 
     def committed(self, partition: Partition) -> list[bytes]:
+        """The values that another client reads of it."""
+        return [message.value() for message in self.messages(partition)]
+
+    def messages(self, partition: Partition) -> list[Message]:
         """What another client reads of it, up to its end, of committed transactions."""
         asked = {"bootstrap.servers": self.cluster.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
         consumer = Consumer({**asked, "enable.partition.eof": True})
@@ -51,7 +57,7 @@ class Broker:
         found = []
         try:
             while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
-                found.append(message.value())
+                found.append(message)
             assert message is not None, "the end of the topic was not reached"
             return found
         finally:
@@ -107,6 +113,20 @@ async def test_what_is_committed_is_read_at_the_offsets_that_were_told(broker: B
         # A marker of the first transaction has an offset of its own.
         assert await guard.commit([batch(flights, b"d")]) == [3]
     assert (broker.committed(flights), broker.committed(delays)) == ([b"a", b"b", b"d"], [b"c"])
+
+
+async def test_records_by_columns_are_read_with_keys_headers_and_times(broker: Broker) -> None:
+    flights = broker.topic()
+    data = np.frombuffer(b"JFKdeparted", np.uint8)
+    one, none = np.ones(1, np.int64), np.full(1, -1, np.int64)
+    key, value = Field(data, 0 * one, 3 * one), Field(data, 3 * one, 8 * one)
+    headers = [("from", key), ("to", Field(data, 0 * one, none))]
+    (encoded,) = encode(Records(1_795_000_000_000 * one, key, value, headers))
+    async with started(broker.cluster.bootstrap, new_id()) as guard:
+        await guard.commit([Batch(flights, encoded)])
+    (message,) = broker.messages(flights)
+    assert (message.key(), message.value(), message.timestamp()[1]) == (b"JFK", b"departed", 1_795_000_000_000)
+    assert message.headers() == [("from", b"JFK"), ("to", None)]
 
 
 async def test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all(broker: Broker) -> None:
