@@ -63,7 +63,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     one(
         "a close that waits for the whole catalog",
         "service/oncegate/ledgers/log/snapshotting.py",
-        "        if self._closing.is_set():\n",
+        "        if self._ending.is_set():\n",
         "        if False:\n",
         "tests/faults/ledger/test_closing_in_a_compaction.py"
         "::test_a_catalog_is_written_no_further_once_its_ledger_closes",
