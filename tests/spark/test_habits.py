@@ -1,5 +1,6 @@
 """What a person used to other connectors does first, on a real Spark."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -8,7 +9,10 @@ from oncegate_spark import register
 from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
-NESTED = "id string, n bigint, a array<int>, m map<string,double>, s struct<x:int,y:date>, e decimal(10,2)"
+AT = datetime(2026, 11, 23, 2, 30, tzinfo=UTC)
+NESTED = (
+    "id string, n bigint, a array<int>, m map<string,double>, s struct<x:int,y:date>, e decimal(10,2), t timestamp"
+)
 
 
 def reader(job: Job, spark_reader: Any, **options: str) -> Any:
@@ -89,7 +93,7 @@ def test_a_write_of_no_rows_makes_the_topic_with_its_columns(job: Job, write_mod
     for run in ("1", "2"):
         named = {"txnVersion": run} if write_mode == "staged" else {}
         options = job.options(write=write_mode, **more, **named)
-        rows = job.spark.createDataFrame([] if run == "1" else [("a", 1, [1], {"k": 1.0}, (1, None), None)], NESTED)
+        rows = job.spark.createDataFrame([] if run == "1" else [("a", 1, [1], {"k": 1.0}, (1, None), None, AT)], NESTED)
         job.write(rows, **options)
         read = reader(job, job.spark.read).load("t")
         assert read.dtypes == rows.dtypes

@@ -4,17 +4,13 @@ import logging
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import to_arrow_schema
-
 from oncegate_spark.errors import NotFound
 from oncegate_spark.spark.options import Options
+from oncegate_spark.spark.writers.columns.planning import arrow_schema
 from oncegate_spark.spark.writers.common import stored_mark
 from oncegate_spark.sync.gateway import Gateway
 
 log = logging.getLogger("oncegate_spark")
-
-ZONE = "UTC"  # of timestamps in a topic that no row has come to; what they say is a moment in any zone
 
 
 @dataclass(frozen=True)
@@ -32,10 +28,9 @@ class EmptyWrite:
         options = self.options
         if options.write == "claim":
             return
-        try:
-            columns = to_arrow_schema(self.schema, timezone=ZONE)
-        except PySparkException as error:
-            log.warning("topic %s is not made by a write of no rows: %s", options.topic, error)
+        columns = arrow_schema(self.schema)
+        if columns is None:
+            log.warning("topic %s is not made by a write of no rows: a column has no type in Arrow", options.topic)
             return
         with Gateway(
             options.url, options.namespace, timeout_ms=options.timeout_ms, mark=stored_mark(options)
