@@ -10,9 +10,7 @@ from tests.spark.jobs.job import Job
 
 pytestmark = pytest.mark.spark
 AT = datetime(2026, 11, 23, 2, 30, tzinfo=UTC)
-NESTED = (
-    "id string, n bigint, a array<int>, m map<string,double>, s struct<x:int,y:date>, e decimal(10,2), t timestamp"
-)
+NESTED = "id string, n bigint, a array<int>, m map<string,double>, s struct<x:int,y:date>, e decimal(10,2), t timestamp"
 
 
 def reader(job: Job, spark_reader: Any, **options: str) -> Any:
