@@ -41,7 +41,7 @@ def settled(state: str, lease_ms: int = 0) -> dict[str, Any]:
 
 
 NAME = {"app": "b2c1f0de-0000-4000-8000-1234567890ab", "version": "17", "topic": "departures"}
-STAGE = {**NAME, "write_id": "", "owner": "run:0b1e7c52-7c60-4b57-9d0e-1f2a3b4c5d6e", "chunk": 0, "key_col": ""}
+STAGE = {**NAME, "write_id": "", "owner": "run:0b1e7c52-7c60-4b57-9d0e-1f2a3b4c5d6e", "chunk": 0, "key_col": "carrier"}
 FETCH_QUERY = {"offset": 0, "max_rows": 10_000, "columns": "carrier,flight"}
 STAGE_REPLY = {"outcome": "STAGED", "rows": 10_000, "fingerprint": FINGERPRINT, "chunk": 0}
 COMMIT = {
@@ -78,7 +78,7 @@ PRODUCE_REQUEST = {
 _NO_PRODUCER = dict.fromkeys(("producer", "epoch", "sequence_col", "prev_sequence"))
 PRODUCE_QUERY: dict[str, Any] = {
     "id_col": "invoice",
-    "key_col": "",
+    "key_col": "invoice",
     "digest_col": "cents",
     **_NO_PRODUCER,
     "id_set": "invoices",
