@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 # Long enough to compile all kernels on a busy machine.
-START_S = 180
+START_S = 480
 
 
 class GatewayProcess:
