@@ -115,8 +115,8 @@ def test_an_option_of_another_way_is_refused_before_a_task_starts(job: Job) -> N
     told = r'idCol does nothing with write=staged; add .option\("write", "ids"\) \(or write=claim\) or leave idCol out'
     with pytest.raises(Exception, match=told):
         job.write(job.rows(1), **job.options(txnAppId="a", txnVersion="1", idCol="id"))
-    with pytest.raises(Exception, match="no option overwriteschema with write=plain: leave it out; there are"):
-        job.write(job.rows(1), **job.options(write="plain", overwriteSchema="true"))
+    with pytest.raises(Exception, match="no option compression with write=plain: leave it out; there are"):
+        job.write(job.rows(1), **job.options(write="plain", compression="zstd"))
     with pytest.raises(Exception, match="mergeSchema does nothing with write=claim"):
         job.write(job.rows(1), **job.claim_options(mergeSchema="true"))
     with pytest.raises(Exception, match="idCol does nothing on a read"):

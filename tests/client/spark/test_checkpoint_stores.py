@@ -11,11 +11,12 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 from oncegate_spark.errors import BadOption
-from oncegate_spark.spark import datasource
 from oncegate_spark.spark.checkpoint import Input, NoOffsets, OutOfReach, find_input, hadoop
 from oncegate_spark.spark.checkpoint.places import Place
 from oncegate_spark.spark.checkpoint.stores import OPENERS, open_store
 from oncegate_spark.spark.datasource import OncegateSource, StreamWriter, source_of
+from oncegate_spark.spark.writers import target
+from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME
 from tests.support.s3_server import S3, s3
 from tests.support.webhdfs_server import webhdfs
 
@@ -154,7 +155,7 @@ def test_a_session_of_spark_connect_tells_its_own_settings_alone() -> None:
 
 def made(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch, **given: str) -> Any:
     """The writer of a stream's batch, and what it has read."""
-    monkeypatch.setattr(datasource, "check_target", lambda options, schema: None)
+    monkeypatch.setattr(target, "check_target", lambda options, schema: AS_THEY_COME)
     source = source_of(settings)({"url": "http://127.0.0.1:1", "topic": "t", **given})
     writer = source.streamWriter(SCHEMA, False)
     assert isinstance(writer, StreamWriter)
@@ -192,7 +193,7 @@ def test_the_writer_of_a_commit_reads_nothing_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Spark carries the source to the process that commits: another one began the batch, and said what is unknown."""
-    monkeypatch.setattr(datasource, "check_target", lambda options, schema: pytest.fail("it was asked again"))
+    monkeypatch.setattr(target, "check_target", lambda options, schema: pytest.fail("it was asked again"))
     carried = OncegateSource({"url": "http://127.0.0.1:1", "topic": "t", "checkpointLocation": str(tmp_path)})
     carried.__setstate__(dict(carried.__dict__))
     assert carried.streamWriter(SCHEMA, False).writer.read is None

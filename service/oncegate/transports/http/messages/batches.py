@@ -6,10 +6,10 @@ from msgspec import UNSET, Struct, UnsetType
 
 from oncegate.transports.http.messages.fields import (
     U32,
-    ColumnNames,
     Hex32,
     Hex64,
     Int64,
+    KeyColumns,
     Named,
     Offset,
     Read,
@@ -33,7 +33,7 @@ class StageQuery(BatchName, kw_only=True):
 
     owner: Named
     chunk: U32
-    key_col: ColumnNames | None = None
+    key_col: KeyColumns = None
 
 
 class StageReply(Struct, frozen=True):

@@ -67,7 +67,12 @@ Ids = Annotated[
 IdSet = Annotated[str, Meta(description="the set that the ids are of, any text: an id is known by its set and itself")]
 # One name at least: an empty list is a caller's mistake, and rows without ids are written again by a repeat.
 Columns = Annotated[list[str], Meta(min_length=1)]
-ColumnNames = Annotated[str, Meta(min_length=1, description="names of columns, comma separated")]
+# In a query: names with commas between them.
+_Columns = Annotated[str, Meta(min_length=1)] | None
+IdColumns = Annotated[_Columns, Meta(description="columns that are a row's id, comma separated; none: `plain`")]
+KeyColumns = Annotated[_Columns, Meta(description="columns that choose the partition, comma separated")]
+DigestColumns = Annotated[_Columns, Meta(description="columns that are the payload of a row's id, comma separated")]
+ReadColumns = Annotated[_Columns, Meta(description="only these, comma separated; none: all")]
 # The header for it: of a body that has no place for it, and of packed and Arrow answers; percent-encoded.
 ID_SET = "Oncegate-Id-Set"
 Payloads = Annotated[

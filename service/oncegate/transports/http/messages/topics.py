@@ -6,13 +6,16 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from oncegate.transports.http.messages.fields import (
     U32,
-    ColumnNames,
     Columns,
+    DigestColumns,
+    IdColumns,
     IdSet,
     Int64,
+    KeyColumns,
     Named,
     Offset,
     Read,
+    ReadColumns,
     Sequence,
     Token,
 )
@@ -48,13 +51,13 @@ class ProduceRequest(Read):
 class ProduceQuery(Read):
     """Names by `id_col` the columns of a row's id, comma separated, none: `plain`. `key_col` chooses the partition."""
 
-    id_col: Annotated[ColumnNames, Meta(description="columns that are a row's id; none named: `plain`")] | None = None
-    key_col: Annotated[ColumnNames, Meta(description="columns that choose the partition")] | None = None
+    id_col: IdColumns = None
+    key_col: KeyColumns = None
     producer: Named | None = None
     epoch: Offset | None = None
     sequence_col: Named | None = None
     prev_sequence: Sequence | None = None
-    digest_col: Annotated[ColumnNames, Meta(description="columns that are the payload of a row's id")] | None = None
+    digest_col: DigestColumns = None
     id_set: IdSet | None = None
 
 
@@ -63,7 +66,7 @@ class FetchQuery(Read):
 
     offset: Annotated[Offset, Meta(description="of the first row wanted")] = 0
     max_rows: Annotated[int, Meta(ge=1, le=2**31 - 1, description="fewer may come")] = 100_000
-    columns: Annotated[ColumnNames, Meta(description="only these; none named: all")] | None = None
+    columns: ReadColumns = None
 
 
 class ProduceReply(Struct, frozen=True):
