@@ -54,7 +54,7 @@ KAFKA: tuple[Mutant, ...] = (
         "a batch is cut behind the room that it has",
         _BATCHES,
         '        cuts.append(int(np.searchsorted(ends, before + room, side="right")))\n',
-        '        cuts.append(int(np.searchsorted(ends, before + room, side="right")) + (cuts[-1] == 0))\n',
+        '        cuts.append(int(np.searchsorted(ends, before + 2 * room, side="right")))\n',
         f"{_BATCH_TESTS}::test_records_are_cut_into_batches_that_a_broker_takes_and_lose_nothing",
     ),
     one(
