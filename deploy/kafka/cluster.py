@@ -102,6 +102,7 @@ class Cluster:
         return (self.folder / f"broker-{node}.log").read_text()
 
     def _spawn(self, node: int) -> None:
+        require_free(self.ports[node - 1].clients)
         path = self.folder / f"broker-{node}.properties"
         path.write_text(properties(self.folder, node, self.ports, self.more))
         if not (self.folder / f"broker-{node}/meta.properties").exists():
@@ -154,6 +155,18 @@ def free_ports(count: int) -> list[int]:
         for probe in probes:
             probe.bind((ADDRESS, 0))
         return [probe.getsockname()[1] for probe in probes]
+
+
+def require_free(port: int) -> None:
+    """Raises BrokerDied where somebody listens on the port: another broker there would answer for the one to start."""
+    with closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ADDRESS, port))
+        except OSError as error:
+            raise BrokerDied(
+                f"port {port} is taken ({error.strerror}): stop what listens there, or take another"
+            ) from None
 
 
 def _java(*asked: str) -> list[str]:

@@ -87,6 +87,11 @@ def test_a_broker_that_cannot_start_says_why_and_leaves_no_process(tmp_path: Pat
     assert brokers_seen(cluster.ports[0].clients) == 0
 
 
+def test_a_port_where_another_broker_answers_is_refused(tmp_path: Path) -> None:
+    with Cluster(tmp_path / "first") as first, pytest.raises(BrokerDied, match="is taken"):
+        Cluster(tmp_path / "second", first_port=first.ports[0].clients).start()
+
+
 def test_jars_that_are_missing_or_others_are_refused_by_name(tmp_path: Path) -> None:
     check(fetched())
     for spoiled in ("missing", "another"):
