@@ -8,6 +8,7 @@ Batch 0 comes to its end, batch 1 does not.
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,17 @@ from oncegate_spark.spark.writers import Writer
 from tests.spark.jobs.stub_kafka import NAME, StubKafka, hold
 
 DEADLY = 1
+# A listener is told of batch 0 by another thread of the driver, on a busy machine long after batch 1 has begun.
+WAIT_S = 120
 
 
 class DeadlyWriter:
-    """The real writer; what commits batch 1 kills the JVM and the driver's Python at its end."""
+    """The real writer; what commits batch 1 kills the JVM and the driver's Python at its end, once `after` is there."""
 
-    def __init__(self, writer: Writer, processes: str) -> None:
+    def __init__(self, writer: Writer, processes: str, after: str | None) -> None:
         self.writer = writer
         self.processes = Path(processes)
+        self.after = Path(after) if after else self.processes
 
     def write(self, batches: Iterator[pa.RecordBatch], token: str, task: Task) -> Any:
         return self.writer.write(batches, token, task)
@@ -38,6 +42,9 @@ class DeadlyWriter:
     def commit(self, messages: Any, batch_id: int | None) -> None:
         self.writer.commit(messages, batch_id)
         if batch_id == DEADLY:
+            end = time.monotonic() + WAIT_S
+            while not self.after.exists() and time.monotonic() < end:
+                time.sleep(0.02)
             for process in self.processes.read_text().split():
                 os.kill(int(process), signal.SIGKILL)
             signal.pause()
@@ -54,9 +61,9 @@ class DeadlySource(OncegateSource):
         return "oncegate_deadly"
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
-        processes = self.given.pop("processes")
+        processes, after = self.given.pop("processes"), self.given.pop("after", None)
         writer = super().streamWriter(schema, overwrite)
-        writer.writer = DeadlyWriter(writer.writer, processes)  # type: ignore[assignment]
+        writer.writer = DeadlyWriter(writer.writer, processes, after)  # type: ignore[assignment]
         return writer
 
 

@@ -1,5 +1,7 @@
 """An observed streaming job, killed with its driver when batch 1 has written a part of its rows and left its counts.
 
+It is killed after batch 0 was told.
+
     python -m tests.spark.jobs.killed_observed URL NAMESPACE FOLDER
 
 FOLDER/in holds a file for each batch; FOLDER/told has the batches that were told, a line each.
@@ -32,7 +34,8 @@ def main() -> None:
     rows = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", "1").parquet(str(folder / "in"))
     writer = rows.where("n < 52").writeStream.format(DeadlySource.name())
     given = {"url": url, "namespace": namespace, "topic": "t", "write": "ids", "idCol": "id"}
-    writer = writer.options(**given, processes=str(processes), checkpointLocation=str(folder / "checkpoint"))
+    writer = writer.options(**given, processes=str(processes), after=str(told))
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
     writer.trigger(availableNow=True).start().awaitTermination()
 
 
