@@ -17,7 +17,7 @@ from oncegate_spark.sync.gateway import Gateway
 from tests.support.gateway_process import GatewayProcess
 from tests.support.writers import ClaimWriter, Journal, StageDriver
 
-KILLS = int(os.environ.get("ONCEGATE_KILLS", "50"))
+KILLS = int(os.environ.get("ONCEGATE_KILLS", "20"))
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261121"))
 
 
