@@ -270,14 +270,14 @@ SERVING: tuple[Mutant, ...] = (
     ),
     one(
         "a range's last bytes lost past the page cache",
-        f"{LOG}/disk.py",
+        "service/oncegate/ledgers/disk.py",
         "        last[: len(data) - whole] = data[whole:]\n",
         "",
         f"{_PAST_CACHE}::test_a_large_range_is_read_back_and_what_lies_around_it_is_as_it_was",
     ),
     one(
         "a part of a range taken for all of it",
-        f"{LOG}/disk.py",
+        "service/oncegate/ledgers/disk.py",
         "        return os.pwritev(fd, parts, offset) == padded(len(data))",
         "        return os.pwritev(fd, parts, offset) > 0",
         f"{_PAST_CACHE}::test_what_was_taken_in_part_or_not_at_all_is_written_again",

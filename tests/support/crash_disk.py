@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.disk import Disk
 
 SECTOR_BYTES = 512
 BLOCK_BYTES = 4_096

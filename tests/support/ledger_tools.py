@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import OncegateError
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.log.data_dir import DataDir
-from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import read_range
 from oncegate.ledgers.log.ledger import LogLedger

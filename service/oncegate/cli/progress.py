@@ -7,7 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.disk import Disk
 
 
 class _CountingDisk(Disk):

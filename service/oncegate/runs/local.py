@@ -13,8 +13,8 @@ from pathlib import Path
 from threading import Lock
 
 from oncegate.core.errors import LedgerFenced, LedgerFull
+from oncegate.ledgers.disk import FULL, Disk, make_folders
 from oncegate.ledgers.log.data_dir import ledger_errors
-from oncegate.ledgers.log.disk import FULL, Disk, make_folders
 from oncegate.ledgers.log.ledgers import finished
 from oncegate.ledgers.log.opening.recovery import RUNS_NAME, SHARD_NAME
 from oncegate.ports import OpenLedger

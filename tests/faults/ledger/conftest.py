@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from oncegate.ledgers.disk import BLOCK_BYTES
 from oncegate.ledgers.log import backup
 from oncegate.ledgers.log import ledger as ledger_module
-from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import QuietDisk, opened_at, produce, range_of
 from tests.support.real_disks import make_ext4, shell

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, LedgerFull, NotFound
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import backup, open_log, restore, verify
 from oncegate.ledgers.log import ledgers as ledgers_module
-from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import DropRanges
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import (

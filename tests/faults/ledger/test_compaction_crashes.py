@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.ledgers.disk import BLOCK_BYTES
 from oncegate.ledgers.log import open_log
-from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import DropRanges
 from oncegate.testing.ledger_places import snapshot_of

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.disk import BLOCK_BYTES
 from oncegate.ledgers.log import ledger as ledger_module
-from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges
 from tests.support.ledger_damage import Verdicts, copy_of, files_of
 from tests.support.ledger_tools import SEED, Append, Seen, fill, look_quickly, produce, publish, range_of

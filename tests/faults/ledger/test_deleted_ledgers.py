@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerBusy, LedgerDown, LedgerFull, OncegateError
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import accept, backup, open_log, restore, verify
 from oncegate.ledgers.log.admin.backup import copy_ledger
 from oncegate.ledgers.log.deleted import DELETED_NAME
-from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.segments import End
 from oncegate.ledgers.log.opening.recovery import LedgerPaths, inspect
 from tests.support.crash_disk import Crashes, RecordingDisk, digest, materialize

@@ -19,8 +19,8 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
 from oncegate.engine.limits import Limits
 from oncegate.engine.requests import ClaimRequest
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import backup, dump, open_log, restore, verify
-from oncegate.ledgers.log.disk import Disk
 from oncegate.runs import LocalRunFolders
 from oncegate.testing import FakeClock
 from tests.support.crash_disk import Crashes, Op, RecordingDisk, State, digest, materialize

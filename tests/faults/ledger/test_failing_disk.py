@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFull, OncegateError
+from oncegate.ledgers.disk import BLOCK_BYTES
 from oncegate.ledgers.log import dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import ledgers as ledgers_module
-from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ports import DropRanges, Ledger, TrimRanges
 from tests.support.crash_disk import Crashes, LosingDisk, materialize
 from tests.support.ledger_tools import Append, FailingDisk, Seen, Trouble, look, produce, publish, range_of, see

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged, OffsetTrimmed
+from oncegate.ledgers.disk import BLOCK_BYTES
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import open_log
-from oncegate.ledgers.log.disk import BLOCK_BYTES
 from oncegate.ledgers.log.files import outputs
 from oncegate.ports import DropRanges, TrimRanges
 from oncegate.testing.ledger_places import replayed

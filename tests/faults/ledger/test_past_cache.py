@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oncegate.ledgers.log.disk import BLOCK_BYTES, PAST_CACHE_BYTES, Disk, padded
+from oncegate.ledgers.disk import BLOCK_BYTES, PAST_CACHE_BYTES, Disk, padded
 from tests.support.ledger_tools import SEED
 
 SIZES = [PAST_CACHE_BYTES, PAST_CACHE_BYTES + 1, PAST_CACHE_BYTES + BLOCK_BYTES - 1, 4 * PAST_CACHE_BYTES + 77]

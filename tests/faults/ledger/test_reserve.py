@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from oncegate.core.errors import LedgerFull
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import open_log
-from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.reserve import RESERVE_NAME, Reserve
 
 MIB = 1 << 20

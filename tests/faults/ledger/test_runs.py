@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerFenced, LedgerFull, OncegateError
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import accept, backup, restore, verify
-from oncegate.ledgers.log.disk import Disk
 from oncegate.ports import Runs
 from oncegate.runs import local as runs_module
 from tests.support.crash_disk import Crashes, LosingDisk, RecordingDisk, State, digest, materialize

@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location
-from oncegate.ledgers.log.disk import Disk, padded
+from oncegate.ledgers.disk import Disk, padded
 from oncegate.ledgers.log.files.outputs import VERIFYING_THREADS, located, output_path, read_ranges
 
 FILE = (1, 1)

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import verify
 from oncegate.ledgers.log.admin.verify import VerifiedLedger
 from oncegate.ledgers.log.data_dir import DataDir
-from oncegate.ledgers.log.disk import Disk
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import (
     everything,

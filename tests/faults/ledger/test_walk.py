@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log import ledger as ledger_module
-from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.segments import Walk
 from oncegate.ledgers.log.opening.scan import Scan
 from tests.support.ledger_tools import fill

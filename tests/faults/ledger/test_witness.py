@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.segments import End
 from oncegate.ledgers.log.files.witness import WitnessWriter, create_witness, read_witness
 

@@ -14,8 +14,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerDown, LedgerFull, NotFound
+from oncegate.ledgers.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.deleted import is_deleted, set_aside, set_witness_aside
-from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ledgers.log.files.witness import ACCEPT, WITNESS_SUFFIX, witness_path

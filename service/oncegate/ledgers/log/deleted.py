@@ -11,7 +11,7 @@ A start goes on where a crash came between these.
 
 from pathlib import Path
 
-from oncegate.ledgers.log.disk import Disk, make_folders
+from oncegate.ledgers.disk import Disk, make_folders
 from oncegate.ledgers.log.files.witness import witness_path
 from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import SHARD_NAME

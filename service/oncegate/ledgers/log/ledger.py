@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog import NOWHERE, Change, Location, PublishedRange, Trimmed, Wrote, change_of
-from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
+from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
 from oncegate.ledgers.log.files.garbage import Garbage

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.ledgers.disk import FULL, Disk
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
-from oncegate.ledgers.log.disk import FULL, Disk
 from oncegate.ledgers.log.files.outputs import OpenStreams
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ledgers.log.locks import FolderLock

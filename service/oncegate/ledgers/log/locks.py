@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from oncegate.core.errors import LedgerBusy, LedgerFenced
-from oncegate.ledgers.log.disk import FULL
+from oncegate.ledgers.disk import FULL
 
 OWNER_NAME = "OWNER"
 

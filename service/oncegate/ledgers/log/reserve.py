@@ -5,7 +5,7 @@ import os
 import threading
 from pathlib import Path
 
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.disk import Disk
 
 RESERVE_NAME = "RESERVE"  # in capitals, which no namespace can be
 # Of a small disk no more is kept.

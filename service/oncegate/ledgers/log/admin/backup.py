@@ -15,9 +15,9 @@ from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
 from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.disk import Disk, make_folders, replace_file
 from oncegate.ledgers.log.data_dir import BACKUP_NAME as LIST_NAME
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
-from oncegate.ledgers.log.disk import Disk, make_folders, replace_file
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.keys import copy_key
 from oncegate.ledgers.log.files.outputs import output_path, require_range

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged
+from oncegate.ledgers.disk import TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.admin.backup import Copied, copy_ledger, read_copies, require_empty
 from oncegate.ledgers.log.admin.verify import verify_ranges
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
-from oncegate.ledgers.log.disk import TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, write_list
 from oncegate.ledgers.log.files.witness import Seen, create_witness, witness_path
 from oncegate.ledgers.log.opening.create import UNFINISHED

@@ -6,8 +6,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
-from oncegate.ledgers.log.disk import Disk
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.outputs import require_range
 from oncegate.ledgers.log.opening.read_ahead import read_ahead

@@ -15,7 +15,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 
-from oncegate.ledgers.log.disk import BLOCK_BYTES, padded
+from oncegate.ledgers.disk import BLOCK_BYTES, padded
 
 _SEGMENT = struct.Struct("<4sIQQ16s16s16s16s16s")
 _FRAME = struct.Struct("<4sIQI16s16s8s")

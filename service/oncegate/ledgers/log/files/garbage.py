@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.segments import segment_path, segments_in
 
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.log.disk import Disk, replace_file
+from oncegate.ledgers.disk import Disk, replace_file
 
 KEY_NAME = "key"
 _KEY_BYTES = 32

@@ -9,7 +9,7 @@ import hashlib
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.log.disk import Disk, replace_file
+from oncegate.ledgers.disk import Disk, replace_file
 
 # In capitals, which no namespace can be.
 LIST_NAME = "LEDGERS"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location
-from oncegate.ledgers.log.disk import FULL, Disk, padded
+from oncegate.ledgers.disk import FULL, Disk, padded
 from oncegate.ledgers.log.files.segments import NoRoom
 from oncegate.ports import WriteRange
 

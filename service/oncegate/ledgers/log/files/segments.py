@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.log.disk import BLOCK_BYTES, FULL, Disk, padded, replace_file
+from oncegate.ledgers.disk import BLOCK_BYTES, FULL, Disk, padded, replace_file
 from oncegate.ledgers.log.files.frames import (
     FIRST_CHAIN,
     FRAME_HEADER_BYTES,

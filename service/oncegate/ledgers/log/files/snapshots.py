@@ -13,7 +13,7 @@ import msgspec
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.catalog import Location
-from oncegate.ledgers.log.disk import FULL, TEMPORARY, Disk, padded
+from oncegate.ledgers.disk import FULL, TEMPORARY, Disk, padded
 from oncegate.ledgers.log.files.outputs import located, output_path, read_ranges
 from oncegate.ledgers.log.files.segments import NoRoom
 

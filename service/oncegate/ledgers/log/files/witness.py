@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
-from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk, replace_file
+from oncegate.ledgers.disk import BLOCK_BYTES, Disk, replace_file
 from oncegate.ledgers.log.files.segments import End
 
 _SLOT = struct.Struct("<4sQ16sQIQQ16s16s")

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged
-from oncegate.ledgers.log.disk import BLOCK_BYTES, Disk
+from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frames import FIRST_CHAIN, NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.files.keys import key_check, write_new_key
 from oncegate.ledgers.log.files.segments import End, SegmentWriter, segment_path, segments_in

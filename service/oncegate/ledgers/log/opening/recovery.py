@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged
-from oncegate.ledgers.log.disk import TEMPORARY, Disk, replace_file
+from oncegate.ledgers.disk import TEMPORARY, Disk, replace_file
 from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.files.garbage import removable, remove_segments
 from oncegate.ledgers.log.files.keys import key_check, read_key

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frame_body import Compacted
 from oncegate.ledgers.log.files.frames import SegmentHeader
 from oncegate.ledgers.log.files.segments import End, Frame, Walk

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Catalog, Location, Wrote
-from oncegate.ledgers.log.disk import Disk
+from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frame_body import AnyChange, Body, Compacted, decode_body
 from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.files.segments import Frame, Walk, segment_path
