@@ -48,6 +48,7 @@ from oncegate_spark.errors import (
     Unreadable,
     Unsettled,
 )
+from oncegate_spark.kafka_records import MissingSequences, RecordCheck, RecordKind
 from oncegate_spark.protocol.answers import (
     Acked,
     Claimed,
@@ -114,6 +115,7 @@ __all__ = [
     "Gateway",
     "LedgerBehind",
     "LostClaim",
+    "MissingSequences",
     "MissingStage",
     "NoIdentity",
     "NotCompleted",
@@ -132,6 +134,8 @@ __all__ = [
     "Produced",
     "Producer",
     "ProducerBusy",
+    "RecordCheck",
+    "RecordKind",
     "Refused",
     "RefusedPart",
     "Registered",

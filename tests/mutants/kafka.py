@@ -6,13 +6,19 @@ _GUARD = "service/oncegate/ledgers/kafka/guard.py"
 _TESTS = "tests/faults/kafka/test_guard.py"
 _BATCHES = "service/oncegate/ledgers/kafka/record_batch.py"
 _BATCH_TESTS = "tests/faults/kafka/test_record_batch.py"
+_ROWS = "service/oncegate/ledgers/kafka/rows"
+_ROW_TESTS = "tests/faults/kafka/test_row_columns.py"
+_SPOOL_TESTS = "tests/faults/kafka/test_spool.py"
+_BROKER_TESTS = "tests/faults/kafka/test_rows_on_a_broker.py"
+_CHECK = "spark_client/oncegate_spark/kafka_records.py"
+_CHECK_TESTS = "tests/client/test_kafka_records.py"
 
 KAFKA: tuple[Mutant, ...] = (
     one(
         "a transaction is committed without its batches' own outcomes",
         _GUARD,
-        "                return [told.offset for told in await asyncio.gather(*(future for _, future in sent))]\n",
-        "                await asyncio.wait([future for _, future in sent])\n                return [0 for _ in sent]\n",
+        "        return [told.offset for told in await asyncio.gather(*(future for _, future in self._sent))]\n",
+        "        await asyncio.wait([future for _, future in self._sent])\n        return [0 for _ in self._sent]\n",
         f"{_TESTS}::test_a_transaction_of_which_one_batch_is_refused_is_not_written_at_all",
     ),
     one(
@@ -63,5 +69,131 @@ KAFKA: tuple[Mutant, ...] = (
         "        place = _put(out, place, length)\n        if length > 0:\n",
         "        place = _put(out, place, max(length, 0))\n        if length > 0:\n",
         f"{_BATCH_TESTS}::test_a_batch_is_byte_for_byte_what_the_builder_makes",
+    ),
+    one(
+        "a row's own headers begin where another's do",
+        _BATCHES,
+        "        for item in range(firsts[row], firsts[row] + counts[row]):\n",
+        "        for item in range(firsts[0], firsts[0] + counts[row]):\n",
+        f"{_BATCH_TESTS}::test_headers_of_each_row_are_byte_for_byte_what_the_builder_makes",
+    ),
+    one(
+        "headers of a row take no room in a batch",
+        _BATCHES,
+        "    count, sizes = len(own_bytes), own_bytes + _OVERHEAD_BYTES\n",
+        "    count, sizes = len(own_bytes), 0 * own_bytes + _OVERHEAD_BYTES\n",
+        f"{_BATCH_TESTS}::test_headers_of_each_row_count_where_records_are_cut",
+    ),
+    one(
+        "a key's hash is taken with its sign's bit",
+        f"{_ROWS}/partitions.py",
+        "murmur2(columns.keys) & 0x7FFFFFFF",
+        "murmur2(columns.keys)",
+        f"{_ROW_TESTS}::test_a_key_says_the_partition_and_rows_without_one_go_where_the_turn_says",
+    ),
+    one(
+        "an empty key goes by turns",
+        f"{_ROWS}/partitions.py",
+        "np.where(columns.keys.lengths < 0, turn",
+        "np.where(columns.keys.lengths < 1, turn",
+        f"{_ROW_TESTS}::test_a_key_says_the_partition_and_rows_without_one_go_where_the_turn_says",
+    ),
+    one(
+        "a partition that a topic has not is taken",
+        f"{_ROWS}/partitions.py",
+        "((given < 0) | (given >= most))",
+        "(given > most)",
+        f"{_ROW_TESTS}::test_a_partition_that_a_topic_has_not_is_refused_by_its_row",
+    ),
+    one(
+        "a column beside Kafka's contract is left out unsaid",
+        f"{_ROWS}/contract.py",
+        "        if field.name not in _TYPES:\n            raise SchemaMismatch(\n",
+        "        if field.name not in _TYPES:\n            continue\n            raise SchemaMismatch(\n",
+        f"{_ROW_TESTS}::test_a_schema_beside_the_contract_is_refused_by_the_columns_name",
+    ),
+    one(
+        "rows of a partition change their order",
+        f"{_ROWS}/shares.py",
+        '    order = np.argsort(places, kind="stable")\n',
+        '    order = np.argsort(places, kind="stable")[::-1]\n',
+        f"{_ROW_TESTS}::test_rows_go_to_the_topic_and_the_partition_that_they_name_in_their_order",
+    ),
+    one(
+        "a row's sequence is that of the row beside it",
+        f"{_ROWS}/shares.py",
+        "        [(name, _some(field, rows)) for name, field in marks],\n",
+        "        [(name, _some(field, np.arange(len(rows)))) for name, field in marks],\n",
+        "tests/faults/kafka/test_row_marks.py::test_each_row_keeps_its_own_sequence_and_digest_behind_its_own_headers_wherever_it_goes",
+    ),
+    one(
+        "a record's headers are written in this machine's order of bytes",
+        f"{_ROWS}/marks.py",
+        'origin.sequences.astype(">u8")',
+        'origin.sequences.astype("<u8")',
+        "tests/faults/kafka/test_row_marks.py::test_headers_have_the_bytes_of_the_golden_file",
+    ),
+    one(
+        "a piece of a stage is handed over unchecked",
+        f"{_ROWS}/spool.py",
+        "            if len(piece) != size_bytes or _digest(spooled.range_id, number, piece) != digest:\n",
+        "            if len(piece) != size_bytes:\n",
+        f"{_SPOOL_TESTS}::test_every_altered_byte_and_every_cut_is_a_missing_stage",
+    ),
+    one(
+        "a stage is told before it is synced",
+        f"{_ROWS}/spool.py",
+        "                self._disk.sync(fd)\n",
+        "",
+        f"{_SPOOL_TESTS}::test_it_is_synced_with_its_name_before_it_is_told",
+    ),
+    one(
+        "a stage that met a full disk stays there in part",
+        f"{_ROWS}/spool.py",
+        "                    self._disk.unlink(path)\n                    self._give_back",
+        "                    self._give_back",
+        f"{_SPOOL_TESTS}::test_a_disk_that_is_full_or_fails_keeps_nothing_and_gives_its_room_back",
+    ),
+    one(
+        "an owner wipes its own stages",
+        f"{_ROWS}/spool.py",
+        "int(folder.name) < before_generation",
+        "int(folder.name) <= before_generation",
+        f"{_SPOOL_TESTS}::test_older_generations_stay_and_count_until_the_owner_wipes_them",
+    ),
+    one(
+        "a stream is sent without waiting for its answers",
+        _GUARD,
+        "        while self._unanswered and sum",
+        "        while not self._unanswered and sum",
+        f"{_BROKER_TESTS}::test_a_batch_that_is_refused_ends_the_stream_with_its_partition",
+    ),
+    one(
+        "where rows lie is told by their last batch",
+        f"{_ROWS}/writer.py",
+        "        firsts.setdefault(partition, offset)\n",
+        "        firsts[partition] = offset\n",
+        f"{_BROKER_TESTS}::test_both_clients_read_what_was_written_in_every_compression",
+    ),
+    one(
+        "LZ4 blocks depend on one another",
+        f"{_ROWS}/compression.py",
+        "block_linked=False",
+        "block_linked=True",
+        f"{_BROKER_TESTS}::test_both_clients_read_what_was_written_in_every_compression",
+    ),
+    one(
+        "a reader takes a fenced writer's record for a first one",
+        _CHECK,
+        "        if epoch < producer.epochs.get(partition, 0):\n",
+        "        if epoch < 0:\n",
+        f"{_CHECK_TESTS}::test_a_record_of_an_older_epoch_behind_a_newer_one_is_a_fenced_writers",
+    ),
+    one(
+        "a reader forgets the gap before a sequence that closes another",
+        _CHECK,
+        "        joins_before = after > 0 and ends[after - 1] == sequence - 1\n",
+        "        joins_before = after > 0\n",
+        f"{_CHECK_TESTS}::test_what_is_missing_is_named_by_its_first_and_last_until_it_comes",
     ),
 )

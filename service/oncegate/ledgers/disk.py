@@ -93,6 +93,10 @@ class Disk:
         """Makes one folder; FileExistsError when there is one."""
         os.mkdir(path, mode)
 
+    def remove_folder(self, path: Path) -> None:
+        """Removes an empty folder; durable once the one above it is synced."""
+        os.rmdir(path)
+
     def read(self, path: Path, offset: int = 0, size_bytes: int | None = None) -> bytes:
         """Bytes of a file; fewer than asked for when it ends before."""
         with open(path, "rb", buffering=0) as file:

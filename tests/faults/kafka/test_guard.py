@@ -10,72 +10,26 @@ import pytest
 from aiokafka import AIOKafkaProducer, __version__
 from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
-from confluent_kafka import Consumer, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.kafka.cluster import Cluster, free_ports
+from deploy.kafka.cluster import free_ports
 from oncegate.ledgers.kafka.guard import Batch, Deadlines, Fenced, Guard, InDoubt, NotWritten, Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
+from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_proxy import END_TXN, KafkaProxy, proxied
 
 pytestmark = pytest.mark.slow
 # What the topic "small" takes of one batch, and what is more than that.
 SMALL_BYTES = 2_000
 LARGE = b"x" * 3 * SMALL_BYTES
-WAIT_S = 60
 QUICK = Deadlines(start_ms=30_000, send_ms=3_000, commit_ms=3_000, transaction_ms=20_000)
 
 _names = count()
 
 
-class Broker:
-    """One broker, at `bootstrap` and, through a proxy's port, at `proxied_bootstrap`."""
-
-    def __init__(self, cluster: Cluster, behind: int, proxy_port: int) -> None:
-        self.cluster, self.behind, self.proxy_port = cluster, behind, proxy_port
-        self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
-
-    @property
-    def proxied_bootstrap(self) -> str:
-        return f"127.0.0.1:{self.proxy_port}"
-
-    def topic(self, **config: str) -> Partition:
-        """A new topic of one partition."""
-        name = f"topic-{next(_names)}"
-        self.admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(WAIT_S)
-        return Partition(name, 0)
-
-    def committed(self, partition: Partition) -> list[bytes]:
-        """The values that another client reads of it."""
-        return [message.value() for message in self.messages(partition)]
-
-    def messages(self, partition: Partition) -> list[Message]:
-        """What another client reads of it, up to its end, of committed transactions."""
-        asked = {"bootstrap.servers": self.cluster.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
-        consumer = Consumer({**asked, "enable.partition.eof": True})
-        consumer.assign([TopicPartition(*partition, 0)])
-        found = []
-        try:
-            while (message := consumer.poll(WAIT_S)) is not None and message.error() is None:
-                found.append(message)
-            assert message is not None, "the end of the topic was not reached"
-            return found
-        finally:
-            consumer.close()
-
-
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    behind, proxy_port = free_ports(2)
-    cluster = Cluster(tmp_path_factory.mktemp("kafka"))
-    own, votes = cluster.ports[0].clients, cluster.ports[0].controllers
-    cluster.more = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{own},PROXY://127.0.0.1:{behind},CONTROLLER://127.0.0.1:{votes}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{own},PROXY://127.0.0.1:{proxy_port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    }
-    with cluster:
-        yield Broker(cluster, behind, proxy_port)
+    with one_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
 
 
 @pytest.fixture

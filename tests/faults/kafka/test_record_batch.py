@@ -8,7 +8,15 @@ import pytest
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from oncegate.ledgers.kafka import record_batch
-from oncegate.ledgers.kafka.record_batch import BATCH_BYTES, Field, RecordBatch, Records, RecordTooLarge, encode
+from oncegate.ledgers.kafka.record_batch import (
+    BATCH_BYTES,
+    Field,
+    RecordBatch,
+    Records,
+    RecordTooLarge,
+    RowHeaders,
+    encode,
+)
 
 SEED = int(os.environ.get("ONCEGATE_SEED", "20261123"))
 PRODUCER = 7, 3, 11
@@ -40,6 +48,23 @@ def built(batch: RecordBatch) -> bytes:
     return bytes(batch._build())
 
 
+def row_headers_of(rows: Sequence[Sequence[tuple[str, Value]]]) -> RowHeaders:
+    items = [item for headers in rows for item in headers]
+    counts = np.array([len(headers) for headers in rows], np.int64)
+    names, values = field_of([name.encode() for name, _ in items]), field_of([value for _, value in items])
+    return RowHeaders(np.cumsum(counts) - counts, counts, names, values)
+
+
+def random_headers(rng: np.random.Generator, rows: int) -> list[list[tuple[str, Value]]]:
+    """Names come twice in a row, and are empty; some rows have hundreds."""
+    names = ["source", "höhe", "", "x" * 200]
+    counts = np.where(rng.random(rows) < 0.01, rng.integers(60, 300, rows), rng.integers(0, 4, rows)).tolist()
+    return [
+        [(names[int(rng.integers(4))], value) for value in random_values(rng, count, int(rng.choice([1, 9, 300])))]
+        for count in counts
+    ]
+
+
 def random_values(rng: np.random.Generator, count: int, most: int) -> list[Value]:
     lengths = rng.integers(-1, most, count)
     return [None if length < 0 else rng.bytes(int(length)) for length in lengths]
@@ -55,6 +80,30 @@ def test_a_batch_is_byte_for_byte_what_the_builder_makes(turn: int) -> None:
     asked = (times, columns[0], columns[1])
     (batch,) = encode(records_of(*asked, **headers), 1 << 30)
     assert built(batch) == by_builder(*asked, **headers), f"seed {SEED}, turn {turn}"
+
+
+@pytest.mark.parametrize("turn", range(24))
+def test_headers_of_each_row_are_byte_for_byte_what_the_builder_makes(turn: int) -> None:
+    rng = np.random.default_rng([SEED, turn])
+    count = int(rng.integers(1, 400)) if turn % 8 else 9_000
+    keys, values, fixed = (random_values(rng, count, 70) for _ in range(3))
+    own = random_headers(rng, count)
+    columns = [("ns", field_of(fixed))] if turn % 2 else []
+    times, plain = np.full(count, 7, np.int64), (field_of(keys), field_of(values))
+    (batch,) = encode(Records(times, *plain, columns, row_headers_of(own)), 1 << 30)
+    builder = DefaultRecordBatchBuilder(2, 0, 1, *PRODUCER, batch_size=1 << 30)
+    for row in range(count):
+        headers = [*own[row], *([("ns", fixed[row])] if columns else [])]
+        builder.append(row, 7, keys[row], values[row], headers)
+    assert built(batch) == bytes(builder.build()), f"seed {SEED}, turn {turn}"
+
+
+def test_headers_of_each_row_count_where_records_are_cut() -> None:
+    none, headers = [None] * 300, [[("h", b"x" * 9_000)]] * 300
+    batches = encode(Records(np.zeros(300, np.int64), field_of(none), field_of(none), (), row_headers_of(headers)))
+    assert max(batch.size() for batch in batches) <= BATCH_BYTES
+    read = [record for batch in batches for record in DefaultRecordBatch(built(batch))]
+    assert [record.headers for record in read] == headers
 
 
 def test_records_are_cut_into_batches_that_a_broker_takes_and_lose_nothing() -> None:
@@ -93,9 +142,15 @@ def test_what_is_sent_twice_is_the_same() -> None:
 
 def test_no_loop_is_compiled_for_what_comes_after_the_start() -> None:
     record_batch.warm_up()
-    loops = record_batch._write_field, record_batch._write_beginnings, record_batch._put
+    loops = (
+        record_batch._write_field,
+        record_batch._write_beginnings,
+        record_batch._put,
+        record_batch._write_row_headers,
+    )
     before = [len(loop.signatures) for loop in loops]
     encode(records_of([1, 2], [None, b"key"], [b"", b"value"], source=[b"a", None]))
     written = Field(np.full(3, 65, np.uint8), np.zeros(4, np.int64)[::2], np.ones(2, np.int64))
-    encode(Records(np.zeros(2, np.int64), written, written))
+    headers = RowHeaders(np.zeros(4, np.int64)[::2], np.ones(4, np.int64)[::2], written, field_of([b"a", None]))
+    encode(Records(np.zeros(2, np.int64), written, written, (), headers))
     assert [len(loop.signatures) for loop in loops] == before

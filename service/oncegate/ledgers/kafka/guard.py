@@ -7,7 +7,7 @@ flushed, and its owner starts the next one, under an id of its own.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from aiokafka.producer import sender as aiokafka_sender
 
 # aiokafka waits 20 ms where the markers of the last transaction are still being written, ten times what they take.
 aiokafka_sender.BACKOFF_OVERRIDE = 0.001
+# What is on its way at most, of all partitions together, beside the batch that is handed over next.
+IN_FLIGHT_BYTES = 16 << 20
 # What a producer that is closed may take to let go of its sockets.
 CLOSE_S = 2.0
 
@@ -35,6 +37,10 @@ class Batch:
 
     partition: Partition
     encoded: Any
+
+
+Batches = Sequence[Batch] | AsyncIterable[Batch]
+Then = Callable[[list[int]], Sequence[Batch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +78,21 @@ class Guard:
     """Commits transactions of batches under one transactional id, one at a time, until one of them ends badly.
 
     `settings`: what `AIOKafkaProducer` takes of connections and security. Use `start` first and `close` last.
+    `in_flight_bytes`: what is sent and not answered, at most; one batch may be larger.
     """
 
-    def __init__(self, settings: Mapping[str, Any], transactional_id: str, deadlines: Deadlines = Deadlines()) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        transactional_id: str,
+        deadlines: Deadlines = Deadlines(),
+        in_flight_bytes: int = IN_FLIGHT_BYTES,
+    ) -> None:
         if not __debug__:
             raise RuntimeError("aiokafka keeps its transactions in order by assert: run Python without -O")
         self.transactional_id = transactional_id
         self._deadlines = deadlines
+        self._in_flight_bytes = in_flight_bytes
         self._producer = AIOKafkaProducer(
             transactional_id=transactional_id, transaction_timeout_ms=deadlines.transaction_ms, acks="all", **settings
         )
@@ -102,17 +116,20 @@ class Guard:
         self._end_once()
         self.closed = False
 
-    async def commit(self, batches: Sequence[Batch]) -> list[int]:
+    async def commit(self, batches: Batches, then: Then = lambda _: ()) -> list[int]:
         """Writes the batches as one transaction; the offset of the first record of each, −1 where it was not told.
 
-        It goes on to its end when the caller is cancelled.
+        Batches that come one after the other are taken as those before them are answered, so that they need not be in
+        memory together; what their iterator raises ends the transaction as NotWritten does, and is raised as it is.
+        `then` is told the offsets of `batches` and returns more, which are written behind them in the same transaction;
+        a NotWritten that it raises ends the transaction as such. It goes on to its end when the caller is cancelled.
 
         Raises:
             NotWritten, Fenced: definite: nothing of it is ever visible once the next guard has started.
             InDoubt: unknown. After each of the three this guard is closed.
             RuntimeError: it was closed before; nothing was sent.
         """
-        return await _uncancelled(self._commit(batches))
+        return await _uncancelled(self._commit(batches, then))
 
     async def close(self) -> None:
         """Drops the producer's connections, with nothing flushed; an open transaction is left to the next start."""
@@ -131,37 +148,40 @@ class Guard:
             async with asyncio.timeout(CLOSE_S):
                 await producer.client.close()
 
-    async def _commit(self, batches: Sequence[Batch]) -> list[int]:
+    async def _commit(self, batches: Batches, then: Then) -> list[int]:
         async with self._turn:
             if self.closed:
                 raise RuntimeError(f"the producer {self.transactional_id} was closed: start another one")
             try:
-                offsets = await self._send(batches)
+                offsets = await self._write(batches, then)
                 await self._end()
             except BaseException:
                 await self.close()
                 raise
             return offsets
 
-    async def _send(self, batches: Sequence[Batch]) -> list[int]:
-        """Each batch's own outcome: a commit would go through without it."""
+    async def _write(self, batches: Batches, then: Then) -> list[int]:
         self._ends_sent = 0
-        sent: list[tuple[Partition, asyncio.Future[Any]]] = []
+        until = asyncio.get_running_loop().time() + self._deadlines.send_ms / 1000
+        offsets = await self._send(batches, until, begin=True)
+        return offsets + await self._send(then(offsets), until)
+
+    async def _send(self, batches: Batches, until: float, *, begin: bool = False) -> list[int]:
+        """Each batch's own outcome: a commit would go through without it."""
+        sending = _Sending(self._in_flight_bytes)
         try:
-            async with asyncio.timeout(self._deadlines.send_ms / 1000):
-                await self._producer.begin_transaction()
-                for batch in batches:
+            async with asyncio.timeout_at(until):
+                if begin:
+                    await self._producer.begin_transaction()
+                async for batch in _each(batches):
+                    await sending.room_for(batch)
                     topic, number = batch.partition
-                    sent.append(
-                        (batch.partition, await self._producer.send_batch(batch.encoded, topic, partition=number))
-                    )
-                return [told.offset for told in await asyncio.gather(*(future for _, future in sent))]
+                    sending.add(batch, await self._producer.send_batch(batch.encoded, topic, partition=number))
+                return await sending.offsets()
         except ProducerFenced as error:
             raise Fenced(f"a newer producer has {self.transactional_id}") from error
         except (KafkaError, OSError, TimeoutError, AssertionError) as error:
-            culprits = [partition for partition, future in sent if _failed(future)]
-            unsent = [batches[len(sent)].partition] if len(sent) < len(batches) else []
-            raise NotWritten(f"not written: {error!r}", culprits or unsent) from error
+            raise NotWritten(f"not written: {error!r}", sending.culprits()) from error
 
     async def _end(self) -> None:
         try:
@@ -184,6 +204,49 @@ class Guard:
             await send_end(committed)
 
         sender._do_txn_commit = once
+
+
+class _Sending:
+    """What of a transaction is on its way: a future for each batch, and the bytes of those without an answer."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._sent: list[tuple[Partition, asyncio.Future[Any]]] = []
+        self._unanswered: dict[asyncio.Future[Any], int] = {}
+        self._next: Partition | None = None
+
+    async def room_for(self, batch: Batch) -> None:
+        """Waits until it fits beside what is unanswered; raises what a batch before was refused with."""
+        self._next = batch.partition
+        while self._unanswered and sum(self._unanswered.values()) + batch.encoded.size() > self._bytes_max:
+            answered, _ = await asyncio.wait(self._unanswered, return_when=asyncio.FIRST_COMPLETED)
+            for future in answered:
+                del self._unanswered[future]
+                future.result()
+
+    def add(self, batch: Batch, future: "asyncio.Future[Any]") -> None:
+        """Takes a batch that was handed over."""
+        self._sent.append((batch.partition, future))
+        self._unanswered[future] = batch.encoded.size()
+        self._next = None
+
+    async def offsets(self) -> list[int]:
+        """Waits for all answers; the first offset of each batch."""
+        return [told.offset for told in await asyncio.gather(*(future for _, future in self._sent))]
+
+    def culprits(self) -> list[Partition]:
+        """The partitions that refused a batch or did not answer; else the one whose batch was not handed over."""
+        failed = [partition for partition, future in self._sent if _failed(future)]
+        return list(dict.fromkeys(failed)) or ([] if self._next is None else [self._next])
+
+
+async def _each(batches: Batches) -> AsyncIterator[Batch]:
+    if isinstance(batches, AsyncIterable):
+        async for batch in batches:
+            yield batch
+    else:
+        for batch in batches:
+            yield batch
 
 
 def _failed(future: "asyncio.Future[Any]") -> bool:

@@ -5,9 +5,10 @@ varints. Byte for byte what aiokafka's own builder makes of the same records.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from crc32c import crc32c
@@ -37,7 +38,7 @@ class RecordTooLarge(ValueError):
 
     def __init__(self, row: int, size_bytes: int, batch_bytes: int) -> None:
         super().__init__(f"row {row} takes {size_bytes} bytes as a record, and a batch takes {batch_bytes}")
-        self.row = row
+        self.row, self.size_bytes, self.batch_bytes = row, size_bytes, batch_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +55,45 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class RowHeaders:
+    """Holds headers that differ from row to row: row i has the items `starts[i] : starts[i] + counts[i]`.
+
+    `starts`, `counts`: int64 (n,). `names`, `values`: a field each of all m items; a name is never null.
+    """
+
+    starts: I64
+    counts: I64
+    names: Field
+    values: Field
+
+    def sizes(self) -> I64:
+        """Counts the bytes that the items of each row take in its record: int64 (n,)."""
+        items = np.zeros(len(self.names.lengths) + 1, np.int64)
+        for field in (self.names, self.values):
+            items[1:] += _varint_sizes(field.lengths) + np.maximum(field.lengths, 0)
+        ends = np.cumsum(items)
+        return np.asarray(ends[self.starts + self.counts] - ends[self.starts], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class Records:
-    """Holds n records: `times_ms` int64 (n,) since 1970, keys, values, and headers by name, the same for all rows."""
+    """Holds n records: `times_ms` int64 (n,) since 1970, keys, values, and headers.
+
+    `headers`: by name, the same for all rows. `row_headers`: each row's own, which stand before those.
+    """
 
     times_ms: I64
     keys: Field
     values: Field
     headers: Sequence[tuple[str, Field]] = ()
+    row_headers: RowHeaders | None = None
 
     def fields(self) -> list[Field]:
         """Returns what stands in a record, in its order; a header's name and their number are prefixes."""
         found = [self.keys, self.values]
         for number, (name, field) in enumerate(self.headers):
-            count = _varint(len(self.headers)) if number == 0 else b""
+            is_first = number == 0 and self.row_headers is None
+            count = _varint(len(self.headers)) if is_first else b""
             prefix = count + _varint(len(name.encode())) + name.encode()
             found.append(Field(field.data, field.starts, field.lengths, prefix))
         return found
@@ -76,13 +103,24 @@ class RecordBatch:
     """Carries an encoded batch to aiokafka, which takes it where it takes a builder of its own.
 
     What it calls is `append`, `close`, `closed`, `record_count`, `size`, `_set_producer_state` and `_build`.
+    `codec`: Kafka's number for how the records behind the head are compressed, 0 where they are not.
     """
 
-    def __init__(self, encoded: bytearray, records: int, first_ms: int, last_ms: int) -> None:
+    def __init__(self, encoded: bytearray, records: int, first_ms: int, last_ms: int, codec: int = 0) -> None:
         self._encoded = encoded
         self._records = records
         self._times = first_ms, last_ms
+        self._codec = codec
         self._producer = -1, -1, -1
+
+    def compressed(self, codec: int, compress: Callable[[memoryview], bytes]) -> "RecordBatch":
+        """Returns the batch with its records compressed; itself where they would not become smaller."""
+        assert not self._codec, "it is compressed already"
+        packed = compress(memoryview(self._encoded)[_HEAD.size :])
+        encoded = bytearray(_HEAD.size) + packed
+        if len(encoded) >= len(self._encoded):
+            return self
+        return RecordBatch(encoded, self._records, *self._times, codec)
 
     def append(self, **record: object) -> None:
         """Returns None: it is full."""
@@ -108,7 +146,7 @@ class RecordBatch:
 
     def _build(self) -> bytearray:
         encoded, last = self._encoded, self._records - 1
-        tail = (_TRANSACTIONAL, last, *self._times, *self._producer, self._records)
+        tail = (_TRANSACTIONAL | self._codec, last, *self._times, *self._producer, self._records)
         _HEAD.pack_into(encoded, 0, 0, len(encoded) - _COUNTED_FROM, -1, _MAGIC, 0, *tail)
         _CRC.pack_into(encoded, _SUMMED_FROM - _CRC.size, crc32c(memoryview(encoded)[_SUMMED_FROM:]))
         return encoded
@@ -123,14 +161,27 @@ def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch
 
     Raises RecordTooLarge where one alone takes more; no records make no batch.
     """
-    fields = records.fields()
-    cuts = _cuts(fields, len(records.times_ms), batch_bytes)
-    return [_encoded(records.times_ms, fields, slice(*cut)) for cut in pairwise(cuts)]
+    fields, own_bytes = records.fields(), _own_bytes(records)
+    cuts = _cuts(fields, own_bytes, batch_bytes)
+    return [_encoded(records, fields, own_bytes, slice(*cut)) for cut in pairwise(cuts)]
 
 
-def _cuts(fields: Sequence[Field], count: int, batch_bytes: int) -> list[int]:
-    """The first row of each batch, and `count` last; by what a record takes at most."""
-    sizes = np.full(count, _OVERHEAD_BYTES, np.int64)
+def check(records: Records, batch_bytes: int = BATCH_BYTES) -> None:
+    """Raises RecordTooLarge as `encode` would, and encodes nothing."""
+    _cuts(records.fields(), _own_bytes(records), batch_bytes)
+
+
+def _own_bytes(records: Records) -> I64:
+    """What each row's own headers take, and the number of all; a number that stands in a prefix is not counted."""
+    own, count = records.row_headers, len(records.times_ms)
+    if own is None:
+        return np.full(count, 0 if records.headers else 1, np.int64)
+    return own.sizes() + _varint_sizes(own.counts + len(records.headers))
+
+
+def _cuts(fields: Sequence[Field], own_bytes: I64, batch_bytes: int) -> list[int]:
+    """The first row of each batch, and how many rows there are last; by what a record takes at most."""
+    count, sizes = len(own_bytes), own_bytes + _OVERHEAD_BYTES
     for field in fields:
         sizes += np.maximum(field.lengths, 0) + (_LENGTH_BYTES + len(field.prefix))
     room = batch_bytes - _HEAD.size
@@ -143,11 +194,11 @@ def _cuts(fields: Sequence[Field], count: int, batch_bytes: int) -> list[int]:
     return cuts
 
 
-def _encoded(times_ms: I64, fields: Sequence[Field], rows: slice) -> RecordBatch:
+def _encoded(records: Records, fields: Sequence[Field], own_bytes: I64, rows: slice) -> RecordBatch:
+    times_ms, own = records.times_ms, records.row_headers
     deltas, count = times_ms[rows] - times_ms[rows.start], rows.stop - rows.start
     offsets = np.arange(count, dtype=np.int64)
-    # Attributes, and the number of headers where there are none, are a byte each.
-    bodies = 1 + _varint_sizes(deltas) + _varint_sizes(offsets) + (1 if len(fields) == 2 else 0)
+    bodies = 1 + _varint_sizes(deltas) + _varint_sizes(offsets) + own_bytes[rows]
     for field in fields:
         lengths = field.lengths[rows]
         bodies += np.maximum(lengths, 0) + _varint_sizes(lengths) + len(field.prefix)
@@ -155,14 +206,30 @@ def _encoded(times_ms: I64, fields: Sequence[Field], rows: slice) -> RecordBatch
     encoded = bytearray(int(ends[-1]))
     out, at = np.frombuffer(encoded, np.uint8), np.concatenate(([_HEAD.size], ends[:-1]))
     _write_beginnings(out, at, bodies, deltas)
-    for field in fields:
-        # One kind of array, so that the loop is compiled once: read-only as Arrow's, each without gaps.
-        data = field.data.view()
-        data.flags.writeable = False
+    for number, field in enumerate(fields):
+        if number == 2 and own is not None:
+            _write_row_headers(out, at, *_plain_headers(own, rows), len(records.headers))
         starts, lengths = np.ascontiguousarray(field.starts[rows]), np.ascontiguousarray(field.lengths[rows])
-        _write_field(out, at, np.frombuffer(field.prefix, np.uint8), data, starts, lengths)
+        _write_field(out, at, np.frombuffer(field.prefix, np.uint8), _read_only(field.data), starts, lengths)
+    if own is not None and len(fields) == 2:
+        _write_row_headers(out, at, *_plain_headers(own, rows), 0)
     del out
     return RecordBatch(encoded, count, int(times_ms[rows.start]), int(times_ms[rows].max()))
+
+
+def _read_only(data: U8) -> U8:
+    """One kind of array, so that a loop is compiled once: read-only as Arrow's are."""
+    data = data.view()
+    data.flags.writeable = False
+    return data
+
+
+def _plain_headers(own: RowHeaders, rows: slice) -> list[Any]:
+    """What the loop takes of headers: each array without gaps."""
+    found: list[Any] = [np.ascontiguousarray(own.starts[rows]), np.ascontiguousarray(own.counts[rows])]
+    for field in (own.names, own.values):
+        found += [_read_only(field.data), np.ascontiguousarray(field.starts), np.ascontiguousarray(field.lengths)]
+    return found
 
 
 def _varint(number: int) -> bytes:
@@ -220,7 +287,38 @@ def _write_field(out: U8, at: I64, prefix: U8, data: U8, starts: I64, lengths: I
         at[row] = place
 
 
+@compiled
+def _write_row_headers(
+    out: U8,
+    at: I64,
+    firsts: I64,
+    counts: I64,
+    names: U8,
+    name_starts: I64,
+    name_lengths: I64,
+    values: U8,
+    value_starts: I64,
+    value_lengths: I64,
+    more: int,
+) -> None:
+    """Writes how many headers each record has, `more` of them elsewhere, and its own ones; moves `at` behind them."""
+    for row in range(len(at)):
+        place = _put(out, at[row], counts[row] + more)
+        for item in range(firsts[row], firsts[row] + counts[row]):
+            length = name_lengths[item]
+            place = _put(out, place, length)
+            _memcpy(out.ctypes.data + place, names.ctypes.data + name_starts[item], length)
+            place += length
+            length = value_lengths[item]
+            place = _put(out, place, length)
+            if length > 0:
+                _memcpy(out.ctypes.data + place, values.ctypes.data + value_starts[item], length)
+                place += length
+        at[row] = place
+
+
 def warm_up() -> None:
     """Compiles the loops, or loads what was compiled."""
-    field = Field(np.zeros(1, np.uint8), np.zeros(1, np.int64), np.ones(1, np.int64))
-    encode(Records(np.zeros(1, np.int64), field, field, [("name", field)]))
+    zero, one = np.zeros(1, np.int64), np.ones(1, np.int64)
+    field = Field(np.zeros(1, np.uint8), zero, one)
+    encode(Records(zero, field, field, [("name", field)], RowHeaders(zero, one, field, field)))
