@@ -1,6 +1,6 @@
-"""Run one or three Apache Kafka brokers until Ctrl-C: `make kafka`, ARGS="--brokers 3".
+"""Run one or three Apache Kafka brokers until Ctrl-C: `make kafka`, ARGS="--brokers 3 --sasl --tls --acls".
 
-What they hold stays in --data for the next start.
+What they hold stays in --data for the next start, with the passwords and certificates that their clients need.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+from deploy.kafka.access import CLIENT_CERTIFICATES, Access, AccessRefused
 from deploy.kafka.cluster import BrokerDied, Cluster
 from deploy.kafka.jars import JarsMissing, fetched
 
@@ -18,29 +19,60 @@ FIRST_PORT = 9092
 
 def main() -> int:
     """Starts the brokers that the command line asks for, and stops them at its end; the exit status."""
+    options = parser().parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        access = Access(options.sasl, options.tls, options.client_certificates, options.acls)
+        print("fetching Apache Kafka's jars (once; half a minute)", file=sys.stderr)
+        fetched()
+        serve(folder_of(options, access), options, access)
+    except KeyboardInterrupt:
+        return 0
+    except AccessRefused as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (JarsMissing, BrokerDied) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command line takes."""
     parser = argparse.ArgumentParser(prog="make kafka", description=__doc__)
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="how many (default: %(default)s)")
     parser.add_argument(
         "--port", type=int, default=FIRST_PORT, help="the first broker's, 0 for a free one (default: %(default)s)"
     )
-    parser.add_argument("--data", type=Path, help="what they hold (default: out/kafka-1 or -3)")
-    options = parser.parse_args()
-    folder = (options.data or DATA.with_name(f"kafka-{options.brokers}")).resolve()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        print("fetching Apache Kafka's jars (once; half a minute)", file=sys.stderr)
-        fetched()
-        began_s = time.monotonic()
-        with Cluster(folder, options.brokers, options.port) as cluster:
-            print(f"brokers at {cluster.bootstrap} after {time.monotonic() - began_s:.1f} s, data in {folder}")
-            print("Ctrl-C stops them", flush=True)
-            signal.pause()
-    except KeyboardInterrupt:
-        return 0
-    except (JarsMissing, BrokerDied) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    parser.add_argument("--sasl", action="store_true", help="ask for a user and password, by SCRAM-SHA-512 or PLAIN")
+    parser.add_argument("--tls", action="store_true", help="encrypt, by certificates of an authority made for them")
+    parser.add_argument(
+        "--client-certificates",
+        choices=CLIENT_CERTIFICATES,
+        default="none",
+        help="whether clients show one, with --tls (default: %(default)s)",
+    )
+    parser.add_argument("--acls", action="store_true", help="give rights by access control lists; admin has all")
+    parser.add_argument("--data", type=Path, help="what they hold (default: out/kafka-1 or -3, then the options)")
+    return parser
+
+
+def folder_of(options: argparse.Namespace, access: Access) -> Path:
+    """Where the brokers keep what they hold: one place for each access, which is made with the folder."""
+    name = "-".join([f"kafka-{options.brokers}", *str(access).replace("--", "").split()])
+    folder: Path = options.data or DATA.with_name(name)
+    return folder.resolve()
+
+
+def serve(folder: Path, options: argparse.Namespace, access: Access) -> None:
+    """Runs the brokers until a signal, and says how they are reached."""
+    began_s = time.monotonic()
+    with Cluster(folder, options.brokers, options.port, access=access) as cluster:
+        print(f"brokers at {cluster.bootstrap} after {time.monotonic() - began_s:.1f} s, data in {folder}")
+        if access.protocol != "PLAINTEXT":
+            print(f"clients connect with {access.query(cluster.files)}")
+        print("Ctrl-C stops them", flush=True)
+        signal.pause()
 
 
 if __name__ == "__main__":

@@ -2,15 +2,16 @@
 
 import signal
 import socket
-import struct
 import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from deploy.kafka.access import OPEN, SCRAM, USERS, Access, Files
 from deploy.kafka.jars import fetched, java
-from deploy.kafka.properties import ADDRESS, Ports, properties
+from deploy.kafka.probe import ADDRESS, brokers_seen
+from deploy.kafka.properties import Ports, as_file, properties
 
 # A broker starts in two seconds, three of them in twelve on a busy machine.
 START_S = 120
@@ -18,7 +19,7 @@ START_S = 120
 STOP_S = 10
 # Of a cluster that lives as long as its folder; 22 characters, as Kafka's own are.
 CLUSTER_ID = "b25jZWdhdGUtdGVzdC0wMQ"
-_HEAP = "256m"
+HEAP = "256m"
 _LOG_LEVEL = "-Dorg.slf4j.simpleLogger.defaultLogLevel"
 
 
@@ -30,13 +31,20 @@ class Cluster:
     """Brokers 1 to `brokers` over a folder; what they hold outlives them. Use as a context, or call `start`, `stop`.
 
     `first_port`: broker n listens on `first_port + n - 1`; without it on free ports. `more`: properties of each broker.
+    `access`: what it asks of clients; `files`: what they need for it, there from the first start on.
     """
 
     def __init__(
-        self, folder: Path, brokers: int = 1, first_port: int | None = None, more: Mapping[str, str] | None = None
+        self,
+        folder: Path,
+        brokers: int = 1,
+        first_port: int | None = None,
+        more: Mapping[str, str] | None = None,
+        access: Access = OPEN,
     ) -> None:
         self.folder = folder
         self.more = dict(more or {})
+        self.access, self.files = access, Files(folder)
         free = free_ports(2 * brokers)
         clients = range(first_port, first_port + brokers) if first_port else free[brokers:]
         self.ports = [Ports(*pair) for pair in zip(clients, free, strict=False)]
@@ -60,8 +68,11 @@ class Cluster:
         self.stop()
 
     def start(self) -> None:
-        """Starts all brokers; returns when each answers and knows of all. BrokerDied with its log where one ends."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Starts all brokers; returns when each answers and knows of all. BrokerDied with its log where one ends.
+
+        AccessRefused: the folder was made with another access.
+        """
+        self.files.make(self.access)
         try:
             for node in self.nodes:
                 self._spawn(node)
@@ -104,21 +115,37 @@ class Cluster:
     def _spawn(self, node: int) -> None:
         require_free(self.ports[node - 1].clients)
         path = self.folder / f"broker-{node}.properties"
-        path.write_text(properties(self.folder, node, self.ports, self.more))
+        path.touch(mode=0o600)
+        path.write_text(as_file(properties(self.folder, node, self.ports, self.more, self.access)))
         if not (self.folder / f"broker-{node}/meta.properties").exists():
-            asked = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(path)]
-            done = subprocess.run(_java(*asked), capture_output=True, text=True, timeout=START_S, check=False)
-            if done.returncode:
-                raise BrokerDied(f"broker {node} has no folder: {done.stdout[-500:]}{done.stderr[-1000:]}")
+            self._format(node, path)
         with (self.folder / f"broker-{node}.log").open("ab") as log:
-            command = _java("kafka.Kafka", str(path))
+            command = [java(), *_options("kafka.Kafka", str(path))]
             self._processes[node] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
 
+    def _format(self, node: int, properties_file: Path) -> None:
+        """Makes a broker's folder. Passwords go by a file of Java's: a command line is seen by everyone."""
+        asked = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties_file)]
+        if self.access.sasl:
+            for user in USERS:
+                asked += ["--add-scram", f"{SCRAM}=[name={user},password={self.files.password(user)}]"]
+        arguments = self.folder / f"format-{node}.arguments"
+        arguments.touch(mode=0o600)
+        arguments.write_text("\n".join(f'"{word}"' for word in _options(*asked)))
+        try:
+            done = subprocess.run(
+                [java(), f"@{arguments}"], capture_output=True, text=True, timeout=START_S, check=False
+            )
+        finally:
+            arguments.unlink()
+        if done.returncode:
+            raise BrokerDied(f"broker {node} has no folder: {done.stdout[-500:]}{done.stderr[-1000:]}")
+
     def _await(self, node: int, brokers: int) -> None:
         end = time.monotonic() + START_S
-        while brokers_seen(self.ports[node - 1].clients) < brokers:
+        while brokers_seen(self.ports[node - 1].clients, self.access, self.files) < brokers:
             if self._processes[node].poll() is not None:
                 raise BrokerDied(f"broker {node} ended at its start:\n{self.log(node)[-2000:]}")
             if time.monotonic() > end:
@@ -132,20 +159,6 @@ class Cluster:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def brokers_seen(port: int) -> int:
-    """How many brokers the one on this port knows of; 0 where it does not answer (Kafka protocol, Metadata v1)."""
-    header = struct.pack(">hhih", 3, 1, 1, 2) + b"up"
-    body = header + struct.pack(">i", 0)
-    try:
-        with socket.create_connection((ADDRESS, port), 1) as connection:
-            connection.settimeout(3)
-            connection.sendall(struct.pack(">i", len(body)) + body)
-            answer = connection.recv(12, socket.MSG_WAITALL)
-            return int(struct.unpack_from(">i", answer, 8)[0])
-    except (OSError, struct.error):
-        return 0
 
 
 def free_ports(count: int) -> list[int]:
@@ -169,6 +182,7 @@ def require_free(port: int) -> None:
             ) from None
 
 
-def _java(*asked: str) -> list[str]:
-    memory = [f"-Xms{_HEAP}", f"-Xmx{_HEAP}", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
-    return [java(), *memory, f"{_LOG_LEVEL}=warn", "-cp", f"{fetched()}/*", *asked]
+def _options(*asked: str) -> list[str]:
+    """What Java is told, before and behind the name of the class that it runs."""
+    memory = [f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
+    return [*memory, f"{_LOG_LEVEL}=warn", "-cp", f"{fetched()}/*", *asked]

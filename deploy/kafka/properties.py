@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ADDRESS = "127.0.0.1"
+from deploy.kafka.access import OPEN, Access, Files
+from deploy.kafka.probe import ADDRESS
 
 
 @dataclass(frozen=True)
@@ -15,24 +16,31 @@ class Ports:
     controllers: int
 
 
-def properties(folder: Path, node: int, ports: Sequence[Ports], more: Mapping[str, str]) -> str:
-    """Gives the properties file of broker `node`, counted from 1; `more` goes over what stands here."""
+def properties(
+    folder: Path, node: int, ports: Sequence[Ports], more: Mapping[str, str] = {}, access: Access = OPEN
+) -> dict[str, str]:
+    """Gives the properties of broker `node`, counted from 1; `more` goes over what stands here."""
     own = ports[node - 1]
-    told = {
+    return {
         "process.roles": "broker,controller",
         "node.id": str(node),
         "controller.quorum.voters": ",".join(f"{n}@{ADDRESS}:{one.controllers}" for n, one in enumerate(ports, 1)),
-        "listeners": f"PLAINTEXT://{ADDRESS}:{own.clients},CONTROLLER://{ADDRESS}:{own.controllers}",
-        "advertised.listeners": f"PLAINTEXT://{ADDRESS}:{own.clients}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"CLIENTS://{ADDRESS}:{own.clients},CONTROLLER://{ADDRESS}:{own.controllers}",
+        "advertised.listeners": f"CLIENTS://{ADDRESS}:{own.clients}",
+        "listener.security.protocol.map": f"CLIENTS:{access.protocol},CONTROLLER:{access.protocol}",
         "controller.listener.names": "CONTROLLER",
-        "inter.broker.listener.name": "PLAINTEXT",
+        "inter.broker.listener.name": "CLIENTS",
         "log.dirs": str(folder / f"broker-{node}"),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
         **_copies(len(ports)),
+        **access.properties(Files(folder)),
         **more,
     }
+
+
+def as_file(told: Mapping[str, str]) -> str:
+    """Writes properties as the text of their file."""
     return "".join(f"{name}={value}\n" for name, value in told.items())
 
 

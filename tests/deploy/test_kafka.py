@@ -6,13 +6,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
+from urllib.parse import parse_qsl
 
+import psutil
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.kafka.cluster import BrokerDied, Cluster, brokers_seen
+from deploy.kafka.access import ADMIN, Access, AccessRefused
+from deploy.kafka.cluster import BrokerDied, Cluster
 from deploy.kafka.jars import JarsMissing, check, fetched
+from deploy.kafka.probe import brokers_seen
+from oncegate.ledgers.kafka.security import Security
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -100,6 +105,68 @@ def test_jars_that_are_missing_or_others_are_refused_by_name(tmp_path: Path) -> 
         jar.unlink() if spoiled == "missing" else jar.write_bytes(b"another")
         with pytest.raises(JarsMissing, match=jar.name):
             check(jars)
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_brokers_that_ask_for_users_certificates_and_rights_know_one_another_and_start_again(
+    brokers: int, tmp_path: Path
+) -> None:
+    access = Access(sasl=True, tls=True, client_certificates="required", acls=True)
+    for _ in range(2):
+        with Cluster(tmp_path, brokers, access=access) as cluster:
+            port = cluster.ports[0].clients
+            assert brokers_seen(port, access, cluster.files) == brokers
+            assert brokers_seen(port) == 0, "who says nothing is told nothing"
+
+
+def test_brokers_know_one_another_by_certificates_alone(tmp_path: Path) -> None:
+    access = Access(tls=True, client_certificates="requested", acls=True)
+    with Cluster(tmp_path, 3, access=access) as cluster:
+        assert brokers_seen(cluster.ports[0].clients, access, cluster.files) == 3
+
+
+def test_passwords_and_keys_are_their_owners_alone_and_on_no_command_line(tmp_path: Path) -> None:
+    access = Access(sasl=True)
+    with Cluster(tmp_path, access=access) as cluster:
+        password = cluster.files.password(ADMIN)
+        holders = [path for path in tmp_path.rglob("*") if path.is_file() and password.encode() in path.read_bytes()]
+        (process,) = psutil.Process().children()
+        assert password not in " ".join(process.cmdline())
+        assert password not in cluster.log(1)
+    assert {path.name for path in holders} == {"admin.password", "broker-1.properties"}
+    assert {path.stat().st_mode & 0o777 for path in holders} == {0o600}
+
+
+@pytest.mark.parametrize("made", [Access(), Access(sasl=True)])
+def test_a_folder_that_was_made_with_another_access_is_refused_before_anything_starts(
+    made: Access, tmp_path: Path
+) -> None:
+    with Cluster(tmp_path, access=made):
+        pass
+    with pytest.raises(AccessRefused, match="give the same, or another --data"):
+        Cluster(tmp_path, access=Access(sasl=True, tls=True)).start()
+
+
+@pytest.mark.parametrize("options", ["--acls", "--acls --tls", "--client-certificates required", "--sasl plain"])
+def test_options_that_do_nothing_alone_are_refused_in_one_line(options: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "deploy.kafka", "--data", str(tmp_path), *options.split()]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = done.stderr.splitlines()[-1]
+    assert options.split()[0] in said or "plain" in said
+    assert "Traceback" not in done.stderr
+
+
+def test_the_command_says_how_clients_connect(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "deploy.kafka", "--port", "0", "--data", str(tmp_path), "--sasl", "--tls"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("brokers at ")
+        query = process.stdout.readline().split()[-1]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0
+    security = Security.parsed(parse_qsl(query, strict_parsing=True))
+    assert (security.protocol, security.username) == ("SASL_SSL", "oncegate")
 
 
 def test_the_command_says_where_its_brokers_are_and_ends_them_with_itself(tmp_path: Path) -> None:

@@ -4,6 +4,10 @@ from tests.mutants.mutant import Mutant, one
 
 _GUARD = "service/oncegate/ledgers/kafka/guard.py"
 _TESTS = "tests/faults/kafka/test_guard.py"
+_SECURITY = "service/oncegate/ledgers/kafka/security.py"
+_WATCH = "service/oncegate/ledgers/kafka/watch.py"
+_ASKED = "tests/faults/kafka/test_security.py"
+_SETTINGS = "tests/faults/kafka/test_security_settings.py"
 _BATCHES = "service/oncegate/ledgers/kafka/record_batch.py"
 _BATCH_TESTS = "tests/faults/kafka/test_record_batch.py"
 _ROWS = "service/oncegate/ledgers/kafka/rows"
@@ -48,6 +52,83 @@ KAFKA: tuple[Mutant, ...] = (
         "        except ProducerFenced as error:\n",
         "        except ZeroDivisionError as error:\n",
         f"{_TESTS}::test_a_newer_producer_of_the_same_id_fences_an_older_one",
+    ),
+    one(
+        "what brokers refuse of a connection is told as a time that passed",
+        _WATCH,
+        "            return next(iter(self._refusing.values()), None)\n",
+        "            return None\n",
+        f"{_ASKED}::test_a_wrong_password_is_told_with_the_user_and_where_to_look",
+    ),
+    one(
+        "a topic without a right is found out by its batch alone",
+        _GUARD,
+        "            error_transaction(error)\n            self._watch.refused(error)\n",
+        "            error_transaction(error)\n",
+        f"{_ASKED}::test_a_topic_without_a_right_is_told_alone_and_nothing_is_written",
+    ),
+    one(
+        "a commit that the broker has refused is in doubt",
+        _GUARD,
+        "            if self._ends_sent <= 1 and isinstance(error, TransactionalIdAuthorizationFailed):\n",
+        "            if self._ends_sent < 0:\n",
+        f"{_ASKED}::test_a_transactional_id_that_loses_its_right_before_the_commit_is_not_written",
+    ),
+    one(
+        "a quota is not told",
+        _WATCH,
+        '        if throttle_ms := getattr(answer, "throttle_time_ms", 0):\n',
+        "        if throttle_ms := 0:\n",
+        f"{_ASKED}::test_a_quota_that_is_too_small_is_told_with_what_to_raise",
+    ),
+    one(
+        "a refusal of before is told of a later transaction",
+        _WATCH,
+        "        self._refusing: dict[tuple[str, int], Refusal] = {}\n",
+        "        self._refusing: dict[tuple[str, int], Refusal] = getattr(self, '_refusing', {})\n",
+        "tests/faults/kafka/test_watch.py::test_a_refusal_of_before_is_not_told_of_what_fails_later",
+    ),
+    one(
+        "a quota of before is told of a later transaction",
+        _WATCH,
+        "        return self._throttled_until > self._began\n",
+        "        return self._throttled_until > 0\n",
+        "tests/faults/kafka/test_watch.py::test_a_quota_that_was_over_before_the_transaction_began_is_not_told",
+    ),
+    one(
+        "one broker that refuses ends what others would carry",
+        _WATCH,
+        "            if not any(session.connected() for session in self._sessions):\n",
+        "            if True:\n",
+        "tests/faults/kafka/test_watch.py::test_one_broker_that_refuses_ends_no_wait_while_another_is_connected",
+    ),
+    one(
+        "a session that ends soon is used on",
+        _WATCH,
+        "            if session.until <= self._began:\n",
+        "            if False:\n",
+        f"{_ASKED}::test_a_session_that_ends_soon_is_begun_anew_before_a_transaction",
+    ),
+    one(
+        "a password is logged",
+        _SECURITY,
+        "    return not any(type(argument)",
+        "    return True or not any(type(argument)",
+        f"{_SETTINGS}::test_the_proof_of_a_user_is_not_logged",
+    ),
+    one(
+        "a password is kept from the first start on",
+        _SECURITY,
+        "def _password(path: Path) -> str:\n",
+        "@__import__('functools').cache\ndef _password(path: Path) -> str:\n",
+        f"{_SETTINGS}::test_a_user_is_given_to_the_client_with_the_password_of_the_file",
+    ),
+    one(
+        "a parameter that does nothing is taken",
+        _SECURITY,
+        "            if given and not counts:\n",
+        "            if False:\n",
+        f"{_SETTINGS}::test_what_cannot_be_used_is_refused_by_its_name",
     ),
     one(
         "a producer's sequence turns negative",

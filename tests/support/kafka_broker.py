@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from deploy.kafka.access import ADMIN, CLIENT, OPEN, Access
 from deploy.kafka.cluster import Cluster, free_ports
 from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.security import Security
 
 WAIT_S = 60
 
@@ -21,11 +24,27 @@ class Broker:
 
     def __init__(self, cluster: Cluster, behind: int, proxy_port: int) -> None:
         self.cluster, self.behind, self.proxy_port = cluster, behind, proxy_port
-        self.admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        self.admin = AdminClient({**self._as_admin(), "log_level": 0})
 
     @property
     def proxied_bootstrap(self) -> str:
         return f"127.0.0.1:{self.proxy_port}"
+
+    def settings(self, user: str = CLIENT, **changed: str | None) -> dict[str, Any]:
+        """What an aiokafka client of a user is given, by parameters of a ledger's URL; None leaves one out."""
+        parameters = self.cluster.access.parameters(self.cluster.files, user) | changed
+        given = [(name, value) for name, value in parameters.items() if value is not None]
+        return {"bootstrap_servers": self.cluster.bootstrap, **Security.parsed(given).client_arguments()}
+
+    def _as_admin(self) -> dict[str, str]:
+        access, files = self.cluster.access, self.cluster.files
+        told = {"bootstrap.servers": self.cluster.bootstrap, "security.protocol": access.protocol}
+        if access.sasl:
+            told |= {"sasl.mechanism": "PLAIN", "sasl.username": ADMIN, "sasl.password": files.password(ADMIN)}
+        if access.tls:
+            told |= {"ssl.ca.location": str(files.authority), "ssl.key.location": str(files.key(ADMIN))}
+            told["ssl.certificate.location"] = str(files.certificate(ADMIN))
+        return told
 
     def topic(self, partitions: int = 1, **config: str) -> Partition:
         """A new topic, and its first partition; others are named by the test."""
@@ -39,7 +58,7 @@ class Broker:
 
     def messages(self, partition: Partition) -> list[Message]:
         """What another client reads of it, up to its end, of committed transactions."""
-        asked = {"bootstrap.servers": self.cluster.bootstrap, "group.id": "test", "isolation.level": "read_committed"}
+        asked = {**self._as_admin(), "group.id": "test", "isolation.level": "read_committed"}
         consumer = Consumer({**asked, "enable.partition.eof": True})
         consumer.assign([TopicPartition(*partition, 0)])
         found = []
@@ -53,15 +72,21 @@ class Broker:
 
 
 @contextmanager
-def one_broker(folder: Path) -> Iterator[Broker]:
-    """A broker that keeps its files in `folder`, until the context ends."""
+def one_broker(folder: Path, access: Access = OPEN) -> Iterator[Broker]:
+    """A broker that keeps its files in `folder`, until the context ends; what goes through the proxy is no TLS."""
     behind, proxy_port = free_ports(2)
-    cluster = Cluster(folder)
+    cluster = Cluster(folder, access=access)
     own, votes = cluster.ports[0].clients, cluster.ports[0].controllers
+    unencrypted = Access(sasl=access.sasl)
+    cluster.files.make(access)
+    protocols = f"CLIENTS:{access.protocol},PROXY:{unencrypted.protocol},CONTROLLER:{access.protocol}"
     cluster.more = {
-        "listeners": f"PLAINTEXT://127.0.0.1:{own},PROXY://127.0.0.1:{behind},CONTROLLER://127.0.0.1:{votes}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{own},PROXY://127.0.0.1:{proxy_port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"CLIENTS://127.0.0.1:{own},PROXY://127.0.0.1:{behind},CONTROLLER://127.0.0.1:{votes}",
+        "advertised.listeners": f"CLIENTS://127.0.0.1:{own},PROXY://127.0.0.1:{proxy_port}",
+        "listener.security.protocol.map": protocols,
+        **unencrypted.properties(cluster.files, ("proxy",)),
+        # Who logs in there by PLAIN has to do so again each minute.
+        "listener.name.proxy.plain.connections.max.reauth.ms": "60000",
     }
     with cluster:
         yield Broker(cluster, behind, proxy_port)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 # API keys of the Kafka protocol.
-PRODUCE, INIT_PRODUCER_ID, END_TXN = 0, 22, 26
+PRODUCE, INIT_PRODUCER_ID, END_TXN, SASL_AUTHENTICATE = 0, 22, 26, 36
 _SIZE_BYTES = 4
 
 
@@ -25,6 +25,7 @@ class KafkaProxy:
         self._hold: int | None = None
         self._cut = False
         self._lose: int | None = None
+        self._clients: set[asyncio.StreamWriter] = set()
 
     def hold(self, api: int, *, cut: bool = False) -> None:
         """Keeps the next request of this kind until `release`; `held` is set once it is here."""
@@ -40,15 +41,22 @@ class KafkaProxy:
         """Closes the client's connection in place of the answer to the next request of this kind."""
         self._lose = api
 
+    def cut(self) -> None:
+        """Closes every client's connection, as a broker does that restarts."""
+        for client in self._clients:
+            client.close()
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carries one client's connection until either side closes it."""
         up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
         lost: set[bytes] = set()
+        self._clients.add(writer)
         answering = asyncio.create_task(self._answers(up_reader, writer, lost))
         try:
             while frame := await _frame(reader):
                 await self._request(frame, writer, up_writer, lost)
         finally:
+            self._clients.discard(writer)
             writer.close()
             up_writer.close()
             await asyncio.wait({answering})

@@ -14,6 +14,7 @@ from aiokafka.producer.message_accumulator import BatchBuilder
 from deploy.kafka.cluster import free_ports
 from oncegate.ledgers.kafka.guard import Batch, Deadlines, Fenced, Guard, InDoubt, NotWritten, Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
+from oncegate.ledgers.kafka.watch import Session
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_proxy import END_TXN, KafkaProxy, proxied
 
@@ -203,6 +204,8 @@ async def test_aiokafka_is_the_one_whose_inside_the_guard_knows() -> None:
         assert callable(producer._sender._do_txn_commit)
         assert producer._sender.sender_task is None
         assert producer.client._conns == {}
+        assert Session("localhost", 9092)._writer is None
+        assert callable(producer._txn_manager.error_transaction)
         assert producer._closed is False
     finally:
         producer._closed = True

@@ -7,14 +7,16 @@ flushed, and its owner starts the next one, under an id of its own.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import KafkaConnectionError, KafkaError, ProducerFenced, TransactionalIdAuthorizationFailed
 from aiokafka.producer import sender as aiokafka_sender
+
+from oncegate.ledgers.kafka.watch import Watch
 
 # aiokafka waits 20 ms where the markers of the last transaction are still being written, ten times what they take.
 aiokafka_sender.BACKOFF_OVERRIDE = 0.001
@@ -22,6 +24,9 @@ aiokafka_sender.BACKOFF_OVERRIDE = 0.001
 IN_FLIGHT_BYTES = 16 << 20
 # What a producer that is closed may take to let go of its sockets.
 CLOSE_S = 2.0
+# What a task of aiokafka's may take to end by itself: after an error it pauses for 0.1 s.
+TASK_S = 0.5
+_PORT_HINT = "if they are up, check that security_protocol is the port's"
 
 
 class Partition(NamedTuple):
@@ -70,6 +75,24 @@ class Fenced(NotWritten):
     """Nothing was written, and nothing will be: a newer producer has this transactional id."""
 
 
+class Refused(NotWritten):
+    """Nothing was written, and nothing will be before an operator does what the text says.
+
+    A right is missing, or brokers and client do not trust one another. `culprits`: where a topic's right is missing.
+    """
+
+
+class Throttled(NotWritten):
+    """Nothing was written: a quota made the brokers too slow. A later try may pass; the text says what mends it."""
+
+
+class NotStarted(KafkaError):  # type: ignore[misc]
+    """The brokers refuse this producer until an operator does what the text says.
+
+    It says nothing of a transaction before: one in doubt is so still.
+    """
+
+
 class InDoubt(Exception):
     """Unknown whether the transaction was committed: a start under the same id decides it, reading then tells it."""
 
@@ -96,6 +119,8 @@ class Guard:
         self._producer = AIOKafkaProducer(
             transactional_id=transactional_id, transaction_timeout_ms=deadlines.transaction_ms, acks="all", **settings
         )
+        self._watch = Watch(settings)
+        self._tell_watch()
         # Until it has started, and after a bad end.
         self.closed = True
         self._turn = asyncio.Lock()
@@ -104,14 +129,23 @@ class Guard:
     async def start(self) -> None:
         """Fences every producer before this one of the same id, whose open transaction is decided by that.
 
-        Raises KafkaError, OSError or TimeoutError where the brokers cannot be reached or refuse; then it is closed.
         A start that returns does not prove that this is the newest producer: a commit does.
+
+        Raises, and is closed then:
+            NotStarted: the brokers refuse it: a password, a certificate or a right is missing; the text says which.
+            KafkaError, OSError, TimeoutError: they cannot be reached, or fail.
         """
+        until = asyncio.get_running_loop().time() + self._deadlines.start_ms / 1000
         try:
-            async with asyncio.timeout(self._deadlines.start_ms / 1000):
-                await self._producer.start()
-        except BaseException:
+            with self._watch.connecting():
+                async with self._watch.until(until):
+                    await self._producer.start()
+        except BaseException as error:
             await self.close()
+            if (refusal := self._watch.refusal(error)) is not None:
+                raise NotStarted(str(refusal)) from error
+            if isinstance(error, KafkaConnectionError) and self._watch.has_reached:
+                raise KafkaConnectionError(f"brokers hang up before they answer: {_PORT_HINT}") from error
             raise
         self._end_once()
         self.closed = False
@@ -125,8 +159,9 @@ class Guard:
         a NotWritten that it raises ends the transaction as such. It goes on to its end when the caller is cancelled.
 
         Raises:
-            NotWritten, Fenced: definite: nothing of it is ever visible once the next guard has started.
-            InDoubt: unknown. After each of the three this guard is closed.
+            NotWritten, Fenced, Refused, Throttled: definite: nothing of it is ever visible once the next guard has
+                started.
+            InDoubt: unknown. After each of these this guard is closed.
             RuntimeError: it was closed before; nothing was sent.
         """
         return await _uncancelled(self._commit(batches, then))
@@ -140,10 +175,10 @@ class Guard:
             connection.close()
         sending = producer._sender.sender_task
         if sending is not None:
-            sending.cancel()
-            await asyncio.wait({sending}, timeout=CLOSE_S)
-            if sending.done() and not sending.cancelled():
-                sending.exception()
+            await _end(sending)
+        transaction = producer._txn_manager.wait_for_transaction_end()
+        if transaction is not None:
+            _failed(transaction)
         with suppress(KafkaError, TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await producer.client.close()
@@ -162,6 +197,7 @@ class Guard:
 
     async def _write(self, batches: Batches, then: Then) -> list[int]:
         self._ends_sent = 0
+        self._watch.begin()
         until = asyncio.get_running_loop().time() + self._deadlines.send_ms / 1000
         offsets = await self._send(batches, until, begin=True)
         return offsets + await self._send(then(offsets), until)
@@ -170,7 +206,7 @@ class Guard:
         """Each batch's own outcome: a commit would go through without it."""
         sending = _Sending(self._in_flight_bytes)
         try:
-            async with asyncio.timeout_at(until):
+            async with self._watch.until(until):
                 if begin:
                     await self._producer.begin_transaction()
                 async for batch in _each(batches):
@@ -181,16 +217,44 @@ class Guard:
         except ProducerFenced as error:
             raise Fenced(f"a newer producer has {self.transactional_id}") from error
         except (KafkaError, OSError, TimeoutError, AssertionError) as error:
-            raise NotWritten(f"not written: {error!r}", sending.culprits()) from error
+            raise self._not_written(error, sending) from error
+
+    def _not_written(self, error: Exception, sending: "_Sending") -> NotWritten:
+        if (refusal := self._watch.refusal(error)) is not None:
+            return Refused(f"not written: {refusal}", sending.partitions(refusal.topics))
+        if isinstance(error, TimeoutError) and self._watch.is_throttled:
+            return Throttled(f"not written in {self._deadlines.send_ms} ms: {self._watch.quota()}")
+        return NotWritten(f"not written: {error!r}", sending.culprits())
 
     async def _end(self) -> None:
+        until = asyncio.get_running_loop().time() + self._deadlines.commit_ms / 1000
         try:
-            async with asyncio.timeout(self._deadlines.commit_ms / 1000):
+            async with self._watch.until(until):
                 await self._producer.commit_transaction()
         except BaseException as error:
-            if isinstance(error, ProducerFenced) and self._ends_sent <= 1:
+            if self._ends_sent <= 1 and isinstance(error, ProducerFenced):
                 raise Fenced(f"a newer producer has {self.transactional_id}") from error
-            raise InDoubt(f"unknown whether it was committed: {error!r}") from error
+            if self._ends_sent <= 1 and isinstance(error, TransactionalIdAuthorizationFailed):
+                named = TransactionalIdAuthorizationFailed(self.transactional_id)
+                raise Refused(f"not written: {self._watch.refusal(named)}") from error
+            why = self._watch.refusal(error) or repr(error)
+            raise InDoubt(f"unknown whether it was committed: {why}") from error
+
+    def _tell_watch(self) -> None:
+        """Lets the watch know what aiokafka is told and does not hand on."""
+        client, transaction = self._producer.client, self._producer._txn_manager
+        send, error_transaction = client.send, transaction.error_transaction
+
+        async def sent(*request: Any, **group: Any) -> Any:
+            answer = await send(*request, **group)
+            self._watch.answered(answer)
+            return answer
+
+        def refused(error: Exception) -> None:
+            error_transaction(error)
+            self._watch.refused(error)
+
+        client.send, transaction.error_transaction = sent, refused
 
     def _end_once(self) -> None:
         """Keeps aiokafka from sending a second EndTxn in one transaction, whatever became of the first one's answer."""
@@ -234,6 +298,11 @@ class _Sending:
         """Waits for all answers; the first offset of each batch."""
         return [told.offset for told in await asyncio.gather(*(future for _, future in self._sent))]
 
+    def partitions(self, topics: Collection[str]) -> list[Partition]:
+        """The partitions of these topics that were handed over, or were to be next."""
+        all_of_them = [*(partition for partition, _ in self._sent), *([] if self._next is None else [self._next])]
+        return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
+
     def culprits(self) -> list[Partition]:
         """The partitions that refused a batch or did not answer; else the one whose batch was not handed over."""
         failed = [partition for partition, future in self._sent if _failed(future)]
@@ -247,6 +316,14 @@ async def _each(batches: Batches) -> AsyncIterator[Batch]:
     else:
         for batch in batches:
             yield batch
+
+
+async def _end(sending: "asyncio.Task[None]") -> None:
+    """Ends aiokafka's task: cancelled once it waits for its own tasks, of which one may wait for ever."""
+    for _ in range(2):
+        sending.cancel()
+        await asyncio.wait({sending}, timeout=TASK_S)
+    _failed(sending)
 
 
 def _failed(future: "asyncio.Future[Any]") -> bool:

@@ -1,0 +1,169 @@
+"""What brokers ask of clients: SASL, TLS, rights by access control lists; with the files that it takes.
+
+Two users exist: `admin`, who may do everything and is the brokers themselves, and `oncegate`, who may do what lists
+say. Their passwords, certificates and keys are made once, below the brokers' folder, readable by its owner alone.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from deploy.kafka.certificates import Authority
+
+ADMIN, CLIENT = "admin", "oncegate"
+USERS = (ADMIN, CLIENT)
+SCRAM = "SCRAM-SHA-512"
+CLIENT_CERTIFICATES = ("none", "requested", "required")
+_LOGIN = "org.apache.kafka.common.security"
+_SCRAM_LOGIN = f"{_LOGIN}.scram.ScramLoginModule required;"
+
+
+class AccessRefused(ValueError):
+    """What is asked for contradicts itself, or what the folder was made with; one line."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a cluster asks. `client_certificates` as Kafka's `ssl.client.auth`; `acls`: who is no admin needs rights."""
+
+    sasl: bool = False
+    tls: bool = False
+    client_certificates: str = "none"
+    acls: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises AccessRefused where one option does nothing without another."""
+        if self.client_certificates != "none" and not self.tls:
+            raise AccessRefused("--client-certificates does nothing without --tls")
+        if self.acls and not self.sasl and self.client_certificates == "none":
+            raise AccessRefused("--acls needs to know who asks: add --sasl, or --tls --client-certificates requested")
+
+    def __str__(self) -> str:
+        """The options, as on a command line."""
+        certificates = "" if self.client_certificates == "none" else f"--client-certificates {self.client_certificates}"
+        given = ["--sasl" * self.sasl, "--tls" * self.tls, certificates, "--acls" * self.acls]
+        return " ".join(option for option in given if option)
+
+    @property
+    def protocol(self) -> str:
+        """Kafka's name of how clients connect."""
+        return ("SASL_" if self.sasl else "") + ("SSL" if self.tls else "PLAINTEXT")
+
+    def properties(self, files: "Files", listeners: Sequence[str] = ("clients",)) -> dict[str, str]:
+        """Gives the properties of a broker for this: of its controller, and of its listeners, in small letters."""
+        told: dict[str, str] = {}
+        if self.sasl:
+            told |= {
+                "sasl.enabled.mechanisms": f"{SCRAM},PLAIN",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                "sasl.mechanism.controller.protocol": "PLAIN",
+                "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.controller.plain.sasl.jaas.config": _plain(files),
+            }
+            for listener in listeners:
+                told[f"listener.name.{listener}.plain.sasl.jaas.config"] = _plain(files)
+                told[f"listener.name.{listener}.scram-sha-512.sasl.jaas.config"] = _SCRAM_LOGIN
+        if self.tls:
+            for store, path in (("keystore", files.broker), ("truststore", files.authority)):
+                told |= {f"ssl.{store}.type": "PEM", f"ssl.{store}.location": str(path)}
+            told["ssl.principal.mapping.rules"] = "RULE:^CN=(.*)$/$1/,DEFAULT"
+            told |= {f"listener.name.{listener}.ssl.client.auth": self.client_certificates for listener in listeners}
+            # Without SASL controllers know one another by their certificates.
+            told["listener.name.controller.ssl.client.auth"] = "none" if self.sasl else "required"
+        if self.acls:
+            told["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            told["super.users"] = f"User:{ADMIN}"
+        return told
+
+    def parameters(self, files: "Files", user: str = CLIENT) -> dict[str, str]:
+        """Gives what a client says of itself, by the names that a ledger's URL has."""
+        given = {"security_protocol": self.protocol}
+        if self.sasl:
+            given |= {
+                "sasl_mechanism": SCRAM,
+                "sasl_username": user,
+                "sasl_password_file": str(files.password_file(user)),
+            }
+        if self.tls:
+            given["ssl_cafile"] = str(files.authority)
+        if self.client_certificates != "none":
+            given |= {"ssl_certfile": str(files.certificate(user)), "ssl_keyfile": str(files.key(user))}
+        return given
+
+    def query(self, files: "Files") -> str:
+        """Gives the same as the query of a URL."""
+        return "&".join(f"{name}={quote(value, safe='/')}" for name, value in self.parameters(files).items())
+
+
+# Brokers that ask nothing.
+OPEN = Access()
+
+
+class Files:
+    """Names the files of passwords, certificates and keys below a cluster's folder, and makes them once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "access"
+        self._options = self._folder / "options"
+        self.authority = self._folder / "ca.pem"
+        # Key and certificate in one file, as Kafka takes them.
+        self.broker = self._folder / "broker.pem"
+
+    def make(self, access: Access) -> None:
+        """Makes the cluster's folder and these files, once; AccessRefused where it was made with another access."""
+        made = self._made_with()
+        if made is None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._make_all()
+            self._options.write_text(str(access))
+        elif made != str(access):
+            folder = self._folder.parent
+            raise AccessRefused(
+                f"{folder} was made with {made or 'no access options'}: give the same, or another --data"
+            )
+
+    def _made_with(self) -> str | None:
+        """The options that the folder was made with; None: there are no brokers in it."""
+        if self._options.exists():
+            return self._options.read_text()
+        return "" if (self._folder.parent / "broker-1").exists() else None
+
+    def password_file(self, user: str) -> Path:
+        """Where a user's password stands."""
+        return self._folder / f"{user}.password"
+
+    def password(self, user: str) -> str:
+        """A user's password."""
+        return self.password_file(user).read_text()
+
+    def certificate(self, user: str) -> Path:
+        """Where a user's certificate stands."""
+        return self._folder / f"{user}.pem"
+
+    def key(self, user: str) -> Path:
+        """Where the key of a user's certificate stands."""
+        return self._folder / f"{user}.key"
+
+    def _make_all(self) -> None:
+        authority = Authority()
+        _write(self.authority, authority.pem)
+        _write(self.broker, b"".join(authority.signed(ADMIN)))
+        for user in USERS:
+            key, certificate = authority.signed(user)
+            _write(self.key(user), key)
+            _write(self.certificate(user), certificate)
+            # Letters that neither JAAS nor a shell reads as their own.
+            _write(self.password_file(user), secrets.token_urlsafe(24).encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.touch(mode=0o600)
+    path.write_bytes(content)
+
+
+def _plain(files: Files) -> str:
+    """Who may log in by PLAIN, and the brokers' own login, as JAAS has it."""
+    users = " ".join(f'user_{user}="{files.password(user)}"' for user in USERS)
+    return f'{_LOGIN}.plain.PlainLoginModule required username="{ADMIN}" password="{files.password(ADMIN)}" {users};'

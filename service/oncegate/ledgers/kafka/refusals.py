@@ -1,0 +1,128 @@
+"""Says what an operator has to do where Kafka's brokers refuse a client, by rights, certificates or passwords."""
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    IllegalSaslStateError,
+    SaslAuthenticationFailed,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+# OpenSSL's numbers of what is wrong with a certificate.
+_EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 10, 62, 64
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Names what is refused, and in `mend` what an operator has to do; `topics`: those that were refused."""
+
+    resource: str
+    mend: str
+    topics: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        """Joins both, as one line."""
+        return f"{self.resource}: {self.mend}"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Names the client as the brokers know it."""
+
+    user: str | None = None
+    mechanism: str | None = None
+    client_id: str | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> "Caller":
+        """Takes what is needed of an aiokafka client's keyword arguments, and no password."""
+        return cls(*(settings.get(name) for name in ("sasl_plain_username", "sasl_mechanism", "client_id")))
+
+    def __str__(self) -> str:
+        """Gives the principal of access control lists, as far as it is known here."""
+        return f"User:{self.user}" if self.user else "this client's principal"
+
+
+def refusal_of(error: BaseException | None, caller: Caller) -> Refusal | None:
+    """Finds what was refused by an error or by what caused it; None: nothing was, it is another error."""
+    while error is not None:
+        for kind, told in _TOLD.items():
+            if isinstance(error, kind):
+                return told(error, caller)
+        error = error.__cause__
+    return None
+
+
+def _topic(error: TopicAuthorizationFailedError, caller: Caller) -> Refusal:
+    named = error.args[0] if error.args else ()
+    topics = frozenset([named] if isinstance(named, str) else named)
+    return Refusal(f"topic {', '.join(sorted(topics))}", f"allow {caller} to DESCRIBE and WRITE", topics)
+
+
+def _transactional_id(error: TransactionalIdAuthorizationFailed, caller: Caller) -> Refusal:
+    return Refusal(_named("transactional id", error), f"allow {caller} to DESCRIBE and WRITE, by the prefix of its ids")
+
+
+def _group(error: GroupAuthorizationFailedError, caller: Caller) -> Refusal:
+    return Refusal(_named("group", error), f"allow {caller} to READ")
+
+
+def _cluster(_: ClusterAuthorizationFailedError, caller: Caller) -> Refusal:
+    return Refusal("cluster", f"allow {caller} what it asked for, as CREATE is for topics")
+
+
+def _user(_: SaslAuthenticationFailed, caller: Caller) -> Refusal:
+    mend = "check sasl_username, sasl_mechanism and the file of sasl_password_file"
+    return Refusal(f"user {caller.user}", f"this name and password are none of {caller.mechanism}: {mend}")
+
+
+def _mechanism(_: UnsupportedSaslMechanismError, caller: Caller) -> Refusal:
+    return Refusal(f"sasl_mechanism {caller.mechanism}", "the brokers do not offer it: take another one")
+
+
+def _no_sasl(_: IllegalSaslStateError, caller: Caller) -> Refusal:
+    return Refusal(f"user {caller.user}", "the port asks for none: check security_protocol and the port")
+
+
+def _certificate(error: ssl.SSLCertVerificationError, _: Caller) -> Refusal:
+    if error.verify_code in (_OTHER_HOST, _OTHER_ADDRESS):
+        mend = "name brokers as their certificates do, or give these all their names"
+    elif error.verify_code == _EXPIRED:
+        mend = "renew it"
+    else:
+        mend = "check ssl_cafile, which has to hold the authority that signed it"
+    return Refusal("a broker's certificate", f"not trusted ({error.verify_message}): {mend}")
+
+
+def _tls(error: ssl.SSLError, _: Caller) -> Refusal:
+    reason = error.reason or str(error)
+    if "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason):
+        mend = "a broker wants a certificate that it trusts: check ssl_certfile and ssl_keyfile"
+    else:
+        mend = "the port speaks no TLS, or another one: check security_protocol and the port"
+    return Refusal(f"TLS ({reason})", mend)
+
+
+def _named(kind: str, error: BaseException) -> str:
+    return f"{kind} {error.args[0]}" if error.args else kind
+
+
+# The first kind that fits counts.
+_TOLD: dict[type[BaseException], Callable[[Any, Caller], Refusal]] = {
+    TopicAuthorizationFailedError: _topic,
+    TransactionalIdAuthorizationFailed: _transactional_id,
+    GroupAuthorizationFailedError: _group,
+    ClusterAuthorizationFailedError: _cluster,
+    SaslAuthenticationFailed: _user,
+    UnsupportedSaslMechanismError: _mechanism,
+    IllegalSaslStateError: _no_sasl,
+    ssl.SSLCertVerificationError: _certificate,
+    ssl.SSLError: _tls,
+}

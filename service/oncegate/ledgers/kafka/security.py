@@ -1,0 +1,166 @@
+"""Reads from a Kafka ledger's URL how its clients connect: what they say of themselves, and whom they trust.
+
+    kafka:…?security_protocol=SASL_SSL&sasl_mechanism=SCRAM-SHA-512&sasl_username=oncegate
+        &sasl_password_file=/run/secrets/kafka&ssl_cafile=/etc/kafka/ca.pem
+
+The names are those of Kafka's own clients. A password stands in a file, never in a URL, and is read for each client
+that starts: a file that was changed counts from the next start on.
+"""
+
+import logging
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+from oncegate.core.errors import BadRequest
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+# A parameter of a URL, and the field that it becomes.
+PARAMETERS = {
+    "security_protocol": "protocol",
+    "sasl_mechanism": "mechanism",
+    "sasl_username": "username",
+    "sasl_password_file": "password_file",
+    "ssl_cafile": "cafile",
+    "ssl_certfile": "certfile",
+    "ssl_keyfile": "keyfile",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """Says how clients connect to Kafka; `PARAMETERS` has the name of each field in a URL.
+
+    BadRequest: fields contradict one another; in one line, by the parameter's name.
+    """
+
+    protocol: str = "PLAINTEXT"
+    mechanism: str | None = None
+    username: str | None = None
+    password_file: Path | None = None
+    cafile: Path | None = None
+    certfile: Path | None = None
+    keyfile: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raises BadRequest where a field is missing, is no value of its kind, or does nothing beside the others."""
+        _require_one_of("security_protocol", self.protocol, PROTOCOLS)
+        for parameter, field in PARAMETERS.items():
+            given = getattr(self, field) is not None
+            counts = {"sasl": self.sends_user, "ssl": self.is_encrypted}.get(parameter.partition("_")[0], True)
+            if given and not counts:
+                raise BadRequest(f"{parameter} does nothing with security_protocol={self.protocol}")
+            if not given and counts and parameter.startswith("sasl_"):
+                raise BadRequest(f"security_protocol={self.protocol} needs {parameter}")
+        if self.mechanism is not None:
+            _require_one_of("sasl_mechanism", self.mechanism, MECHANISMS)
+        if self.keyfile is not None and self.certfile is None:
+            raise BadRequest("ssl_keyfile needs ssl_certfile, the certificate that it belongs to")
+
+    @classmethod
+    def parsed(cls, parameters: Iterable[tuple[str, str]]) -> Self:
+        """Takes the parameters of a URL, names and values, and reads every file that they name once.
+
+        BadRequest, in one line: a parameter is unknown, empty or there twice, contradicts another, or its file cannot
+        be used. A value that may be a password is not repeated.
+        """
+        given: dict[str, Any] = {}
+        for name, value in parameters:
+            _require_known(name)
+            field = PARAMETERS[name]
+            if field in given or not value:
+                raise BadRequest(f"{name} is there twice" if value else f"{name} is empty")
+            given[field] = Path(value) if field.endswith("file") else value
+        security = cls(**given)
+        security.client_arguments()
+        return security
+
+    @property
+    def sends_user(self) -> bool:
+        """Whether clients say a user's name, and prove it by a password."""
+        return self.protocol.startswith("SASL_")
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether connections are TLS."""
+        return self.protocol.endswith("SSL")
+
+    def client_arguments(self) -> dict[str, Any]:
+        """Gives the keyword arguments of every aiokafka client, with files as they are now; one holds the password.
+
+        BadRequest: a file cannot be used; by the parameter's name.
+        """
+        arguments: dict[str, Any] = {"security_protocol": self.protocol}
+        if self.is_encrypted:
+            arguments["ssl_context"] = self._tls()
+        if self.password_file is not None:
+            arguments["sasl_mechanism"] = self.mechanism
+            arguments["sasl_plain_username"] = self.username
+            arguments["sasl_plain_password"] = _password(self.password_file)
+        return arguments
+
+    def _tls(self) -> ssl.SSLContext:
+        """Verifies the broker's certificate and its host, always; without `cafile` by what this machine trusts."""
+        try:
+            context = ssl.create_default_context(cafile=self.cafile)
+        except (OSError, ValueError) as error:
+            raise BadRequest(f"ssl_cafile {self.cafile} cannot be used: {_reason(error)}") from None
+        if self.certfile is not None:
+            try:
+                context.load_cert_chain(self.certfile, self.keyfile, self._refuse_encrypted_key)
+            except (OSError, ValueError) as error:
+                files = " with ssl_keyfile ".join(str(path) for path in (self.certfile, self.keyfile) if path)
+                raise BadRequest(f"ssl_certfile {files} cannot be used: {_reason(error)}") from None
+        return context
+
+    def _refuse_encrypted_key(self) -> str:
+        """Is called for a key's password, which OpenSSL would otherwise ask for at the terminal."""
+        raise BadRequest(f"the key in {self.keyfile or self.certfile} is encrypted: store it decrypted")
+
+
+def _require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise BadRequest(f"{name}={value} is none of {', '.join(known)}")
+
+
+def _require_known(name: str) -> None:
+    if name in PARAMETERS:
+        return
+    if "password" in name:
+        raise BadRequest(f"{name}: no password in a URL; write it to a file, and name that by sasl_password_file")
+    meant = get_close_matches(name.replace(".", "_").replace("-", "_"), PARAMETERS, 1)
+    hint = f"did you mean {meant[0]}?" if meant else f"there are {', '.join(PARAMETERS)}"
+    raise BadRequest(f"{name} is no parameter of a connection to Kafka: {hint}")
+
+
+def _password(path: Path) -> str:
+    """What stands in the file, without the end of its line; no error shows any of it."""
+    try:
+        held = path.read_bytes()
+    except OSError as error:
+        raise BadRequest(f"sasl_password_file {path} cannot be read: {error.strerror}") from None
+    password = held.decode(errors="replace").removesuffix("\n").removesuffix("\r")
+    if not password:
+        raise BadRequest(f"sasl_password_file {path} is empty")
+    if not password.isprintable() or "\ufffd" in password:
+        raise BadRequest(f"sasl_password_file {path} holds more than one line of text in UTF-8")
+    return password
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+
+
+def _names_no_password(record: logging.LogRecord) -> bool:
+    """Whether a log line of aiokafka's requests may be shown: that of a user's proof holds PLAIN's password."""
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    return not any(type(argument).__name__.startswith("SaslAuthenticateRequest") for argument in arguments)
+
+
+logging.getLogger("aiokafka.conn").addFilter(_names_no_password)

@@ -1,0 +1,169 @@
+"""Watches one aiokafka client for what brokers refuse it, and ends its waits for what will not come.
+
+aiokafka writes into its log why it cannot connect and tries again, until somebody's deadline passes, whose TimeoutError
+says nothing; it leaves unsaid that a quota holds it back, and that a broker ends its session. Here all three are kept.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakSet
+
+from aiokafka import client as aiokafka_client
+from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.protocol.admin import SaslAuthenticateRequest
+
+from oncegate.ledgers.kafka.refusals import Caller, Refusal, refusal_of
+
+# For how long brokers that all refuse are asked again: a user that was made just now is known to each a little later.
+REFUSED_S = 1.0
+# Of a session, how much may be over when a transaction begins (connections.max.reauth.ms). What is left has to last for
+# the transaction: a commit that meets the session's end is in doubt.
+SESSION_PART = 0.5
+
+
+class Session(AIOKafkaConnection):  # type: ignore[misc]
+    """Connects to a broker, and knows until when that is to be used."""
+
+    # A time of the loop.
+    until = float("inf")
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        """Sends as aiokafka does; the answer to a login says how long the session lasts."""
+        answer = super().send(request, expect_response)
+        return self._logged_in(answer) if isinstance(request, SaslAuthenticateRequest) else answer
+
+    def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
+        """Drops the connection at once: aiokafka's own close flushes, and over TLS waits for the broker's goodbye."""
+        writer = self._writer
+        closed = super().close(reason, exc)
+        if writer is not None:
+            writer.transport.abort()
+        return closed
+
+    async def _logged_in(self, answer: Awaitable[Any]) -> Any:
+        told = await answer
+        if session_ms := getattr(told, "session_lifetime_ms", 0):
+            self.until = asyncio.get_running_loop().time() + session_ms * SESSION_PART / 1000
+        return told
+
+
+class Watch:
+    """Keeps what brokers refuse to one client, and the waits that end by it; `settings`: aiokafka's arguments."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._caller = Caller.of(settings)
+        self._sessions: WeakSet[Any] = WeakSet()
+        self._limit: asyncio.Timeout | None = None
+        self._until = self._throttled_until = 0.0
+        self._throttle_ms = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Forgets what was refused, and lets go of sessions that end soon: a transaction begins."""
+        self._began = asyncio.get_running_loop().time()
+        self._refused: Refusal | None = None
+        self._refusing: dict[tuple[str, int], Refusal] = {}
+        # Whether some broker was reached, whatever it said then.
+        self.has_reached = False
+        for session in list(self._sessions):
+            # aiokafka makes another one where it needs it.
+            if session.until <= self._began:
+                session.close()
+
+    @contextmanager
+    def connecting(self) -> Iterator[None]:
+        """Watches the connections that are made in here, and by the tasks that are started in here."""
+        token = _watch.set(self)
+        try:
+            yield
+        finally:
+            _watch.reset(token)
+
+    @asynccontextmanager
+    async def until(self, until: float) -> AsyncIterator[None]:
+        """Raises TimeoutError at this time of the loop, or earlier where it is known that brokers refuse."""
+        self._until = until
+        try:
+            async with asyncio.timeout_at(until) as self._limit:
+                yield
+        finally:
+            self._limit = None
+
+    def connected(self, place: tuple[str, int], session: Any) -> None:
+        """Takes a connection that is open."""
+        self.has_reached = True
+        self._sessions.add(session)
+        self._refusing.pop(place, None)
+        if self._limit is not None and not self._limit.expired():
+            self._limit.reschedule(self._until)
+
+    def not_connected(self, place: tuple[str, int], error: BaseException) -> None:
+        """Takes why there is no connection. One broker may refuse what others take: waits end where none is left."""
+        # A port that nobody listens on, and a name without a host, are other errors.
+        self.has_reached |= isinstance(error, ConnectionResetError | KafkaConnectionError)
+        if (refusal := refusal_of(error, self._caller)) is not None:
+            self._refusing[place] = refusal
+            if not any(session.connected() for session in self._sessions):
+                self._end_in(REFUSED_S)
+
+    def refused(self, error: BaseException) -> None:
+        """Takes an answer of the whole cluster's; waits are over."""
+        self._refused = refusal_of(error, self._caller)
+        self._end_in(0)
+
+    def answered(self, answer: Any) -> None:
+        """Takes any answer of a broker, which may say for how long it hears nothing more for the sake of a quota."""
+        if throttle_ms := getattr(answer, "throttle_time_ms", 0):
+            self._throttle_ms = throttle_ms
+            self._throttled_until = asyncio.get_running_loop().time() + throttle_ms / 1000
+
+    @property
+    def is_throttled(self) -> bool:
+        """Whether a quota has held this client back since the transaction began."""
+        return self._throttled_until > self._began
+
+    def refusal(self, error: BaseException) -> Refusal | None:
+        """Finds the refusal behind an error that came out of this client; None: the error itself says what it is."""
+        found = refusal_of(error, self._caller) or self._refused
+        # KafkaError itself stands around another error; those that say more are subclasses.
+        if found is None and type(error) in (TimeoutError, KafkaConnectionError, KafkaError):
+            return next(iter(self._refusing.values()), None)
+        return found
+
+    def quota(self) -> str:
+        """Says in one line what a quota does to this client, and what mends it."""
+        client = f"{self._caller}, client id {self._caller.client_id}" if self._caller.client_id else self._caller
+        return (
+            f"quota: brokers hold {client} back, for {self._throttle_ms} ms at a time: raise its producer_byte_rate or "
+            "request_percentage, or write less"
+        )
+
+    def _end_in(self, wait_s: float) -> None:
+        """Ends what is waited for after this time, if not earlier."""
+        if self._limit is not None and not self._limit.expired():
+            sooner = asyncio.get_running_loop().time() + wait_s
+            self._limit.reschedule(min(self._limit.when() or sooner, sooner))
+
+
+_watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
+
+
+async def _connected(host: str, port: int, **settings: Any) -> Session:
+    """Connects as aiokafka does, and tells who watches how that went."""
+    watch, session = _watch.get(), Session(host, port, **settings)
+    try:
+        await session.connect()
+    except (OSError, KafkaError, TimeoutError) as error:
+        if watch is not None:
+            watch.not_connected((host, port), error)
+        raise
+    if watch is not None:
+        watch.connected((host, port), session)
+    return session
+
+
+aiokafka_client.create_conn = _connected

@@ -1,0 +1,44 @@
+"""Guards of tests that need settings, and what they commit."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+from aiokafka.producer.message_accumulator import BatchBuilder
+
+from oncegate.ledgers.kafka.guard import Batch, Deadlines, Guard, NotStarted, Partition
+
+PATIENT = Deadlines(start_ms=60_000, send_ms=60_000, commit_ms=60_000, transaction_ms=150_000)
+_names = count()
+
+
+def new_id() -> str:
+    return f"shard-{next(_names):03}"
+
+
+@asynccontextmanager
+async def started(settings: dict[str, Any], name: str, deadlines: Deadlines = PATIENT) -> AsyncIterator[Guard]:
+    guard = Guard(settings, name, deadlines)
+    await guard.start()
+    try:
+        yield guard
+    finally:
+        await guard.close()
+
+
+async def refused_at_start(settings: dict[str, Any], name: str = "shard") -> str:
+    """What a guard says that is not started."""
+    guard = Guard(settings, name, PATIENT)
+    with pytest.raises(NotStarted) as refused:
+        await guard.start()
+    assert guard.closed
+    return str(refused.value)
+
+
+def batch(partition: Partition, *values: bytes) -> Batch:
+    builder = BatchBuilder(1 << 20, 0, is_transactional=1)
+    for value in values:
+        builder.append(key=None, value=value, timestamp=None)
+    return Batch(partition, builder)
