@@ -1,0 +1,64 @@
+"""deploy/compose.yaml says what deploy/kafka says; no Docker is needed, so what it does when run is not tested."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.kafka.__main__ import FIRST_PORT
+from deploy.kafka.cluster import CLUSTER_ID, HEAP
+from deploy.kafka.jars import VERSION
+from deploy.kafka.probe import ADDRESS
+from deploy.kafka.properties import Ports, properties
+
+ROOT = Path(__file__).parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
+BROKERS = {name: service for name, service in COMPOSE["services"].items() if name.startswith("kafka-")}
+PORTS = [Ports(FIRST_PORT + n, FIRST_PORT + 10_000 + n) for n in range(3)]
+# Where the image keeps data, and what it takes that is no property.
+DATA = "/var/lib/kafka/data"
+OTHERS = {"CLUSTER_ID": CLUSTER_ID, "KAFKA_HEAP_OPTS": f"-Xms{HEAP} -Xmx{HEAP}"}
+
+
+def variable(name: str) -> str:
+    """The image's variable for a property."""
+    return "KAFKA_" + name.upper().replace(".", "_")
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+def test_a_broker_has_the_properties_of_make_kafka_and_no_others(node: int) -> None:
+    wanted = {variable(name): value for name, value in properties(ROOT, node, PORTS).items()}
+    assert BROKERS[f"kafka-{node}"]["environment"] == {**wanted, "KAFKA_LOG_DIRS": DATA, **OTHERS}
+
+
+def test_there_are_as_many_brokers_as_the_properties_know_of_each_with_a_volume_of_its_own() -> None:
+    assert len(BROKERS) == len(PORTS)
+    for name, broker in BROKERS.items():
+        assert broker["volumes"] == [f"{name}:{DATA}"]
+    assert set(COMPOSE["volumes"]) == {*BROKERS, "gateway"}
+
+
+def test_the_brokers_are_of_the_version_that_is_tested_from_jars() -> None:
+    assert {broker["image"] for broker in BROKERS.values()} == {f"apache/kafka:{VERSION}"}
+
+
+def test_a_brokers_health_is_asked_where_it_listens() -> None:
+    for ports, broker in zip(PORTS, BROKERS.values(), strict=True):
+        assert broker["healthcheck"]["test"].endswith(f"{ADDRESS}:{ports.clients}")
+        assert broker["healthcheck"]["retries"]
+
+
+def test_nothing_listens_beyond_this_machine() -> None:
+    services = COMPOSE["services"].values()
+    assert {service["network_mode"] for service in services} == {"host"}
+    assert not [service for service in services if "ports" in service]
+
+
+def test_the_gateway_is_this_one_behind_brokers_that_answer_with_its_data_in_a_volume() -> None:
+    gateway = COMPOSE["services"]["gateway"]
+    assert (ROOT / "deploy" / gateway["build"] / "Dockerfile").resolve() == ROOT / "Dockerfile"
+    assert gateway["depends_on"] == {name: {"condition": "service_healthy"} for name in BROKERS}
+    (volume,) = re.findall(r"^VOLUME (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert gateway["volumes"] == [f"gateway:{volume}"]
