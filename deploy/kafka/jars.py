@@ -1,8 +1,10 @@
-"""Fetches a broker's jars from Maven Central, by the Ivy that PySpark brings, and checks the hash of each.
+"""Fetches jars from Maven Central, by the Ivy that PySpark brings, and checks the hash of each.
 
-python -m deploy.kafka.jars        fetch them, or say that they are there
+python -m deploy.kafka.jars              fetch a broker's, or say that they are there
+python -m deploy.kafka.jars connector    those of Spark's Kafka source
 """
 
+import argparse
 import fcntl
 import hashlib
 import importlib.util
@@ -11,25 +13,39 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-VERSION = "4.3.1"
 # 44 jars of 42 MB come in half a minute; a slow mirror may take ten times as long.
 FETCH_S = 600
 
 
+@dataclass(frozen=True)
+class JarSet:
+    """Names jars that are fetched together: a configuration of `ivy.xml`, with their hashes in a file of their own."""
+
+    name: str
+    folder: str
+    hashes: str
+
+
+BROKER = JarSet("broker", "kafka-4.3.1", "jars.sha256")
+# Of the Spark before ours: for 4.3 there is none yet, and this one fits it.
+CONNECTOR = JarSet("connector", "spark-kafka-4.2.0", "connector.sha256")
+
+
 class JarsMissing(RuntimeError):
-    """The jars could not be fetched, or are not those that `jars.sha256` names."""
+    """The jars could not be fetched, or are not those that the set's file of hashes names."""
 
 
-def fetched() -> Path:
+def fetched(jars: JarSet = BROKER) -> Path:
     """Gives the folder with the jars, fetched once for each environment; JarsMissing says why it cannot."""
-    folder = Path(sys.prefix) / f"kafka-{VERSION}"
-    with open(folder.with_suffix(".lock"), "w") as lock:
+    folder = Path(sys.prefix) / jars.folder
+    with open(folder.with_name(f"{jars.folder}.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            _fetch(folder)
+            _fetch(jars, folder)
     return folder
 
 
@@ -39,28 +55,28 @@ def java() -> str:
     return str(Path(home) / "bin/java") if home else "java"
 
 
-def _fetch(folder: Path) -> None:
+def _fetch(jars: JarSet, folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=folder.parent) as beside:
         made = Path(beside) / "jars"
         where = ["-cache", f"{beside}/cache", "-retrieve", f"{made}/[artifact]-[revision].[ext]"]
-        command = [java(), "-jar", str(_ivy()), "-ivy", str(HERE / "ivy.xml"), "-confs", "broker", *where]
+        command = [java(), "-jar", str(_ivy()), "-ivy", str(HERE / "ivy.xml"), "-confs", jars.name, *where]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise JarsMissing(f"Apache Kafka's jars could not be fetched: {error}") from error
+            raise JarsMissing(f"the jars of {jars.folder} could not be fetched: {error}") from error
         if done.returncode:
-            raise JarsMissing(f"Apache Kafka's jars could not be fetched:\n{(done.stdout + done.stderr)[-2000:]}")
-        check(made)
+            raise JarsMissing(f"the jars of {jars.folder} could not be fetched:\n{(done.stdout + done.stderr)[-2000:]}")
+        check(made, jars)
         shutil.move(made, folder)
 
 
-def check(folder: Path) -> None:
+def check(folder: Path, jars: JarSet = BROKER) -> None:
     """Compares the jars with their hashes; JarsMissing names what is missing, more, or another."""
-    named = (line.split() for line in (HERE / "jars.sha256").read_text().splitlines())
+    named = (line.split() for line in (HERE / jars.hashes).read_text().splitlines())
     wanted = {name: digest for digest, name in named}
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.jar")}
     if wrong := sorted({name for name, _ in wanted.items() ^ found.items()}):
-        raise JarsMissing(f"not the jars of deploy/kafka/jars.sha256: {', '.join(wrong)}")
+        raise JarsMissing(f"not the jars of deploy/kafka/{jars.hashes}: {', '.join(wrong)}")
 
 
 def _ivy() -> Path:
@@ -72,4 +88,7 @@ def _ivy() -> Path:
 
 
 if __name__ == "__main__":
-    print(fetched())
+    sets = {one.name: one for one in (BROKER, CONNECTOR)}
+    parser = argparse.ArgumentParser(prog="python -m deploy.kafka.jars", description="Fetch jars, each with its hash.")
+    parser.add_argument("jars", nargs="?", choices=sets, default=BROKER.name, help="which (default: %(default)s)")
+    print(fetched(sets[parser.parse_args().jars]))

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.kafka.access import ADMIN, Access, AccessRefused
 from deploy.kafka.cluster import BrokerDied, Cluster
-from deploy.kafka.jars import JarsMissing, check, fetched
+from deploy.kafka.jars import BROKER, CONNECTOR, JarSet, JarsMissing, check, fetched
 from deploy.kafka.probe import brokers_seen
 from oncegate.ledgers.kafka.security import Security
 
@@ -97,14 +97,17 @@ def test_a_port_where_another_broker_answers_is_refused(tmp_path: Path) -> None:
         Cluster(tmp_path / "second", first_port=first.ports[0].clients).start()
 
 
-def test_jars_that_are_missing_or_others_are_refused_by_name(tmp_path: Path) -> None:
-    check(fetched())
+@pytest.mark.parametrize(
+    ("jars", "named"), [(BROKER, "kafka_2.13-*.jar"), (CONNECTOR, "spark-sql-kafka-*.jar")], ids=["broker", "connector"]
+)
+def test_jars_that_are_missing_or_others_are_refused_by_name(tmp_path: Path, jars: JarSet, named: str) -> None:
+    check(fetched(jars), jars)
     for spoiled in ("missing", "another"):
-        jars = copytree(fetched(), tmp_path / spoiled)
-        (jar,) = jars.glob("kafka_2.13-*.jar")
+        folder = copytree(fetched(jars), tmp_path / spoiled)
+        (jar,) = folder.glob(named)
         jar.unlink() if spoiled == "missing" else jar.write_bytes(b"another")
-        with pytest.raises(JarsMissing, match=jar.name):
-            check(jars)
+        with pytest.raises(JarsMissing, match=rf"not the jars of deploy/kafka/{jars.hashes}: {jar.name}"):
+            check(folder, jars)
 
 
 @pytest.mark.parametrize("brokers", [1, 3])
