@@ -127,6 +127,18 @@ SAMPLES: dict[str, Entry] = {
     "committed_unknown": Committed(
         Name("daily", "2026-11-20", "departures"), None, b16(0xA0), (), None, bytes(16), 0, (), WALL_MS
     ),
+    "committed_with_source_offsets": Committed(
+        Name("flights", "42", "departures"),
+        b"5f0c",
+        b16(0xA0),
+        (),
+        bytes(range(32, 64)),
+        bytes(16),
+        0,
+        (),
+        WALL_MS,
+        b'[{"events":{"0":17}}]',
+    ),
     "asked": Asked(Name("flights", "42", "departures"), b"5f0d", b16(0xA1), "DUPLICATE", 1_000, 2, WALL_MS),
     "probe": Probe(WALL_MS),
     "topic_set": TopicSet("départs", b"schema", 3_600_000, 2**37, WALL_MS),
@@ -149,6 +161,7 @@ SAMPLES: dict[str, Entry] = {
     "resolved": Resolved(2**33, bytes(16), 0, "ops", "not in the sink", struct.pack("<2Q", 17, 18), WALL_MS),
     "resolved_claim": Resolved(0, b16(0x20), 1, "ops", "found in the sink", b"", WALL_MS),
     "acked_but_for_some": Acked("flights", 3, 42, b"", WALL_MS, struct.pack("<2Q", 17, 40)),
+    "acked_with_source_offsets": Acked("flights", 3, 0, b"", WALL_MS, b"", "departures", b'[{"events":{"0":17}}]'),
     "acked": Acked("flights", 3, 42, struct.pack("<4Q", 2**33, 2**40, 7, 2**41), WALL_MS),
     "scoped": Scoped(b16(0x20), "flights", 42),
 }

@@ -1,4 +1,4 @@
-"""Batches and topics are a fold over entries; what is taken back, newest first, was never there."""
+"""Batches, topics and sources are a fold over entries; what is taken back, newest first, was never there."""
 
 import copy
 from collections.abc import Callable
@@ -24,9 +24,10 @@ from oncegate.core.entries.kinds import (
     TopicSet,
     Trimmed,
 )
-from oncegate.index import committed_names
+from oncegate.index import committed_names, source_offsets
 from oncegate.index.batches import BatchIndex
 from oncegate.index.older_names import short_digest, short_nonce
+from oncegate.index.source_offsets import SourceOffsets
 from oncegate.index.topics import TopicIndex
 
 TOPICS = ("t", "u")
@@ -50,14 +51,16 @@ def produced(topic: str, partition: int, first_offset: int, rows: int, size_byte
 
 
 class Scan:
-    """Both indexes; `state` is everything a later decision could see."""
+    """The indexes; `state` is everything a later decision could see."""
 
     def __init__(self) -> None:
         self.batches, self.topics, self.position = BatchIndex(), TopicIndex(), 0
+        self.source_offsets = SourceOffsets()
 
     def apply(self, entry: Entry) -> Callable[[], None]:
         self.position += 1
-        undos = [self.topics.apply(self.position, entry), self.batches.apply(self.position, entry)]
+        parts = (self.topics, self.batches, self.source_offsets)
+        undos = [part.apply(self.position, entry) for part in parts]
 
         def undo() -> None:
             for one in reversed(undos):
@@ -70,7 +73,7 @@ class Scan:
     def state(self) -> tuple[object, ...]:
         index = self.batches
         names, topics = vars(index.committed), dict(self.topics)
-        seen = (names, index.stages, index.stage_bytes, index.suppressed_rows, topics)
+        seen = (names, index.stages, index.stage_bytes, index.suppressed_rows, topics, vars(self.source_offsets))
         return copy.deepcopy(seen)
 
 
@@ -110,7 +113,8 @@ class Writer:
         rows = sum(stage.rows for stage in won)
         parts = [part for stage in won for part in stage.parts if part.rows]
         spans = tuple(self._span(name.topic, number, parts) for number in sorted({part.partition for part in parts}))
-        return Committed(name, run, id16(self.fold.position), winners, digest, id16(rows), rows, spans, 0)
+        told = draw.draw(st.sampled_from([b"", b"behind %d" % self.fold.position]))
+        return Committed(name, run, id16(self.fold.position), winners, digest, id16(rows), rows, spans, 0, told)
 
     def _span(self, topic: str, partition: int, parts: list[Part]) -> Span:
         mine = [part for part in parts if part.partition == partition]
@@ -152,9 +156,10 @@ class Writer:
 
 @pytest.fixture
 def few_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that names are forgotten, and remembered again, within a short story."""
+    """So that names and sources are forgotten, and remembered again, within a short story."""
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED", REMEMBERED)
     monkeypatch.setattr(committed_names, "NAMES_REMEMBERED_IN_ALL", 2 * REMEMBERED)
+    monkeypatch.setattr(source_offsets, "BYTES_IN_ALL", REMEMBERED * 320)
 
 
 HYPOTHESIS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -343,8 +343,8 @@ PLANTED: tuple[Mutant, ...] = (
     one(
         "compacted without its buckets",
         "service/oncegate/index/snapshot/pieces.py",
-        "msgspec.msgpack.encode((settings, buckets))",
-        "msgspec.msgpack.encode((settings, ()))",
+        "msgspec.msgpack.encode(settings)",
+        "msgspec.msgpack.encode((settings[0], ()))",
         f"{_WALKS}[retiring]",
     ),
     one(

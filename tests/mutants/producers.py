@@ -191,8 +191,8 @@ PRODUCERS: tuple[Mutant, ...] = (
     one(
         "what was held back is never looked at again",
         f"{ENGINE}/usecases/drivers.py",
-        " or (batches and held_back != driver.held_back):",
-        ":",
+        " or (batches and held_back != driver.held_back)\n",
+        "\n",
         f"{_SCOPES}::test_a_batch_whose_claim_is_open_is_held_back_and_it_alone",
     ),
     one(

@@ -72,9 +72,15 @@ class Lanes:
         await self.shard.close_producer("p", epoch, id16(token))
 
     async def ack(
-        self, upto: Sequence[tuple[str, int]] = (), batch: int | None = None, token: int = DRIVER_TOKEN, epoch: int = 1
+        self,
+        upto: Sequence[tuple[str, int]] = (),
+        batch: int | None = None,
+        token: int = DRIVER_TOKEN,
+        epoch: int = 1,
+        topic: str = "",
+        source_offsets: bytes = b"",
     ) -> AckResult:
-        ask = AckRequest("d", epoch, id16(token), tuple(upto), batch)
+        ask = AckRequest("d", epoch, id16(token), tuple(upto), batch, topic, source_offsets)
         return await self.shard.ack(ask, self.served.deadline())
 
     async def produce(

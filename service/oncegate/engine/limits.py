@@ -94,6 +94,8 @@ class Limits:
     producers: int = 100_000
     # A job each, not a run of it; its name and epoch are kept for ever.
     drivers: int = 10_000
+    # Kafka's offsets of some 3,000 partitions; they are part of every batch's entry.
+    source_offsets_bytes: int = 64 * KIB
     # Of one producer, until acked: 24 bytes each. A producer without holes has three; each hole is one more.
     intervals: int = 100_000
     # Each is a file stream and a line in every commit; more parallel readers than most clusters have cores.

@@ -1,4 +1,7 @@
-"""Checks, by one rule, names that callers choose: an app, a batch's version, an owner, a driver, a producer."""
+"""Checks, by one rule, names that callers choose: an app, a batch's version, an owner, a driver, a producer.
+
+And what is kept for them as it is: a source's offsets.
+"""
 
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
@@ -21,3 +24,15 @@ def check_length(what: str, name: str, limits: Limits) -> None:
     """Refuses a name that is too long; an empty one passes. Raises TooLarge: over `limits.name_bytes` bytes."""
     if (size_bytes := len(name.encode("utf-8", "replace"))) > limits.name_bytes:
         raise TooLarge(f"{what}: a name of {size_bytes} bytes; at most {limits.name_bytes} bytes are taken")
+
+
+def check_source_offsets(offsets: bytes, limits: Limits) -> None:
+    """Refuses a source's offsets that are too long, before anything was written.
+
+    Raises TooLarge: over `limits.source_offsets_bytes`.
+    """
+    if len(offsets) > limits.source_offsets_bytes:
+        raise TooLarge(
+            f"source_offsets of {len(offsets)} bytes; at most {limits.source_offsets_bytes} are kept: leave them out, "
+            "then nobody can ask for them; nothing was written"
+        )

@@ -71,13 +71,19 @@ class SequenceSettled:
 @dataclass(frozen=True)
 class AckRequest:
     """Says what will not be run again, part by part: of each (producer, sequence), all up to it; batches up to
-    `batch`."""
+    `batch`.
+
+    topic: what the driver writes to, where the ack says from where its source is to be read on: `source_offsets`, empty
+    where that is not known any more; empty: it says nothing of that.
+    """
 
     driver: str
     epoch: int
     token: bytes
     upto: tuple[tuple[str, int], ...]
     batch: int | None = None
+    topic: str = ""
+    source_offsets: bytes = b""
 
 
 @dataclass(frozen=True)

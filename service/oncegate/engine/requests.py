@@ -201,7 +201,10 @@ class StageResult:
 
 @dataclass(frozen=True)
 class CommitRequest:
-    """Asks for the winners' rows to be published under a name; `nonce`: 16 bytes, the same in every repeat."""
+    """Asks for the winners' rows to be published under a name; `nonce`: 16 bytes, the same in every repeat.
+
+    source_offsets: where its source is to be read on behind this batch, kept as it is; empty: not known.
+    """
 
     name: Name
     run: str | None
@@ -210,6 +213,7 @@ class CommitRequest:
     digest: bytes | None
     previous_digest: bytes | None
     first_wins: bool
+    source_offsets: bytes = b""
 
 
 @dataclass(frozen=True)

@@ -244,6 +244,11 @@ class Shard:
         """Removes what attempts have staged for a batch, as `Batches.abort`."""
         return self._batches.abort(request, deadline)
 
+    @refuses_when_durable
+    def source_offsets(self, app: str, topic: str, write_id: str) -> Awaitable[bytes]:
+        """Tells from where a job's source is to be read on, as `Batches.source_offsets`."""
+        return self._batches.source_offsets(app, topic, write_id)
+
     @property
     def mark(self) -> Mark:
         """Returns the mark of the last durable append."""

@@ -1,4 +1,4 @@
-"""Holds everything a shard knows, in memory: claims, batches, topics, producers and settings, fed by one `apply`."""
+"""Holds everything a shard knows, in memory: claims, batches, topics, producers, sources, settings; by one `apply`."""
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -17,6 +17,7 @@ from oncegate.index.producers.index import ProducerIndex
 from oncegate.index.snapshot.claims_reader import restore
 from oncegate.index.snapshot.claims_writer import snapshot
 from oncegate.index.snapshot.pieces import SnapshotReader, snapshot_steps
+from oncegate.index.source_offsets import SourceOffsets
 from oncegate.index.table.arrays import NO_COLD
 from oncegate.index.table.grants import NO_CLAIM
 from oncegate.index.topics import TopicIndex
@@ -55,10 +56,11 @@ class ShardIndex:
         self.batches = BatchIndex()
         self.topics = TopicIndex()
         self.producers = ProducerIndex()
+        self.source_offsets = SourceOffsets()
         self.settings = NamespaceSet(0, 1, 0)
         self.settings_position = 0
         self.buckets: tuple[int, ...] = ()
-        self._reader = SnapshotReader(self.claims, self.batches, self.topics, self.producers)
+        self._reader = SnapshotReader(self.claims, self.batches, self.topics, self.producers, self.source_offsets)
 
     def apply(self, position: int, entry: Entry, now_ms: int) -> tuple[Undo, Undo]:
         """Applies one entry; returns what takes it back, and what settles it once it is durable."""
@@ -66,7 +68,7 @@ class ShardIndex:
         if claims is not None and isinstance(entry, _OF_CLAIMS):
             return partial(self.claims.undo, claims), partial(self.claims.settle, claims)
         undos = [self.topics.apply(position, entry), self.batches.apply(position, entry), self._set(position, entry)]
-        undos.append(self.producers.apply(position, entry, now_ms))
+        undos += [self.producers.apply(position, entry, now_ms), self.source_offsets.apply(position, entry)]
 
         def undo() -> None:
             for step in reversed(undos):
@@ -102,13 +104,15 @@ class ShardIndex:
 
         A step raises SnapshotStopped when a change was undone since, or rows ran out: then it is begun anew.
         """
-        return snapshot_steps(self.claims, self.batches, self.topics, self.producers, self.settings, self.buckets)
+        settings = self.settings, self.buckets
+        return snapshot_steps(self.claims, self.batches, self.topics, self.producers, self.source_offsets, settings)
 
     def replayed(self, position: int, entry: Entry) -> None:
         """Takes in, for good, what is no claim's alone; the claims have seen it already."""
         self.topics.apply(position, entry)
         self.batches.apply(position, entry)
         self.producers.apply(position, entry)
+        self.source_offsets.apply(position, entry)
         self._set(position, entry)
         if isinstance(entry, SnapshotPiece):
             self.settings, self.buckets = self._reader.take(entry) or (self.settings, self.buckets)

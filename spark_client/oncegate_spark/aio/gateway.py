@@ -211,12 +211,23 @@ class AsyncGateway:
         return await self.run(self.calls.stage(name, owner, token, chunk, body, key_col))
 
     async def commit(self, name: Name, order: Mapping[str, object]) -> Committed:
-        """Publish what was staged, all or nothing. `order`: run, nonce, winners, digests, on_replay_mismatch."""
+        """Publish what was staged, all or nothing.
+
+        `order`: run, nonce, winners, digests, on_replay_mismatch, source_offsets.
+        """
         return await self.run(self.calls.commit(name, order))
 
     async def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> None:
         """Drop what these tokens have staged; no effect once the batch is committed."""
         await self.run(self.calls.abort(name, tokens, timeout_ms))
+
+    async def source_offsets(self, app: str, topic: str, write_id: str = "") -> str:
+        """Look up where a job's source is to be read on, as its newest commit, or its driver's newest ack, has said.
+
+        `app`: of the batches' names, or the driver. All that the source had before is in effect. Raises NotFound where
+        nobody has said it, or the newest has not.
+        """
+        return await self.run(self.calls.source_offsets(app, topic, write_id))
 
     async def fetch(
         self,

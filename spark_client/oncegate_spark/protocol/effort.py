@@ -40,6 +40,7 @@ TRY_MS_MIN, TRY_MS_MAX = (
 )  # one try: a sync under load takes seconds; a lost reply must not cost the deadline
 BACKOFF_MS_FIRST, BACKOFF_MS_MAX = 50, 5_000
 LEASE_MS = 30_000  # the gateway's default, where an answer names no lease
+SOURCE_OFFSETS_BYTES = 64 << 10  # the gateway's default: longer ones it refuses, and a batch would fail for them
 UNKNOWN_WHEN_ANSWERED = frozenset({"LEDGER_DOWN", "INTERNAL"})  # answered, and yet perhaps written
 # Says retry, but to whoever owns the batch; or wait for a lease, which may be renewed for longer than a call's time.
 NEVER_SENT_AGAIN = frozenset({"MISSING_STAGE", "PRODUCER_BUSY"})

@@ -53,7 +53,13 @@ class Driver:
         """Become the driver of this name; an older one's acks are Fenced from then on."""
         return self.gateway.run(self._calls.register())
 
-    def ack(self, upto: Mapping[str, int], batch: int | None = None) -> Acked:
+    def ack(
+        self,
+        upto: Mapping[str, int],
+        batch: int | None = None,
+        topic: str | None = None,
+        source_offsets: str | None = None,
+    ) -> Acked:
         """Say that nobody retries these any more: they are STALE for ever, and forgotten.
 
         `upto`: the last sequence of each producer.
@@ -61,8 +67,11 @@ class Driver:
         `batch`: ids that were claimed under this driver and batch (or an earlier one) are forgotten too. Each producer
         and each batch is a part: what is claimed and not done is told in `refused`, and the others are acked. Raises
         OlderBatch for a batch before the last, Fenced under an older driver: then nothing is acked.
+
+        `topic`, `source_offsets`: what is written to, and where its source is to be read on behind all this, any text;
+        the gateway's `source_offsets` gives it back. Without the text it is not known any more.
         """
-        return self.gateway.run(self._calls.ack(upto, batch))
+        return self.gateway.run(self._calls.ack(upto, batch, topic, source_offsets))
 
 
 class Producer:

@@ -20,7 +20,9 @@ def index_of(names: int) -> ShardIndex:
     index.apply(1, TopicCreated("t", 2, b"s", 0, 0, 0), 0)
     for number in range(names):
         name, spans = Name("a", str(number), "t"), (Span(number % 2, number // 2, 1, 7),)
-        index.apply(2 + number, Committed(name, b"r", id16(number), (), id16(number) * 2, id16(9), 1, spans, number), 0)
+        told = b"behind %d" % number
+        entry = Committed(name, b"r", id16(number), (), id16(number) * 2, id16(9), 1, spans, number, told)
+        index.apply(2 + number, entry, 0)
     for number in range(names // 10):
         part = Part(0, 1, 2, id16(number))
         index.apply(
@@ -41,7 +43,7 @@ def restored(pieces: list[SnapshotPiece]) -> ShardIndex:
 def seen(index: ShardIndex) -> tuple[object, ...]:
     batches = index.batches
     numbers = batches.suppressed_rows, batches.stage_bytes, batches.committed.older_position
-    return vars(batches.committed), batches.stages, numbers, dict(index.topics)
+    return vars(batches.committed), batches.stages, numbers, dict(index.topics), vars(index.source_offsets)
 
 
 def test_names_stages_and_ranges_are_many_small_steps_that_make_the_same_again() -> None:
@@ -59,7 +61,7 @@ def test_a_snapshot_of_names_and_ranges_is_of_the_moment_at_which_it_began(monke
     for number, step in enumerate(steps):
         pieces += step
         name, first = Name("a", f"{600 + number}", "t"), 300 + number
-        entry = Committed(name, b"r", id16(number), (), None, id16(9), 1, (Span(0, first, 1, 7),), number)
+        entry = Committed(name, b"r", id16(number), (), None, id16(9), 1, (Span(0, first, 1, 7),), number, b"later")
         index.apply(2_000 + number, entry, 0)
         index.apply(3_000 + number, Produced("t", 1, first, 1, 7, id16(1), id16(2), 1, bytes(16), 0, b"", b""), 0)
     assert number > 5

@@ -71,6 +71,7 @@ AddedColumns = Annotated[int, "u32", Tag(1)]
 IdSet = Annotated[str | None, "text", Tag(128)]
 Result = Annotated[bytes, "blob", Tag(128)]
 TakenAt = Annotated[bytes, "blob", Tag(129)]
+SourceOffsets = Annotated[bytes, "blob", Tag(128)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,10 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Publishes all rows of the winners, a span for each partition; every other stage of the name is dropped."""
+    """Publishes all rows of the winners, a span for each partition; every other stage of the name is dropped.
+
+    source_offsets: where the batch's source is to be read on, as whoever reads it has it; empty: nobody said.
+    """
 
     KIND: ClassVar[int] = 9
     name: Named
@@ -220,6 +224,7 @@ class Committed:
     rows: U64
     spans: Spans
     wall_ms: U64
+    source_offsets: SourceOffsets = b""
 
 
 @dataclass(frozen=True, slots=True)

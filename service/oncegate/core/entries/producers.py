@@ -6,6 +6,8 @@ from typing import Annotated, ClassVar
 from oncegate.core.entries.fields import B16, U8, U32, U64, Blob, Tag, Text
 
 HeldBack = Annotated[bytes, "blob", Tag(1)]
+AckedTopic = Annotated[str, "text", Tag(128)]
+AckedOffsets = Annotated[bytes, "blob", Tag(129)]
 GapsRule = Annotated[int, "u8", Tag(1)]
 
 
@@ -80,7 +82,10 @@ class SequencesReleased:
 class Acked:
     """The driver runs nothing of this again: `upto`, pairs of u64, is producers' new watermarks; batches below
     `batches` are acked with all ids that were claimed in them (0: none are), but for those in `held_back`, u64 each,
-    rising: a claim of theirs is open."""
+    rising: a claim of theirs is open.
+
+    topic: what the driver writes to, where this also says from where its source is to be read on (`source_offsets`;
+    empty: nobody knows any more); empty: it says nothing of that."""
 
     KIND: ClassVar[int] = 25
     driver: Text
@@ -89,6 +94,8 @@ class Acked:
     upto: Blob
     wall_ms: U64
     held_back: HeldBack = b""
+    topic: AckedTopic = ""
+    source_offsets: AckedOffsets = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,15 @@
-"""Stages, commits and aborts named batches: all or nothing, when the driver says so."""
+"""Stages, commits and aborts named batches: all or nothing, when the driver says so; tells where sources go on."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.batches import Outcome, decide
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
-from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage
+from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage, NotFound
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, STAGED_ROWS
 from oncegate.engine.deadline import Deadline
+from oncegate.engine.names import check_source_offsets
 from oncegate.engine.requests import AbortRequest, AbortResult, CommitRequest, CommitResult, StageRequest, StageResult
 from oncegate.engine.usecases.batch_refusals import refusal
 from oncegate.engine.usecases.partitioning import Share, partition_of, shares_aside
@@ -98,9 +99,10 @@ class Batches:
         """Publishes the winners' rows under the name, all or nothing, or tells what the name already holds.
 
         Every request for a committed name is itself durable before its answer. Raises MissingStage: the batch must be
-        written again; BatchConflict, SecondWrite, BatchForgotten: stop; BadRequest, SchemaMismatch, LedgerFull,
-        DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
+        written again; BatchConflict, SecondWrite, BatchForgotten: stop; BadRequest, TooLarge, SchemaMismatch,
+        LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
         """
+        check_source_offsets(request.source_offsets, self._journal.limits)
         deadline.check()
         result = await self._commit(request)
         log_batch(self._journal, request, result)
@@ -172,6 +174,7 @@ class Batches:
                 rows=rows,
                 spans=spans,
                 wall_ms=journal.wall_ms(),
+                source_offsets=request.source_offsets,
             )
         )
         losers = self._losers(name, {winner.token for winner in request.winners})
@@ -247,6 +250,22 @@ class Batches:
         # What is not there may be gone by an entry that still waits.
         await self._journal.group_commit.all_durable()
         return AbortResult(False, len(there))
+
+    async def source_offsets(self, app: str, topic: str, write_id: str) -> bytes:
+        """Returns where a source is to be read on: as the newest batch of these says, or the newest ack of driver
+        `app` for the topic. Durable when it returns.
+
+        Raises NotFound: neither has said it, or the newest one did not.
+        """
+        told = self._journal.index.source_offsets.get(app, topic, write_id)
+        if told is None:
+            of_write = f" under write_id {write_id}" if write_id else ""
+            raise NotFound(
+                f"no source_offsets of app {app} in topic {topic}{of_write}: no batch and no ack has brought any, or "
+                "the newest one brought none"
+            )
+        await self._journal.group_commit.durable(told.position)
+        return told.offsets
 
 
 def _partition_of(request: StageRequest, partitions: int) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from oncegate.core.errors import BadRequest, Fenced, OncegateError, TooLarge
 from oncegate.core.producers import DRIVER, REGISTER_DRIVER, SEQUENCE_MAX, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.names import check_name
+from oncegate.engine.names import check_name, check_source_offsets
 from oncegate.engine.producer_requests import AckRequest, AckResult, DriverRequest, DriverResult
 from oncegate.engine.usecases import producer_refusals as refusals
 from oncegate.index.producers.decide import registrant, standing
@@ -67,6 +67,7 @@ class Drivers:
             raise TooLarge(f"{len(request.upto)} producers in one ack; at most {journal.limits.producers}")
         if request.batch is not None and request.batch > SEQUENCE_MAX:
             raise BadRequest(f"batch {request.batch}: the highest is {SEQUENCE_MAX}; nothing was acked")
+        check_source_offsets(request.source_offsets, journal.limits)
         deadline.check()
         driver = self._own(request)
         batches = self._batches(driver, request)
@@ -76,10 +77,11 @@ class Drivers:
             open_claims = {}
         moves = dict(self._moves((name, sequence) for name, sequence, refused in parts if refused is None))
         held_back = tuple(open_claims)
-        if moves or batches > driver.batches or (batches and held_back != driver.held_back):
+        is_news = moves or batches > driver.batches or (batches and held_back != driver.held_back)
+        if is_news or self._moves_source(request):
             journal.group_commit.check()
-            raw = np.array(held_back, "<u8").tobytes()
-            journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms(), raw)])
+            raw, source = np.array(held_back, "<u8").tobytes(), (request.topic, request.source_offsets)
+            journal.record([Acked(driver.name, driver.epoch, batches, flat(moves), journal.wall_ms(), raw, *source)])
         of_batches = [
             refusals.batch_not_done(driver.name, *one) for one in list(open_claims.items())[: refusals.PLACES_MAX]
         ]
@@ -90,6 +92,11 @@ class Drivers:
             await journal.group_commit.all_durable()
         await journal.group_commit.durable(max([driver.position, *(one.position for one in named)]))
         return answer
+
+    def _moves_source(self, request: AckRequest) -> bool:
+        """Tells whether the ack says of the driver's source what is not known yet."""
+        told = self._journal.index.source_offsets.get(request.driver, request.topic)
+        return bool(request.topic) and request.source_offsets != (b"" if told is None else told.offsets)
 
     def _batches(self, driver: Driver, request: AckRequest) -> int:
         """Tells how many batches are acked then, from the first on; 0: nothing is said of any. Raises OlderBatch."""

@@ -23,6 +23,7 @@ from oncegate.index.snapshot.producers import snapshot_steps as producers_steps
 from oncegate.index.snapshot.topics import KINDS as TOPICS_KINDS
 from oncegate.index.snapshot.topics import TopicsReader
 from oncegate.index.snapshot.topics import snapshot_steps as topics_steps
+from oncegate.index.source_offsets import SourceOffsets, SourceOffsetsSnapshot
 from oncegate.index.topics import TopicIndex
 
 # A piece is one entry: far below what a frame may hold, large enough that there are few.
@@ -30,8 +31,9 @@ PIECE_BYTES = 16 << 20
 # The namespace's settings, and the ledger's clock at its last retirements.
 SettingsSnapshot = tuple[NamespaceSet, tuple[int, ...]]
 _CLAIMS, _SETTINGS, _END = "claims/", "settings", "end"
-_SCOPES, _EVICTED, _RESULTS = "scopes", "sealed", "results"
-# What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over.
+_SCOPES, _EVICTED, _RESULTS, _SOURCE_OFFSETS = "scopes", "sealed", "results", "source_offsets"
+# What claims were completed with, by row: beside the claims' own pieces, so that older builds pass it over, as they do
+# with source offsets.
 ResultsSnapshot = list[tuple[int, bytes]]
 
 
@@ -40,8 +42,8 @@ def snapshot_steps(
     batches: BatchIndex,
     topics: TopicIndex,
     producers: ProducerIndex,
-    settings: NamespaceSet,
-    buckets: tuple[int, ...],
+    source_offsets: SourceOffsets,
+    settings: SettingsSnapshot,
 ) -> Generator[list[SnapshotPiece], None, None]:
     """Makes pieces of everything that is known at the call, what waits for the ledger included.
 
@@ -53,8 +55,9 @@ def snapshot_steps(
     steps, results = begin_claims(claims.store)
     others = (
         (_EVICTED, msgspec.msgpack.encode(claims.archives.snapshot())),
-        (_SETTINGS, msgspec.msgpack.encode((settings, buckets))),
+        (_SETTINGS, msgspec.msgpack.encode(settings)),
         (_RESULTS, msgspec.msgpack.encode(results)),
+        (_SOURCE_OFFSETS, msgspec.msgpack.encode(source_offsets.snapshot())),
     )
     scopes = ([(_SCOPES, msgspec.msgpack.encode(some))] for some in claims.scopes.snapshot())
     saved = batches_steps(batches), topics_steps(topics), producers_steps(producers.store), scopes
@@ -86,8 +89,16 @@ def _pieces(what: str, data: bytes) -> Iterator[SnapshotPiece]:
 class SnapshotReader:
     """Restores a shard's index from its pieces, as they are read; ValueError when they do not belong together."""
 
-    def __init__(self, claims: ClaimIndex, batches: BatchIndex, topics: TopicIndex, producers: ProducerIndex) -> None:
+    def __init__(
+        self,
+        claims: ClaimIndex,
+        batches: BatchIndex,
+        topics: TopicIndex,
+        producers: ProducerIndex,
+        source_offsets: SourceOffsets,
+    ) -> None:
         self._claims, self._producers = claims, ProducersReader(producers.store)
+        self._source_offsets = source_offsets
         self._scopes: ScopesSnapshot = []
         self._batches, self._topics = BatchesReader(batches), TopicsReader(topics)
         self._whole: dict[str, bytes] = {}
@@ -130,6 +141,9 @@ class SnapshotReader:
             if _RESULTS in self._whole:
                 results = msgspec.msgpack.decode(self._whole[_RESULTS], type=ResultsSnapshot)
             settings: SettingsSnapshot = msgspec.msgpack.decode(self._whole[_SETTINGS], type=SettingsSnapshot)
+            if _SOURCE_OFFSETS in self._whole:
+                saved = msgspec.msgpack.decode(self._whole[_SOURCE_OFFSETS], type=SourceOffsetsSnapshot)
+                self._source_offsets.restore(saved)
             if _EVICTED in self._whole:
                 self._claims.archives.restore(msgspec.msgpack.decode(self._whole[_EVICTED], type=ArchivesSnapshot))
         except (KeyError, msgspec.MsgspecError) as error:

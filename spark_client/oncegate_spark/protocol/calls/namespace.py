@@ -153,6 +153,12 @@ class Calls:
         request = self.post("/batches:abort", what, "whether the stages are dropped", JSON, body)
         return self.send(request, _nothing, timeout_ms)
 
+    def source_offsets(self, app: str, topic: str, write_id: str = "") -> Steps[str]:
+        """Look up where the source of an app's batches, or of a driver's acks, is to be read on. Raises NotFound."""
+        query = _query("?", app=app, topic=topic, write_id=write_id)
+        what = f"look at the source offsets of {app} in topic {topic}"
+        return self.get(f"/batches:offsets{query}", what, lambda reply: str(json.loads(reply.body)["source_offsets"]))
+
     def create_namespace(self, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> Steps[None]:
         """Create the namespace; no effect when it exists."""
         return self._put(

@@ -51,11 +51,16 @@ class DriverCalls:
         self.epoch = found.epoch
         return found
 
-    def ack(self, upto: Mapping[str, int], batch: int | None) -> Steps[Acked]:
+    def ack(
+        self, upto: Mapping[str, int], batch: int | None, topic: str | None = None, source_offsets: str | None = None
+    ) -> Steps[Acked]:
         """Say that nobody retries these any more. Raises BadOption before registering, OlderBatch, Fenced."""
+        if topic is None and source_offsets is not None:
+            raise BadOption("source_offsets come with the topic that is written to; give topic; nothing was acked")
         pairs = [{"producer": producer, "sequence": sequence} for producer, sequence in upto.items()]
         fields = {"token": self.token, "epoch": registered(self.epoch), "upto": pairs}
-        return self._post("ack", {**fields, **({} if batch is None else {"batch": batch})}, _acked)
+        given = {"batch": batch, "topic": topic, "source_offsets": source_offsets}
+        return self._post("ack", {**fields, **{name: one for name, one in given.items() if one is not None}}, _acked)
 
     def _post(self, verb: str, fields: Mapping[str, object], read: Callable[[Reply], T]) -> Steps[T]:
         path, what = f"/drivers/{quote(self.name, safe='')}:{verb}", f"{verb} of driver {self.name}"

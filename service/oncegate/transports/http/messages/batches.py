@@ -1,4 +1,4 @@
-"""Messages of named batches: stage, commit, abort."""
+"""Messages of named batches: stage, commit, abort, and where their sources go on."""
 
 from typing import Literal
 
@@ -13,6 +13,7 @@ from oncegate.transports.http.messages.fields import (
     Named,
     Offset,
     Read,
+    SourceOffsets,
     Token,
     Topic,
 )
@@ -64,6 +65,7 @@ class CommitRequest(Read):
     digest: Hex64 | None = None
     previous_digest: Hex64 | None = None
     on_replay_mismatch: Literal["fail", "first_wins"] = "fail"
+    source_offsets: SourceOffsets | None = None
 
 
 class CommitReply(Struct, frozen=True):
@@ -76,6 +78,23 @@ class CommitReply(Struct, frozen=True):
     takeover_rows: Int64
     first_of_app: bool
     warning: str | UnsetType = UNSET
+
+
+class OffsetsQuery(Read):
+    """Says of which job's source the offsets are wanted."""
+
+    app: Named
+    topic: Named
+    write_id: str = ""
+
+
+class OffsetsReply(Struct, frozen=True):
+    """Answers from where a job's source is to be read on."""
+
+    app: str
+    topic: str
+    write_id: str
+    source_offsets: str
 
 
 class AbortRequest(Read):

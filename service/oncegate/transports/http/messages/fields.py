@@ -79,6 +79,18 @@ Payloads = Annotated[
     list[Payload],
     Meta(description="what each id comes with, as many as ids: strings, lists of strings, or null"),
 ]
+# Texts of callers that are kept as they are; the engine checks their length in bytes.
+SourceOffsets = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        description="where the source is to be read on: any text, answered as it is",
+        extra_json_schema={
+            "maxLength": _DEFAULTS.source_offsets_bytes,
+            IN_FORCE: {"maxLength": "source_offsets_bytes"},
+        },
+    ),
+]
 Result = Annotated[
     bytes,
     Meta(

@@ -9,7 +9,17 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from oncegate.transports.http.messages.fields import U32, Int64, Lease, Named, Read, Sequence, Token, UInt64
+from oncegate.transports.http.messages.fields import (
+    U32,
+    Int64,
+    Lease,
+    Named,
+    Read,
+    Sequence,
+    SourceOffsets,
+    Token,
+    UInt64,
+)
 from oncegate.transports.http.messages.verdicts import VerdictMessage
 from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
@@ -45,6 +55,8 @@ class AckRequest(Read):
     epoch: Epoch
     upto: list[UptoMessage] = msgspec.field(default_factory=list)
     batch: Batch | None = None
+    topic: Named | None = None
+    source_offsets: SourceOffsets | None = None
 
 
 class WatermarkMessage(Struct, frozen=True):

@@ -199,6 +199,17 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "committed is BATCH_CONFLICT; null: not compared",
         "nonce": "drawn for this commit; its repeats after a lost answer keep it",
         "on_replay_mismatch": "first_wins: a replay with other rows is DUPLICATE, and not refused as BATCH_CONFLICT",
+        "source_offsets": "where the source is to be read on behind this batch; null: not known, and what the batch "
+        "before said is forgotten",
+    },
+    "OffsetsQuery": {
+        "app": "of the batches' names; or the driver",
+        "topic": "of the batches' names; or as the driver's acks say",
+        "write_id": "of the batches' names; acks have none",
+    },
+    "OffsetsReply": {
+        **dict.fromkeys(("app", "topic", "write_id"), "as asked"),
+        "source_offsets": "of the newest batch, or ack: all before is in effect, and its rows are written",
     },
     "CommitReply": {
         "outcome": f"COMMITTED now; or DUPLICATE: {_SHARED['outcome'].partition(': ')[2]}",

@@ -51,6 +51,9 @@ MEMBERS: dict[str, dict[str, str]] = {
         "upto": "one a producer, each a part of its own. Cut to the highest claimed sequence",
         "batch": "ids claimed under this batch of the driver, or an earlier one, are forgotten too, but for batches "
         "with an open claim: those are parts that are refused, and looked at again by each later ack",
+        "topic": "what the driver writes to, any name: with it the ack says where its source goes on",
+        "source_offsets": "with `topic`: where the source is to be read on behind what is acked; null: not known, and "
+        "what the ack before said is forgotten",
     },
     "RefusedPart": {
         "code": "NOT_DONE: something of it is claimed and not done; or as the problem of this code",

@@ -51,6 +51,7 @@ COMMIT = {
     "winners": [{"token": TOKEN, "chunks": 1, "rows": 10_000, "fingerprint": FINGERPRINT}],
     "digest": SHA256,
     "previous_digest": None,
+    "source_offsets": '[{"events":{"0":17,"1":4}}]',
 }
 COMMIT_REPLY = {
     "outcome": "COMMITTED",
@@ -60,6 +61,8 @@ COMMIT_REPLY = {
     "takeover_rows": 0,
     "first_of_app": True,
 }
+OFFSETS_QUERY: dict[str, Any] = {"app": NAME["app"], "topic": NAME["topic"], "write_id": ""}
+OFFSETS_REPLY = {**OFFSETS_QUERY, "source_offsets": COMMIT["source_offsets"]}
 ABORT = {"name": NAME, "tokens": [TOKEN]}
 ABORT_REPLY = {"outcome": "ABORTED", "removed": 1}
 TAKE_REQUEST = {"owner": "daily-2026-11-20", "ids": ["a", "b", "a"]}

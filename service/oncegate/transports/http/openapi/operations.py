@@ -178,6 +178,12 @@ COMMIT = operation(
     writes(NS),
     parts.body(json=message(messages.CommitRequest, examples.COMMIT)),
 )
+OFFSETS = operation(
+    "getSourceOffsets",
+    {200: answer("as they came", json=message(messages.OffsetsReply, examples.OFFSETS_REPLY))},
+    (*parts.READS, e.TooLarge),
+    [*reading(NS), *parts.query(messages.OffsetsQuery, **examples.OFFSETS_QUERY)],
+)
 ABORT = operation(
     "abortBatch",
     {200: answer("how many stages were removed", json=message(messages.AbortReply, examples.ABORT_REPLY))},

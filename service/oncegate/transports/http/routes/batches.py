@@ -1,4 +1,4 @@
-"""Named batches: stage, commit, abort. All or nothing, when the driver says so."""
+"""Named batches: stage, commit, abort; all or nothing, when the driver says so. And where their sources go on."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from fastapi import Request, Response
 
 from oncegate.core.entries.kinds import Name
 from oncegate.engine.limits import Limits
-from oncegate.engine.names import check_name
+from oncegate.engine.names import check_length, check_name
 from oncegate.engine.requests import AbortRequest, CommitRequest, StageRequest, Winner
 from oncegate.transports.decode import columns, names, staged_rows
 from oncegate.transports.decode.identifiers import hex_bytes, sha256_of
 from oncegate.transports.http import messages
-from oncegate.transports.http.inbound import Inbound, admitted, query
-from oncegate.transports.http.negotiation import ARROW, JSON
+from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, query, shard_of
+from oncegate.transports.http.negotiation import ARROW, JSON, accepted
 from oncegate.transports.http.openapi import operations
 from oncegate.transports.http.outbound import json_reply
 from oncegate.transports.http.taking import Routes
@@ -82,6 +82,7 @@ def _commit_request(message: messages.CommitRequest, limits: Limits) -> CommitRe
         _optional_digest(message.digest, "digest"),
         _optional_digest(message.previous_digest, "previous_digest"),
         message.on_replay_mismatch == "first_wins",
+        (message.source_offsets or "").encode(),
     )
 
 
@@ -98,6 +99,20 @@ async def abort(request: Request) -> Response:
         result = await inbound.shard.abort(AbortRequest(_name(message.name, inbound.limits), tokens), inbound.deadline)
         outcome: Any = "COMMITTED" if result.committed else "ABORTED"
         return json_reply(messages.AbortReply(outcome, result.removed), inbound.wanted, shard=inbound.shard)
+
+
+@router.get("/batches:offsets", openapi_extra=operations.OFFSETS)
+async def offsets(request: Request) -> Response:
+    """Tell where a job's source is to be read on, as its newest batch, or its driver's newest ack, has said."""
+    media = accepted(request, [JSON])
+    shard, limits = shard_of(request), gateway_of(request).limits
+    asked = query(request, messages.OffsetsQuery)
+    check_name("app", asked.app, limits)
+    check_name("topic", asked.topic, limits)
+    check_length("write_id", asked.write_id, limits)
+    found = await shard.source_offsets(asked.app, asked.topic, asked.write_id)
+    reply = messages.OffsetsReply(asked.app, asked.topic, asked.write_id, found.decode())
+    return json_reply(reply, media, shard=shard)
 
 
 def _name(message: messages.BatchName, limits: Limits) -> Name:

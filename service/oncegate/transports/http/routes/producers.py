@@ -6,8 +6,10 @@ import msgspec
 from fastapi import Request, Response
 
 from oncegate.core.claims import Verb
-from oncegate.core.errors import OncegateError
+from oncegate.core.errors import BadRequest, OncegateError
 from oncegate.core.producers import Gaps
+from oncegate.engine.limits import Limits
+from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, ResolveRequest
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
@@ -51,11 +53,22 @@ async def ack(request: Request) -> Response:
         upto = [(one.producer, one.sequence) for one in message.upto]
         sequences.of_numbers([sequence for _, sequence in upto], "sequence")
         token = identifiers.hex_bytes(message.token, 16, "token")
-        engine_request = AckRequest(driver, message.epoch, token, tuple(upto), message.batch)
+        engine_request = AckRequest(
+            driver, message.epoch, token, tuple(upto), message.batch, *_source(message, inbound.limits)
+        )
         result = await inbound.shard.ack(engine_request, inbound.deadline)
         moved = [messages.WatermarkMessage(*pair) for pair in result.watermarks]
         refused = [_refused(error) for error in result.refused]
         return json_reply(messages.AckReply(driver, moved, result.batch, refused), inbound.wanted, shard=inbound.shard)
+
+
+def _source(message: messages.AckRequest, limits: Limits) -> tuple[str, bytes]:
+    """The topic that is written to, and where its source is to be read on. Raises BadRequest, TooLarge."""
+    if message.topic is not None:
+        check_name("topic", message.topic, limits)
+    elif message.source_offsets is not None:
+        raise BadRequest("source_offsets come with the topic that is written to: add `topic`; nothing was acked")
+    return message.topic or "", (message.source_offsets or "").encode()
 
 
 def _refused(error: OncegateError) -> messages.RefusedPart:
