@@ -66,6 +66,7 @@ from oncegate_spark.spark.acks import acknowledger
 from oncegate_spark.spark.assign_ids import assign_ids
 from oncegate_spark.spark.assign_sequences import assign_sequences
 from oncegate_spark.spark.audit import Audit, audit
+from oncegate_spark.spark.committed_offsets import committed_offsets
 from oncegate_spark.spark.dedup import dedup
 from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.observe import observe
@@ -158,6 +159,7 @@ __all__ = [
     "assign_ids",
     "assign_sequences",
     "audit",
+    "committed_offsets",
     "dedup",
     "foreach_batch",
     "observe",

@@ -40,6 +40,7 @@ from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
+from tests.mutants.source_offsets import SOURCE_OFFSETS
 from tests.mutants.spark_driver import SPARK_DRIVER
 from tests.mutants.starting import STARTING
 from tests.mutants.surface import SURFACE
@@ -69,6 +70,7 @@ MUTANTS = (
     *KAFKA,
     *CHECKPOINTS,
     *TOPIC_COLUMNS,
+    *SOURCE_OFFSETS,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

@@ -36,7 +36,7 @@ LANES: tuple[Mutant, ...] = (
     one(
         "a refused part forgotten",
         f"{CLIENT}/spark/acks.py",
-        "    return replace(found, upto=upto, is_scoped=is_scoped) if acked.refused else None\n",
+        "    return left if acked.refused else None\n",
         "    return None\n",
         f"{_ACKS}::test_of_an_ack_that_is_refused_in_part_the_rest_is_done_with_and_told",
     ),
@@ -50,7 +50,7 @@ LANES: tuple[Mutant, ...] = (
     one(
         "a batch that was followed keeps its lanes",
         f"{CLIENT}/spark/acks.py",
-        "    return driver.ack(found.upto)\n",
+        "    return driver.ack(found.upto, None, *source)\n",
         "    return Acked({}, None)\n",
         f"{_ACKS}::test_a_batch_that_a_later_one_has_followed_is_acked_without_its_ids",
     ),

@@ -23,9 +23,9 @@ from typing import Any
 
 from oncegate_spark.errors import BrokenMessages, Fenced, NoIdentity, OlderBatch, OncegateError, Unavailable
 from oncegate_spark.protocol.answers import Acked
-from oncegate_spark.spark.checkpoint import local_folder
+from oncegate_spark.spark.checkpoint import Input, local_folder
 from oncegate_spark.spark.options import Options
-from oncegate_spark.spark.task_identity import Task
+from oncegate_spark.spark.task_identity import Task, offsets_of
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver
 
@@ -42,7 +42,8 @@ log = logging.getLogger("oncegate_spark")
 class AckPart:
     """Says what one task has done, for the acks of its driver.
 
-    `upto`: the last sequence of each producer it has met.
+    `upto`: the last sequence of each producer it has met. `topic`, `source_offsets`: what is written to, and where the
+    batch's sources are to be read on; known to one task of them.
     """
 
     driver: str
@@ -51,13 +52,15 @@ class AckPart:
     checkpoint: str | None
     upto: Mapping[str, int]
     is_scoped: bool
+    topic: str | None = None
+    source_offsets: str | None = None
 
 
 @dataclass(frozen=True)
 class Note:
     """Says what is to be acked once `batch` is in the commit log.
 
-    Kept as JSON beside the checkpoint, by these names.
+    Kept as JSON beside the checkpoint, by these names. `topic`: None where the sources were told with another ack.
     """
 
     url: str
@@ -67,6 +70,8 @@ class Note:
     batch: int
     upto: Mapping[str, int]
     is_scoped: bool
+    topic: str | None = None
+    source_offsets: str | None = None
 
     def encode(self) -> str:
         """The note's text, the same for equal notes."""
@@ -99,12 +104,23 @@ def scope_of(options: Options, task: Task) -> tuple[str, int] | None:
     return driver_of(options, task), int(task.batch)
 
 
-def ack_part(options: Options, task: Task, upto: Mapping[str, int]) -> AckPart | None:
-    """What a task adds to the acks of its batch; None where nothing is to be acked."""
+def ack_part(options: Options, task: Task, upto: Mapping[str, int], read: Input | None) -> AckPart | None:
+    """What a task adds to the acks of its batch; None where nothing is to be acked. `read`: the batch's input."""
     if not options.has_driver:
         return None
     checkpoint = options.checkpoint or (task.notes.checkpoint if task.notes else None)
-    return AckPart(driver_of(options, task), task.run, batch_number(task), checkpoint, dict(upto), options.is_scoped)
+    known = read or (task.notes.input if task.notes else None)
+    source = known if known is not None and known.number == batch_number(task) else None
+    return AckPart(
+        driver_of(options, task),
+        task.run,
+        batch_number(task),
+        checkpoint,
+        dict(upto),
+        options.is_scoped,
+        options.topic or options.target,
+        offsets_of(task, source),
+    )
 
 
 def batch_number(task: Task) -> int | None:
@@ -141,7 +157,18 @@ def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None)
     for part in parts:
         for producer, sequence in part.upto.items():
             upto[producer] = max(sequence, upto.get(producer, 0))
-    made = Note(options.url, options.namespace, first.driver, token_of(first.run), batch, upto, first.is_scoped)
+    source = next((part.source_offsets for part in parts if part.source_offsets), None)
+    made = Note(
+        options.url,
+        options.namespace,
+        first.driver,
+        token_of(first.run),
+        batch,
+        upto,
+        first.is_scoped,
+        first.topic,
+        source,
+    )
     text = made.encode()
     name = f"{batch}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
     _store(folder / "oncegate" / "acks" / name, text)
@@ -195,17 +222,21 @@ def _ack(found: Note, timeout_ms: int) -> Note | None:
     upto = {part.producer: found.upto[part.producer] for part in acked.refused if part.producer is not None}
     log.info("batch %d is acked: %d of %d producers", found.batch, len(found.upto) - len(upto), len(found.upto))
     is_scoped = any(part.batch is not None for part in acked.refused)
-    return replace(found, upto=upto, is_scoped=is_scoped) if acked.refused else None
+    # The sources are told now: a later try, behind another batch's ack, would set them back.
+    left = replace(found, upto=upto, is_scoped=is_scoped, topic=None, source_offsets=None)
+    return left if acked.refused else None
 
 
 def _parts_acked(driver: Driver, found: Note) -> Acked:
     """A batch that a later one has followed is looked at by the later one's ack; its producers are acked alone."""
+    source = found.topic, found.source_offsets
     if found.is_scoped:
         try:
-            return driver.ack(found.upto, found.batch)
+            return driver.ack(found.upto, found.batch, *source)
         except OlderBatch as error:
             log.warning("the ids of batch %d are not acked with it: %s", found.batch, error)
-    return driver.ack(found.upto)
+            source = None, None
+    return driver.ack(found.upto, None, *source)
 
 
 def _noted(checkpoint: Path) -> Iterator[tuple[Path, Note]]:

@@ -117,6 +117,11 @@ def input_of(task: Task, version: str, own: Input | None) -> Input | None:
     return read if str(read.number) == (task.batch or version) else None
 
 
+def offsets_of(task: Task, read: Input | None) -> str | None:
+    """Where the sources of a batch are to be read on, for the message of one of its tasks; None for the others."""
+    return read.offsets if read is not None and task.partition == 0 else None
+
+
 def _is_uuid(text: str | None) -> bool:
     try:
         return text is not None and str(uuid.UUID(text)) == text.lower()

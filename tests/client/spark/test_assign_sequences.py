@@ -1,4 +1,4 @@
-"""The look at a plan, on plans made by hand as the Kafka connector shows them (4.1.0 on Spark 4.3.0 was looked at)."""
+"""The look at a plan, on plans made by hand as the Kafka connector shows them; tests/spark has real ones."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ import pytest
 
 from oncegate_spark.protocol import marks
 from oncegate_spark.protocol.marks import Newest
-from oncegate_spark.spark.checkpoint import Input, Place, local_folder, read_input
+from oncegate_spark.spark.checkpoint import Input, Place, local_folder, offset_log, read_input
 
 LEDGER, OTHER = "0" * 32, "f" * 32
 
@@ -88,6 +88,35 @@ def test_a_checkpoint_names_its_query(tmp_path: Path) -> None:
     for written, query in (('{"id":"q"}', "q"), ("not JSON", None), ("[]", None)):
         (tmp_path / "metadata").write_text(written)
         assert read_input(str(tmp_path)) == Input(0, digest(0), None, query)
+
+
+def test_where_the_sources_go_on_is_read_with_the_batchs_input(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "offsets" / "0").write_text('v1\n{"batchWatermarkMs":0}\n{"events":{"0":17, "1":4}}\n-\n51')
+    read = read_input(str(tmp_path))
+    assert read is not None
+    assert read.offsets == '[{"events":{"0":17,"1":4}},null,51]'
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("v2\n{}\n0:{}", "does not know the form of the offset log ('v2')"),
+        ("v1\n{}\nnot JSON", "a source writes offsets that are no JSON"),
+        ('v1\n{}\n"' + "x" * (64 << 10) + '"', "more than 65536 bytes"),
+    ],
+)
+def test_source_offsets_that_cannot_be_told_are_unknown_and_the_log_says_why_once(
+    entry: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    offset_log._unknown.cache_clear()
+    for _ in range(2):
+        assert offset_log.source_offsets(entry.encode()) is None
+    assert [why in line for line in caplog.messages] == [True]
+
+
+def test_an_entry_without_sources_says_nothing_of_any() -> None:
+    assert [offset_log.source_offsets(entry) for entry in (b"v1", b"v1\n{}", b"v1\n{}\n")] == [None] * 3
 
 
 def test_the_newest_mark_of_a_ledger_wins_and_another_ledgers_replaces_it() -> None:

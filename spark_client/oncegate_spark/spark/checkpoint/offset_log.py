@@ -1,20 +1,29 @@
-"""Reads a query's offset log when a batch begins: the digest of the batch's input."""
+"""Reads a query's offset log when a batch begins: the digest of the batch's input, and where its sources go on.
+
+Source: OffsetSeqLog of Spark 3 and 4, v1: a line with the version, one of metadata, and one for each source.
+"""
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
+from oncegate_spark.protocol.effort import SOURCE_OFFSETS_BYTES
 from oncegate_spark.spark.checkpoint.places import Place
 from oncegate_spark.spark.checkpoint.stores import OutOfReach, Store, open_store, open_url
 
 NO_PLACE = "Spark tells no place of its checkpoint"
 
+log = logging.getLogger("oncegate_spark")
+
 
 @dataclass(frozen=True)
 class Input:
     """Names the input of a batch: the SHA-256 of the offset-log entries of batch `number` and of the one before it, in
-    hexadecimal. `query`: the id of the query whose checkpoint it is, None where that is not to be read.
+    hexadecimal. `query`: the id of the query whose checkpoint it is, None where that is not to be read. `offsets`:
+    where each of its sources is to be read on, as the entry has it, in a JSON list; None where that is not known.
 
     Byte for byte the same when a batch is honestly replayed; another after a checkpoint was restored or deleted.
     """
@@ -23,6 +32,7 @@ class Input:
     digest: str
     previous: str | None
     query: str | None = None
+    offsets: str | None = None
 
 
 class NoOffsets(Exception):
@@ -58,11 +68,35 @@ def newest_input(store: Store) -> Input:
         numbers = sorted(int(name) for name in store.names("offsets") if name.isdigit())
         number = numbers[-1]
         previous = _digest(store.read(f"offsets/{number - 1}")) if number - 1 in numbers else None
-        return Input(number, _digest(store.read(f"offsets/{number}")), previous, _query(store))
+        entry = store.read(f"offsets/{number}")
+        return Input(number, _digest(entry), previous, _query(store), source_offsets(entry))
     except (FileNotFoundError, NotADirectoryError, IndexError):
         raise NoOffsets(f"{store} holds no offsets, as it does when a batch begins") from None
     except OSError as error:
         raise OutOfReach(f"{store} cannot be read: {_line(error)}") from error
+
+
+def source_offsets(entry: bytes) -> str | None:
+    """Where the sources of an offset-log entry are to be read on: a JSON list, null for one that had nothing yet.
+
+    None, with one line in the log for all of them, where the entry is of another form, or longer than is kept.
+    """
+    version, _, *lines = [*entry.decode("utf-8", "replace").split("\n"), ""]
+    if version != "v1":
+        return _unknown(f"this client does not know the form of the offset log ({version[:20]!r})")
+    try:
+        sources = [None if line == "-" else json.loads(line) for line in lines if line]
+    except ValueError:
+        return _unknown("a source writes offsets that are no JSON")
+    offsets = json.dumps(sources, separators=(",", ":"))
+    if len(offsets) > SOURCE_OFFSETS_BYTES:
+        return _unknown(f"a batch's source offsets have more than {SOURCE_OFFSETS_BYTES} bytes")
+    return offsets if sources else None
+
+
+@cache
+def _unknown(why: str) -> None:
+    log.warning("the gateway is not told where sources are to be read on (committed_offsets): %s", why)
 
 
 def _query(store: Store) -> str | None:

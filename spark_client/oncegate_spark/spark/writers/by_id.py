@@ -59,7 +59,8 @@ class ByIdWriter:
         self.options = options
         self.fit = fit
         self.mark = stored_mark(options)
-        self.read = read.number if read and options.has_driver else None
+        self.source = read if options.has_driver else None
+        self.read = self.source.number if self.source else None
 
     def check_batch(self, task: Task) -> None:
         """Raises BrokenMessages where the task's batch is not the one that its input was read for."""
@@ -67,7 +68,7 @@ class ByIdWriter:
 
     def report(self, task: Task, gateway: Gateway, upto: dict[str, int], **counts: int) -> Report:
         """The task's message. `upto`: the last sequence of each producer it has met; `counts`: as in `Counts`."""
-        mark, ack = task_mark(self.options, task, gateway), ack_part(self.options, task, upto)
+        mark, ack = task_mark(self.options, task, gateway), ack_part(self.options, task, upto, self.source)
         return Report(**counts, task_mark=mark, ack=ack, read=self.read, mailbox=mailbox_of(task))
 
     def record(self, reports: Sequence[Report], batch_id: int | None) -> Counts:

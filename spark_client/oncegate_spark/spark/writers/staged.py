@@ -7,7 +7,7 @@ that succeeded. Nobody sees a row before 2, and whatever else was staged under t
 import logging
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -30,7 +30,7 @@ from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.observe.counts import Mailbox, WriteCounts, leave, mailbox_of
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.options.members import in_options
-from oncegate_spark.spark.task_identity import Task, input_of, name_of
+from oncegate_spark.spark.task_identity import Task, input_of, name_of, offsets_of
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.common import (
     REPEATED,
@@ -59,7 +59,8 @@ class Staged:
     """Tells the driver what one attempt has staged. `fingerprint`: sum modulo 2^128 of the gateway's, over its chunks.
 
     `batch`: Spark's batch id, None outside a stream; `by_query`: the name is the query's own, without txnAppId;
-    `is_noted`: foreach_batch has looked for the input, and has warned where it is unknown.
+    `is_noted`: foreach_batch has looked for the input, and has warned where it is unknown. `source_offsets`: of the
+    input, in the message of partition 0 alone, for they may be long.
     """
 
     name: Name
@@ -74,6 +75,7 @@ class Staged:
     is_noted: bool
     task_mark: TaskMark
     mailbox: Mailbox | None = None
+    source_offsets: str | None = None
 
 
 class StagedWriter:
@@ -101,9 +103,9 @@ class StagedWriter:
                     raise
                 mark, by_query = task_mark(options, task, gateway), options.app is None
                 count, is_noted = (chunks, rows, fingerprint), task.notes is not None
-                return Staged(
-                    name, task.batch, by_query, task.run, token, *count, read, is_noted, mark, mailbox_of(task)
-                )
+                told, source = (is_noted, mark, mailbox_of(task)), offsets_of(task, read)
+                read = None if read is None else replace(read, offsets=None)
+                return Staged(name, task.batch, by_query, task.run, token, *count, read, *told, source)
 
     def _owner(self, task: Task) -> str:
         """A later run of a query replaces an older one's stages; two batch jobs may well run side by side."""
@@ -166,6 +168,7 @@ class StagedWriter:
             "digest": read.digest if read else None,
             "previous_digest": read.previous if read else None,
             "on_replay_mismatch": "first_wins" if self.options.first_wins else "fail",
+            "source_offsets": next((one.source_offsets for one in messages if one.source_offsets), None),
         }
 
     def abort(self, messages: Sequence[Staged]) -> None:
