@@ -1,0 +1,111 @@
+"""Behind Spark's own Kafka source, on a real broker whose offsets have holes: a query is killed, replayed, followed.
+
+Each record of the source that was committed is in the gateway's topic once; another query goes on where it ended.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate_spark import Gateway
+from tests.spark.jobs.kafka_queries import FIRST
+from tests.support.kafka_broker import Broker, one_broker
+from tests.support.kafka_transactions import PARTITIONS, RECORDS, write_transactions
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with one_broker(tmp_path / "kafka") as broker:
+        yield broker
+
+
+class Source:
+    """A topic of the broker, and the queries over it, each process of them with a Spark of its own."""
+
+    def __init__(self, broker: Broker, gateway: Gateway, folder: Path) -> None:
+        self.broker, self.gateway, self.folder = broker, gateway, folder
+        self.topic = broker.topic(PARTITIONS).topic
+
+    def run(self, which: str) -> "subprocess.CompletedProcess[str]":
+        where = [self.gateway.url, self.gateway.namespace, str(self.folder), self.broker.cluster.bootstrap, self.topic]
+        command = [sys.executable, "-m", "tests.spark.jobs.kafka_queries", which, *where]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+    def values(self) -> Counter[str]:
+        """What another client reads there of committed transactions."""
+        found = [self.broker.committed(Partition(self.topic, part)) for part in range(PARTITIONS)]
+        return Counter(value.decode() for of_part in found for value in of_part)
+
+    def written(self, topic: str) -> Counter[str]:
+        table = self.gateway.read(topic)
+        return Counter() if table is None else Counter(table.column("value").to_pylist())
+
+    def batches(self) -> list[str]:
+        return sorted(file.name for file in (self.folder / "lanes/commits").iterdir() if file.name.isdigit())
+
+
+def test_each_committed_record_is_written_once_through_a_kill_a_replay_and_another_query(
+    broker: Broker, gateway: Gateway, tmp_path: Path
+) -> None:
+    source = Source(broker, gateway, tmp_path)
+    write_transactions(broker.cluster.bootstrap, source.topic, 0, FIRST)
+    before = source.values()
+    assert len(before) == 4 * PARTITIONS * RECORDS, "of six transactions two were aborted"
+    died = source.run("killed")
+    assert died.returncode != 0
+    assert source.batches() == ["0"], died.stderr[-4000:]
+    done = source.run("following")
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = json.loads((tmp_path / "told.json").read_text())
+    replayed, *later = by_sequence(done.stderr)
+    assert (replayed[1], replayed[0] > 0) == (0, True), "batch 1 was written before the kill"
+    assert sum(rows - written for rows, written in later) > 0, "the last batch was not acked, and is read again"
+    check_refusals(told["refusals"])
+    check_offsets(told["offsets"], source.topic)
+    everything = source.values()
+    assert len(everything) > len(before)
+    assert source.written("t") == everything
+    assert source.written("s") == everything
+
+
+def by_sequence(log: str) -> list[tuple[int, int]]:
+    """(rows, written) of each batch by sequence, in their order."""
+    lines = re.findall(r"by sequence to topic t: rows=(\d+) written=(\d+)", log)
+    return [(int(rows), int(written)) for rows, written in lines]
+
+
+def check_refusals(told: dict[str, str]) -> None:
+    wanted = {
+        "repartition": "Repartition stands between",
+        "repartition by a column": "RepartitionByExpression stands between",
+        "sort": "Sort stands between",
+        "dropDuplicates": "Deduplicate stands between",
+        "union": "Union stands between",
+        "no offset": "columns topic, partition and offset",
+        "minPartitions": "with minPartitions the Kafka source reads one partition in several tasks",
+        "a batch": "no Kafka stream is to be seen here",
+    }
+    assert {name: text in told[name] for name, text in wanted.items()} == dict.fromkeys(wanted, True), told
+    assert all('option("idCol", "topic,partition,offset")' in text for text in told.values())
+
+
+def check_offsets(told: dict[str, Any], topic: str) -> None:
+    """The staged query's are the end of all there was; by sequence the last batch is not acked yet."""
+    ends = told["staged-1"][topic]
+    assert sorted(ends) == [str(part) for part in range(PARTITIONS)]
+    # Each transaction has a marker in each of its partitions, and those that were aborted have their records too.
+    assert set(ends.values()) == {FIRST * (RECORDS + 1)}
+    acked = told["etl"][topic]
+    assert sum(acked.values()) < sum(ends.values())
+    assert all(acked[part] <= ends[part] for part in ends)
