@@ -23,6 +23,7 @@ from tests.spark.jobs.killed_lanes import DeadlySource
 from tests.support.kafka_transactions import write_transactions
 
 FIRST, MORE = 6, 4  # transactions before the first query, and before the last ones
+IN_BATCHES = {"maxOffsetsPerTrigger": "30"}  # three: the first is committed, the second killed, the third not acked
 LANES = {"write": "ids", "producerCol": "oncegate_producer", "sequenceCol": "oncegate_sequence"}
 SPLIT: dict[str, Callable[[Any], Any]] = {
     "repartition": lambda df: df.repartition(3),
@@ -51,7 +52,7 @@ class Queries:
         return reader.options(**{**given, **options}).load()
 
     def rows(self, **options: str) -> Any:
-        df = self.source(maxOffsetsPerTrigger="30", **options)
+        df = self.source(**options)
         return df.selectExpr("topic", "partition", "offset", "cast(value as string) as value")
 
     def run(self, stream: Any, checkpoint: str, sink: str = "oncegate", **options: str) -> None:
@@ -59,8 +60,8 @@ class Queries:
         writer = writer.option("checkpointLocation", str(self.folder / checkpoint)).trigger(availableNow=True)
         writer.start().awaitTermination()
 
-    def by_sequence(self, checkpoint: str, sink: str = "oncegate", starting: str = "earliest", **options: str) -> None:
-        stream = assign_sequences(self.rows(startingOffsets=starting).where("value is not null"))
+    def by_sequence(self, rows: Any, checkpoint: str, sink: str = "oncegate", **options: str) -> None:
+        stream = assign_sequences(rows.where("value is not null"))
         self.run(stream, checkpoint, sink, **LANES, topic="t", txnAppId="etl", **options)
 
     def staged(self, app: str, starting: str = "earliest") -> None:
@@ -91,17 +92,17 @@ def killed(queries: Queries) -> None:
     processes = queries.folder / "processes"
     processes.write_text(f"{java} {os.getpid()}")
     queries.spark.dataSource.register(DeadlySource)
-    queries.by_sequence("lanes", DeadlySource.name(), processes=str(processes))
+    queries.by_sequence(queries.rows(**IN_BATCHES), "lanes", DeadlySource.name(), processes=str(processes))
 
 
 def following(queries: Queries) -> None:
-    queries.by_sequence("lanes")
+    queries.by_sequence(queries.rows(**IN_BATCHES), "lanes")
     queries.staged("staged-1")
     told: dict[str, Any] = {"refusals": queries.refusals()}
     write_transactions(queries.bootstrap, queries.topic, FIRST, MORE)
     offsets = {app: queries.committed(app, topic) for app, topic in (("etl", "t"), ("staged-1", "s"))}
     told["offsets"] = {app: json.loads(text) for app, text in offsets.items()}
-    queries.by_sequence("lanes-after", starting=offsets["etl"])
+    queries.by_sequence(queries.rows(startingOffsets=offsets["etl"]), "lanes-after")
     queries.staged("staged-2", offsets["staged-1"])
     (queries.folder / "told.json").write_text(json.dumps(told))
     queries.spark.stop()
