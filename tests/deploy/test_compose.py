@@ -9,7 +9,7 @@ import yaml
 
 from deploy.kafka.__main__ import FIRST_PORT
 from deploy.kafka.cluster import CLUSTER_ID, HEAP
-from deploy.kafka.jars import VERSION
+from deploy.kafka.jars import BROKER, HERE
 from deploy.kafka.probe import ADDRESS
 from deploy.kafka.properties import Ports, properties
 
@@ -41,7 +41,8 @@ def test_there_are_as_many_brokers_as_the_properties_know_of_each_with_a_volume_
 
 
 def test_the_brokers_are_of_the_version_that_is_tested_from_jars() -> None:
-    assert {broker["image"] for broker in BROKERS.values()} == {f"apache/kafka:{VERSION}"}
+    (version,) = re.findall(r" kafka_2\.13-(\S+)\.jar$", (HERE / BROKER.hashes).read_text(), re.MULTILINE)
+    assert {broker["image"] for broker in BROKERS.values()} == {f"apache/kafka:{version}"}
 
 
 def test_a_brokers_health_is_asked_where_it_listens() -> None:
