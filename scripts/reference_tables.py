@@ -53,7 +53,10 @@ def settings() -> str:
 
 # Settings that are no limits.
 OTHERS = {
-    "ledger": "where the data is: `log:FOLDER` on disk, `memory:` for tests; `--data` is the short form",
+    "ledger": (
+        "where the data is: `log:FOLDER` on disk (`--data` is the short form), `kafka://…` "
+        "[on Kafka](operations.md#on-kafka), `memory:` for tests"
+    ),
     "witness": "where the ledger's high-water mark is kept; beside the data folder if not given",
     "host": "a loopback address: there are no credentials yet",
     "port": "0: any free one",

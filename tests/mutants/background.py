@@ -62,7 +62,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "a close that waits for the whole catalog",
-        "service/oncegate/ledgers/log/snapshotting.py",
+        "service/oncegate/ledgers/snapshotting.py",
         "        if self._ending.is_set():\n",
         "        if False:\n",
         "tests/faults/ledger/test_closing_in_a_compaction.py"
@@ -127,7 +127,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "the catalog is one frame again",
-        f"{LOG}/snapshotting.py",
+        "service/oncegate/ledgers/snapshotting.py",
         "        with closing(self._catalog.parts()) as parts:\n",
         "        whole = Catalog()\n        whole.__dict__ |= self._catalog.__dict__\n"
         "        self.changes_since += list(whole._waiting.values())\n"
@@ -147,7 +147,7 @@ BACKGROUND: tuple[Mutant, ...] = (
     ),
     one(
         "what changed first while the catalog was written down is forgotten",
-        f"{LOG}/snapshotting.py",
+        "service/oncegate/ledgers/snapshotting.py",
         "            changes, self.changes_since = self.changes_since, []\n",
         "            changes, self.changes_since = [], []\n",
         f"{_COMPACTION}::test_what_changes_while_the_catalog_is_written_down_is_in_it",

@@ -14,6 +14,9 @@ _ROWS = "service/oncegate/ledgers/kafka/rows"
 _ROW_TESTS = "tests/faults/kafka/test_row_columns.py"
 _SPOOL_TESTS = "tests/faults/kafka/test_spool.py"
 _BROKER_TESTS = "tests/faults/kafka/test_rows_on_a_broker.py"
+_SHARD = "service/oncegate/ledgers/kafka/shard"
+_OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
+_DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 _CHECK = "spark_client/oncegate_spark/kafka_records.py"
 _CHECK_TESTS = "tests/client/test_kafka_records.py"
 
@@ -276,5 +279,83 @@ KAFKA: tuple[Mutant, ...] = (
         "        joins_before = after > 0 and ends[after - 1] == sequence - 1\n",
         "        joins_before = after > 0\n",
         f"{_CHECK_TESTS}::test_what_is_missing_is_named_by_its_first_and_last_until_it_comes",
+    ),
+    one(
+        "an append in doubt is told as refused without a look",
+        f"{_SHARD}/writer.py",
+        "        if not self.fold.holds(end):\n",
+        "        if True:\n",
+        f"{_OWNERS}::test_an_append_whose_answer_is_lost_is_found_written",
+    ),
+    one(
+        "an append in doubt is told as written without a look",
+        f"{_SHARD}/writer.py",
+        "        if not self.fold.holds(end):\n",
+        "        if False:\n",
+        f"{_OWNERS}::test_an_append_that_the_broker_never_ended_is_refused_and_stays_unwritten",
+    ),
+    one(
+        "the producers before an owner are not ended",
+        f"{_SHARD}/ownership.py",
+        "        await self._end_all(range(max(taken.proved, 1), taken.highest))\n",
+        "",
+        f"{_OWNERS}::test_an_owner_that_was_followed_writes_nothing_and_leaves_its_successor_alone",
+    ),
+    one(
+        "an opener that slept does not ask who came after it",
+        f"{_SHARD}/ownership.py",
+        "            self._require_highest(self._list.listed)\n        except",
+        "            pass\n        except",
+        f"{_OWNERS}::test_a_gateway_that_slept_between_its_number_and_its_producer_owns_nothing",
+    ),
+    one(
+        "a fenced owner takes the next generation",
+        f"{_SHARD}/ownership.py",
+        "        if self.generation:\n            self._require_highest(listed)\n",
+        "",
+        f"{_OWNERS}::test_an_owner_that_was_followed_writes_nothing_and_leaves_its_successor_alone",
+    ),
+    one(
+        "a ledger is not held against its witness",
+        f"{_SHARD}/fold.py",
+        "        if witness is not None:\n",
+        "        if False:\n",
+        f"{_DAMAGE}::test_a_ledger_that_ends_before_its_witness_never_serves",
+        f"{_DAMAGE}::test_a_ledger_of_another_history_than_its_witness_saw_never_serves",
+    ),
+    one(
+        "a topic that was made anew is taken for a new ledger",
+        f"{_SHARD}/fold.py",
+        "        if proved and not len(self._links):\n",
+        "        if False:\n",
+        f"{_DAMAGE}::test_a_ledger_that_was_made_anew_never_serves",
+    ),
+    one(
+        "a ledger without its first frames serves",
+        f"{_SHARD}/fold.py",
+        "        if collected is None and len(self._links) and",
+        "        if False and",
+        f"{_DAMAGE}::test_a_ledger_whose_first_frames_are_gone_never_serves",
+    ),
+    one(
+        "rows that are still needed are deleted with what a collection replaced",
+        f"{_SHARD}/ledger.py",
+        "        outputs_from = self._catalog.lowest_offset()\n",
+        "        outputs_from = self._fold.ledger_from\n",
+        f"{_DAMAGE}::test_what_a_collection_replaced_is_deleted_and_the_rest_is_read",
+    ),
+    one(
+        "a key is written bare although there is a master key",
+        "service/oncegate/ledgers/kafka/keys.py",
+        "        return _WRAPPED + aes_key_wrap(self._masters[0], key) if self._masters else _BARE + key\n",
+        "        return _BARE + key\n",
+        f"{_DAMAGE}::test_a_bare_key_stands_in_no_topic_of_a_ledger_with_a_master_key",
+    ),
+    one(
+        "the settings of topics are not asked",
+        "service/oncegate/ledgers/kafka/topics.py",
+        '                wrong += [f"topic {name} has {one}" for one in self._wrong(found, wanted)]\n',
+        "",
+        f"{_DAMAGE}::test_topics_that_would_lose_something_are_refused_by_name",
     ),
 )

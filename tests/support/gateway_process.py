@@ -17,13 +17,22 @@ START_S = 480
 
 
 class GatewayProcess:
-    """`oncegate serve` on 127.0.0.1; the port stays the same over restarts. `runner`: the command that runs it."""
+    """`oncegate serve` on 127.0.0.1; the port stays the same over restarts. `runner`: the command that runs it.
+
+    `ledger`: its URL; without one a data folder in `folder`.
+    """
 
     def __init__(
-        self, folder: Path, *arguments: str, files_max: int | None = None, runner: tuple[str, ...] = ()
+        self,
+        folder: Path,
+        *arguments: str,
+        files_max: int | None = None,
+        runner: tuple[str, ...] = (),
+        ledger: str | None = None,
     ) -> None:
         self.folder = folder
         self.data = folder / "data"
+        self.ledger = ["--data", str(self.data)] if ledger is None else ["--ledger", ledger]
         self.arguments = arguments
         self.files_max = files_max
         self.runner = runner
@@ -38,7 +47,7 @@ class GatewayProcess:
     @property
     def command(self) -> str:
         """What `start` runs, as a line of a shell."""
-        flags = ["--data", str(self.data), "--port", str(self.port), *self.arguments]
+        flags = [*self.ledger, "--port", str(self.port), *self.arguments]
         return " ".join([*self.runner, sys.executable, "-m", "oncegate", "serve", *flags])
 
     @property

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Consumer, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from deploy.kafka.access import ADMIN, CLIENT, OPEN, Access
 from deploy.kafka.cluster import Cluster, free_ports
@@ -55,6 +55,16 @@ class Broker:
     def committed(self, partition: Partition) -> list[bytes]:
         """The values that another client reads of it."""
         return [message.value() for message in self.messages(partition)]
+
+    def values(self, topic: str) -> list[bytes]:
+        """All values of a topic of one partition, but nulls."""
+        return [value for value in self.committed(Partition(topic, 0)) if value is not None]
+
+    def low(self, topic: str) -> int:
+        """The first offset that is kept of a topic of one partition."""
+        asked = {TopicPartition(topic, 0): OffsetSpec.earliest()}
+        (answer,) = self.admin.list_offsets(asked).values()
+        return int(answer.result(WAIT_S).offset)
 
     def messages(self, partition: Partition) -> list[Message]:
         """What another client reads of it, up to its end, of committed transactions."""

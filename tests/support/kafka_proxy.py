@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 # API keys of the Kafka protocol.
 PRODUCE, INIT_PRODUCER_ID, END_TXN, SASL_AUTHENTICATE = 0, 22, 26, 36
@@ -11,7 +11,8 @@ _SIZE_BYTES = 4
 
 
 class KafkaProxy:
-    """`seen` counts requests by API key. What `hold` or `lose_answer` names happens to the next such request.
+    """`seen` counts requests by API key. What `hold` or `lose_answer` names happens to the next such request, or to
+    the one behind `after` more.
 
     hold(api): it waits here until `release`; with `cut` the client's connection is closed, the broker's stays.
     lose_answer(api): the broker gets it, and the client's connection is closed in place of the answer.
@@ -22,14 +23,15 @@ class KafkaProxy:
         self.seen: Counter[int] = Counter()
         self.held = asyncio.Event()
         self._released = asyncio.Event()
-        self._hold: int | None = None
+        # By API key, how many requests are passed on first.
+        self._hold: dict[int, int] = {}
+        self._lose: dict[int, int] = {}
         self._cut = False
-        self._lose: int | None = None
         self._clients: set[asyncio.StreamWriter] = set()
 
-    def hold(self, api: int, *, cut: bool = False) -> None:
+    def hold(self, api: int, *, cut: bool = False, after: int = 0) -> None:
         """Keeps the next request of this kind until `release`; `held` is set once it is here."""
-        self._hold, self._cut = api, cut
+        self._hold, self._cut = {api: after}, cut
         self.held.clear()
         self._released.clear()
 
@@ -37,9 +39,9 @@ class KafkaProxy:
         """Lets go of what is held."""
         self._released.set()
 
-    def lose_answer(self, api: int) -> None:
+    def lose_answer(self, api: int, *, after: int = 0) -> None:
         """Closes the client's connection in place of the answer to the next request of this kind."""
-        self._lose = api
+        self._lose = {api: after}
 
     def cut(self) -> None:
         """Closes every client's connection, as a broker does that restarts."""
@@ -59,18 +61,18 @@ class KafkaProxy:
             self._clients.discard(writer)
             writer.close()
             up_writer.close()
-            await asyncio.wait({answering})
+            # A test that ends cancels what still waits here.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({answering})
 
     async def _request(
         self, frame: bytes, writer: asyncio.StreamWriter, up_writer: asyncio.StreamWriter, lost: set[bytes]
     ) -> None:
         api, correlation = int.from_bytes(frame[:2], "big"), frame[4:8]
         self.seen[api] += 1
-        if api == self._lose:
-            self._lose = None
+        if _is_due(self._lose, api):
             lost.add(correlation)
-        if api == self._hold:
-            self._hold = None
+        if _is_due(self._hold, api):
             if self._cut:
                 writer.close()
             self.held.set()
@@ -84,6 +86,17 @@ class KafkaProxy:
                 break
             writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
         writer.close()
+
+
+def _is_due(waiting: dict[int, int], api: int) -> bool:
+    """Whether this request is the one that was named; it is forgotten then."""
+    if api not in waiting:
+        return False
+    waiting[api] -= 1
+    if waiting[api] >= 0:
+        return False
+    del waiting[api]
+    return True
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:

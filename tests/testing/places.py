@@ -4,8 +4,10 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
+from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Ledgers, OpenLedger, RunFolders
@@ -14,6 +16,8 @@ from oncegate.testing import Place
 from oncegate.testing.ledger_places import MakePlace
 from tests.support.crash_disk import Crashes, RecordingDisk, materialize
 from tests.support.leaving import copy_as_left
+
+_prefixes = count()
 
 
 class MemoryPlace:
@@ -98,6 +102,33 @@ async def power_place() -> AsyncIterator[Place]:
 async def log_place() -> AsyncIterator[Place]:
     with tempfile.TemporaryDirectory() as folder:
         yield LogPlace(Path(folder))
+
+
+class KafkaPlace:
+    """Topics below a prefix of their own. Nothing lies on this machine, so that a crash takes nothing."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        self._where = f"//{bootstrap}/{prefix}?replication=1&min_insync=1&bare_key=yes"
+        self._runs = MemoryRunFolders()
+
+    def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
+        return open_kafka(self._where, create=True)
+
+    def runs(self) -> RunFolders:
+        return self._runs
+
+    def crash(self) -> None:
+        pass
+
+
+def kafka_places(bootstrap: str) -> MakePlace:
+    """Places on a broker."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Place]:
+        yield KafkaPlace(bootstrap, f"test-{next(_prefixes)}")
+
+    return make
 
 
 class _WithoutOutputs:

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from oncegate.cli.refusals import refusing
+from oncegate.cli.refusals import refuse_urls, refusing
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers import log
 from oncegate.ledgers.log.admin.dump import Item
 
 app = typer.Typer(help="Look at an embedded ledger, or accept what is left of one.", no_args_is_help=True)
 
-Data = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.")]
+Data = Annotated[Path, typer.Option(help="Data folder of the embedded ledger.", callback=refuse_urls)]
 Witness = Annotated[str | None, typer.Option(help="Where its witness is, if not beside it.")]
 Namespace = Annotated[str, typer.Option(help="The namespace whose ledger is shown.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, with every field whole.")]

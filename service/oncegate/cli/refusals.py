@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 
 from oncegate.core.errors import OncegateError
+from oncegate.ledgers import SCHEMES
 from oncegate.settings import SettingsError
 
 
@@ -21,6 +23,14 @@ def refusing() -> Iterator[None]:
         _refuse(str(error))
     except OSError as error:
         _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
+
+
+def refuse_urls(folder: Path | None) -> Path | None:
+    """Returns a data folder as it was given; refuses the URL of a ledger, which would become a folder of that name."""
+    scheme, colon, _ = str(folder).partition(":")
+    if folder is not None and colon and scheme in SCHEMES:
+        _refuse(f"--data takes a folder, and {folder} is the URL of a ledger; `oncegate serve --ledger` takes those")
+    return folder
 
 
 def _refuse(reason: str) -> None:

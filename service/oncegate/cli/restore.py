@@ -10,11 +10,11 @@ import typer
 from oncegate.cli.backup import AsJson
 from oncegate.cli.ledger import Witness
 from oncegate.cli.progress import counted
-from oncegate.cli.refusals import refusing
+from oncegate.cli.refusals import refuse_urls, refusing
 from oncegate.ledgers import log
 
 From = Annotated[Path, typer.Option("--from", help="A folder that `oncegate backup` made.")]
-Data = Annotated[Path, typer.Option(help="The data folder to make: new or empty.")]
+Data = Annotated[Path, typer.Option(help="The data folder to make: new or empty.", callback=refuse_urls)]
 
 
 def restore(source: From, data: Data, witness: Witness = None, as_json: AsJson = False) -> None:

@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import structlog
 import typer
 
-from oncegate.cli.refusals import refusing
+from oncegate.cli.refusals import refuse_urls, refusing
 from oncegate.ledgers import parse_url
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError, load
 
-Data = Annotated[Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]")]
-Ledger = Annotated[str | None, typer.Option(help="Ledger by URL, instead of --data: memory: or log:FOLDER.")]
+Data = Annotated[
+    Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]", callback=refuse_urls)
+]
+Ledger = Annotated[
+    str | None, typer.Option(help="Ledger by URL, instead of --data: memory:, log:FOLDER or kafka://HOST:PORT/PREFIX.")
+]
 Witness = Annotated[str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")]
 Host = Annotated[str | None, typer.Option(help="A loopback address.  [default: 127.0.0.1]")]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]

@@ -2,12 +2,13 @@
 
 memory:          nothing outlives the process
 log:<folder>     segments and output files of our own below a folder; a bare path means the same
+kafka://...      topics of a Kafka cluster (the extra oncegate[kafka]); `oncegate.ledgers.kafka.address` says the rest
 """
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from oncegate.core.errors import NotFound
+from oncegate.core.errors import BadRequest, NotFound
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
 from oncegate.ports import Ledgers
@@ -22,9 +23,21 @@ async def _open_memory(
     yield MemoryLedgers()
 
 
+@asynccontextmanager
+async def _open_kafka(place: str, create: bool, witness: str | None, reserve_bytes: int) -> AsyncIterator[Ledgers]:
+    # Its client is an extra, and takes a quarter of a second to import.
+    try:
+        from oncegate.ledgers.kafka.ledgers import open_kafka
+    except ModuleNotFoundError as error:
+        raise BadRequest(f"a ledger on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
+    async with open_kafka(place, create, witness, reserve_bytes) as ledgers:
+        yield ledgers
+
+
 SCHEMES: dict[str, Opener] = {
     "memory": _open_memory,
     "log": open_log,
+    "kafka": _open_kafka,
 }
 
 

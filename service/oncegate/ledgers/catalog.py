@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 import msgspec
+import numpy as np
 
 from oncegate.core.errors import OffsetTrimmed
 from oncegate.moment import MomentCopy
@@ -26,6 +27,8 @@ from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, 
 
 # First offset, rows; epoch, counter, offset, length and SHA-256 of the location.
 _RANGE = "<QQQQQQ32s"
+_RANGE_DTYPE = np.dtype({"names": ["offset", "length"], "formats": ["<u8", "<u8"], "offsets": [32, 40], "itemsize": 80})
+_NO_OFFSET = 2**64 - 1
 # Encoded at once, in about a millisecond: changes, and ranges that are bytes already (256 KiB).
 CHANGES_PER_PIECE = 1_000
 BLOCKS_PER_PIECE = 6
@@ -322,6 +325,17 @@ class Catalog:
     def files(self) -> set[tuple[int, int]]:
         """Returns every file that something names."""
         return {location.file for location in self.locations()}
+
+    def lowest_offset(self) -> int | None:
+        """Returns the lowest offset of a location that has bytes; None: there is none. Of a million, in some 20 ms."""
+        waiting = [one.location.offset for one in self._waiting.values() if one.location.length]
+        lowest = [min(waiting)] if waiting else []
+        for topic in self._topics.values():
+            for block in topic.ranges.frozen():
+                ranges = np.frombuffer(block, _RANGE_DTYPE)
+                lowest += ranges["offset"][ranges["length"] > 0].min(initial=_NO_OFFSET, keepdims=True).tolist()
+        found = min(lowest, default=_NO_OFFSET)
+        return None if found == _NO_OFFSET else found
 
     def locations(self) -> Iterator[Location]:
         """Yields every location that something names, in no order."""

@@ -39,10 +39,20 @@ WRITE_MODES: tuple[WriteMode, ...] = (
 
 CREDENTIALS = "none: this gateway listens on loopback only"
 
+# By the scheme of the ledger's URL; a bare path is a log.
+_DURABILITY = {
+    "memory": "forgotten when this process ends",
+    "log": "durable, synced each commit",
+    "kafka": "durable, acknowledged by the in-sync replicas each commit",
+}
+
 
 def promise_line(namespace: str, ledger: str, created: bool) -> str:
     """Writes the log's first line about a namespace; `created`: its ledger is new."""
-    durability = "forgotten when this process ends" if ledger.startswith("memory:") else "durable, synced each commit"
+    scheme = ledger.partition(":")[0]
+    durability = _DURABILITY.get(scheme, _DURABILITY["log"])
+    if scheme == "kafka" and "bare_key=yes" in ledger:
+        durability += ", keys BARE: whoever reads its topics can tell which ids are known"
     names: dict[str, list[str]] = {}
     for mode in WRITE_MODES:
         names.setdefault(mode.promise, []).append(mode.name)

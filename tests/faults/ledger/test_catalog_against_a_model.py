@@ -19,9 +19,9 @@ import pytest
 from oncegate import packed
 from oncegate.core.errors import LedgerDown, LedgerFull
 from oncegate.ledgers import catalog as catalogs
+from oncegate.ledgers import snapshot_pieces, snapshotting
 from oncegate.ledgers.catalog import Catalog, Dropped, Published
-from oncegate.ledgers.log import snapshotting
-from oncegate.ledgers.log.files import outputs, snapshots
+from oncegate.ledgers.log.files import outputs
 from oncegate.ledgers.log.files.outputs import read_range
 from oncegate.ledgers.log.ledger import LogLedger
 from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, WriteRange
@@ -253,7 +253,7 @@ def small(small_segments: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogs, "CHANGES_PER_PIECE", 2)
     monkeypatch.setattr(catalogs, "BLOCKS_PER_PIECE", 1)
     monkeypatch.setattr(packed, "BLOCK_RECORDS", 4)
-    monkeypatch.setattr(snapshots, "PIECE_BYTES", 400)
+    monkeypatch.setattr(snapshot_pieces, "PIECE_BYTES", 400)
     monkeypatch.setattr(outputs, "FILE_BYTES", 8_192)
 
 

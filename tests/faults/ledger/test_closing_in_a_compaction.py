@@ -8,7 +8,7 @@ import pytest
 
 from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.catalog import Catalog, Location
-from oncegate.ledgers.log.snapshotting import SnapshotTaking
+from oncegate.ledgers.snapshotting import SnapshotTaking
 from tests.support.catalogs import RANGES, catalog_of
 
 

@@ -11,15 +11,16 @@ import msgspec
 import pytest
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers import catalog
+from oncegate.ledgers import catalog, snapshotting
 from oncegate.ledgers.catalog import Location
-from oncegate.ledgers.log import accept, dump, open_log, snapshotting
+from oncegate.ledgers.log import accept, dump, open_log
 from oncegate.ledgers.log import ledger as ledger_module
 from oncegate.ledgers.log import ledgers as ledgers_module
 from oncegate.ledgers.log.files import frames
 from oncegate.ledgers.log.files.garbage import held
-from oncegate.ledgers.log.files.snapshots import PIECE_BYTES, SnapshotWriter
+from oncegate.ledgers.log.files.snapshots import SnapshotWriter
 from oncegate.ledgers.log.ledger import LogLedger
+from oncegate.ledgers.snapshot_pieces import PIECE_BYTES
 from oncegate.ports import Chunk, TrimRanges
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.ledger_tools import (

@@ -5,6 +5,7 @@ varints. Byte for byte what aiokafka's own builder makes of the same records.
 """
 
 import struct
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -164,6 +165,19 @@ def encode(records: Records, batch_bytes: int = BATCH_BYTES) -> list[RecordBatch
     fields, own_bytes = records.fields(), _own_bytes(records)
     cuts = _cuts(fields, own_bytes, batch_bytes)
     return [_encoded(records, fields, own_bytes, slice(*cut)) for cut in pairwise(cuts)]
+
+
+def record_batches(records: Sequence[tuple[bytes | None, bytes | memoryview]]) -> list[RecordBatch]:
+    """Encodes keys and values as records of this moment; RecordTooLarge: one is larger than a batch."""
+    keys, values = (_field([record[place] for record in records]) for place in (0, 1))
+    return encode(Records(np.full(len(records), time.time_ns() // 1_000_000, np.int64), keys, values))
+
+
+def _field(items: Sequence[bytes | memoryview | None]) -> Field:
+    lengths = np.fromiter((len(one or b"") for one in items), np.int64, len(items))
+    starts = np.cumsum(lengths) - lengths
+    lengths[[one is None for one in items]] = -1
+    return Field(np.frombuffer(b"".join(one or b"" for one in items), np.uint8), starts, lengths)
 
 
 def check(records: Records, batch_bytes: int = BATCH_BYTES) -> None:

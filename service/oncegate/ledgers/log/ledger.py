@@ -26,8 +26,8 @@ from oncegate.ledgers.log.opening.read_ahead import read_ahead
 from oncegate.ledgers.log.opening.recovery import Found, LedgerPaths, Owned
 from oncegate.ledgers.log.opening.replay import Extent, mark_at, replayed
 from oncegate.ledgers.log.reserve import Reserve
-from oncegate.ledgers.log.snapshotting import Places, SnapshotTaking
-from oncegate.ledgers.log.uncancelled import uncancelled
+from oncegate.ledgers.snapshotting import Places, SnapshotTaking
+from oncegate.ledgers.uncancelled import uncancelled
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
 SEGMENT_BYTES = 64 << 20  # the last segment is copied at each opening: 64 MiB are a quarter of a second

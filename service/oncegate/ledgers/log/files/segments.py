@@ -11,13 +11,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.chain import FIRST_CHAIN, chain_of
 from oncegate.ledgers.disk import BLOCK_BYTES, FULL, Disk, padded, replace_file
 from oncegate.ledgers.log.files.frames import (
-    FIRST_CHAIN,
     FRAME_HEADER_BYTES,
     FrameHeader,
     SegmentHeader,
-    chain_of,
     decode_header,
     encode_header,
 )

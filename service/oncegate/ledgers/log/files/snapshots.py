@@ -4,24 +4,16 @@ of pieces of the catalog.
 Written beside the writer, before the frame that names it; until then it is a file like any that no frame names.
 """
 
-import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
-
-from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.disk import FULL, TEMPORARY, Disk, padded
 from oncegate.ledgers.log.files.outputs import located, output_path, read_ranges
 from oncegate.ledgers.log.files.segments import NoRoom
-
-# Written and synced, read and verified at once; an entry larger than this has a range to itself.
-PIECE_BYTES = 2 << 20
-
-_encode = msgspec.msgpack.Encoder().encode
-_decoder = msgspec.msgpack.Decoder(list[bytes])
+from oncegate.ledgers.snapshot_pieces import decode_piece, encode_piece
 
 
 class SnapshotWriter:
@@ -42,7 +34,7 @@ class SnapshotWriter:
 
     def add(self, piece: list[bytes]) -> Location:
         """Makes these durable; returns where they are. NoRoom: no file is left; OSError."""
-        data = _encode(piece)
+        data = encode_piece(piece)
         with _room(self._disk, self._temporary):
             if self._fd is None:
                 self._fd = self._disk.create(self._temporary)
@@ -86,70 +78,11 @@ def _room(disk: Disk, path: Path) -> Iterator[None]:
         raise NoRoom(str(error)) from error
 
 
-async def until(closing: asyncio.Event, snapshot: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """Yields a snapshot's entries; LedgerDown once the ledger is to be closed, for the rest may never come."""
-    closed, entries = asyncio.ensure_future(closing.wait()), aiter(snapshot)
-    try:
-        while True:
-            following = asyncio.ensure_future(_next(entries))
-            await asyncio.wait((following, closed), return_when=asyncio.FIRST_COMPLETED)
-            if not following.done():
-                following.cancel()
-                await asyncio.wait((following,))
-                raise LedgerDown("the ledger is being closed; it was not compacted")
-            if (entry := following.result()) is None:
-                return
-            yield entry
-    finally:
-        closed.cancel()
-
-
-async def _next(entries: AsyncIterator[bytes]) -> bytes | None:
-    return await anext(entries, None)
-
-
-async def pieces_of(snapshot: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
-    """Yields a snapshot's entries in order, so many at a time as are written at once."""
-    piece = _Piece()
-    async for entry in snapshot:
-        if full := piece.add(entry):
-            yield full
-    if piece.entries:
-        yield piece.entries
-
-
-def several(entries: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Yields the same of entries that need not be waited for."""
-    piece = _Piece()
-    for entry in entries:
-        if full := piece.add(entry):
-            yield full
-    if piece.entries:
-        yield piece.entries
-
-
-class _Piece:
-    """Collects what is written at once."""
-
-    def __init__(self) -> None:
-        self.entries: list[bytes] = []
-        self._size_bytes = 0
-
-    def add(self, entry: bytes) -> list[bytes]:
-        """Adds one; returns those before it where they are enough without it, else none."""
-        full: list[bytes] = []
-        if self.entries and self._size_bytes + len(entry) > PIECE_BYTES:
-            full, self.entries, self._size_bytes = self.entries, [], 0
-        self.entries.append(entry)
-        self._size_bytes += len(entry)
-        return full
-
-
 def read_snapshot(disk: Disk, folder: Path, locations: Sequence[Location]) -> Iterator[bytes]:
     """Yields the snapshot's entries, or the catalog's pieces, at these locations, verified. LedgerDamaged."""
     for location, data in zip(locations, read_ranges(disk, folder, locations), strict=True):
         try:
-            yield from _decoder.decode(data)
+            yield from decode_piece(data)
         except ValueError as error:
             raise LedgerDamaged(
                 f"{output_path(folder, location.file)}: the state at byte {location.offset} is not of a format that "

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 from oncegate.core.errors import BadRequest, LedgerDamaged
+from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
-from oncegate.ledgers.log.files.frames import FIRST_CHAIN, NO_LEDGER, SegmentHeader
+from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.files.keys import key_check, write_new_key
 from oncegate.ledgers.log.files.segments import End, SegmentWriter, segment_path, segments_in
 from oncegate.ledgers.log.files.witness import create_witness, read_witness, witness_path

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.catalog import (
@@ -16,7 +16,7 @@ from oncegate.ledgers.catalog import (
     encode_changes,
     encoded_part,
 )
-from oncegate.ledgers.log.files.snapshots import SnapshotWriter, pieces_of, several, until
+from oncegate.ledgers.snapshot_pieces import pieces_of, several, until
 
 # So many changes of the catalog, made while it was written down, go into the frame; more are written down before.
 CHANGES_IN_FRAME = 1_000
@@ -24,6 +24,19 @@ CHANGES_IN_FRAME = 1_000
 ROUNDS_MAX = 20
 
 Places = tuple[Location, ...]
+
+
+class PieceWriter(Protocol):
+    """Makes the pieces of one snapshot durable. All methods block, in a thread that is not the loop's."""
+
+    def add(self, piece: list[bytes]) -> Location:
+        """Makes these durable; returns where they are."""
+
+    def finish(self) -> None:
+        """Makes the whole findable by its locations."""
+
+    def abandon(self, removing: bool) -> None:
+        """Goes no further; `removing`: what was written may go."""
 
 
 class SnapshotTaking:
@@ -34,7 +47,7 @@ class SnapshotTaking:
 
     def __init__(
         self,
-        writer: SnapshotWriter,
+        writer: PieceWriter,
         catalog: Catalog,
         guarded: Callable[[Callable[[], Any]], Any],
         ending: asyncio.Event,

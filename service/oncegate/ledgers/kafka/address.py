@@ -1,0 +1,135 @@
+"""Reads the URL of ledgers on Kafka: kafka://HOST:PORT[,HOST:PORT...]/PREFIX[?OPTION=VALUE&...]
+
+replication      replicas of each topic that is made (3)
+min_insync       of these, how many have a record before it is acknowledged (2)
+master_key       a file with 32 bytes, or 64 hexadecimal digits, that the namespaces' keys are wrapped with
+old_master_key   the file before it, while master keys are changed
+bare_key=yes     namespaces' keys stand unwrapped in the topics: whoever reads those can tell which ids are known
+send_ms          what a transaction may take to be sent (20000)
+commit_ms        what its end may take (10000)
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from oncegate.core.errors import BadRequest
+from oncegate.ledgers.kafka.guard import Deadlines
+from oncegate.ledgers.kafka.security import PARAMETERS, Security
+
+_SERVER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+# Kafka takes 249 characters of a topic's name; a namespace's name and what comes behind it need the rest.
+_PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
+# What is meant for `security`, also where it is misspelt.
+_OF_CONNECTIONS = re.compile(r"^(security|sasl|ssl)|password")
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+# What a broker's transaction may last beyond sending and committing, in which it is decided what became of it.
+_SPARE_MS = 30_000
+_EXAMPLE = "kafka://localhost:9092/oncegate?master_key=/etc/oncegate/master.key"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Says where ledgers on Kafka are, and how they are kept. `shown`: what log lines say of it."""
+
+    bootstrap: str
+    prefix: str
+    replication: int = 3
+    min_insync: int = 2
+    master_key: Path | None = None
+    old_master_key: Path | None = None
+    bare_key: bool = False
+    send_ms: int = 20_000
+    commit_ms: int = 10_000
+    security: Security = field(default_factory=Security)
+
+    @property
+    def shown(self) -> str:
+        """Returns the URL without its options."""
+        return f"kafka://{self.bootstrap}/{self.prefix}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Returns what every client of the brokers takes, with files as they are now."""
+        return {"bootstrap_servers": self.bootstrap.split(","), **self.security.client_arguments()}
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Returns how long each step of a transaction is waited for."""
+        total_ms = self.send_ms + self.commit_ms
+        return Deadlines(total_ms, self.send_ms, self.commit_ms, total_ms + _SPARE_MS)
+
+
+def parse_address(place: str) -> Address:
+    """Reads what follows `kafka:`. BadRequest: what is wrong with it, and how it is written."""
+    where, _, query = place.partition("?")
+    servers, slash, prefix = where.removeprefix("//").partition("/")
+    if not where.startswith("//") or not slash or not all(map(_SERVER.fullmatch, servers.split(","))):
+        raise BadRequest(f"kafka:{where} names no brokers and prefix; it is written as {_EXAMPLE}")
+    if not _PREFIX.fullmatch(prefix):
+        raise BadRequest(f"the prefix {prefix!r} is not 1 to 64 of A-Z, a-z, 0-9, '_', '-': topics begin with it")
+    return _checked(Address(servers, prefix, **_options(query)))
+
+
+def _options(query: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    of_connections = []
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in found:
+            raise BadRequest(f"the ledger's URL has {name} twice")
+        if name in PARAMETERS or _OF_CONNECTIONS.search(name):
+            of_connections.append((name, value))
+        elif name not in _READERS:
+            raise BadRequest(f"the ledger's URL has {name}, which is none of {', '.join((*_READERS, *PARAMETERS))}")
+        else:
+            found[name] = _READERS[name](name, value)
+    return {**found, "security": Security.parsed(of_connections)}
+
+
+def _checked(address: Address) -> Address:
+    if not 1 <= address.min_insync <= address.replication:
+        raise BadRequest(
+            f"min_insync={address.min_insync} is more than replication={address.replication}: nothing could be written"
+        )
+    if address.old_master_key and not address.master_key:
+        raise BadRequest("the ledger's URL has old_master_key without master_key")
+    if address.bare_key and address.master_key:
+        raise BadRequest("the ledger's URL has both bare_key and master_key: keys are wrapped or they are not")
+    if not (address.master_key or address.bare_key):
+        raise BadRequest(
+            "the ledger's URL has no master_key: make one (openssl rand -hex 32 > master.key) and name the file; "
+            "bare_key=yes does without, where reading the topics is forbidden to all others"
+        )
+    return address
+
+
+def _number(name: str, value: str) -> int:
+    if not _NUMBER.fullmatch(value):
+        raise BadRequest(f"{name}={value} of the ledger's URL is not a whole number from 1")
+    return int(value)
+
+
+def _file(name: str, value: str) -> Path:
+    path = Path(unquote(value))
+    if not path.is_file():
+        raise BadRequest(f"{name}={value} of the ledger's URL is no file")
+    return path
+
+
+def _yes(name: str, value: str) -> bool:
+    if value not in ("yes", "no"):
+        raise BadRequest(f"{name}={value} of the ledger's URL is neither yes nor no")
+    return value == "yes"
+
+
+_READERS = {
+    "replication": _number,
+    "min_insync": _number,
+    "master_key": _file,
+    "old_master_key": _file,
+    "bare_key": _yes,
+    "send_ms": _number,
+    "commit_ms": _number,
+}

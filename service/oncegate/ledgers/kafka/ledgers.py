@@ -1,0 +1,200 @@
+"""The ledgers below one prefix of a Kafka cluster: listed, created, opened, and kept up by one clock."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+
+from aiokafka.errors import KafkaError
+from msgspec.structs import replace
+
+from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, LedgerDown, NotFound
+from oncegate.ledgers.kafka.address import Address, parse_address
+from oncegate.ledgers.kafka.keys import KEY_BYTES, Keys, read_keys
+from oncegate.ledgers.kafka.namespaces import Changes, Listed, Namespace, NamespaceList, topic_names
+from oncegate.ledgers.kafka.pause import pause
+from oncegate.ledgers.kafka.record_batch import warm_up
+from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
+from oncegate.ledgers.kafka.shard.opening import open_place
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
+from oncegate.ports import OpenLedger
+
+# How long a witness may lag behind its ledger.
+WITNESS_S = 1.0
+DEFAULT = "default"
+
+
+class KafkaLedgers:
+    """Implements `ports.Ledgers` over the topics below one prefix. Made by `open_kafka`."""
+
+    def __init__(self, address: Address, keys: Keys, listed: NamespaceList) -> None:
+        self._address = address
+        self._keys = keys
+        self._list = listed
+        self._changing = asyncio.Lock()
+        self._open: dict[str, set[KafkaLedger]] = {}
+        self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
+
+    def names(self) -> list[str]:
+        """Implements the port's `Ledgers.names`, of the list as it was last read."""
+        return sorted(name for name, one in self._list.listed.namespaces.items() if not one.deleted)
+
+    async def create(self, namespace: str) -> None:
+        """Implements the port's `Ledgers.create`; LedgerDamaged: topics of that name exist, and the list has none."""
+        async with self._changing:
+            with _unreachable(self._address):
+                async with topics_of(self._address) as topics:
+                    there = await topics.names()
+                made = Namespace(os.urandom(16), "", self._keys.wrap(os.urandom(KEY_BYTES)))
+                await self._list.change(lambda listed: self._created(listed, namespace, made, there))
+                await self._make_topics(self._place(namespace))
+
+    def _created(self, listed: Listed, namespace: str, made: Namespace, there: set[str]) -> Changes:
+        before = listed.namespaces.get(namespace)
+        if before is not None and not before.deleted:
+            return []
+        # The topics of a deleted namespace stay, for a person to look at.
+        number = 1 if before is None else before.number + 1
+        one = Namespace(made.ledger, f"{self._address.prefix}.{namespace}", made.key, number)
+        if found := sorted(there & set(topic_names(one))):
+            raise LedgerDamaged(
+                f"topics {', '.join(found)} exist, and {self._list.partition.topic} does not list their namespace: "
+                "nothing was made, put the list back, or remove these topics"
+            )
+        return [(f"n/{namespace}", one)]
+
+    async def delete(self, namespace: str) -> None:
+        """Implements the port's `Ledgers.delete`: its topics stay, and nothing here names them any more."""
+        async with self._changing:
+            if self._open.get(namespace):
+                raise LedgerBusy(f"namespace {namespace} is open; nothing was deleted")
+            with _unreachable(self._address):
+                await self._list.change(lambda listed: self._deleted(listed, namespace))
+
+    def _deleted(self, listed: Listed, namespace: str) -> Changes:
+        one = self._listed(namespace)
+        return [(f"n/{namespace}", Namespace(one.ledger, one.topics, one.key, one.number, deleted=True))]
+
+    @asynccontextmanager
+    async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
+        """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFenced, LedgerFull and LedgerDown too."""
+        with _unreachable(self._address):
+            await self._list.refresh()
+            place = self._place(namespace)
+            if not self._list.listed.generation(place.name).proved:
+                await self._make_topics(place)
+            await self._check_topics(place)
+            opened = await open_place(place, self._list)
+            await self._rewrap(namespace, opened.key)
+        ledger = KafkaLedger(place, opened, self._list)
+        self._open.setdefault(namespace, set()).add(ledger)
+        try:
+            yield OpenLedger(
+                ledger, opened.key, ledger.epoch, ledger.require_owner, ledger, compacted=ledger.compacted_position
+            )
+        finally:
+            self._open[namespace].discard(ledger)
+            await ledger.close()
+
+    async def _rewrap(self, namespace: str, key: bytes) -> None:
+        """Wraps a key anew that was wrapped with the master key before this one, so that that one may go."""
+        wrapped = self._keys.wrap(key)
+
+        def rewrapped(listed: Listed) -> Changes:
+            one = listed.namespaces[namespace]
+            return [] if one.key == wrapped else [(f"n/{namespace}", replace(one, key=wrapped))]
+
+        if self._listed(namespace).key != wrapped:
+            await self._list.change(rewrapped)
+
+    def _listed(self, namespace: str) -> Namespace:
+        found = self._list.listed.namespaces.get(namespace)
+        if found is None or found.deleted:
+            raise NotFound(f"namespace {namespace} does not exist; PUT /v1/namespaces/{namespace} creates it")
+        return found
+
+    def _place(self, namespace: str) -> KafkaPlace:
+        one, address = self._listed(namespace), self._address
+        return KafkaPlace(namespace, one, address.settings, address.deadlines, self._keys)
+
+    async def _make_topics(self, place: KafkaPlace) -> None:
+        async with topics_of(self._address) as topics:
+            await topics.make([partition.topic for partition in place.partitions], KEPT)
+
+    async def _check_topics(self, place: KafkaPlace) -> None:
+        wanted = [partition.topic for partition in place.partitions]
+        async with topics_of(self._address) as topics:
+            there = await topics.names()
+            if missing := [name for name in wanted if name not in there]:
+                raise LedgerDamaged(
+                    f"topics {', '.join(missing)} of namespace {place.namespace} are missing; nothing was changed, put "
+                    "them back from a copy"
+                )
+            await topics.check(wanted, KEPT)
+
+    async def _keep_up(self) -> None:
+        while True:
+            await pause(WITNESS_S)
+            for ledger in [ledger for several in self._open.values() for ledger in several]:
+                await ledger.keep_up()
+
+    async def close(self) -> None:
+        """Lets go of the list; every ledger was closed before."""
+        self._keeper.cancel()
+        await asyncio.wait([self._keeper])
+        await self._list.close()
+
+
+@contextmanager
+def _unreachable(address: Address) -> Iterator[None]:
+    """Says LedgerDown where the brokers are away; that is tried again."""
+    try:
+        yield
+    except (KafkaError, OSError) as error:
+        raise LedgerDown(f"{address.shown} cannot be used now: {error!r}") from error
+
+
+@asynccontextmanager
+async def open_kafka(
+    place: str, create: bool = False, witness: str | None = None, reserve_bytes: int = 0
+) -> AsyncIterator[KafkaLedgers]:
+    """Opens the ledgers below a prefix. `reserve_bytes` is for disks.
+
+    Raises BadRequest: the URL is wrong; LedgerDamaged; NotFound: there is no list, and `create` is false; LedgerDown:
+    no broker is reached.
+    """
+    address = parse_address(place)
+    if witness is not None:
+        raise BadRequest("a witness is of ledgers in folders; ledgers on Kafka keep theirs in PREFIX.namespaces")
+    keys = read_keys(address.master_key, address.old_master_key)
+    # Not on the loop: the first start compiles for seconds.
+    await asyncio.to_thread(warm_up)
+    async with AsyncExitStack() as stack:
+        listed = NamespaceList(address.settings, address.prefix, address.deadlines)
+        stack.push_async_callback(listed.close)
+        with _unreachable(address):
+            await _require_list(address, listed.partition.topic, create)
+            await listed.refresh()
+        ledgers = KafkaLedgers(address, keys, listed)
+        stack.pop_all()
+        stack.push_async_callback(ledgers.close)
+        if create and not listed.listed.namespaces:
+            await ledgers.create(DEFAULT)
+        yield ledgers
+
+
+async def _require_list(address: Address, topic: str, create: bool) -> None:
+    """Makes the list of namespaces where nothing is below the prefix yet."""
+    async with topics_of(address) as topics:
+        there = await topics.names()
+        if topic not in there:
+            if others := sorted(name for name in there if name.startswith(f"{address.prefix}.")):
+                raise LedgerDamaged(
+                    f"topic {topic} is missing, and {', '.join(others)} are there; nothing was made: put the list "
+                    "back from a copy, or choose another prefix"
+                )
+            if not create:
+                raise NotFound(f"there are no ledgers at {address.shown}")
+            await topics.make([topic], COMPACTED)
+        await topics.check([topic], COMPACTED)

@@ -1,0 +1,203 @@
+"""Keeps the list of namespaces in the compacted topic PREFIX.namespaces.
+
+    n/NAMESPACE                   its ledger's id, what the names of its topics begin with, its wrapped key
+    g/TOPICS/NUMBER               the highest generation of transactional ids that was taken, and that is proved
+    w/TOPICS/NUMBER/GENERATION    the witness: where the ledger of that generation ended, at least
+
+Whoever changes n/ or g/ starts the transactional id PREFIX.namespaces, reads to the end, decides and commits: two
+that do so at once never decide on the same list. Witnesses are written without it; a key has one writer.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerDamaged, LedgerFull
+from oncegate.ledgers.kafka.guard import Batch, Deadlines, Guard, InDoubt, NotWritten, Partition
+from oncegate.ledgers.kafka.reading import Reader, Record
+from oncegate.ledgers.kafka.record_batch import record_batches
+
+# Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
+TURNS_MAX = 20
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """Lists a namespace. `topics`: what the names of its topics begin with; `number`: of those that had its name.
+
+    `key`: its secret key, wrapped. `deleted`: it is forgotten, and its topics stay.
+    """
+
+    ledger: bytes
+    topics: str
+    key: bytes
+    number: int = 1
+    deleted: bool = False
+    format: int = 1
+
+    @property
+    def name(self) -> str:
+        """Returns what generations and witnesses are listed under, and transactional ids begin with."""
+        return f"{self.topics}/{self.number}"
+
+
+def topic_names(one: Namespace) -> tuple[str, str, str]:
+    """Returns the topics of a namespace: of its frames, states and outputs."""
+    suffix = f".{one.number}" if one.number > 1 else ""
+    return f"{one.topics}.ledger{suffix}", f"{one.topics}.states{suffix}", f"{one.topics}.outputs{suffix}"
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """Counts generations of transactional ids: `holder` took `highest`; all before `proved` are ended for good."""
+
+    highest: int = 0
+    holder: bytes = b""
+    proved: int = 0
+
+
+class Witness(msgspec.Struct, frozen=True):
+    """Says that a ledger reaches this frame, or once did."""
+
+    serial: int
+    position: int
+    chain: bytes
+
+
+@dataclass
+class Listed:
+    """Holds what the list says, up to where it was read."""
+
+    namespaces: dict[str, Namespace] = field(default_factory=dict)
+    generations: dict[str, Generation] = field(default_factory=dict)
+    witnesses: dict[str, dict[int, Witness]] = field(default_factory=dict)
+
+    def generation(self, name: str) -> Generation:
+        """Returns the generations of a namespace's ids; of none, all zeros."""
+        return self.generations.get(name, Generation())
+
+    def take(self, record: Record) -> None:
+        """Applies one record; ValueError: it is none of these."""
+        kind, _, name = (record.key or b"").decode().partition("/")
+        if kind == "n" and record.value is not None:
+            self.namespaces[name] = msgspec.json.decode(record.value, type=Namespace)
+        elif kind == "g" and record.value is not None:
+            self.generations[name] = msgspec.json.decode(record.value, type=Generation)
+        elif kind == "w":
+            name, _, generation = name.rpartition("/")
+            self._take_witness(name, int(generation), record.value)
+        else:
+            raise ValueError(f"its key is {record.key!r}")
+
+    def _take_witness(self, name: str, generation: int, value: bytes | None) -> None:
+        seen = self.witnesses.setdefault(name, {})
+        if value is None:
+            seen.pop(generation, None)
+        else:
+            seen[generation] = msgspec.json.decode(value, type=Witness)
+
+
+Changes = list[tuple[str, msgspec.Struct]]
+Decide = Callable[[Listed], Changes]
+
+
+class NamespaceList:
+    """Reads and changes the list. Use `start` first and `close` last."""
+
+    def __init__(self, settings: Mapping[str, Any], prefix: str, deadlines: Deadlines) -> None:
+        self._settings = settings
+        self.partition = Partition(f"{prefix}.namespaces", 0)
+        self._deadlines = deadlines
+        self._turn, self._reading = asyncio.Lock(), asyncio.Lock()
+        self._reader: Reader | None = None
+        self._witnesses: AIOKafkaProducer | None = None
+        self._next = 0
+        self.listed = Listed()
+
+    async def close(self) -> None:
+        """Lets go of the connections."""
+        reader, self._reader = self._reader, None
+        producer, self._witnesses = self._witnesses, None
+        if reader is not None:
+            await reader.stop()
+        if producer is not None:
+            await producer.stop()
+
+    async def refresh(self) -> Listed:
+        """Reads to the end; KafkaError, OSError, TimeoutError: what was read stays. LedgerDamaged."""
+        async with self._reading:
+            if self._reader is None:
+                reader = Reader(self._settings)
+                await reader.start()
+                self._reader = reader
+            _, end = await self._reader.bounds(self.partition)
+            async with aclosing(self._reader.records(self.partition, self._next, end)) as several:
+                async for some in several:
+                    for record in some:
+                        self._take(record)
+            self._next = end
+            return self.listed
+
+    def _take(self, record: Record) -> None:
+        try:
+            self.listed.take(record)
+        except ValueError as error:
+            raise LedgerDamaged(
+                f"topic {self.partition.topic}, offset {record.offset}: not a record of a list of namespaces that this "
+                f"version reads ({error}); nothing was changed"
+            ) from error
+
+    async def change(self, decide: Decide) -> None:
+        """Commits what `decide` makes of the list as it is, and asks it again where somebody else came first.
+
+        Nothing that `decide` returns: nothing is written. Raises what it raises, LedgerFull: nothing was written, or
+        what was is found the next time.
+        """
+        async with self._turn:
+            for _ in range(TURNS_MAX):
+                try:
+                    return await self._change(decide)
+                except (NotWritten, InDoubt) as error:
+                    last: Exception = error
+                except (KafkaError, OSError, TimeoutError) as error:
+                    raise LedgerFull(
+                        f"the list of namespaces cannot be changed now ({error!r}); nothing was written"
+                    ) from error
+            raise LedgerFull(f"the list of namespaces cannot be changed now ({last!r}); nothing was written") from last
+
+    async def _change(self, decide: Decide) -> None:
+        guard = Guard(self._settings, self.partition.topic, self._deadlines)
+        try:
+            await guard.start()
+            changes = decide(await self.refresh())
+            if changes:
+                encoded = [(key.encode(), msgspec.json.encode(value)) for key, value in changes]
+                await guard.commit([Batch(self.partition, one) for one in record_batches(encoded)])
+                await self.refresh()
+        finally:
+            await guard.close()
+
+    async def witness(self, name: str, generation: int, seen: Witness) -> None:
+        """Writes the witness of a generation; KafkaError, OSError, TimeoutError: unknown whether it is written."""
+        await self._put(f"w/{name}/{generation}", msgspec.json.encode(seen))
+
+    async def forget_witness(self, name: str, generation: int) -> None:
+        """Removes the witness of a generation that has been followed; errors as `witness`."""
+        await self._put(f"w/{name}/{generation}", None)
+
+    async def _put(self, key: str, value: bytes | None) -> None:
+        async with asyncio.timeout(self._deadlines.send_ms / 1000):
+            if self._witnesses is None:
+                producer = AIOKafkaProducer(acks="all", enable_idempotence=True, **self._settings)
+                try:
+                    await producer.start()
+                except BaseException:
+                    await producer.stop()
+                    raise
+                self._witnesses = producer
+            topic, number = self.partition
+            await self._witnesses.send_and_wait(topic, value, key.encode(), partition=number)

@@ -1,0 +1,1 @@
+"""Holds one namespace's ledger on Kafka: its frames, who owns it, how it is opened, appended to, read and compacted."""

@@ -1,0 +1,56 @@
+"""Cuts bytes of any length into records and finds them again by where the first of them lies.
+
+Records of one producer's transaction follow each other among the committed records of a partition, so that the parts
+of a blob need no numbers: its length says where it ends.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from itertools import accumulate
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.kafka.guard import Batch, NotWritten, Partition
+from oncegate.ledgers.kafka.record_batch import record_batches
+
+# Of a part; a batch takes 900,000 bytes and a broker by its default a megabyte.
+PART_BYTES = 800_000
+Bytes = bytes | memoryview
+
+
+class Blobs:
+    """Holds the batches of several blobs for one partition, in their order. No blob is empty but by having no parts."""
+
+    def __init__(self, partition: Partition, blobs: Sequence[Bytes]) -> None:
+        parts = [part for blob in blobs for part in _parts(blob)]
+        self._first_parts = [0, *accumulate(-(-len(blob) // PART_BYTES) for blob in blobs)]
+        self.batches = [Batch(partition, one) for one in record_batches([(None, part) for part in parts])]
+
+    def offsets(self, first_offsets: Sequence[int]) -> list[int]:
+        """Returns the offset of each blob's first part, given that of each batch; 0 for a blob without bytes.
+
+        NotWritten: the broker did not tell one of them, so that nobody would find it.
+        """
+        if any(offset < 0 for offset in first_offsets):
+            raise NotWritten("the broker did not say where a record lies")
+        of_parts: list[int] = []
+        for batch, first in zip(self.batches, first_offsets, strict=True):
+            of_parts += range(first, first + batch.encoded.record_count())
+        ends = zip(self._first_parts, self._first_parts[1:], strict=False)
+        return [of_parts[first] if first < after else 0 for first, after in ends]
+
+
+def location(offset: int, data: Bytes, sha256: bytes | None = None) -> Location:
+    """Says where a blob lies: `offset` of its first part. `sha256`: of the data, where it is known."""
+    return Location(0, 0, offset, len(data), sha256 or hashlib.sha256(data).digest())
+
+
+def verified(at: Location, data: bytes, where: str) -> bytes:
+    """Returns the blob's bytes; LedgerDamaged when they are not those that were written."""
+    if len(data) != at.length or hashlib.sha256(data).digest() != at.sha256:
+        raise LedgerDamaged(f"{where}: the {at.length} bytes from offset {at.offset} on are not those written there")
+    return data
+
+
+def _parts(blob: Bytes) -> list[Bytes]:
+    return [blob[at : at + PART_BYTES] for at in range(0, len(blob), PART_BYTES)]

@@ -1,0 +1,240 @@
+"""The ledger on Kafka: one append is one transaction of its output ranges and its frame."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterator, Sequence
+from contextlib import aclosing, suppress
+from typing import TypeVar
+
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
+from oncegate.ledgers.catalog import NOWHERE, Change, Location, Trimmed, Wrote, change_of
+from oncegate.ledgers.kafka.namespaces import NamespaceList, Witness
+from oncegate.ledgers.kafka.shard.blobs import Blobs, location
+from oncegate.ledgers.kafka.shard.frames import ENTRIES_BYTES_MAX, Collected
+from oncegate.ledgers.kafka.shard.opening import Opened
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.shard.readback import Readback
+from oncegate.ledgers.kafka.shard.replay import replayed
+from oncegate.ledgers.kafka.shard.states import TopicPieces
+from oncegate.ledgers.kafka.shard.writer import FrameWriter
+from oncegate.ledgers.kafka.topics import shorten
+from oncegate.ledgers.snapshotting import Places, SnapshotTaking
+from oncegate.ledgers.uncancelled import uncancelled
+from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
+
+T = TypeVar("T")
+
+
+class KafkaLedger:
+    """Implements `ports.Ledger` and `ports.Outputs` over the topics of one namespace. Made by `KafkaLedgers.open`."""
+
+    def __init__(self, place: KafkaPlace, opened: Opened, listed: NamespaceList) -> None:
+        self._place = place
+        self._list = listed
+        self._key = opened.key
+        self._writer = FrameWriter(place, opened)
+        self._fold = opened.fold
+        self._catalog = opened.fold.catalog
+        self._witnessed = opened.fold.end.serial
+        self._proved = opened.ownership.generation
+        self._outputs = Readback(place.settings, place.outputs)
+        self._dead: OncegateError | None = None
+        self._closed = False
+        self._one, self._compacting, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
+        self._letting_go = asyncio.Event()
+        self._taking: SnapshotTaking | None = None
+        self._replays = 0
+        self._shortened_to = 0
+
+    @property
+    def mark(self) -> Mark:
+        """Implements the port's `Ledger.mark`."""
+        return self._fold.mark
+
+    @property
+    def epoch(self) -> int:
+        """The generation of this opening, or of the last start of its producer."""
+        return self._writer.ownership.generation
+
+    @property
+    def compacted_position(self) -> int:
+        """The position up to which entries were compacted; 0 when none were."""
+        return self._fold.collected.position if self._fold.collected else 0
+
+    def require_owner(self) -> None:
+        """Raises LedgerFenced once a newer owner was met, or this ledger was closed; from any thread."""
+        if isinstance(self._dead, LedgerFenced):
+            raise LedgerFenced(self._dead.detail)
+        if self._closed:
+            raise LedgerFenced("this ledger was closed; nothing was written: open it anew")
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Mark:
+        """Implements the port's `Ledger.append`. A cancelled caller does not stop it: it is done or refused, whole.
+
+        ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
+        """
+        plan = [change_of(output, lambda _: NOWHERE) for output in outputs]
+        if sum(map(len, entries)) > ENTRIES_BYTES_MAX:
+            raise ValueError(f"one append may have {ENTRIES_BYTES_MAX} bytes of entries")
+        ranges = [output for output in outputs if isinstance(output, WriteRange)]
+        await uncancelled(self._append(list(entries), plan, ranges))
+        return self.mark
+
+    async def _append(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> None:
+        async with self._one:
+            self._require_alive()
+            self._catalog.check(plan)
+            if not entries and not any(self._changes_something(change) for change in plan):
+                return
+            blobs = Blobs(self._place.outputs, [one.data for one in ranges])
+
+            changes: list[Change] = []
+
+            def changes_of(first_offsets: list[int]) -> list[Change]:
+                offsets = blobs.offsets(first_offsets)
+                places = (location(at, one.data, one.sha256) for at, one in zip(offsets, ranges, strict=True))
+                changes.extend(_located(one, places) for one in plan)
+                return changes
+
+            await self._write_dying(self._writer.write(blobs.batches, entries, changes_of))
+            if self._taking is not None:
+                self._taking.changed(changes)
+            self._fold.apply(changes)
+
+    def _changes_something(self, change: Change) -> bool:
+        if isinstance(change, Trimmed):
+            return self._catalog.would_trim(change.topic, change.partition, change.before_offset)
+        return True
+
+    async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
+
+        Appends wait for one piece of the snapshot at most, and for the frame that names them.
+        """
+        await uncancelled(self._compact(position, snapshot))
+
+    async def _compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
+        async with self._compacting:
+            self._require_alive()
+            mark = self._fold.mark_at(position)
+            pieces = TopicPieces(self._place.states, self._write_piece)
+            self._taking = SnapshotTaking(pieces, self._catalog, lambda work: work(), self._letting_go)
+            try:
+                places = await self._taking.write(snapshot, lambda: True)
+                async with self._one:
+                    self._require_alive()
+                    await self._replace(mark, places)
+            finally:
+                self._taking = None
+
+    async def _write_piece(self, blobs: Blobs) -> list[int]:
+        async with self._one:
+            self._require_alive()
+            return await self._write_dying(self._writer.write_blob(blobs))
+
+    async def _replace(self, mark: Mark, places: tuple[Places, Places]) -> None:
+        """Writes the frame that names the snapshot; from then on it stands in place of the entries."""
+        assert self._taking is not None
+        fold, since = self._fold, self._taking.changes_since
+        _, serial = fold.first_after(mark.position) or (0, fold.end.serial + 1)
+        chain = fold.chain_before(serial) or fold.end.chain
+        pieces = [at.offset for several in places for at in several]
+        key = self._place.keys.wrap(self._key)
+        at = (mark.position, mark.ledger, mark.chain)
+        collected = Collected(*at, serial, chain, min(pieces, default=0), *places, key)
+        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))
+        if offset is not None:
+            fold.adopt(collected, offset)
+
+    async def _write_dying(self, writing: Awaitable[T]) -> T:
+        """Waits for a write; after an end that nobody knows, or another owner's, this ledger is dead."""
+        try:
+            return await writing
+        except (LedgerFenced, LedgerDown) as error:
+            self._dead = error
+            raise
+
+    async def replay(self, from_position: int) -> AsyncGenerator[Sequence[Replayed], None]:
+        """Implements the port's `Ledger.replay`: the entries as of the first batch asked for, verified again."""
+        self._require_alive()
+        self._replays += 1
+        try:
+            async with aclosing(replayed(self._place, self._fold, from_position)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            self._replays -= 1
+
+    async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
+        """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
+        self._require_alive()
+        asked = (topic, partition, offset, max_rows, max_bytes)
+        found = self._catalog.find(*asked)
+        try:
+            data = await self._outputs.all([held.location for held in found])
+        except LedgerDamaged:
+            self._catalog.find(*asked)  # OffsetTrimmed, if it was trimmed meanwhile
+            raise
+        return [Chunk(held.first_offset, held.rows, one) for held, one in zip(found, data, strict=True)]
+
+    async def keep_up(self) -> None:
+        """Writes the witness, and deletes what a collection has replaced; what fails is done the next time."""
+        async with self._keeping:
+            if self._closed or self._dead is not None:
+                return
+            with suppress(KafkaError, OSError, LedgerFull):
+                await self._witness()
+                await self._prove()
+                await self._shorten()
+
+    async def _witness(self) -> None:
+        end = self._fold.end
+        if end.serial > self._witnessed:
+            seen = Witness(end.serial, end.position, end.chain)
+            await self._list.witness(self._place.name, self.epoch, seen)
+            self._witnessed = end.serial
+
+    async def _prove(self) -> None:
+        """Of a generation that began after a bad end: a frame of its own was written since."""
+        if self._writer.proved > self._proved:
+            await self._writer.ownership.prove()
+            self._proved = self._writer.proved
+
+    async def _shorten(self) -> None:
+        """Every deletion follows a frame of this owner, committed after what replaces the deleted was acknowledged."""
+        collected = self._fold.collected
+        if collected is None or collected.position <= self._shortened_to or self._replays:
+            return
+        before = {self._place.frames: self._fold.ledger_from, self._place.states: collected.states_from}
+        outputs_from = self._catalog.lowest_offset()
+        if outputs_from is not None:
+            before[self._place.outputs] = outputs_from
+        await shorten(self._place.settings, {partition: offset for partition, offset in before.items() if offset})
+        self._shortened_to = collected.position
+
+    async def close(self) -> None:
+        """Finishes what was begun, but for a compaction whose snapshot is not whole: LedgerDown is raised to that one.
+
+        Then writes the witness. No effect when it is closed.
+        """
+        self._letting_go.set()
+        async with self._compacting, self._one, self._keeping:
+            if self._closed:
+                return
+            self._closed = True
+            with suppress(KafkaError, OSError):
+                if self._dead is None:
+                    await self._witness()
+            self._dead = self._dead or LedgerDown("the ledger was closed; nothing was written")
+            await self._writer.close()
+            await self._outputs.close()
+
+    def _require_alive(self) -> None:
+        if self._dead is not None:
+            raise type(self._dead)(self._dead.detail)
+
+
+def _located(change: Change, places: Iterator[Location]) -> Change:
+    """A written range with the next of the places; any other change as it is."""
+    return Wrote(change.range_id, change.rows, next(places)) if isinstance(change, Wrote) else change

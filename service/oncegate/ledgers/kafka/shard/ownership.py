@@ -1,0 +1,102 @@
+"""Owns a ledger by generations of transactional ids: each opening, and each start after a bad end, takes the next one.
+
+Why not one id: an abort that meets a partition without a leader is called complete without its marker there, and the
+next commit of the same id makes the aborted records visible. An id that is never used again cannot.
+
+1. A generation is taken in the list of namespaces, before its first use.
+2. Every id from the last proved generation on is started: that fences whoever has it, and decides its transaction.
+3. The id of the generation is started.
+4. The list is read again. Whoever has taken a later generation since has started, or will start, this id after 3: this
+   producer is fenced by then, or sees the later generation here.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from oncegate.core.errors import LedgerFenced
+from oncegate.ledgers.kafka.guard import Deadlines, Guard
+from oncegate.ledgers.kafka.namespaces import Changes, Generation, Listed, NamespaceList
+
+# Started at once: each costs a connection and some milliseconds.
+STARTS_AT_ONCE = 8
+
+
+class Ownership:
+    """Takes generations for one ledger. `name`: what they are listed under; `generation`: 0 for none."""
+
+    def __init__(self, settings: Mapping[str, Any], deadlines: Deadlines, listed: NamespaceList, name: str) -> None:
+        self._settings = settings
+        self._deadlines = deadlines
+        self._list = listed
+        self._name = name
+        self._holder = os.urandom(8)
+        self.generation = 0
+
+    def _id(self, generation: int) -> str:
+        return f"{self._name}/{generation}"
+
+    async def begin(self) -> Guard:
+        """Takes the next generation; returns its producer, whose first commit is the proof of ownership.
+
+        Raises LedgerFenced: another has taken a generation since ours; LedgerFull, KafkaError, OSError, TimeoutError:
+        it is not begun, try again.
+        """
+        await self._list.change(self._take)
+        taken = self._list.listed.generation(self._name)
+        self.generation = taken.highest
+        await self._end_all(range(max(taken.proved, 1), taken.highest))
+        guard = self._guard(self.generation)
+        await guard.start()
+        try:
+            await self._list.refresh()
+            self._require_highest(self._list.listed)
+        except BaseException:
+            await guard.close()
+            raise
+        return guard
+
+    async def prove(self) -> None:
+        """Notes that all generations before this one are ended: to be called after a commit. Errors as `begin`."""
+        await self._list.change(self._proved)
+
+    async def newer_owner(self) -> bool:
+        """Tells whether another has taken a generation since ours; KafkaError, OSError, TimeoutError."""
+        async with asyncio.timeout(self._deadlines.commit_ms / 1000):
+            return (await self._list.refresh()).generation(self._name).highest != self.generation
+
+    def _take(self, listed: Listed) -> Changes:
+        """The next generation; none where an earlier turn of ours took it and was not told so."""
+        now = listed.generation(self._name)
+        if now.holder == self._holder and now.highest > self.generation:
+            return []
+        if self.generation:
+            self._require_highest(listed)
+        return [(f"g/{self._name}", Generation(now.highest + 1, self._holder, now.proved))]
+
+    def _proved(self, listed: Listed) -> Changes:
+        now = listed.generation(self._name)
+        if now.proved >= self.generation:
+            return []
+        return [(f"g/{self._name}", Generation(now.highest, now.holder, self.generation))]
+
+    def _require_highest(self, listed: Listed) -> None:
+        if listed.generation(self._name).highest != self.generation:
+            raise LedgerFenced("another gateway owns this ledger now; nothing was written")
+
+    async def _end_all(self, generations: range) -> None:
+        at_once = asyncio.Semaphore(STARTS_AT_ONCE)
+        ending = [self._end(generation, at_once) for generation in generations]
+        for error in await asyncio.gather(*ending, return_exceptions=True):
+            if error is not None:
+                raise error
+
+    async def _end(self, generation: int, at_once: asyncio.Semaphore) -> None:
+        async with at_once:
+            guard = self._guard(generation)
+            await guard.start()
+            await guard.close()
+
+    def _guard(self, generation: int) -> Guard:
+        return Guard(self._settings, self._id(generation), self._deadlines)

@@ -1,0 +1,46 @@
+"""Names where one namespace's ledger lies on Kafka, and with what it is reached."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from oncegate.ledgers.kafka.guard import Deadlines, Partition
+from oncegate.ledgers.kafka.keys import Keys
+from oncegate.ledgers.kafka.namespaces import Namespace, topic_names
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaPlace:
+    """Names one ledger: `listed` is what the list says of it; `settings`: what clients of its brokers take."""
+
+    namespace: str
+    listed: Namespace
+    settings: Mapping[str, Any]
+    deadlines: Deadlines
+    keys: Keys
+
+    @property
+    def name(self) -> str:
+        """What generations and witnesses are listed under, and transactional ids begin with."""
+        return self.listed.name
+
+    @property
+    def frames(self) -> Partition:
+        """The ledger itself: frames."""
+        return self.partitions[0]
+
+    @property
+    def states(self) -> Partition:
+        """What stands in place of collected entries."""
+        return self.partitions[1]
+
+    @property
+    def outputs(self) -> Partition:
+        """Rows of the gateway's own topics, stages and archives."""
+        return self.partitions[2]
+
+    @property
+    def partitions(self) -> tuple[Partition, Partition, Partition]:
+        """All of them."""
+        frames, states, outputs = topic_names(self.listed)
+        return Partition(frames, 0), Partition(states, 0), Partition(outputs, 0)

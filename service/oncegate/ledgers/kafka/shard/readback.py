@@ -1,0 +1,93 @@
+"""Reads blobs back from a topic by where they lie, verified."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.reading import Reader, Record, Trimmed
+from oncegate.ledgers.kafka.shard.blobs import verified
+
+# Records between two blobs that are read and thrown away rather than looked up anew.
+GAP_RECORDS = 1_000
+
+
+class Readback:
+    """Reads blobs of one partition, one call at a time; connects at the first. Use `close` last."""
+
+    def __init__(self, settings: Mapping[str, Any], partition: Partition) -> None:
+        self._settings = settings
+        self._partition = partition
+        self._one = asyncio.Lock()
+        self._reader: Reader | None = None
+
+    async def close(self) -> None:
+        """Lets go of the connections, once what is being read was read."""
+        async with self._one:
+            reader, self._reader = self._reader, None
+            if reader is not None:
+                await reader.stop()
+
+    async def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
+        """Yields the bytes at each location, in their order; to be closed with `aclose`.
+
+        Raises LedgerDamaged: they are not those that were written, or were deleted; LedgerDown: not reached.
+        """
+        async with self._one:
+            try:
+                async with aclosing(self._blobs(locations)) as found:
+                    async for data in found:
+                        yield data
+            except Trimmed as error:
+                raise LedgerDamaged(f"{error}: put topic {self._partition.topic} back from a copy") from error
+            except (KafkaError, OSError) as error:
+                raise LedgerDown(f"topic {self._partition.topic} cannot be read now: {error!r}") from error
+
+    async def _blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
+        if self._reader is None:
+            reader = Reader(self._settings)
+            await reader.start()
+            self._reader = reader
+        for run in _runs(locations):
+            _, end = await self._reader.bounds(self._partition)
+            first = next((at.offset for at in run if at.length), end)
+            async with aclosing(_records(self._reader, self._partition, first, end)) as records:
+                for at in run:
+                    yield verified(at, await _blob(records, at), self._partition.topic)
+
+    async def all(self, locations: Sequence[Location]) -> list[bytes]:
+        """Returns the bytes at each location, in their order. Errors as `blobs`."""
+        return [data async for data in self.blobs(locations)]
+
+
+def _runs(locations: Sequence[Location]) -> list[list[Location]]:
+    """Cuts locations where going on to the next one would mean going back, or reading much for nothing."""
+    runs: list[list[Location]] = []
+    before = None
+    for at in locations:
+        if not runs or (at.length and before is not None and not before < at.offset <= before + GAP_RECORDS):
+            runs.append([])
+        runs[-1].append(at)
+        before = at.offset if at.length else before
+    return runs
+
+
+async def _records(reader: Reader, partition: Partition, first: int, end: int) -> AsyncGenerator[Record, None]:
+    async with aclosing(reader.records(partition, first, end)) as several:
+        async for some in several:
+            for one in some:
+                yield one
+
+
+async def _blob(records: AsyncIterator[Record], at: Location) -> bytes:
+    """The values of the records from the location's offset on, until its length is reached or they end."""
+    found = bytearray()
+    while len(found) < at.length and (record := await anext(records, None)) is not None:
+        if record.offset >= at.offset:
+            found += record.value or b""
+    return bytes(found)

@@ -1,0 +1,131 @@
+"""Writes frames in transactions, and finds out what became of one whose end nobody told.
+
+committed      the frame is the ledger's last one
+not written    refused, definitely; the next transaction begins with another generation of the transactional id
+in doubt       decided at once: the next generation ends the transaction, then what was committed is read
+fenced         another gateway owns the ledger
+"""
+
+from collections.abc import Callable, Sequence
+
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.kafka.guard import Batch, Guard, InDoubt, NotWritten
+from oncegate.ledgers.kafka.reading import Trimmed
+from oncegate.ledgers.kafka.shard.blobs import Blobs
+from oncegate.ledgers.kafka.shard.fold import Fold
+from oncegate.ledgers.kafka.shard.frames import AnyChange, End, encode_frame
+from oncegate.ledgers.kafka.shard.opening import Opened, read_frames
+from oncegate.ledgers.kafka.shard.ownership import Ownership
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+
+ChangesOf = Callable[[list[int]], Sequence[AnyChange]]
+_RETRY = "nothing was written"
+
+
+class FrameWriter:
+    """Writes one ledger's frames, one call at a time. `fold` knows of each frame once it is written."""
+
+    def __init__(self, place: KafkaPlace, opened: Opened) -> None:
+        self._place = place
+        self.fold: Fold = opened.fold
+        self.ownership: Ownership = opened.ownership
+        self._guard: Guard = opened.guard
+        self._read_to = opened.read_to
+        # The last generation that a frame was written in: those before it are ended.
+        self.proved = opened.ownership.generation
+
+    async def write(self, batches: Sequence[Batch], entries: Sequence[bytes], changes_of: ChangesOf) -> int | None:
+        """Commits `batches` and a frame of `entries` behind them; `changes_of` is told the batches' first offsets.
+
+        Returns the offset of the frame's first record; None: it was read back, and `fold` has taken it but for the
+        changes of the catalog, which are left to the caller.
+
+        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown. After the last two this one is dead.
+        """
+        before = self.fold.end
+        written: list[tuple[Blobs, End]] = []
+
+        def frame(first_offsets: list[int]) -> Sequence[Batch]:
+            data, end = encode_frame(self._place.listed.ledger, before, entries, changes_of(first_offsets))
+            written.append((Blobs(self._place.frames, [data]), end))
+            return written[0][0].batches
+
+        guard = await self._ready()
+        try:
+            first_offsets = await guard.commit(batches, frame)
+        except NotWritten as error:
+            raise await self._refusal(error) from error
+        except InDoubt as error:
+            await self._decide(written[0][1], error)
+            return None
+        blobs, end = written[0]
+        try:
+            (offset,) = blobs.offsets(first_offsets[len(batches) :])
+        except NotWritten:
+            # It is committed, and was sent twice: the broker took the first and did not say where it lies.
+            await self._read_on()
+            return None
+        self.proved = self.ownership.generation
+        self.fold.advance(offset, before.chain, end)
+        self._read_to = offset + len(blobs.batches)
+        return offset
+
+    async def write_blob(self, blobs: Blobs) -> list[int]:
+        """Commits what no frame names yet; returns the offset of each blob.
+
+        LedgerFull: nothing is known of it, and nothing names it; LedgerFenced.
+        """
+        guard = await self._ready()
+        try:
+            return blobs.offsets(await guard.commit(blobs.batches))
+        except NotWritten as error:
+            raise await self._refusal(error) from error
+        except InDoubt as error:
+            raise LedgerFull(f"unknown whether part of a snapshot was written: {error}; it is made anew") from error
+
+    async def close(self) -> None:
+        """Lets go of the producer; an open transaction is left to the next generation."""
+        await self._guard.close()
+
+    async def _ready(self) -> Guard:
+        """The producer, of the next generation where the last transaction ended badly."""
+        if self._guard.closed:
+            try:
+                self._guard = await self.ownership.begin()
+            except (KafkaError, OSError) as error:
+                raise LedgerFull(f"the brokers cannot be reached now ({error!r}); {_RETRY}") from error
+        return self._guard
+
+    async def _refusal(self, error: NotWritten) -> LedgerFull | LedgerFenced:
+        """What an append is refused with that was not written; whether there is a newer owner is told by the list."""
+        try:
+            if await self.ownership.newer_owner():
+                return LedgerFenced(f"another gateway owns this ledger now; {_RETRY}")
+        except (KafkaError, OSError):
+            pass
+        return LedgerFull(f"the brokers did not take it ({error}); {_RETRY}")
+
+    async def _decide(self, end: End, doubt: InDoubt) -> None:
+        """Returns where the frame that ends at `end` was written; raises LedgerFull, LedgerFenced where it was not."""
+        fenced: LedgerFenced | None = None
+        try:
+            try:
+                self._guard = await self.ownership.begin()
+            except LedgerFenced as error:
+                fenced = error  # who came later ends that transaction
+            await self._read_on()
+        except (KafkaError, OSError, LedgerFull) as error:
+            raise LedgerDown(f"unknown whether it was written: {doubt}, and then {error!r}; open it anew") from error
+        if not self.fold.holds(end):
+            raise fenced or LedgerFull(f"the brokers did not take it ({doubt}); {_RETRY}")
+
+    async def _read_on(self) -> None:
+        """Reads what was committed since; LedgerDown."""
+        try:
+            self._read_to = await read_frames(self._place, self.fold, self._read_to)
+        except (Trimmed, KafkaError, OSError) as error:
+            raise LedgerDown(f"{self._place.frames.topic} cannot be read on: {error!r}; open it anew") from error
+        # Changes that were read are the caller's own: it applies them, or another owner's, and this ledger is dead.
+        self.fold.pending = []

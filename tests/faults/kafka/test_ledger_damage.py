@@ -1,0 +1,224 @@
+"""A ledger on Kafka that was cut, set back, made anew, or whose topics or keys are wrong never serves."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, NotFound, OncegateError
+from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.ports import TrimRanges
+from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
+from tests.support.kafka_broker import WAIT_S, Broker, one_broker
+from tests.support.kafka_ledger import Prefix, entries
+
+pytestmark = pytest.mark.slow
+KEPT = {"retention.ms": "-1", "min.insync.replicas": "1"}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with one_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def prefix(broker: Broker) -> Prefix:
+    return Prefix(broker)
+
+
+async def appended(prefix: Prefix, *bodies: bytes) -> None:
+    async with prefix.opened() as opened:
+        for body in bodies:
+            await opened.ledger.append([body], [])
+
+
+async def refused(prefix: Prefix, words: str, kind: type[OncegateError] = LedgerDamaged) -> None:
+    """Refused twice, so that a first opening has written nothing that the second one takes for right."""
+    for _ in range(2):
+        with pytest.raises(kind, match=words):
+            async with prefix.opened():
+                pass
+
+
+def put(broker: Broker, topic: str, key: str, value: object) -> None:
+    """Writes a record, as no gateway would."""
+    producer = Producer({"bootstrap.servers": broker.cluster.bootstrap})
+    producer.produce(topic, json.dumps(value).encode(), key.encode(), partition=0)
+    assert producer.flush(WAIT_S) == 0
+
+
+def make(broker: Broker, topic: str, **config: str) -> None:
+    kept = {**KEPT, **{name.replace("_", "."): value for name, value in config.items()}}
+    broker.admin.create_topics([NewTopic(topic, 1, 1, config=kept)])[topic].result(WAIT_S)
+
+
+def remove(broker: Broker, topic: str) -> None:
+    broker.admin.delete_topics([topic])[topic].result(WAIT_S)
+
+
+async def test_a_ledger_whose_first_frames_are_gone_never_serves(prefix: Prefix, broker: Broker) -> None:
+    await appended(prefix, b"a", b"b", b"c")
+    cut = TopicPartition(prefix.frames, 0, 3)
+    broker.admin.delete_records([cut])[cut].result(WAIT_S)
+    await refused(prefix, "lacks its first frames")
+
+
+async def test_a_ledger_that_ends_before_its_witness_never_serves(prefix: Prefix, broker: Broker) -> None:
+    await appended(prefix, b"a")
+    ahead = {"serial": 99, "position": 98, "chain": base64.b64encode(bytes(16)).decode()}
+    put(broker, f"{prefix.name}.namespaces", f"w/{prefix.name}.default/1/1", ahead)
+    await refused(prefix, "acknowledged entries would be forgotten")
+
+
+async def test_a_ledger_of_another_history_than_its_witness_saw_never_serves(prefix: Prefix, broker: Broker) -> None:
+    await appended(prefix, b"a", b"b")
+    other = {"serial": 2, "position": 1, "chain": base64.b64encode(bytes(16)).decode()}
+    put(broker, f"{prefix.name}.namespaces", f"w/{prefix.name}.default/1/7", other)
+    # Of several witnesses that one is asked which saw most.
+    await appended_nothing(prefix)
+    other["serial"], other["position"] = 4, 3
+    put(broker, f"{prefix.name}.namespaces", f"w/{prefix.name}.default/1/7", other)
+    await refused(prefix, "another history")
+
+
+async def appended_nothing(prefix: Prefix) -> None:
+    async with prefix.opened():
+        pass
+
+
+async def test_a_ledger_that_was_made_anew_never_serves(prefix: Prefix, broker: Broker) -> None:
+    await appended(prefix, b"a")
+    remove(broker, prefix.frames)
+    await refused(prefix, "are missing")
+    make(broker, prefix.frames)
+    await refused(prefix, "was made anew")
+
+
+async def test_records_of_others_in_its_topic_are_refused(prefix: Prefix, broker: Broker) -> None:
+    await appended(prefix, b"a")
+    put(broker, prefix.frames, "somebody", "else")
+    await refused(prefix, "no frame begins there")
+
+
+async def test_a_list_that_is_gone_is_not_made_anew(prefix: Prefix, broker: Broker) -> None:
+    await appended(prefix, b"a")
+    remove(broker, f"{prefix.name}.namespaces")
+    await refused(prefix, "put the list back")
+
+
+async def test_topics_that_the_list_does_not_know_are_not_taken_over(prefix: Prefix, broker: Broker) -> None:
+    await appended(prefix, b"a")
+    make(broker, f"{prefix.name}.other.states")
+    async with open_kafka(prefix.place()) as ledgers:
+        with pytest.raises(LedgerDamaged, match="does not list"):
+            await ledgers.create("other")
+        assert ledgers.names() == ["default"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("cleanup.policy", "compact"),
+        ("retention.ms", "604800000"),
+        ("unclean.leader.election.enable", "true"),
+        ("max.message.bytes", "900000"),
+    ],
+)
+async def test_topics_that_would_lose_something_are_refused_by_name(
+    prefix: Prefix, broker: Broker, setting: str, value: str
+) -> None:
+    await appended(prefix, b"a")
+    changed = ConfigResource(ResourceType.TOPIC, prefix.frames, incremental_configs=[_set(setting, value)])
+    broker.admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
+    await refused(prefix, f"{prefix.frames} has {setting}={value}")
+
+
+def _set(name: str, value: str) -> ConfigEntry:
+    return ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+
+
+async def test_fewer_replicas_than_the_setting_says_are_refused(prefix: Prefix) -> None:
+    await appended(prefix, b"a")
+    place = prefix.place().replace("replication=1", "replication=3").replace("min_insync=1", "min_insync=2")
+    with pytest.raises(LedgerDamaged, match=r"min\.insync\.replicas=1, not 2.* 1 replicas, not 3"):
+        async with open_kafka(place):
+            pass
+
+
+async def test_without_a_list_there_is_nothing_to_open(prefix: Prefix) -> None:
+    with pytest.raises(NotFound):
+        async with open_kafka(prefix.place()):
+            pass
+
+
+async def test_what_a_collection_replaced_is_deleted_and_the_rest_is_read(prefix: Prefix, broker: Broker) -> None:
+    async with prefix.opened() as opened:
+        ledger = opened.ledger
+        await ledger.append([b"a"], [range_of(1, 3), publish(0, 1, topic="u")])
+        await ledger.append([b"b"], [range_of(2, 3)])
+        await ledger.append([b"c"], [publish(0, 2)])
+        await ledger.append([b"d"], [TrimRanges("u", 0, 3)])
+        await ledger.compact(3, snapshot_of(b"state"))
+        await ledger.keep_up()  # type: ignore[attr-defined]
+        assert await entries(ledger) == [b"state", b"d"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(2, 3))]
+    low = {topic: broker.low(f"{prefix.name}.default.{topic}") for topic in ("ledger", "outputs")}
+    assert all(offset > 0 for offset in low.values()), low
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"state", b"d"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(2, 3))]
+        assert await outputs_of(opened).fetch("u", 0, 3, 9, BIG) == []
+
+
+@pytest.fixture
+def masters(tmp_path: Path) -> list[Path]:
+    files = [tmp_path / f"master-{number}.key" for number in range(2)]
+    for number, file in enumerate(files):
+        file.write_text(f"{number:064x}\n")
+    return files
+
+
+async def test_another_master_key_is_refused_before_anything_is_written(broker: Broker, masters: list[Path]) -> None:
+    first, second = masters
+    prefix = Prefix(broker, f"master_key={first}")
+    async with prefix.opened() as opened:
+        key = opened.key
+        await opened.ledger.append([b"a"], [])
+    wrong = Prefix(broker, f"master_key={second}")
+    wrong.name = prefix.name
+    await refused(wrong, "another master key", KeyMismatch)
+    wrong.options = "bare_key=yes"
+    await refused(wrong, "names none", KeyMismatch)
+    both = f"master_key={second}&old_master_key={first}"
+    async with prefix.opened(options=both) as opened:
+        assert opened.key == key
+    async with prefix.opened(options=f"master_key={second}") as opened:
+        assert (opened.key, await entries(opened.ledger)) == (key, [b"a"])
+    await refused(prefix, "another master key", KeyMismatch)
+
+
+async def test_a_bare_key_stands_in_no_topic_of_a_ledger_with_a_master_key(broker: Broker, masters: list[Path]) -> None:
+    prefix = Prefix(broker, f"master_key={masters[0]}")
+    async with prefix.opened() as opened:
+        key = opened.key
+        await opened.ledger.append([b"a"], [])
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+    written = b"".join(
+        value
+        for topic in ("namespaces", "default.ledger", "default.states")
+        for value in broker.values(f"{prefix.name}.{topic}")
+    )
+    assert written
+    assert key not in written
+    assert base64.b64encode(key).rstrip(b"=")[:-1] not in written
+
+
+async def test_a_witness_elsewhere_is_refused() -> None:
+    with pytest.raises(BadRequest, match="witness"):
+        async with open_kafka("//localhost:1/p?bare_key=yes", witness="/tmp/witness"):
+            pass

@@ -1,0 +1,225 @@
+"""Appends of a ledger on Kafka whose end is lost or late, brokers that go away, and owners that follow each other."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+
+import pytest
+
+from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
+from tests.support.kafka_broker import Broker, one_broker
+from tests.support.kafka_ledger import Prefix, entries
+from tests.support.kafka_proxy import END_TXN, INIT_PRODUCER_ID, PRODUCE, KafkaProxy, proxied
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with one_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def proxy(broker: Broker) -> AsyncIterator[KafkaProxy]:
+    async with proxied(broker.proxy_port, broker.behind) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def prefix(broker: Broker) -> Prefix:
+    return Prefix(broker)
+
+
+async def test_an_append_whose_answer_is_lost_is_found_written(prefix: Prefix, proxy: KafkaProxy) -> None:
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        proxy.lose_answer(END_TXN)
+        mark = await opened.ledger.append([b"b"], [range_of(2, 4), publish(0, 1, 2)])
+        assert (mark.position, await entries(opened.ledger)) == (2, [b"a", b"b"])
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [
+            chunk_of(0, range_of(1, 3)),
+            chunk_of(3, range_of(2, 4)),
+        ]
+        await opened.ledger.append([b"c"], [])
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a", b"b", b"c"]
+
+
+async def test_an_append_that_the_broker_never_ended_is_refused_and_stays_unwritten(
+    prefix: Prefix, proxy: KafkaProxy
+) -> None:
+    async with prefix.opened(proxied=True) as opened:
+        proxy.hold(END_TXN, cut=True)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"a"], [range_of(1, 3)])
+        proxy.release()
+        await opened.ledger.append([b"b"], [range_of(1, 3), publish(0, 1)])
+        await opened.ledger.append([b"c"], [])
+        assert await entries(opened.ledger) == [b"b", b"c"]
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"b", b"c"]
+
+
+async def test_a_collection_whose_answer_is_lost_is_found_written(prefix: Prefix, proxy: KafkaProxy) -> None:
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        await opened.ledger.append([b"b"], [])
+        # The first end is that of the snapshot, the second that of the catalog; the third of the frame that names them.
+        proxy.lose_answer(END_TXN, after=2)
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+        assert await entries(opened.ledger) == [b"state", b"b"]
+        await opened.ledger.append([b"c"], [publish(0, 1)])
+    async with prefix.opened() as opened:
+        assert opened.compacted == 1
+        assert await entries(opened.ledger) == [b"state", b"b", b"c"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+
+
+async def test_of_two_gateways_that_open_at_once_one_owns_the_ledger(prefix: Prefix) -> None:
+    async def owned(name: bytes, go_on: asyncio.Event, done: list[bytes]) -> None:
+        try:
+            async with prefix.opened() as opened:
+                await opened.ledger.append([name], [])
+                done.append(name)
+                await go_on.wait()
+                await opened.ledger.append([name + b" again"], [])
+                done.append(name + b" again")
+        except (LedgerFenced, LedgerFull, LedgerDown):
+            go_on.set()
+
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"before"], [])
+    go_on, done = asyncio.Event(), list[bytes]()
+    tasks = [asyncio.create_task(owned(name, go_on, done)) for name in (b"one", b"two")]
+    await asyncio.wait(tasks, timeout=60, return_when=asyncio.FIRST_COMPLETED)
+    go_on.set()
+    await asyncio.gather(*tasks)
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"before", *done]
+    assert len({name.split()[0] for name in done if name.endswith(b"again")}) == 1
+
+
+async def test_an_owner_that_was_followed_writes_nothing_and_leaves_its_successor_alone(prefix: Prefix) -> None:
+    async with prefix.opened() as older:
+        await older.ledger.append([b"by the older"], [])
+        async with prefix.opened() as newer:
+            await newer.ledger.append([b"by the newer"], [])
+            for _ in range(2):
+                with pytest.raises(LedgerFenced):
+                    await older.ledger.append([b"by a zombie"], [])
+            with pytest.raises(LedgerFenced):
+                older.require_owner()
+            await newer.ledger.append([b"and on"], [])
+            assert await entries(newer.ledger) == [b"by the older", b"by the newer", b"and on"]
+
+
+async def test_an_owner_in_doubt_that_was_followed_leaves_its_successor_alone(
+    prefix: Prefix, proxy: KafkaProxy
+) -> None:
+    async with prefix.opened(proxied=True) as older:
+        await older.ledger.append([b"by the older"], [])
+        proxy.hold(END_TXN, cut=True)
+        appending = asyncio.create_task(older.ledger.append([b"in doubt"], []))
+        await proxy.held.wait()
+        async with prefix.opened() as newer:
+            await newer.ledger.append([b"by the newer"], [])
+            with pytest.raises((LedgerFenced, LedgerDown)):
+                await appending
+            proxy.release()
+            await newer.ledger.append([b"and on"], [])
+            assert await entries(newer.ledger) == [b"by the older", b"by the newer", b"and on"]
+
+
+async def test_a_gateway_that_slept_between_its_number_and_its_producer_owns_nothing(
+    prefix: Prefix, proxy: KafkaProxy
+) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+    # The list's own producer is started first, twice where the topics are new.
+    sleeping = asyncio.create_task(opened_and_appended(prefix))
+    proxy.hold(INIT_PRODUCER_ID, after=1)
+    await proxy.held.wait()
+    async with prefix.opened() as newer:
+        await newer.ledger.append([b"b"], [])
+        proxy.release()
+        with pytest.raises((LedgerFenced, LedgerFull, LedgerDown)):
+            await sleeping
+        await newer.ledger.append([b"c"], [])
+        assert await entries(newer.ledger) == [b"a", b"b", b"c"]
+
+
+async def opened_and_appended(prefix: Prefix) -> None:
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([b"by the sleeper"], [])
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """A connection that aiokafka was making when its broker died is closed by nobody but the garbage collector."""
+    yield
+    gc.collect()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("collected")
+async def test_brokers_that_went_away_are_told_and_written_to_again_when_they_are_back(
+    prefix: Prefix, broker: Broker
+) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        # Read, so that its markers are there: a broker that dies before it writes them may forget them.
+        assert await entries(opened.ledger) == [b"a"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == []
+        broker.cluster.kill_node(1)
+        try:
+            for _ in range(2):
+                with pytest.raises(LedgerFull, match="nothing was written"):
+                    await opened.ledger.append([b"b"], [])
+        finally:
+            broker.cluster.start_node(1)
+        await opened.ledger.append([b"c"], [publish(0, 1)])
+        opened.require_owner()
+        assert await entries(opened.ledger) == [b"a", b"c"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+
+
+async def test_an_append_that_the_broker_does_not_take_in_time_is_refused(prefix: Prefix, proxy: KafkaProxy) -> None:
+    async with prefix.opened(proxied=True) as opened:
+        proxy.hold(PRODUCE)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"a"], [])
+        proxy.release()
+        await opened.ledger.append([b"b"], [])
+        assert await entries(opened.ledger) == [b"b"]
+
+
+async def test_an_append_that_is_sent_again_over_another_connection_is_written_once(
+    prefix: Prefix, proxy: KafkaProxy
+) -> None:
+    async with prefix.opened(proxied=True) as opened:
+        proxy.lose_answer(PRODUCE)
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        proxy.lose_answer(PRODUCE, after=1)
+        await opened.ledger.append([b"b"], [range_of(2, 3)])
+        await opened.ledger.append([b"c"], [publish(0, 1)])
+        assert await entries(opened.ledger) == [b"a", b"b", b"c"]
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a", b"b", b"c"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+
+
+async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: KafkaProxy) -> None:
+    """Brokers refuse it, and may then refuse what this producer sends next: that is told, and the one after goes on."""
+    async with prefix.opened(proxied=True) as opened:
+        proxy.hold(PRODUCE, cut=True)
+        await opened.ledger.append([b"a"], [])
+        proxy.release()
+        taken = [b"a"]
+        with suppress(LedgerFull):
+            await opened.ledger.append([b"b"], [])
+            taken.append(b"b")
+        await opened.ledger.append([b"c"], [])
+        assert await entries(opened.ledger) == [*taken, b"c"]

@@ -1,0 +1,45 @@
+"""Ledgers of tests on a broker: a prefix of their own each, opened directly or through a proxy."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+
+from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.ports import Ledger, OpenLedger
+from oncegate.testing.ledger_places import replayed
+from tests.support.kafka_broker import Broker
+
+# Short enough for a test that waits until they have passed.
+QUICK = "&send_ms=3000&commit_ms=3000"
+_prefixes = count()
+
+
+class Prefix:
+    """Topics below a prefix of their own. `options`: of the ledgers' URL."""
+
+    def __init__(self, broker: Broker, options: str = "bare_key=yes") -> None:
+        self.broker = broker
+        self.name = f"ledgers-{next(_prefixes)}"
+        self.options = options
+
+    @property
+    def frames(self) -> str:
+        """The topic of the default namespace's ledger."""
+        return f"{self.name}.default.ledger"
+
+    def place(self, *, proxied: bool = False, options: str | None = None) -> str:
+        """What follows `kafka:` in the URL."""
+        bootstrap = self.broker.proxied_bootstrap if proxied else self.broker.cluster.bootstrap
+        return f"//{bootstrap}/{self.name}?replication=1&min_insync=1&{options or self.options}{QUICK}"
+
+    @asynccontextmanager
+    async def opened(self, *, proxied: bool = False, options: str | None = None) -> AsyncIterator[OpenLedger]:
+        """The default namespace's ledger, until the context ends."""
+        place = self.place(proxied=proxied, options=options)
+        async with open_kafka(place, create=True) as ledgers, ledgers.open("default") as opened:
+            yield opened
+
+
+async def entries(ledger: Ledger) -> list[bytes]:
+    """All entries, in their order."""
+    return [bytes(one.body) for one in await replayed(ledger)]
