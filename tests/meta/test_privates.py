@@ -13,7 +13,16 @@ NAMED_TUPLE = {"_replace", "_fields", "_asdict", "_make"}
 # Where a library offers no public way, by file.
 FORCED = {
     "service/oncegate/index/table/jit.py": {"_cache", "_cache_file", "_source_stamp", "_version"},
-    "service/oncegate/ledgers/kafka/guard.py": {"_closed", "_conns", "_do_txn_commit", "_sender", "_txn_manager"},
+    "service/oncegate/ledgers/kafka/guard.py": {
+        "_batches",
+        "_closed",
+        "_conns",
+        "_do_txn_commit",
+        "_drain_waiter",
+        "_message_accumulator",
+        "_sender",
+        "_txn_manager",
+    },
     "service/oncegate/runtime/last_resort.py": {"_exit"},
     "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},

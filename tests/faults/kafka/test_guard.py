@@ -204,6 +204,7 @@ async def test_aiokafka_is_the_one_whose_inside_the_guard_knows() -> None:
         assert callable(producer._sender._do_txn_commit)
         assert producer._sender.sender_task is None
         assert producer.client._conns == {}
+        assert producer._message_accumulator._batches == {}
         assert Session("localhost", 9092)._writer is None
         assert callable(producer._txn_manager.error_transaction)
         assert producer._closed is False

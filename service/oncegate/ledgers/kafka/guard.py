@@ -179,6 +179,10 @@ class Guard:
         transaction = producer._txn_manager.wait_for_transaction_end()
         if transaction is not None:
             _failed(transaction)
+        # What a fenced producer leaves in its queue, whose errors are asked for by nobody.
+        for batches in producer._message_accumulator._batches.values():
+            for batch in batches:
+                _failed(batch._drain_waiter)
         with suppress(KafkaError, TimeoutError):
             async with asyncio.timeout(CLOSE_S):
                 await producer.client.close()
