@@ -11,10 +11,16 @@ from oncegate.runs.memory import MemoryRunFolders
 def run_folders(ledger_url: str) -> RunFolders:
     """Returns where the shards of these ledgers keep their runs: in the data folder, or in memory without one.
 
-    NotFound: the URL's scheme is unknown.
+    NotFound: the URL's scheme is unknown. BadRequest: the rest of it is wrong.
     """
     scheme, place = parse_url(ledger_url)
-    return LocalRunFolders(Path(place)) if scheme == "log" else MemoryRunFolders()
+    folder = Path(place) if scheme == "log" else None
+    if scheme == "kafka":
+        # Its client is an extra.
+        from oncegate.ledgers.kafka.address import parse_address
+
+        folder = parse_address(place).runs_folder
+    return MemoryRunFolders() if folder is None else LocalRunFolders(folder)
 
 
 __all__ = ["LocalRunFolders", "MemoryRunFolders", "run_folders"]

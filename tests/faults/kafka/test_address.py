@@ -7,6 +7,7 @@ import pytest
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.address import parse_address
 from oncegate.ledgers.kafka.keys import Keys, read_keys
+from oncegate.runs import LocalRunFolders, MemoryRunFolders, run_folders
 
 
 def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> None:
@@ -44,6 +45,16 @@ def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> N
 def test_what_is_wrong_with_a_url_is_said(place: str, words: str) -> None:
     with pytest.raises(BadRequest, match=words):
         parse_address(place)
+
+
+def test_runs_lie_in_a_folder_of_the_prefix_or_in_memory(tmp_path: Path) -> None:
+    (file := tmp_path / "file").touch()
+    url = "kafka://localhost:9092/p?bare_key=yes"
+    assert isinstance(run_folders(url), MemoryRunFolders)
+    assert isinstance(run_folders(f"{url}&runs={tmp_path}"), LocalRunFolders)
+    assert parse_address(f"//localhost:9092/p?bare_key=yes&runs={tmp_path}").runs_folder == tmp_path / "p"
+    with pytest.raises(BadRequest, match="is no folder"):
+        run_folders(f"{url}&runs={file}")
 
 
 def test_what_a_connection_needs_stands_in_the_url_and_its_password_in_a_file(tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """A ledger on Kafka that was cut, set back, made anew, or whose topics or keys are wrong never serves."""
 
+import asyncio
 import base64
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiokafka.errors import TopicAuthorizationFailedError
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, NotFound, OncegateError
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, NotFound, OncegateError
 from oncegate.ledgers.kafka.ledgers import open_kafka
-from oncegate.ports import TrimRanges
+from oncegate.ports import Ledger, TrimRanges
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import WAIT_S, Broker, one_broker
 from tests.support.kafka_ledger import Prefix, entries
@@ -136,6 +140,48 @@ async def test_topics_that_would_lose_something_are_refused_by_name(
     changed = ConfigResource(ResourceType.TOPIC, prefix.frames, incremental_configs=[_set(setting, value)])
     broker.admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
     await refused(prefix, f"{prefix.frames} has {setting}={value}")
+
+
+async def test_settings_that_change_under_an_owner_end_its_ownership(
+    prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.CHECK_S", 0.0)
+    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 0.05)
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+        changed = ConfigResource(
+            ResourceType.TOPIC, prefix.frames, incremental_configs=[_set("retention.ms", "86400000")]
+        )
+        broker.admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
+        with pytest.raises(LedgerDamaged, match=r"retention\.ms=86400000, not -1"):
+            await appended_until_refused(opened.ledger)
+
+
+async def appended_until_refused(ledger: Ledger) -> None:
+    async with asyncio.timeout(WAIT_S):
+        for number in count():
+            await ledger.append([b"%d" % number], [])
+
+
+async def test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def forbidden(*_: object) -> None:
+        raise TopicAuthorizationFailedError(f"{prefix.name}.namespaces")
+
+    monkeypatch.setattr("oncegate.ledgers.kafka.shard.ledger.BEHIND_S", 0.0)
+    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 3_600.0)
+    async with prefix.opened() as opened:
+        ledger: Any = opened.ledger
+        monkeypatch.setattr("oncegate.ledgers.kafka.namespaces.NamespaceList.witness", forbidden)
+        await ledger.append([b"a"], [])
+        await ledger.keep_up()
+        # Nothing was written since: it may be the brokers that are away, which the next append tells.
+        await ledger.keep_up()
+        await ledger.append([b"b"], [])
+        await ledger.keep_up()
+        with pytest.raises(LedgerDown, match=r"upkeep .* TopicAuthorizationFailed"):
+            await ledger.append([b"c"], [])
 
 
 def _set(name: str, value: str) -> ConfigEntry:

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.guard import Deadlines
@@ -41,6 +41,7 @@ class Address:
     master_key: Path | None = None
     old_master_key: Path | None = None
     bare_key: bool = False
+    runs: Path | None = None
     send_ms: int = 20_000
     commit_ms: int = 10_000
     security: Security = field(default_factory=Security)
@@ -54,6 +55,11 @@ class Address:
     def settings(self) -> dict[str, Any]:
         """Returns what every client of the brokers takes, with files as they are now."""
         return {"bootstrap_servers": self.bootstrap.split(","), **self.security.client_arguments()}
+
+    @property
+    def runs_folder(self) -> Path | None:
+        """Returns where runs of these ledgers lie on this machine: prefixes may share a folder."""
+        return None if self.runs is None else self.runs / self.prefix
 
     @property
     def deadlines(self) -> Deadlines:
@@ -112,9 +118,16 @@ def _number(name: str, value: str) -> int:
 
 
 def _file(name: str, value: str) -> Path:
-    path = Path(unquote(value))
+    path = Path(value)
     if not path.is_file():
         raise BadRequest(f"{name}={value} of the ledger's URL is no file")
+    return path
+
+
+def _folder(name: str, value: str) -> Path:
+    path = Path(value)
+    if not value or (path.exists() and not path.is_dir()):
+        raise BadRequest(f"{name}={value} of the ledger's URL is no folder")
     return path
 
 
@@ -130,6 +143,7 @@ _READERS = {
     "master_key": _file,
     "old_master_key": _file,
     "bare_key": _yes,
+    "runs": _folder,
     "send_ms": _number,
     "commit_ms": _number,
 }

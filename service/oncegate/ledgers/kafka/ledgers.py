@@ -22,6 +22,8 @@ from oncegate.ports import OpenLedger
 
 # How long a witness may lag behind its ledger.
 WITNESS_S = 1.0
+# How often the settings of topics are checked beside each opening.
+CHECK_S = 3_600.0
 DEFAULT = "default"
 
 
@@ -134,10 +136,25 @@ class KafkaLedgers:
             await topics.check(wanted, KEPT)
 
     async def _keep_up(self) -> None:
+        loop = asyncio.get_running_loop()
+        checked = loop.time()
         while True:
             await pause(WITNESS_S)
+            due = loop.time() >= checked + CHECK_S
             for ledger in [ledger for several in self._open.values() for ledger in several]:
                 await ledger.keep_up()
+                if due:
+                    await self._check_again(ledger)
+            checked = loop.time() if due else checked
+
+    async def _check_again(self, ledger: KafkaLedger) -> None:
+        """Ends a ledger whose topics would lose something; brokers that are away are asked the next time."""
+        try:
+            await self._check_topics(ledger.place)
+        except LedgerDamaged as error:
+            ledger.end(error)
+        except (KafkaError, OSError):
+            pass
 
     async def close(self) -> None:
         """Lets go of the list; every ledger was closed before."""

@@ -23,6 +23,8 @@ from oncegate.ledgers.snapshotting import Places, SnapshotTaking
 from oncegate.ledgers.uncancelled import uncancelled
 from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
 
+# Witness and deletions may fail for so long while appends succeed; what stops both is told by the appends.
+BEHIND_S = 60.0
 T = TypeVar("T")
 
 
@@ -46,11 +48,18 @@ class KafkaLedger:
         self._taking: SnapshotTaking | None = None
         self._replays = 0
         self._shortened_to = 0
+        # Since when the upkeep fails, and the last frame then.
+        self._behind_since: tuple[float, int] | None = None
 
     @property
     def mark(self) -> Mark:
         """Implements the port's `Ledger.mark`."""
         return self._fold.mark
+
+    @property
+    def place(self) -> KafkaPlace:
+        """Where it lies."""
+        return self._place
 
     @property
     def epoch(self) -> int:
@@ -183,10 +192,26 @@ class KafkaLedger:
         async with self._keeping:
             if self._closed or self._dead is not None:
                 return
-            with suppress(KafkaError, OSError, LedgerFull):
+            try:
                 await self._witness()
                 await self._prove()
                 await self._shorten()
+                self._behind_since = None
+            except (KafkaError, OSError, LedgerFull) as error:
+                self._fall_behind(error)
+
+    def _fall_behind(self, error: Exception) -> None:
+        """Ends this ownership where appends go on and its upkeep has failed for long: opening it anew says why."""
+        now, serial = asyncio.get_running_loop().time(), self._fold.end.serial
+        if self._behind_since is None:
+            self._behind_since = (now, serial)
+        since, written = self._behind_since
+        if now >= since + BEHIND_S and serial > written:
+            self.end(LedgerDown(f"the upkeep of {self._place.frames.topic} has failed for {BEHIND_S:.0f} s: {error!r}"))
+
+    def end(self, why: OncegateError) -> None:
+        """Takes nothing more: the next call is told why."""
+        self._dead = self._dead or why
 
     async def _witness(self) -> None:
         end = self._fold.end

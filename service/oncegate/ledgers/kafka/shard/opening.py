@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from aiokafka.errors import KafkaError
 
-from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFull
-from oncegate.ledgers.kafka.guard import Guard, InDoubt, NotWritten
+from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.kafka.guard import Fenced, Guard, InDoubt, NotWritten
 from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList, Witness
 from oncegate.ledgers.kafka.reading import Reader, Trimmed
 from oncegate.ledgers.kafka.shard.blobs import Blobs
@@ -128,6 +128,8 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
     blobs = Blobs(place.frames, [data])
     try:
         (offset,) = blobs.offsets(await guard.commit(blobs.batches))
+    except Fenced as error:
+        raise LedgerFenced("another gateway opened this ledger at the same time; nothing was written") from error
     except NotWritten as error:
         raise LedgerFull(f"the entry of ownership was not written: {error}") from error
     except InDoubt as error:
