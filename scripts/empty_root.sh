@@ -15,12 +15,20 @@ as_newcomer() {
         bash -c 'cd ~/oncegate && exec "$@"' bash "$@"
 }
 
+# trust BUNDLE: whom this network's certificates are of; each in a file of its own, as Java's packages take them.
+trust() {
+    install -m 644 "$1" "$root/etc/pip.pem"
+    mkdir -p "$root/usr/local/share/ca-certificates"
+    awk -v to="$root/usr/local/share/ca-certificates" \
+        '/BEGIN CERTIFICATE/ { number++ } number { print > (to "/network-" number ".crt") }' "$1"
+}
+
 build() {
     debootstrap --variant=minbase "$suite" "$root" >"$root.log" || { tail -n 5 "$root.log" >&2; exit 1; }
     cp /etc/resolv.conf "$root/etc/resolv.conf"
     # As Debian's installer writes it: Spark asks for the address of its own host.
     printf '127.0.0.1 localhost\n127.0.1.1 %s\n' "$(hostname)" >"$root/etc/hosts"
-    [ -z "${PIP_CERT:-}" ] || install -m 644 "$PIP_CERT" "$root/etc/pip.pem"
+    [ -z "${PIP_CERT:-}" ] || trust "$PIP_CERT"
     chroot "$root" useradd --create-home newcomer
     mkdir "$root/home/newcomer/oncegate"
     git archive HEAD | tar -x -C "$root/home/newcomer/oncegate"

@@ -32,7 +32,7 @@ class GatewayProcess:
     ) -> None:
         self.folder = folder
         self.data = folder / "data"
-        self.ledger = ["--data", str(self.data)] if ledger is None else ["--ledger", ledger]
+        self.ledger = ledger
         self.arguments = arguments
         self.files_max = files_max
         self.runner = runner
@@ -47,7 +47,8 @@ class GatewayProcess:
     @property
     def command(self) -> str:
         """What `start` runs, as a line of a shell."""
-        flags = [*self.ledger, "--port", str(self.port), *self.arguments]
+        where = f"--data {self.data}" if self.ledger is None else f"--ledger {self.ledger}"
+        flags = [where, "--port", str(self.port), *self.arguments]
         return " ".join([*self.runner, sys.executable, "-m", "oncegate", "serve", *flags])
 
     @property
