@@ -20,7 +20,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress
 
-from bench.cases import ceilings, claims, kept, open_loop
+from bench.cases import ceilings, claims, kafka, kept, open_loop
 from bench.cases.setting import Setting
 from bench.load.plan import LONG, SHORT, Plan
 from bench.load.worker import worker
@@ -47,6 +47,7 @@ def sections(plan: Plan) -> dict[str, Section]:
         "growth": _growth,
         "start": partial(_part, "bench.cases.start"),
         "spark": partial(_part, "bench.cases.spark"),
+        "kafka": kafka.figures,
     }
 
 

@@ -35,9 +35,12 @@ class Served:
 
 
 @contextmanager
-def gateway(folder: Path, core: int | None = SERVER, settings: Mapping[str, str] | None = None) -> Iterator[Served]:
-    """Serve from `folder` until left."""
-    command = [sys.executable, "-m", "oncegate", "serve", "--data", str(folder / "data"), "--port", "0"]
+def gateway(
+    folder: Path, core: int | None = SERVER, settings: Mapping[str, str] | None = None, ledger: str | None = None
+) -> Iterator[Served]:
+    """Serves from `folder` until left, or over the `ledger` of a URL."""
+    where = ["--data", str(folder / "data")] if ledger is None else ["--ledger", ledger]
+    command = [sys.executable, "-m", "oncegate", "serve", *where, "--port", "0"]
     environment = SETTINGS | dict(settings or {})
     with _running(command, folder, "gateway", core, environment, port_file=True) as served:
         yield served

@@ -184,6 +184,20 @@ async def test_an_upkeep_that_fails_while_appends_succeed_ends_the_ownership(
             await ledger.append([b"c"], [])
 
 
+async def test_an_upkeep_that_raises_is_told_by_the_next_append(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 0.05)
+    async with prefix.opened() as opened:
+        monkeypatch.setattr("oncegate.ledgers.kafka.shard.ledger.KafkaLedger.keep_up", broken)
+        with pytest.raises(LedgerDown, match="ZeroDivisionError"):
+            await appended_until_refused(opened.ledger)
+        monkeypatch.undo()
+
+
 def _set(name: str, value: str) -> ConfigEntry:
     return ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
 

@@ -3,12 +3,12 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 
 from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
-from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, LedgerDown, NotFound
+from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, LedgerDown, NotFound, OncegateError
 from oncegate.ledgers.kafka.address import Address, parse_address
 from oncegate.ledgers.kafka.keys import KEY_BYTES, Keys, read_keys
 from oncegate.ledgers.kafka.namespaces import Changes, Listed, Namespace, NamespaceList, topic_names
@@ -141,20 +141,22 @@ class KafkaLedgers:
         while True:
             await pause(WITNESS_S)
             due = loop.time() >= checked + CHECK_S
-            for ledger in [ledger for several in self._open.values() for ledger in several]:
-                await ledger.keep_up()
-                if due:
-                    await self._check_again(ledger)
+            # Side by side: one whose brokers do not answer holds no other up.
+            ledgers = [ledger for several in self._open.values() for ledger in several]
+            await asyncio.gather(*(self._keep_one_up(ledger, due) for ledger in ledgers))
             checked = loop.time() if due else checked
 
-    async def _check_again(self, ledger: KafkaLedger) -> None:
-        """Ends a ledger whose topics would lose something; brokers that are away are asked the next time."""
+    async def _keep_one_up(self, ledger: KafkaLedger, checking: bool) -> None:
+        """Ends a ledger whose topics would lose something, or whose upkeep raises what nobody expects."""
         try:
-            await self._check_topics(ledger.place)
-        except LedgerDamaged as error:
+            await ledger.keep_up()
+            if checking:
+                with suppress(KafkaError, OSError):
+                    await self._check_topics(ledger.place)
+        except OncegateError as error:
             ledger.end(error)
-        except (KafkaError, OSError):
-            pass
+        except Exception as error:
+            ledger.end(LedgerDown(f"the upkeep of {ledger.place.frames.topic} failed ({error!r}); open it anew"))
 
     async def close(self) -> None:
         """Lets go of the list; every ledger was closed before."""
