@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,10 @@ def compile_smaller_part() -> None:
     """Compiles what decoding needs, and the kernels of ids on disk, which claims need last: two fifths of the time."""
     _warm_decoding()
     tier.warm_up()
+    with suppress(ModuleNotFoundError):  # the extra oncegate[kafka]
+        from oncegate.ledgers.kafka import record_batch
+
+        record_batch.warm_up()
 
 
 def _names(process: ProcessSettings) -> list[str]:

@@ -1,6 +1,7 @@
 """The ledgers below one prefix of a Kafka cluster: listed, created, opened, and kept up by one clock."""
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -20,6 +21,8 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
 from oncegate.ports import OpenLedger
 
+# What matters of its lines the ledger tells by its own errors; without a handler Python prints them raw.
+logging.getLogger("aiokafka").addHandler(logging.NullHandler())
 # How long a witness may lag behind its ledger.
 WITNESS_S = 1.0
 # How often the settings of topics are checked beside each opening.
@@ -187,14 +190,14 @@ async def open_kafka(
     if witness is not None:
         raise BadRequest("a witness is of ledgers in folders; ledgers on Kafka keep theirs in PREFIX.namespaces")
     keys = read_keys(address.master_key, address.old_master_key)
-    # Not on the loop: the first start compiles for seconds.
-    await asyncio.to_thread(warm_up)
     async with AsyncExitStack() as stack:
         listed = NamespaceList(address.settings, address.prefix, address.deadlines)
         stack.push_async_callback(listed.close)
         with _unreachable(address):
             await _require_list(address, listed.partition.topic, create)
             await listed.refresh()
+        # Not on the loop: a start that finds no compiled kernels compiles for seconds.
+        await asyncio.to_thread(warm_up)
         ledgers = KafkaLedgers(address, keys, listed)
         stack.pop_all()
         stack.push_async_callback(ledgers.close)
