@@ -34,7 +34,8 @@ _WITH_NUMBER[[byte for byte, row in BY_BYTE.items() if row.number is not None]] 
 _IS_DUPLICATE = np.zeros(256, np.bool_)
 _IS_DUPLICATE[[byte for byte, row in BY_BYTE.items() if row.verdict is Verdict.DUPLICATE]] = True
 _PLACE = np.dtype([("topic", "<u4"), ("partition", "<u4"), ("offset", "<u8")])
-_U32, _UNKNOWN = struct.Struct("<I"), 0xFFFF_FFFF
+# A number of NumPy: one of Python does not go into an array of int32, where NumPy has learnt to say so (2.5).
+_U32, _UNKNOWN = struct.Struct("<I"), np.uint32(0xFFFF_FFFF)
 _WITHOUT_NUMBER = bytes(byte for byte, row in BY_BYTE.items() if row.number is None)
 # Verdicts without a number are the same object each time.
 _FIXED = {
