@@ -313,7 +313,7 @@ KAFKA: tuple[Mutant, ...] = (
         f"{_SHARD}/ownership.py",
         "        if self.generation:\n            self._require_highest(listed)\n",
         "",
-        f"{_OWNERS}::test_an_owner_that_was_followed_writes_nothing_and_leaves_its_successor_alone",
+        f"{_OWNERS}::test_an_owner_in_doubt_that_was_followed_leaves_its_successor_alone",
     ),
     one(
         "a ledger is not held against its witness",
