@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate demo spark-matrix bench scale mutants soak kafka docs image clean
+.PHONY: help setup wheels test check format generate demo matrix spark-matrix bench scale mutants soak kafka docs image clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -16,6 +16,7 @@ RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH=
 #   engine    a year of virtual time                                                                  1 minute
 #   client    gateways that are killed, and leases that run out                                       1 minute
 #   contract  some 3,500 requests that schemathesis makes of the OpenAPI document                     1 minute
+#   matrix    a gateway over Kafka that is struck in a few of the ways of `make matrix`               2 minutes
 #   deploy    Apache Kafka brokers that are started, killed and stopped                               2 minutes
 #   examples  Go compiles and vets its client                                                         1 minute
 ARGS ?=
@@ -60,6 +61,9 @@ demo: setup ## real data, real Spark, six faults, the same job four ways: out/de
 
 spark-matrix: setup ## nine faults against five ways to write, ARGS="--runs 3" for each: out/spark-matrix/result.json and .md
 	@$(RUN) $(PY) -m demo.matrix $(ARGS)
+
+matrix: setup ## faults against a ledger on Kafka, 50 times each, ARGS="--runs 3 --only K4": out/matrix/result.md and .json
+	@$(RUN) $(PY) -m tests.matrix $(ARGS)
 
 bench: setup ## speed beside Redis and others, 20 minutes, ARGS=--short 2: out/bench/result.json, .md and .png
 	@$(RUN) $(PY) -m bench $(ARGS)

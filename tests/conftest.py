@@ -15,6 +15,7 @@ SLOWEST = (
     "tests/engine/maintenance/test_year.py",
     "tests/spark",
     "tests/examples",
+    "tests/matrix",
     "tests/deploy",
     "tests/faults",
     "tests/model",

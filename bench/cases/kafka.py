@@ -6,7 +6,8 @@ gateway's waiting. The log is synced by this machine's disk, the topics by nobod
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
 
@@ -71,8 +72,36 @@ def _starts(setting: Setting, cluster: Cluster) -> list[Figure]:
     took = {ledger: [_start_s(folder, ledger) for _ in range(STARTS)] for ledger in (url, None)}
     with gateway(folder, ledger=url):
         follows_s = _start_s(setting.scratch("follower"), url)
+    over = [_standby_s(setting.scratch(f"standby{number}"), folder, url) for number in range(STARTS)]
     own = Figure(name, median(took[url]), "s", runs=tuple(took[url]))
-    return [own.against(LOG, median(took[None])), Figure(f"{name}: from an owner that serves", follows_s, "s")]
+    return [
+        own.against(LOG, median(took[None])),
+        Figure(f"{name}: from an owner that serves", follows_s, "s"),
+        Figure(f"{name}: by a standby, from the owner's last beat", median(over), "s", runs=tuple(over)),
+    ]
+
+
+def _standby_s(own: Path, folder: Path, ledger: str) -> float:
+    """How long nobody serves where a standby has read all, and its owner stops in order."""
+    with ExitStack() as standing, gateway(folder, ledger=ledger):
+        following = gateway(own, ledger=ledger, settings={"ONCEGATE_STANDBY": "true"})
+        standby = standing.enter_context(following)
+        wait_until_quiet(standby)
+        taken = standing.pop_all()
+    began_s = time.monotonic()
+    with taken:
+        while not _is_ready(standby):
+            time.sleep(0.01)
+        return time.monotonic() - began_s
+
+
+def _is_ready(served: Served) -> bool:
+    connection = HTTPConnection("127.0.0.1", served.port)
+    try:
+        connection.request("GET", "/healthz/ready")
+        return connection.getresponse().status == 200
+    finally:
+        connection.close()
 
 
 def _start_s(folder: Path, ledger: str | None) -> float:

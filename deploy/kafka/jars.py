@@ -2,6 +2,7 @@
 
 python -m deploy.kafka.jars              fetch a broker's, or say that they are there
 python -m deploy.kafka.jars connector    those of Spark's Kafka source
+python -m deploy.kafka.jars tools        that of Kafka's command line tools
 """
 
 import argparse
@@ -33,6 +34,8 @@ class JarSet:
 BROKER = JarSet("broker", "kafka-4.3.1", "jars.sha256")
 # Of the Spark before ours: for 4.3 there is none yet, and this one fits it.
 CONNECTOR = JarSet("connector", "spark-kafka-4.2.0", "connector.sha256")
+# kafka-topics.sh, kafka-acls.sh and the others, over a broker's jars.
+TOOLS = JarSet("tools", "kafka-tools-4.3.1", "tools.sha256")
 
 
 class JarsMissing(RuntimeError):
@@ -88,7 +91,7 @@ def _ivy() -> Path:
 
 
 if __name__ == "__main__":
-    sets = {one.name: one for one in (BROKER, CONNECTOR)}
+    sets = {one.name: one for one in (BROKER, CONNECTOR, TOOLS)}
     parser = argparse.ArgumentParser(prog="python -m deploy.kafka.jars", description="Fetch jars, each with its hash.")
     parser.add_argument("jars", nargs="?", choices=sets, default=BROKER.name, help="which (default: %(default)s)")
     print(fetched(sets[parser.parse_args().jars]))

@@ -86,11 +86,12 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
             # While ledgers are read: both take a second of a start.
             warming = asyncio.ensure_future(asyncio.to_thread(_warm_decoding))
             try:
-                gateway = await stack.enter_async_context(open_gateway(ledgers, runs, SystemClock(), observer, limits))
+                opened = open_gateway(ledgers, runs, SystemClock(), observer, limits, process.standby)
+                gateway = await stack.enter_async_context(opened)
             finally:
                 await warming
         stack.push_async_callback(server.drain)
-        if DEFAULT_NAMESPACE not in gateway.namespaces():
+        if DEFAULT_NAMESPACE not in gateway.namespaces() and not process.standby:
             await gateway.create(DEFAULT_NAMESPACE)
         app.state.gateway = gateway
         yield Program(gateway, server, port)

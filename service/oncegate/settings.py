@@ -108,6 +108,7 @@ class ProcessSettings(_Half):
     port_file: Path | None = None
     log_format: Literal["text", "json"] = "text"
     shutdown_ms: int = 30_000
+    standby: bool = False
 
     @model_validator(mode="after")
     def _filters_can_be_made(self) -> Self:

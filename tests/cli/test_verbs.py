@@ -13,7 +13,20 @@ from oncegate.cli import app
 from oncegate.testing.local import LocalGateway
 from oncegate_spark import Gateway
 
-VERBS = ("serve", "config", "explain", "resolve", "demo", "init", "ledger", "backup", "restore", "verify", "size")
+VERBS = (
+    "serve",
+    "config",
+    "explain",
+    "resolve",
+    "demo",
+    "init",
+    "ledger",
+    "backup",
+    "restore",
+    "verify",
+    "size",
+    "kafka",
+)
 
 
 def run(*arguments: str) -> tuple[int, str, str]:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.kafka.access import ADMIN, Access, AccessRefused
 from deploy.kafka.cluster import BrokerDied, Cluster
-from deploy.kafka.jars import BROKER, CONNECTOR, JarSet, JarsMissing, check, fetched
+from deploy.kafka.jars import BROKER, CONNECTOR, TOOLS, JarSet, JarsMissing, check, fetched
 from deploy.kafka.probe import brokers_seen
 from oncegate.ledgers.kafka.security import Security
 
@@ -99,7 +99,9 @@ def test_a_port_where_another_broker_answers_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("jars", "named"), [(BROKER, "kafka_2.13-*.jar"), (CONNECTOR, "spark-sql-kafka-*.jar")], ids=["broker", "connector"]
+    ("jars", "named"),
+    [(BROKER, "kafka_2.13-*.jar"), (CONNECTOR, "spark-sql-kafka-*.jar"), (TOOLS, "kafka-tools-*.jar")],
+    ids=["broker", "connector", "tools"],
 )
 def test_jars_that_are_missing_or_others_are_refused_by_name(tmp_path: Path, jars: JarSet, named: str) -> None:
     check(fetched(jars), jars)

@@ -23,6 +23,7 @@ FORCED = {
         "_sender",
         "_txn_manager",
     },
+    "service/oncegate/ledgers/kafka/watch.py": {"_do_sasl_handshake"},
     "service/oncegate/runtime/last_resort.py": {"_exit"},
     "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},

@@ -1,12 +1,16 @@
 """Random walks over all that can happen to messages about ids: `python -m tests.model SECONDS [SEED]`.
 
 First attempts that only claim; then, in tests.model.mixed, with producers, jobs that take, and retirement; then, in
-tests.model.sequences, drivers and lanes of a source.
+tests.model.sequences, drivers and lanes of a source; last, in tests.model.kafka, owners of a ledger on Kafka.
 """
 
 import sys
 
+import pytest
+
 from tests.model.claims import walks as claims
+from tests.model.kafka import walks as kafka
+from tests.model.kafka.clients import replace_clients
 from tests.model.kit.outcome import Walked, walk_for
 from tests.model.mixed import walks as mixed
 from tests.model.sequences import walks as sequences
@@ -15,7 +19,8 @@ from tests.model.sequences import walks as sequences
 def main() -> int:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1
     failed = False
-    setups: dict[str, Walked] = {**claims.SETUPS, **mixed.SETUPS, **sequences.SETUPS}
+    setups: dict[str, Walked] = {**claims.SETUPS, **mixed.SETUPS, **sequences.SETUPS, **kafka.SETUPS}
+    replace_clients(pytest.MonkeyPatch())
     for name, setup in setups.items():
         outcome = walk_for(setup, seconds / len(setups), seed)
         print(f"{name}, from seed {seed}: {outcome}", flush=True)

@@ -32,6 +32,12 @@ from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
 from tests.mutants.id_sets import ID_SETS
 from tests.mutants.kafka import KAFKA
+from tests.mutants.kafka_matrix import KAFKA_MATRIX
+from tests.mutants.kafka_owners import KAFKA_OWNERS
+from tests.mutants.kafka_plan import KAFKA_PLAN
+from tests.mutants.kafka_sink import KAFKA_SINK
+from tests.mutants.kafka_standby import KAFKA_STANDBY
+from tests.mutants.kafka_topics import KAFKA_TOPICS
 from tests.mutants.lanes import LANES
 from tests.mutants.meetings import MEETINGS
 from tests.mutants.mutant import Mutant
@@ -68,6 +74,12 @@ MUTANTS = (
     *DELETION,
     *SPARK_DRIVER,
     *KAFKA,
+    *KAFKA_OWNERS,
+    *KAFKA_MATRIX,
+    *KAFKA_PLAN,
+    *KAFKA_SINK,
+    *KAFKA_TOPICS,
+    *KAFKA_STANDBY,
     *CHECKPOINTS,
     *TOPIC_COLUMNS,
     *SOURCE_OFFSETS,

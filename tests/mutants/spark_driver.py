@@ -56,7 +56,7 @@ SPARK_DRIVER: tuple[Mutant, ...] = (
     one(
         "a stream waits for a namespace that nobody made",
         f"{CLIENT}/spark/readers/common.py",
-        "        gateway.describe()  # a namespace that is not there says so itself: nothing will come to it\n",
+        "        _check_here(gateway, topic)  # a namespace that is not there says so itself: nothing will come to it\n",
         "",
         f"{_WAITING}::test_what_cannot_be_waited_for_is_said",
     ),

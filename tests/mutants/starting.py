@@ -196,15 +196,15 @@ STARTING: tuple[Mutant, ...] = (
     one(
         "rebuilding in the threads that reading needs",
         "service/oncegate/engine/recovery/replay.py",
-        "        return await loop.run_in_executor(thread, rebuild",
-        "        return await loop.run_in_executor(None, rebuild",
+        "        return await loop.run_in_executor(thread, work)\n",
+        "        return await loop.run_in_executor(None, work)\n",
         f"{_SHORTAGE}::test_rebuilding_takes_none_of_the_threads_that_reading_needs",
     ),
     one(
         "ledgers opened without a bound",
         "service/oncegate/engine/recovery/owner.py",
-        "            async with self._world.openings:\n                shard = await self._open(stack)\n",
-        "            shard = await self._open(stack)\n",
+        "            async with world.openings:\n",
+        "            async with AsyncExitStack():\n",
         f"{_SHORTAGE}::test_ledgers_are_opened_side_by_side_and_a_bounded_number_of_them",
     ),
     Mutant(

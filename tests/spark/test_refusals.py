@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from oncegate_spark import Gateway
 from tests.spark.jobs.job import Job
+from tests.support.before_any_task import found_on_the_driver
 from tests.support.gateway_process import GatewayProcess, free_port
 
 pytestmark = pytest.mark.spark
@@ -41,20 +42,6 @@ def test_without_a_gateway_the_driver_fails_after_its_deadline_and_starts_no_tas
     url = f"http://127.0.0.1:{free_port()}"
     options = {**job.options(txnAppId="a", txnVersion="1"), "url": url, "timeoutMs": "1000"}
     found_on_the_driver(job, rf"before any task: .*{url}.*ConnectionRefusedError.*nothing was written", **options)
-
-
-def found_on_the_driver(job: Job, told: str, rows: Any = None, **options: str) -> None:
-    """Both ways to write raise it, and no task of them was started."""
-    made = job.rows(1) if rows is None else rows
-    seen = job.spark.sparkContext.statusTracker()
-    job.spark.sparkContext.setJobGroup(told, "none of it starts")
-    try:
-        with pytest.raises(Exception, match=f"(?s){told}") as raised:
-            job.write(made, **options)
-        assert seen.getJobIdsForGroup(told) == []
-    finally:
-        job.spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-    assert not re.search("TaskFailed|Lost task", str(raised.value))
 
 
 def test_what_a_write_would_be_refused_for_is_found_before_any_task(job: Job) -> None:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ START_S = 480
 class GatewayProcess:
     """`oncegate serve` on 127.0.0.1; the port stays the same over restarts. `runner`: the command that runs it.
 
-    `ledger`: its URL; without one a data folder in `folder`.
+    `ledger`: its URL; without one a data folder in `folder`. `module`: what Python runs.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class GatewayProcess:
         files_max: int | None = None,
         runner: tuple[str, ...] = (),
         ledger: str | None = None,
+        module: str = "oncegate",
     ) -> None:
         self.folder = folder
         self.data = folder / "data"
@@ -36,6 +38,7 @@ class GatewayProcess:
         self.arguments = arguments
         self.files_max = files_max
         self.runner = runner
+        self.module = module
         self.port = free_port()
         self.starts = 0
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,7 +52,7 @@ class GatewayProcess:
         """What `start` runs, as a line of a shell."""
         where = f"--data {self.data}" if self.ledger is None else f"--ledger {self.ledger}"
         flags = [where, "--port", str(self.port), *self.arguments]
-        return " ".join([*self.runner, sys.executable, "-m", "oncegate", "serve", *flags])
+        return " ".join([*self.runner, sys.executable, "-m", self.module, "serve", *flags])
 
     @property
     def pid(self) -> int:
@@ -63,17 +66,52 @@ class GatewayProcess:
 
     def start(self) -> "GatewayProcess":
         """Start and return once it is ready; AssertionError with its log when it ends instead."""
+        self.spawn()
+        return self.wait_until("is ready", self.is_ready)
+
+    def spawn(self) -> None:
+        """Start, and return at once."""
         with (self.folder / "gateway.log").open("ab") as log:
             self._process = subprocess.Popen(
                 self.command.split(), stdout=log, stderr=log, preexec_fn=self._limit if self.files_max else None
             )
         self.starts += 1
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs, or is stopped by a signal."""
+        return self._process is not None and self._process.poll() is None
+
+    def wait_until(self, what: str, so: Callable[[], bool]) -> "GatewayProcess":
+        """Return once it is so; AssertionError with its log when it ends instead."""
         end = time.monotonic() + START_S
-        while not self.is_ready():
-            assert self._process.poll() is None, f"the gateway ended at its start:\n{self.log[-2000:]}"
-            assert time.monotonic() < end, f"the gateway is not ready after {START_S} s:\n{self.log[-2000:]}"
+        while not so():
+            assert self.is_alive, f"the gateway ended before it {what}:\n{self.log[-2000:]}"
+            assert time.monotonic() < end, f"not after {START_S} s: the gateway {what}:\n{self.log[-2000:]}"
             time.sleep(0.01)
         return self
+
+    def stand_by(self) -> "GatewayProcess":
+        """Start it, and return once it stands by."""
+        self.spawn()
+        return self.wait_until("stands by", self.stands_by)
+
+    def stands_by(self) -> bool:
+        """Whether it is up, and says that it is a standby in every namespace."""
+        states = self.states()
+        return bool(states) and set(states.values()) == {"STANDBY"}
+
+    def states(self) -> dict[str, str]:
+        """What each namespace is; empty while it is not up."""
+        try:
+            found: dict[str, str] = self.ask("GET", "/healthz/ready")[1].get("namespaces", {})
+        except (OSError, http.client.HTTPException):
+            return {}
+        return found
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        os.kill(self.pid, number)
 
     def _limit(self) -> None:
         assert self.files_max is not None
@@ -115,7 +153,7 @@ class GatewayProcess:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
-        if self._process is not None and self._process.poll() is None:
+        if self.is_alive:
             self.kill()
 
 

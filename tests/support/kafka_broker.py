@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from deploy.kafka.access import ADMIN, CLIENT, OPEN, Access
@@ -46,10 +46,12 @@ class Broker:
             told["ssl.certificate.location"] = str(files.certificate(ADMIN))
         return told
 
-    def topic(self, partitions: int = 1, **config: str) -> Partition:
+    def topic(self, partitions: int = 1, name: str | None = None, **config: str) -> Partition:
         """A new topic, and its first partition; others are named by the test."""
-        name = f"topic-{next(_names)}"
-        self.admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(WAIT_S)
+        name = name or f"topic-{next(_names)}"
+        self.admin.create_topics(
+            [NewTopic(name, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})]
+        )[name].result(WAIT_S)
         return Partition(name, 0)
 
     def committed(self, partition: Partition) -> list[bytes]:
@@ -66,9 +68,23 @@ class Broker:
         (answer,) = self.admin.list_offsets(asked).values()
         return int(answer.result(WAIT_S).offset)
 
+    def ends(self, topic: str) -> tuple[int, int]:
+        """Where a topic of one partition ends for who reads what was committed, and where it ends."""
+        asked = {TopicPartition(topic, 0): OffsetSpec.latest()}
+        stable, end = (
+            next(iter(self.admin.list_offsets(asked, isolation_level=level).values())).result(WAIT_S).offset
+            for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
+        )
+        return stable, end
+
     def messages(self, partition: Partition) -> list[Message]:
         """What another client reads of it, up to its end, of committed transactions."""
-        asked = {**self._as_admin(), "group.id": "test", "isolation.level": "read_committed"}
+        asked = {
+            **self._as_admin(),
+            "group.id": "test",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
         consumer = Consumer({**asked, "enable.partition.eof": True})
         consumer.assign([TopicPartition(*partition, 0)])
         found = []

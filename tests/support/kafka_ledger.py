@@ -27,6 +27,11 @@ class Prefix:
         """The topic of the default namespace's ledger."""
         return f"{self.name}.default.ledger"
 
+    @property
+    def outputs(self) -> str:
+        """The topic of the default namespace's outputs."""
+        return f"{self.name}.default.outputs"
+
     def place(self, *, proxied: bool = False, options: str | None = None) -> str:
         """What follows `kafka:` in the URL."""
         bootstrap = self.broker.proxied_bootstrap if proxied else self.broker.cluster.bootstrap

@@ -1,4 +1,4 @@
-"""Stands between clients and a Kafka broker and knows the frames: counts requests, holds one, or loses its answer."""
+"""Stands between clients and a Kafka broker and knows the frames: counts, holds or loses requests and answers."""
 
 import asyncio
 from collections import Counter
@@ -6,32 +6,51 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 # API keys of the Kafka protocol.
-PRODUCE, INIT_PRODUCER_ID, END_TXN, SASL_AUTHENTICATE = 0, 22, 26, 36
+PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, SASL_AUTHENTICATE = 0, 22, 24, 26, 36
+# Requests of producers without a transaction, in place of their keys.
+NO_TRANSACTION = -1
 _SIZE_BYTES = 4
 
 
 class KafkaProxy:
-    """`seen` counts requests by API key. What `hold` or `lose_answer` names happens to the next such request, or to
-    the one behind `after` more.
+    """`seen` counts requests by API key, `struck` those that a fault met. What a fault names happens to the next such
+    request, or to the one behind `after` more. Of PRODUCE and INIT_PRODUCER_ID those of transactions count alone:
+    an owner writes beats and witnesses beside them.
 
     hold(api): it waits here until `release`; with `cut` the client's connection is closed, the broker's stays.
+    hold_answer(api): the broker gets it, and the answer waits here until `release`.
+    lose(api): the broker never gets it, and the client's connection is closed.
     lose_answer(api): the broker gets it, and the client's connection is closed in place of the answer.
     """
 
     def __init__(self, broker_port: int) -> None:
         self._broker_port = broker_port
         self.seen: Counter[int] = Counter()
+        self.struck: Counter[int] = Counter()
+        # How often EndTxn came for a transaction that had got its EndTxn before.
+        self.ended_again = 0
         self.held = asyncio.Event()
         self._released = asyncio.Event()
-        # By API key, how many requests are passed on first.
-        self._hold: dict[int, int] = {}
-        self._lose: dict[int, int] = {}
+        # By fault and API key, how many requests are passed on first.
+        self._due: dict[tuple[str, int], int] = {}
+        # What stands in answers, and what in its place.
+        self._spoil = (b"", b"")
         self._cut = False
         self._clients: set[asyncio.StreamWriter] = set()
+        # Transactional ids with a transaction that has partitions and no EndTxn.
+        self._open: set[bytes] = set()
 
     def hold(self, api: int, *, cut: bool = False, after: int = 0) -> None:
         """Keeps the next request of this kind until `release`; `held` is set once it is here."""
-        self._hold, self._cut = {api: after}, cut
+        self._cut = cut
+        self._hold("hold", api, after)
+
+    def hold_answer(self, api: int, *, after: int = 0) -> None:
+        """Keeps the answer to the next request of this kind until `release`; `held` is set once it is here."""
+        self._hold("hold answer", api, after)
+
+    def _hold(self, fault: str, api: int, after: int) -> None:
+        self._due[fault, api] = after
         self.held.clear()
         self._released.clear()
 
@@ -39,9 +58,23 @@ class KafkaProxy:
         """Lets go of what is held."""
         self._released.set()
 
+    def lose(self, api: int, *, after: int = 0) -> None:
+        """Closes the client's connection in place of passing on the next request of this kind."""
+        self._due["lose", api] = after
+
     def lose_answer(self, api: int, *, after: int = 0) -> None:
         """Closes the client's connection in place of the answer to the next request of this kind."""
-        self._lose = {api: after}
+        self._due["lose answer", api] = after
+
+    def forget(self) -> None:
+        """Lets go of what is held, and forgets the faults that nothing has met."""
+        self._due.clear()
+        self.release()
+
+    def spoil_answers(self, old: bytes, new: bytes) -> None:
+        """Puts other bytes, as many, in place of some in every answer that has them."""
+        assert len(old) == len(new)
+        self._spoil = (old, new)
 
     def cut(self) -> None:
         """Closes every client's connection, as a broker does that restarts."""
@@ -50,13 +83,19 @@ class KafkaProxy:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carries one client's connection until either side closes it."""
-        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
-        lost: set[bytes] = set()
+        try:
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._broker_port)
+        except OSError:
+            writer.close()
+            return
+        # Faults by the correlation of the request whose answer they meet.
+        answers: dict[bytes, str] = {}
         self._clients.add(writer)
-        answering = asyncio.create_task(self._answers(up_reader, writer, lost))
+        answering = asyncio.create_task(self._answers(up_reader, writer, answers))
         try:
             while frame := await _frame(reader):
-                await self._request(frame, writer, up_writer, lost)
+                if not await self._request(frame, writer, up_writer, answers):
+                    break
         finally:
             self._clients.discard(writer)
             writer.close()
@@ -66,37 +105,70 @@ class KafkaProxy:
                 await asyncio.wait({answering})
 
     async def _request(
-        self, frame: bytes, writer: asyncio.StreamWriter, up_writer: asyncio.StreamWriter, lost: set[bytes]
-    ) -> None:
-        api, correlation = int.from_bytes(frame[:2], "big"), frame[4:8]
+        self, frame: bytes, writer: asyncio.StreamWriter, up_writer: asyncio.StreamWriter, answers: dict[bytes, str]
+    ) -> bool:
+        """Passes one request on; whether there is a client left to hear."""
+        api = int.from_bytes(frame[:2], "big")
+        if api in (PRODUCE, INIT_PRODUCER_ID) and _transactional_id(frame) is None:
+            api = NO_TRANSACTION
         self.seen[api] += 1
-        if _is_due(self._lose, api):
-            lost.add(correlation)
-        if _is_due(self._hold, api):
+        self._count_end(api, frame)
+        if self._is_due("lose", api):
+            return False
+        for fault in ("lose answer", "hold answer"):
+            if self._is_due(fault, api):
+                answers[frame[4:8]] = fault
+        if self._is_due("hold", api):
             if self._cut:
                 writer.close()
             self.held.set()
             await self._released.wait()
         up_writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
-        await up_writer.drain()
+        with suppress(ConnectionError):
+            await up_writer.drain()
+        return True
 
-    async def _answers(self, up_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, lost: set[bytes]) -> None:
+    async def _answers(
+        self, up_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answers: dict[bytes, str]
+    ) -> None:
         while frame := await _frame(up_reader):
-            if frame[:4] in lost:
+            fault = answers.pop(frame[:4], None)
+            if fault == "lose answer":
                 break
-            writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame)
+            if fault == "hold answer":
+                self.held.set()
+                await self._released.wait()
+            writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame.replace(*self._spoil))
         writer.close()
 
+    def _is_due(self, fault: str, api: int) -> bool:
+        """Whether this request is the one that was named; it is forgotten then."""
+        if (fault, api) not in self._due:
+            return False
+        self._due[fault, api] -= 1
+        if self._due[fault, api] >= 0:
+            return False
+        del self._due[fault, api]
+        self.struck[api] += 1
+        return True
 
-def _is_due(waiting: dict[int, int], api: int) -> bool:
-    """Whether this request is the one that was named; it is forgotten then."""
-    if api not in waiting:
-        return False
-    waiting[api] -= 1
-    if waiting[api] >= 0:
-        return False
-    del waiting[api]
-    return True
+    def _count_end(self, api: int, frame: bytes) -> None:
+        if api not in (ADD_PARTITIONS, END_TXN):
+            return
+        transactional_id = _transactional_id(frame) or b""
+        if api == ADD_PARTITIONS:
+            self._open.add(transactional_id)
+        elif transactional_id in self._open:
+            self._open.discard(transactional_id)
+        else:
+            self.ended_again += 1
+
+
+def _transactional_id(frame: bytes) -> bytes | None:
+    """Behind the client's id, in the versions that aiokafka speaks, of the requests that it is asked of here."""
+    at = 10 + max(int.from_bytes(frame[8:10], "big", signed=True), 0)
+    length = int.from_bytes(frame[at : at + 2], "big", signed=True)
+    return None if length < 0 else frame[at + 2 : at + 2 + length]
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:

@@ -23,6 +23,7 @@ from tests.support.kafka_broker import WAIT_S, Broker
 
 TOPIC, TRANSACTIONAL_ID, CLUSTER = ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID, ResourceType.BROKER
 READ, WRITE, DESCRIBE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE
+DESCRIBE_CONFIGS, DELETE = AclOperation.DESCRIBE_CONFIGS, AclOperation.DELETE
 _ALTER_CLIENT_QUOTAS = (49, 0)
 # What to ask until a broker knows of a change; each costs a round trip.
 _ASKED_AT_MOST = 10_000
@@ -41,6 +42,15 @@ class Rights:
         for done in self._broker.admin.create_acls(bindings).values():
             done.result(WAIT_S)
         self._await(lambda: len(self._held(kind, name, user)) >= len(operations))
+
+    def allow_below(self, kind: ResourceType, begin: str, *operations: AclOperation, user: str = CLIENT) -> None:
+        """Gives rights on all whose names begin so."""
+        rule = kind, begin, ResourcePatternType.PREFIXED, f"User:{user}", "*"
+        bindings = [AclBinding(*rule, operation, AclPermissionType.ALLOW) for operation in operations]
+        for done in self._broker.admin.create_acls(bindings).values():
+            done.result(WAIT_S)
+        held = AclBindingFilter(*rule, AclOperation.ANY, AclPermissionType.ANY)
+        self._await(lambda: len(self._broker.admin.describe_acls(held).result(WAIT_S)) >= len(operations))
 
     def take(self, kind: ResourceType, name: str, user: str = CLIENT) -> None:
         """Takes all rights on it."""

@@ -20,4 +20,5 @@ def packed(verdicts: Sequence[int], *, claim: bool = False, lease_ms: int = 0, l
 def produced(verdicts: Sequence[int], *offsets: tuple[int, int, int], left_ms: int = 500) -> Answer:
     """The answer to rows with ids. `offsets`: partition, first offset, rows."""
     said = ",".join(":".join(str(number) for number in one) for one in offsets)
-    return Answer(body=packed(verdicts, left_ms=left_ms), headers={"Oncegate-Offsets": said})
+    headers = {"Oncegate-Rows": str(sum(rows for *_, rows in offsets)), "Oncegate-Offsets": said}
+    return Answer(body=packed(verdicts, left_ms=left_ms), headers=headers)

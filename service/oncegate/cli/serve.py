@@ -25,6 +25,9 @@ Host = Annotated[str | None, typer.Option(help="A loopback address.  [default: 1
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]
 PortFile = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
 Config = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
+Standby = Annotated[
+    bool | None, typer.Option("--standby", help="Wait until the owner of a ledger on Kafka is gone, then take over.")
+]
 LogFormat = Annotated[str | None, typer.Option(help="text or json.  [default: text]")]
 
 
@@ -37,13 +40,14 @@ def serve_flags(
     port_file: PortFile = None,
     config: Config = None,
     log_format: LogFormat = None,
+    standby: Standby = None,
 ) -> tuple[Path | None, dict[str, Any]]:
     """Returns the settings file, and what else the command line says as settings; None: not given.
 
     Raises SettingsError: both --data and --ledger were given.
     """
     given = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
-    return config, given | {"port_file": port_file, "log_format": log_format}
+    return config, given | {"port_file": port_file, "log_format": log_format, "standby": standby}
 
 
 def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:

@@ -24,7 +24,7 @@
     - NotFound            no such path, namespace or topic
     - MethodNotAllowed
     - SchemaMismatch      the rows are not of the topic's schema
-    - OtherPartitions     the topic is there with another number of partitions
+    - OtherPartitions, ReadElsewhere  the topic has other partitions; its rows are read where they lie
     - TokenReused         same token and call with other ids
     - ChunkAltered        same token and chunk with other rows
     - OffsetTrimmed       the offset lies below the lowest kept
@@ -154,11 +154,8 @@ class Stopping(Retryable):
 class MissingStage(Retryable):
     """Says that a winner's stage is not there: the batch is to be written again."""
 
-    code, title, retry_after_ms = (
-        "MISSING_STAGE",
-        "A winner's stage is not there: write the batch again",
-        None,
-    )
+    code, title = "MISSING_STAGE", "A winner's stage is not there: write the batch again"
+    retry_after_ms = None
 
 
 class ProducerBusy(Retryable):
@@ -249,6 +246,12 @@ class SchemaMismatch(Rejected):
     """Says that the rows are not of the topic's schema; nothing was written."""
 
     code, title = "SCHEMA", "The rows are not of the topic's schema"
+
+
+class ReadElsewhere(Rejected):
+    """Says that rows of topics lie elsewhere, and are read there. `brokers`, `topic`: where."""
+
+    code, title = "READ_ELSEWHERE", "The rows of this topic are read where they lie, and not here"
 
 
 class OtherPartitions(Rejected):

@@ -1,7 +1,6 @@
 """Owns a shard for each namespace, and admits requests to all of them."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -11,12 +10,10 @@ from oncegate.engine.admission import Admission
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
-from oncegate.engine.names import DEFAULT_NAMESPACE
+from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
 from oncegate.engine.recovery.owner import EVICTION_MS, Owner, World
 from oncegate.engine.shard import Shard
-from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders
-
-_NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+from oncegate.ports import Clock, Ledgers, Mark, Observer, RunFolders, Standbys
 
 
 class Gateway:
@@ -46,6 +43,10 @@ class Gateway:
             raise owner.ended
         if owner.failed is not None:
             raise _down(namespace, owner.failed)
+        if standing := owner.standing:
+            raise Recovering(
+                f"this gateway stands by for namespace {namespace}: {standing}; nothing was written, ask the owner"
+            )
         if owner.shard is None:
             raise Recovering(f"namespace {namespace} is being rebuilt from its ledger; nothing was written")
         return owner.shard
@@ -55,8 +56,7 @@ class Gateway:
 
         Raises BadRequest, TooManyNamespaces; Recovering: it exists, and cannot be opened for now.
         """
-        if not _NAME.fullmatch(namespace):
-            raise BadRequest(f"namespace {namespace!r}: lower-case letters, digits, _ . -, at most 63, no leading dot")
+        check_namespace(namespace)
         async with self._changing:
             if namespace not in self._owners:
                 if len(self._owners) >= self.limits.namespaces:
@@ -122,8 +122,13 @@ class Gateway:
         return sorted(self._owners)
 
     def readiness(self) -> dict[str, str]:
-        """Tells SERVING, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
+        """Tells SERVING, FULL, STANDBY, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
         return {name: owner.state for name, owner in sorted(self._owners.items()) if owner.ended is None}
+
+    def standing(self, namespace: str) -> str:
+        """Says for whom this gateway stands by in a namespace, and how far it has read; empty where it does not."""
+        owner = self._owners.get(namespace)
+        return "" if owner is None else owner.standing
 
     async def _own(self, namespace: str) -> None:
         owner = self._owners[namespace] = Owner(self._world, namespace)
@@ -163,6 +168,18 @@ class Gateway:
             now_ms = self.clock.monotonic_ms()
             for owner in list(self._owners.values()):
                 owner.keep_up(now_ms)
+            if self._world.standbys is not None and not self._changing.locked():
+                self._follow_the_list()
+
+    def _follow_the_list(self) -> None:
+        """Stands by for namespaces that their owner has made since, and for those no more that it has deleted."""
+        listed = set(self._world.ledgers.names())
+        for name in listed - self._owners.keys():
+            self._owners[name] = Owner(self._world, name)
+        for name in self._owners.keys() - listed:
+            owner = self._owners.pop(name)
+            owner.end(Recovering(f"namespace {name} was deleted by its owner; nothing was written"))
+            self._begin_deletion(owner.close())
 
     async def close(self) -> None:
         """Writes all that was taken, and closes every ledger."""
@@ -180,15 +197,30 @@ def _down(namespace: str, failed: Exception) -> OncegateError:
 
 @asynccontextmanager
 async def open_gateway(
-    ledgers: Ledgers, runs: RunFolders, clock: Clock, observer: Observer, limits: Limits | None = None
+    ledgers: Ledgers,
+    runs: RunFolders,
+    clock: Clock,
+    observer: Observer,
+    limits: Limits | None = None,
+    standby: bool = False,
 ) -> AsyncIterator[Gateway]:
     """Opens a gateway over all namespaces of `ledgers`, serving when it is yielded, closed in order afterwards.
 
-    Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written.
+    `standby`: it takes over once the owner of the ledgers is gone, and stands by until then.
+
+    Raises LedgerBusy, LedgerDamaged, KeyMismatch and their like before anything was written. BadRequest: these ledgers
+    know no standby.
     """
-    gateway = Gateway(World(ledgers, runs, clock, observer, limits if limits is not None else Limits()))
+    limits = limits if limits is not None else Limits()
+    gateway = Gateway(World(ledgers, runs, clock, observer, limits, _standbys(ledgers) if standby else None))
     try:
         await gateway.start()
         yield gateway
     finally:
         await gateway.close()
+
+
+def _standbys(ledgers: Ledgers) -> Standbys:
+    if not isinstance(ledgers, Standbys):
+        raise BadRequest("these ledgers have one owner that nobody can stand by for: leave out standby, or use Kafka")
+    return ledgers

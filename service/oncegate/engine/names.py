@@ -3,11 +3,20 @@
 And what is kept for them as it is: a source's offsets.
 """
 
+import re
+
 from oncegate.core.errors import BadRequest, TooLarge
 from oncegate.engine.limits import Limits
 
 # Each start makes it where it is not there: clients use it that name none.
 DEFAULT_NAMESPACE = "default"
+_NAMESPACE = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+
+
+def check_namespace(name: str) -> None:
+    """Refuses a name that no namespace may have. Raises BadRequest; nothing was made."""
+    if not _NAMESPACE.fullmatch(name):
+        raise BadRequest(f"namespace {name!r}: lower-case letters, digits, _ . -, at most 63, no leading dot")
 
 
 def check_name(what: str, name: str, limits: Limits) -> None:

@@ -127,7 +127,8 @@ class ProduceRequest:
     ids: fingerprints, (n, 2) uint64, a row each; None: rows without ids. keys: uint64[n], a hash of each row's key,
     which chooses its partition; None: the request goes whole to the next partition. digests, id_set, locate: as of
     ClaimRequest.
-    sequenced: instead of ids, a sequence each; its token and call are the request's.
+    sequenced: instead of ids, a sequence each; its token and call are the request's. beside: columns that are an id, a
+    digest or a sequence, and need not be written where a record has nothing of their name.
     """
 
     topic: str
@@ -141,6 +142,7 @@ class ProduceRequest:
     digests: NDArray[np.uint32] | None = None
     id_set: str | None = None
     locate: bool = False
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -65,7 +65,7 @@ from oncegate.hashing.payloads import PayloadDigester
 from oncegate.hashing.rows import RowFingerprinter
 from oncegate.index.claims.results import Explained
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Clock, Ledger, Mark, Observer, Outputs
+from oncegate.ports import Clock, Ledger, Mark, Observer, Outputs, RowTopics
 
 
 class _Committing(Protocol):
@@ -114,6 +114,7 @@ class Shard:
         limits: Limits,
         free_bytes: Callable[[], tuple[int, int]],
         files: RunFiles,
+        row_topics: RowTopics | None = None,
     ) -> None:
         self.namespace = namespace
         self._marks = marks
@@ -125,10 +126,12 @@ class Shard:
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
         self.eviction = Eviction(self.journal, outputs, files, self.snapshotter)
         self.scheduler = Scheduler(self.journal, self.stages, self.eviction, self.snapshotter)
-        places = Places(ledger, marks)
+        places = Places(ledger, marks, row_topics is not None)
         self._claims = Claims(self.journal, places)
         self._claim_batcher = ClaimBatcher(self.journal, self._claims)
-        self._topics = Topics(self.journal, outputs)
+        self._topics = Topics(self.journal, outputs, row_topics)
+        # Where topics lie that rows are sent to; empty: they are the ledger's own.
+        self.topics_at = "" if row_topics is None else row_topics.where
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self._leftovers = Leftovers(self.journal)
         self._records = Records(self.journal, self._topics, self._producers, places)

@@ -23,11 +23,13 @@ import numpy as np
 from oncegate.core.errors import OffsetTrimmed
 from oncegate.moment import MomentCopy
 from oncegate.packed import BLOCK_RECORDS, PackedList
-from oncegate.ports import DropRanges, OutputChange, PublishRanges, TrimRanges, WriteRange
+from oncegate.ports import DropRanges, OutputChange, PublishRanges, SendRanges, TrimRanges, WriteRange
 
 # First offset, rows; epoch, counter, offset, length and SHA-256 of the location.
 _RANGE = "<QQQQQQ32s"
-_RANGE_DTYPE = np.dtype({"names": ["offset", "length"], "formats": ["<u8", "<u8"], "offsets": [32, 40], "itemsize": 80})
+_RANGE_DTYPE = np.dtype(
+    {"names": ["counter", "offset", "length"], "formats": ["<u8"] * 3, "offsets": [24, 32, 40], "itemsize": 80}
+)
 _NO_OFFSET = 2**64 - 1
 # Encoded at once, in about a millisecond: changes, and ranges that are bytes already (256 KiB).
 CHANGES_PER_PIECE = 1_000
@@ -106,7 +108,10 @@ _decoder = msgspec.msgpack.Decoder(list[SnapshotChange])
 
 
 def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) -> Change:
-    """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are."""
+    """Makes the catalog's form of an output change; `locate` tells where a written range's bytes are.
+
+    ValueError: rows are to be sent elsewhere, and a ledger that does so takes these changes apart before.
+    """
     match output:
         case WriteRange():
             return Wrote(output.range_id, output.rows, locate(output))
@@ -116,6 +121,16 @@ def change_of(output: OutputChange, locate: Callable[[WriteRange], Location]) ->
             return Dropped(output.range_ids)
         case TrimRanges():
             return Trimmed(output.topic, output.partition, output.before_offset)
+        case SendRanges():
+            raise ValueError(f"this ledger keeps rows itself, and sends none to topic {output.topic} elsewhere")
+
+
+def located(changes: Iterable[Change], locations: Iterator[Location]) -> list[Change]:
+    """Gives each range that is written the next of the locations; other changes stay as they are."""
+    return [
+        Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
+        for change in changes
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +182,10 @@ class Catalog:
     def ranges_waiting(self) -> int:
         """Counts the ranges that wait."""
         return len(self._waiting)
+
+    def waiting(self, range_ids: Iterable[bytes]) -> list[Location]:
+        """Returns where the bytes of ranges that wait are."""
+        return [self._waiting[range_id].location for range_id in range_ids]
 
     def topics(self) -> Iterator[tuple[str, int, int, int]]:
         """Yields topic, partition, lowest offset kept and count of ranges, of every topic."""
@@ -289,10 +308,12 @@ class Catalog:
             return len(topic.ranges)
         return max(0, topic.ranges.not_above(before_offset) - 1)
 
-    def would_trim(self, topic: str, partition: int, before_offset: int) -> bool:
-        """Tells whether trimming below `before_offset` would forget any range."""
-        found = self._topics.get((topic, partition))
-        return found is not None and self._below(found, before_offset) > 0
+    def changes_something(self, change: Change) -> bool:
+        """Tells whether a change would leave anything other than it is: a trim may forget no range."""
+        if not isinstance(change, Trimmed):
+            return True
+        found = self._topics.get((change.topic, change.partition))
+        return found is not None and self._below(found, change.before_offset) > 0
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
         """Returns the lowest offset kept and the next one to be given."""
@@ -326,14 +347,18 @@ class Catalog:
         """Returns every file that something names."""
         return {location.file for location in self.locations()}
 
-    def lowest_offset(self) -> int | None:
-        """Returns the lowest offset of a location that has bytes; None: there is none. Of a million, in some 20 ms."""
-        waiting = [one.location.offset for one in self._waiting.values() if one.location.length]
-        lowest = [min(waiting)] if waiting else []
+    def lowest_offset(self, counter: int) -> int | None:
+        """Returns the lowest offset of a location with this counter that has bytes; None: there is none.
+
+        Of a million, in some 20 ms.
+        """
+        waiting = [one.location for one in self._waiting.values()]
+        lowest = [at.offset for at in waiting if at.length and at.counter == counter]
         for topic in self._topics.values():
             for block in topic.ranges.frozen():
                 ranges = np.frombuffer(block, _RANGE_DTYPE)
-                lowest += ranges["offset"][ranges["length"] > 0].min(initial=_NO_OFFSET, keepdims=True).tolist()
+                named = ranges["offset"][(ranges["length"] > 0) & (ranges["counter"] == counter)]
+                lowest += named.min(initial=_NO_OFFSET, keepdims=True).tolist()
         found = min(lowest, default=_NO_OFFSET)
         return None if found == _NO_OFFSET else found
 

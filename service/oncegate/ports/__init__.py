@@ -1,6 +1,7 @@
 """Names what the engine needs from the world, as Protocols of at most four members each.
 
 ledger      the durable log that is the only truth, and where ledgers live
+standby     ledgers that are read on while another process owns them
 outputs     rows beside a ledger, where it holds any
 runs        the shard's own folder of sorted runs
 world       time and events
@@ -15,10 +16,13 @@ from oncegate.ports.outputs import (
     OutputChange,
     Outputs,
     PublishRanges,
+    RowTopics,
+    SendRanges,
     TrimRanges,
     WriteRange,
 )
 from oncegate.ports.runs import RunFolders, Runs
+from oncegate.ports.standby import Followed, Standbys
 from oncegate.ports.world import Clock, Observer
 
 __all__ = [
@@ -27,6 +31,7 @@ __all__ = [
     "Chunk",
     "Clock",
     "DropRanges",
+    "Followed",
     "Ledger",
     "Ledgers",
     "Mark",
@@ -36,8 +41,11 @@ __all__ = [
     "Outputs",
     "PublishRanges",
     "Replayed",
+    "RowTopics",
     "RunFolders",
     "Runs",
+    "SendRanges",
+    "Standbys",
     "TrimRanges",
     "WriteRange",
 ]

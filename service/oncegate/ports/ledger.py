@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from oncegate.ports.outputs import OutputChange, Outputs
+from oncegate.ports.outputs import OutputChange, Outputs, RowTopics
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,7 @@ class OpenLedger:
     compacted: the position up to which entries were compacted, 0 for none: marks below it left no trace.
     free_bytes: returns free and total bytes of the disk below; (1, 1) where there is none. 0 or less free: nothing new
         is to be written before there is more than as many.
+    row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
     """
 
     ledger: Ledger
@@ -98,6 +99,7 @@ class OpenLedger:
     predecessors: tuple[bytes, ...] = ()
     compacted: int = 0
     free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1)
+    row_topics: RowTopics | None = None
 
 
 class Ledgers(Protocol):

@@ -3,8 +3,9 @@
 Changes of outputs go through `Ledger.append`, in one commit with the entries; reading is what `Outputs` offers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,18 @@ class TrimRanges:
     before_offset: int
 
 
-OutputChange = WriteRange | PublishRanges | DropRanges | TrimRanges
+@dataclass(frozen=True, slots=True)
+class SendRanges:
+    """Writes the rows of ranges, in this order, into a topic that lies elsewhere (`RowTopics`), and gives them up.
+
+    A range that the same append writes is sent as it is, and kept nowhere else.
+    """
+
+    topic: str
+    range_ids: tuple[bytes, ...]
+
+
+OutputChange = WriteRange | PublishRanges | DropRanges | TrimRanges | SendRanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +84,26 @@ class Outputs(Protocol):
             OffsetTrimmed: `offset` lies below the lowest kept.
             LedgerDamaged: the bytes are not those that were written.
         """
+
+
+class RowTopics(Protocol):
+    """Knows topics that lie elsewhere, where a ledger sends rows there (`OpenLedger.row_topics`)."""
+
+    @property
+    def where(self) -> str:
+        """Says where they lie, as a client of them is told it: brokers, for topics of Kafka."""
+
+    async def check(self, topic: str, schema: Any, batches: Sequence[Any]) -> None:
+        """Checks Arrow rows for a topic before any effect: whatever would be refused of them when they are sent.
+
+        Raises:
+            SchemaMismatch, BadRequest, TooLarge: these rows, or one of them, can be no record there.
+            NotFound: there is no such topic.
+            LedgerFull: the topic cannot be written now. Nothing was written.
+        """
+
+    def takes(self, column: str) -> bool:
+        """Tells whether a record of such topics has something of this name."""
+
+    def refuse_read(self, topic: str) -> NoReturn:
+        """Raises ReadElsewhere, which says where the topic is read."""

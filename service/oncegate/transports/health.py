@@ -7,7 +7,7 @@ from oncegate.engine.gateway import Gateway
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to a probe. `namespaces`: the state of each, SERVING | FULL | RECOVERING | DOWN.
+    """The answer to a probe. `namespaces`: the state of each, SERVING | FULL | STANDBY | RECOVERING | DOWN.
 
     FULL serves reads and answers what is known, and completes and releases: taken out of service it could not.
     """
@@ -28,6 +28,8 @@ def ready(gateway: Gateway | None) -> Answer:
     """Tells whether every namespace is served from an index that was rebuilt to the ledger's end."""
     begun = started(gateway)
     waiting = [f"{name} is {state}" for name, state in begun.namespaces.items() if state not in ("SERVING", "FULL")]
-    if not begun.ok or not waiting:
+    if gateway is None or not waiting:
         return begun
+    if standing := [f"{name}: {told}" for name in begun.namespaces if (told := gateway.standing(name))]:
+        waiting[-1] += f" ({'; '.join(standing)})"
     return Answer(False, f"namespace {', '.join(waiting)}", begun.namespaces)

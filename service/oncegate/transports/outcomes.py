@@ -75,6 +75,7 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.MethodNotAllowed: Outcome(Kind.NO_SUCH_METHOD),
     e.SchemaMismatch: Outcome(Kind.CONFLICT),
     e.OtherPartitions: Outcome(Kind.CONFLICT),
+    e.ReadElsewhere: Outcome(Kind.CONFLICT),
     e.TokenReused: Outcome(Kind.UNPROCESSABLE),
     e.ChunkAltered: Outcome(Kind.UNPROCESSABLE),
     e.OffsetTrimmed: Outcome(Kind.GONE),

@@ -82,7 +82,7 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         """Make the writer of a `df.write`. Raises BadOption, BadId and as `check_target`, before a task starts."""
         _append_only(overwrite, "mode", 'df.write.mode("append"), in SQL INSERT INTO')
         tables.check_write(self.given, is_stream=False)
-        options = Options.read(self.given)
+        options = Options.read(self.given, schema.names)
         if options.first_wins and not options.write_id:
             raise BadOption(
                 "onReplayMismatch=first_wins on df.write drops rows whenever the name was used before; "
@@ -97,7 +97,7 @@ class OncegateSource(DataSource):  # type: ignore[misc]
         """Make the writer of one batch of a `df.writeStream`. Raises as `writer`, before a task starts."""
         _append_only(overwrite, "outputMode", 'writeStream.outputMode("append")')
         tables.check_write(self.given, is_stream=True)
-        options = Options.read(self.given)
+        options = Options.read(self.given, schema.names)
         if options.version is not None:
             raise BadOption("a stream's version is its batch id: leave txnVersion out, and keep txnAppId if you like")
         check_schema(options, schema)

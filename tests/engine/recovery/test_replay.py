@@ -83,7 +83,7 @@ async def test_a_replay_that_is_cancelled_leaves_no_thread_that_waits_though_its
     """A thread that waits for ever keeps the process from ending; a disk that hangs hears of no cancelling."""
     reading, read_on, ended = asyncio.Event(), asyncio.Event(), threading.Event()
 
-    def waiting(_index: ShardIndex, queue: BatchQueue, *_rest: object) -> int:
+    def waiting(_index: ShardIndex, queue: BatchQueue, *_rest: object, **_named: object) -> int:
         with suppress(asyncio.CancelledError):
             for _batch in queue:
                 pass

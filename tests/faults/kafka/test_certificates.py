@@ -48,6 +48,20 @@ async def test_a_broker_that_wants_a_certificate_says_so(shown: str, broker: Bro
     assert "check ssl_certfile and ssl_keyfile" in told
 
 
+async def test_a_certificate_that_is_changed_in_its_file_counts_without_a_start(broker: Broker, tmp_path: Path) -> None:
+    flights, name, rights = broker.topic(), new_id(), Rights(broker)
+    rights.allow(TRANSACTIONAL_ID, name, WRITE, DESCRIBE)
+    rights.allow(TOPIC, flights.topic, WRITE, DESCRIBE)
+    (mine := tmp_path / "client.pem").write_bytes(b"".join(Authority().signed(CLIENT)))
+    settings = broker.settings(ssl_certfile=str(mine), ssl_keyfile=None)
+    assert "check ssl_certfile" in await refused_at_start(settings, name)
+    files = broker.cluster.files
+    mine.write_bytes(files.key(CLIENT).read_bytes() + files.certificate(CLIENT).read_bytes())
+    async with started(settings, name) as guard:
+        await guard.commit([batch(flights, b"a")])
+    assert broker.committed(flights) == [b"a"]
+
+
 async def test_an_authority_that_is_not_the_brokers_is_told(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_bytes(Authority().pem)
     told = await refused_at_start(broker.settings(ssl_cafile=str(tmp_path / "ca.pem")))

@@ -1,7 +1,7 @@
 """Transactions of a guard on a real broker: refused batches, lost answers, newer producers, callers that go away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
@@ -15,8 +15,8 @@ from deploy.kafka.cluster import free_ports
 from oncegate.ledgers.kafka.guard import Batch, Deadlines, Fenced, Guard, InDoubt, NotWritten, Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
 from oncegate.ledgers.kafka.watch import Session
-from tests.support.kafka_broker import Broker, one_broker
-from tests.support.kafka_proxy import END_TXN, KafkaProxy, proxied
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_proxy import END_TXN, KafkaProxy
 
 pytestmark = pytest.mark.slow
 # What the topic "small" takes of one batch, and what is more than that.
@@ -25,18 +25,6 @@ LARGE = b"x" * 3 * SMALL_BYTES
 QUICK = Deadlines(start_ms=30_000, send_ms=3_000, commit_ms=3_000, transaction_ms=20_000)
 
 _names = count()
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with one_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
-
-
-@pytest.fixture
-async def proxy(broker: Broker) -> AsyncIterator[KafkaProxy]:
-    async with proxied(broker.proxy_port, broker.behind) as proxy:
-        yield proxy
 
 
 def new_id() -> str:
@@ -128,7 +116,7 @@ async def test_aiokafka_alone_sends_a_commit_again_whose_answer_is_lost(broker: 
         await producer.send_and_wait(flights.topic, b"a")
         proxy.lose_answer(END_TXN)
         await producer.commit_transaction()
-    assert proxy.seen[END_TXN] == 2
+    assert proxy.seen[END_TXN] >= 2
 
 
 async def test_a_commit_that_comes_late_commits_nothing_of_its_successor(broker: Broker, proxy: KafkaProxy) -> None:

@@ -2,30 +2,21 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
 
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.kafka.guard import Deadlines
+from oncegate.ledgers.kafka.namespaces import Decide, NamespaceList
+from oncegate.ledgers.kafka.shard.blobs import PART_BYTES
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
-from tests.support.kafka_broker import Broker, one_broker
+from tests.support.kafka_broker import Broker
 from tests.support.kafka_ledger import Prefix, entries
-from tests.support.kafka_proxy import END_TXN, INIT_PRODUCER_ID, PRODUCE, KafkaProxy, proxied
+from tests.support.kafka_proxy import END_TXN, INIT_PRODUCER_ID, PRODUCE, KafkaProxy
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with one_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
-
-
-@pytest.fixture
-async def proxy(broker: Broker) -> AsyncIterator[KafkaProxy]:
-    async with proxied(broker.proxy_port, broker.behind) as proxy:
-        yield proxy
 
 
 @pytest.fixture
@@ -124,11 +115,13 @@ async def test_an_owner_in_doubt_that_was_followed_leaves_its_successor_alone(
         proxy.hold(END_TXN, cut=True)
         appending = asyncio.create_task(older.ledger.append([b"in doubt"], []))
         await proxy.held.wait()
+        # It asks what became of it, and is heard behind its successor.
+        proxy.hold(INIT_PRODUCER_ID)
         async with prefix.opened() as newer:
             await newer.ledger.append([b"by the newer"], [])
+            proxy.release()
             with pytest.raises((LedgerFenced, LedgerDown)):
                 await appending
-            proxy.release()
             await newer.ledger.append([b"and on"], [])
             assert await entries(newer.ledger) == [b"by the older", b"by the newer", b"and on"]
 
@@ -165,6 +158,54 @@ def collected() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("collected")
+async def test_a_gateway_that_is_overtaken_while_it_takes_its_number_does_not_take_the_others(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the list after its own change, and finds the change of who came behind it."""
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+    change, others = NamespaceList.change, []
+    async with AsyncExitStack() as stack:
+
+        async def overtaken(listed: NamespaceList, decide: Decide) -> None:
+            await change(listed, decide)
+            monkeypatch.setattr(NamespaceList, "change", change)
+            others.append(await stack.enter_async_context(prefix.opened()))
+            await listed.refresh()
+
+        monkeypatch.setattr(NamespaceList, "change", overtaken)
+        with pytest.raises(LedgerFenced):
+            async with prefix.opened():
+                pass
+        await others[0].ledger.append([b"b"], [])
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a", b"b"]
+
+
+async def test_an_append_in_doubt_behind_a_frame_of_several_records_is_decided(
+    prefix: Prefix, proxy: KafkaProxy
+) -> None:
+    """Two of them fit in one batch."""
+    large = bytes(PART_BYTES + 10_000)
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([large], [])
+        proxy.lose_answer(END_TXN)
+        await opened.ledger.append([b"b"], [])
+        assert await entries(opened.ledger) == [large, b"b"]
+
+
+async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: Prefix) -> None:
+    async with prefix.opened() as first:
+        await first.ledger.append([b"a"], [])
+        async with prefix.opened() as second:
+            await second.ledger.append([b"b"], [])
+            await second.ledger.compact(2, snapshot_of(b"state"))
+            await second.ledger.keep_up()  # type: ignore[attr-defined]
+            with pytest.raises(LedgerFenced):
+                await entries(first.ledger)
+            await second.ledger.append([b"c"], [])
+
+
 async def test_brokers_that_went_away_are_told_and_written_to_again_when_they_are_back(
     prefix: Prefix, broker: Broker
 ) -> None:
@@ -223,3 +264,13 @@ async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: 
             taken.append(b"b")
         await opened.ledger.append([b"c"], [])
         assert await entries(opened.ledger) == [*taken, b"c"]
+
+
+async def test_first_writes_to_the_list_at_once_leave_no_connection_behind(prefix: Prefix, broker: Broker) -> None:
+    async with prefix.opened():
+        pass
+    listed = NamespaceList({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
+    await asyncio.gather(*(listed.beat(gateway, None) for gateway in "abc"))
+    await listed.close()
+    # A producer that nobody closed says so, and that is an error of the test.
+    gc.collect()

@@ -7,7 +7,6 @@ import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,23 +20,16 @@ from oncegate.ledgers.kafka.guard import Batch, Deadlines, Guard, NotWritten, Pa
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
 from oncegate.ledgers.kafka.rows.compression import Compression, compressed
 from oncegate.ledgers.kafka.rows.marks import Origin
-from oncegate.ledgers.kafka.rows.pieces import pieces_of
-from oncegate.ledgers.kafka.rows.spool import Spool
-from oncegate.ledgers.kafka.rows.writer import Piece, Target, Written, check_rows, commit_rows
+from oncegate.ledgers.kafka.rows.stream import Piece, Target, Written
 from oncegate_spark import RecordCheck, RecordKind
-from tests.support.kafka_broker import WAIT_S, Broker, one_broker
+from tests.support.kafka_broker import WAIT_S, Broker
+from tests.support.kafka_rows import check_rows, commit_rows, pieces_of
 
 pytestmark = pytest.mark.slow
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 PATIENT = Deadlines(start_ms=60_000, send_ms=60_000, commit_ms=60_000, transaction_ms=150_000)
 NOW_MS = 1_795_000_000_000
 _names = count()
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with one_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
 
 
 @asynccontextmanager
@@ -61,10 +53,6 @@ def table_of(rows: int, keys: int = 50) -> Any:
             ),
         }
     )
-
-
-def pieces_from(table: Any, piece_bytes: int = 1 << 20) -> Iterator[Piece]:
-    return (Piece(data) for data in pieces_of(table.schema, table.to_batches(), piece_bytes))
 
 
 def one_frame(partition: Partition, value: bytes) -> list[Batch]:
@@ -105,7 +93,7 @@ async def test_both_clients_read_what_was_written_in_every_compression(
     partition, table = broker.topic(3), table_of(20_000)
     target = Target(partition.topic, {partition.topic: 3}, NOW_MS, compression=compression)
     async with started(broker) as guard:
-        written = await commit_rows(guard, pieces_from(table, 300_000), target)
+        written = await commit_rows(guard, pieces_of(table, 300_000), target)
     rows = table.to_pylist()
     told: dict[int, list[int]] = {}
     for one in written:
@@ -148,7 +136,7 @@ def test_a_key_goes_to_the_partition_that_kafkas_own_producers_choose(broker: Br
     async def write() -> None:
         table = pa.table({"key": pa.array(keys, pa.binary()), "value": [str(row) for row in range(len(keys))]})
         async with started(broker) as guard:
-            await commit_rows(guard, pieces_from(table), Target(ours.topic, {ours.topic: 7}, NOW_MS))
+            await commit_rows(guard, pieces_of(table), Target(ours.topic, {ours.topic: 7}, NOW_MS))
 
     asyncio.run(write())
     for number in range(7):
@@ -166,8 +154,8 @@ async def test_the_frame_is_last_in_the_same_transaction_and_knows_the_offsets(b
         return one_frame(ledger, repr([tuple(one.partition) for one in written]).encode())
 
     async with started(broker) as guard:
-        first = await commit_rows(guard, pieces_from(table), target, frame)
-        second = await commit_rows(guard, pieces_from(table), target, frame)
+        first = await commit_rows(guard, pieces_of(table), target, frame)
+        second = await commit_rows(guard, pieces_of(table), target, frame)
     assert seen == [first, second]
     for before, after in zip(first, second, strict=True):
         # A marker of the first transaction stands between.
@@ -182,7 +170,7 @@ async def test_a_frame_that_is_refused_leaves_no_row_behind(broker: Broker) -> N
     target = Target(partition.topic, {partition.topic: 1}, NOW_MS)
     async with started(broker) as guard:
         with pytest.raises(NotWritten) as refused:
-            await commit_rows(guard, pieces_from(table_of(9_000)), target, lambda _: one_frame(small, b"x" * 9_000))
+            await commit_rows(guard, pieces_of(table_of(9_000)), target, lambda _: one_frame(small, b"x" * 9_000))
         assert refused.value.culprits == (small,)
         assert guard.closed
     async with started(broker, guard.transactional_id):
@@ -197,7 +185,7 @@ async def test_a_batch_that_is_refused_ends_the_stream_with_its_partition(broker
     def pieces() -> Iterator[Piece]:
         for _ in range(200):
             next(taken)
-            yield from pieces_from(table)
+            yield from pieces_of(table)
 
     counts = {partition.topic: 1, small.topic: 1}
     async with started(broker, in_flight_bytes=2 << 20) as guard:
@@ -209,48 +197,42 @@ async def test_a_batch_that_is_refused_ends_the_stream_with_its_partition(broker
         assert broker.committed(partition) == []
 
 
-async def test_a_stage_that_is_lost_midway_leaves_no_row_behind(broker: Broker, tmp_path: Path) -> None:
-    partition, spool = broker.topic(), Spool(tmp_path, 1, 1 << 30)
-    spool.open()
-    table = table_of(30_000)
-    spooled = spool.write(bytes(16), pieces_of(table.schema, table.to_batches(), 100_000))
-    (path,) = tmp_path.glob("*/*")
-    with path.open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\xff")
+async def test_pieces_that_are_lost_midway_leave_no_row_behind(broker: Broker) -> None:
+    partition = broker.topic()
+
+    def pieces() -> Iterator[Piece]:
+        yield from pieces_of(table_of(30_000), 100_000)
+        raise MissingStage("write the batch again")
+
     target = Target(partition.topic, {partition.topic: 1}, NOW_MS)
     async with started(broker) as guard:
         with pytest.raises(MissingStage, match="write the batch again"):
-            await commit_rows(guard, (Piece(data) for data in spool.read(spooled)), target)
+            await commit_rows(guard, pieces(), target)
         assert guard.closed
     async with started(broker, guard.transactional_id) as next_one:
-        await commit_rows(next_one, pieces_from(table_of(10)), target)
+        await commit_rows(next_one, pieces_of(table_of(10)), target)
     assert len(broker.committed(partition)) == 10
 
 
-async def test_two_hundred_mebibytes_are_one_transaction_in_bounded_memory(broker: Broker, tmp_path: Path) -> None:
-    partition, ledger, spool = broker.topic(4), broker.topic(), Spool(tmp_path, 1, 1 << 30)
-    spool.open()
+async def test_two_hundred_mebibytes_are_one_transaction_in_bounded_memory(broker: Broker) -> None:
+    partition, ledger = broker.topic(4), broker.topic()
     values = pa.array([b"x" * 1_000] * 3_900)
 
-    def pieces() -> Iterator[memoryview]:
+    def pieces() -> Iterator[Piece]:
         for turn in range(50):
             numbers = pa.array(np.arange(3_900) % 4, pa.int32())
             table = pa.table({"value": values, "partition": numbers, "key": [str(turn)] * 3_900})
-            yield from pieces_of(table.schema, table.to_batches())
+            yield from pieces_of(table, 8 << 20)
 
-    spooled = spool.write(bytes(16), pieces())
-    assert spooled.size_bytes > 190_000_000
     target = Target(partition.topic, {partition.topic: 4}, NOW_MS)
     limit = 8 << 20
     async with started(broker, in_flight_bytes=limit) as guard:
-        await commit_rows(guard, pieces_from(table_of(100)), target)
+        await commit_rows(guard, pieces_of(table_of(100)), target)
         gc.collect()
         tracemalloc.start()
         arrow = pa.total_allocated_bytes()
         try:
-            stream = (Piece(data) for data in spool.read(spooled))
-            written = await commit_rows(guard, stream, target, lambda _: one_frame(ledger, b"frame"))
+            written = await commit_rows(guard, pieces(), target, lambda _: one_frame(ledger, b"frame"))
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -266,8 +248,8 @@ async def test_a_reader_finds_by_headers_what_was_doubled_and_what_is_missing(br
     values = pa.table({"value": [str(row) for row in range(100)], "key": [str(row) for row in range(100)]})
 
     def piece(first: int, epoch: int) -> Piece:
-        (data,) = pieces_of(values.schema, values.to_batches())
-        return Piece(data, Origin("flights", "p", epoch, np.arange(first, first + 100)))
+        (one,) = pieces_of(values)
+        return Piece(one.data, Origin("flights", "p", epoch, np.arange(first, first + 100)))
 
     async with started(broker) as guard:
         await commit_rows(guard, [piece(0, 1), piece(200, 2)], target)
@@ -303,7 +285,7 @@ async def test_a_reader_finds_by_headers_what_was_doubled_and_what_is_missing(br
 def test_rows_are_checked_before_any_effect(columns: dict[str, Any], topic: str | None, error: type[Exception]) -> None:
     table = pa.table(columns)
     with pytest.raises(error, match="nothing was written"):
-        check_rows(table.schema, table.to_batches(), Target(topic, {"t": 4}, NOW_MS))
+        check_rows(table, Target(topic, {"t": 4}, NOW_MS))
 
 
 async def test_a_stream_goes_on_to_its_end_when_its_caller_goes_away(broker: Broker) -> None:
@@ -312,7 +294,7 @@ async def test_a_stream_goes_on_to_its_end_when_its_caller_goes_away(broker: Bro
     loop, begun = asyncio.get_running_loop(), asyncio.Event()
 
     def pieces() -> Iterator[Piece]:
-        for piece in pieces_from(table_of(20_000), 100_000):
+        for piece in pieces_of(table_of(20_000), 100_000):
             loop.call_soon_threadsafe(begun.set)
             yield piece
 
@@ -322,5 +304,5 @@ async def test_a_stream_goes_on_to_its_end_when_its_caller_goes_away(broker: Bro
         caller.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await caller
-        await commit_rows(guard, pieces_from(table_of(10)), target)
+        await commit_rows(guard, pieces_of(table_of(10)), target)
     assert len(broker.committed(partition)) == 20_010

@@ -1,24 +1,18 @@
 """`oncegate serve` over a ledger on Kafka: killed, started again, without brokers, and with a second gateway."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from oncegate.ledgers.kafka.guard import Partition
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError
 from tests.support.gateway_process import GatewayProcess
-from tests.support.kafka_broker import Broker, one_broker
+from tests.support.kafka_broker import Broker
 
 pytestmark = pytest.mark.slow
 ROUNDS = 2
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with one_broker(tmp_path_factory.mktemp("kafka")) as broker:
-        yield broker
 
 
 def url(broker: Broker, prefix: str) -> str:
@@ -26,26 +20,25 @@ def url(broker: Broker, prefix: str) -> str:
     return f"kafka://{broker.cluster.bootstrap}/{prefix}?{options}"
 
 
-def write(gateway: GatewayProcess, ids: list[str], timeout_ms: int = 60_000) -> int:
+def write(gateway: GatewayProcess, topic: str, ids: list[str], timeout_ms: int = 60_000) -> int:
     """How many of the rows were new; they are written as they are claimed."""
-    rows = pa.table({"id": ids, "n": list(range(len(ids)))})
+    rows = pa.table({"key": ids, "value": ids})
     with Gateway(gateway.url, timeout_ms=timeout_ms) as client, client.attempt() as attempt:
-        return attempt.produce("flights", rows, id_col="id").rows
+        return attempt.produce(topic, rows, id_col="key").rows
 
 
 def test_what_was_written_is_known_and_read_after_each_kill(broker: Broker, tmp_path: Path) -> None:
+    partition = broker.topic()
+    topic = partition.topic
     with GatewayProcess(tmp_path, ledger=url(broker, "killed")) as gateway:
         for number in range(ROUNDS):
             ids = [f"{number}-{row}" for row in range(1_000)]
-            assert write(gateway, ids) == len(ids)
+            assert write(gateway, topic, ids) == len(ids)
             gateway.kill()
             gateway.start()
-            assert write(gateway, [*ids, f"{number}-new"]) == 1
-        with Gateway(gateway.url, timeout_ms=60_000) as client:
-            table = client.read("flights")
-        assert table is not None
-        assert sorted(table["id"].to_pylist()) == sorted(
-            f"{number}-{row}" for number in range(ROUNDS) for row in [*range(1_000), "new"]
+            assert write(gateway, topic, [*ids, f"{number}-new"]) == 1
+        assert sorted(broker.committed(partition)) == sorted(
+            f"{number}-{row}".encode() for number in range(ROUNDS) for row in [*range(1_000), "new"]
         )
         assert "acknowledged by the in-sync replicas" in gateway.log
         assert "keys BARE" in gateway.log
@@ -53,21 +46,23 @@ def test_what_was_written_is_known_and_read_after_each_kill(broker: Broker, tmp_
 
 
 def test_brokers_that_go_away_are_told_and_all_goes_on_by_itself(broker: Broker, tmp_path: Path) -> None:
+    partition = broker.topic()
+    topic = partition.topic
     with GatewayProcess(tmp_path, ledger=url(broker, "away")) as gateway:
-        assert write(gateway, ["a"]) == 1
-        # Read from the topic, so that the markers of what was written are there.
-        with Gateway(gateway.url, timeout_ms=60_000) as client:
-            assert client.read("flights").num_rows == 1
+        assert write(gateway, topic, ["a"]) == 1
+        # Read, so that the markers of what was written are there.
+        for read in (partition, Partition("away.default.ledger", 0)):
+            assert broker.committed(read)
         broker.cluster.kill_node(1)
         try:
             with pytest.raises(OncegateError):
-                write(gateway, ["b"], timeout_ms=10_000)
+                write(gateway, topic, ["b"], timeout_ms=10_000)
             assert gateway.is_ready()
             status, namespace = gateway.ask("GET", "/v1/namespaces/default")
             assert (status, "brokers" in namespace["failing"]["room"]) == (200, True), namespace
         finally:
             broker.cluster.start_node(1)
-        assert write(gateway, ["a", "b"]) == 1
+        assert write(gateway, topic, ["a", "b"]) == 1
         assert "ledger_full" in gateway.log
         assert "ledger_has_room" in gateway.log
 
@@ -75,14 +70,14 @@ def test_brokers_that_go_away_are_told_and_all_goes_on_by_itself(broker: Broker,
 def test_a_gateway_that_was_followed_says_so_and_answers_nothing_more(broker: Broker, tmp_path: Path) -> None:
     for folder in (older := tmp_path / "older", newer := tmp_path / "newer"):
         folder.mkdir()
-    ledger = url(broker, "followed")
+    ledger, topic = url(broker, "followed"), broker.topic().topic
     with GatewayProcess(older, ledger=ledger) as first:
-        assert write(first, ["a"]) == 1
+        assert write(first, topic, ["a"]) == 1
         with GatewayProcess(newer, ledger=ledger) as second:
             with pytest.raises(OncegateError, match="another gateway owns"):
-                write(first, ["b"], timeout_ms=10_000)
+                write(first, topic, ["b"], timeout_ms=10_000)
             assert not first.is_ready()
-            assert write(second, ["a", "b"]) == 1
+            assert write(second, topic, ["a", "b"]) == 1
 
 
 def test_without_brokers_a_start_ends_with_one_line(tmp_path: Path) -> None:

@@ -89,3 +89,13 @@ def walk_for(setup: Walked, seconds: float, first_seed: int) -> Outcome:
         walk(setup, seed, outcome)
         seed += 1
     return outcome
+
+
+def breaks(setup: Walked, walks_max: int = 400) -> str:
+    """The property that the first bad walk breaks; AssertionError where none of so many does."""
+    outcome = Outcome()
+    for seed in range(1, walks_max):
+        if not walk(setup, seed, outcome):
+            print(outcome.explain())
+            return next(iter(outcome.broken))
+    raise AssertionError(f"{walks_max} walks saw nothing")

@@ -31,21 +31,8 @@ from oncegate.core.producers import (
 )
 from oncegate.index.producers.intervals import Intervals
 from oncegate.index.shard import ShardIndex
-from tests.model.kit.outcome import Outcome, walk
+from tests.model.kit.outcome import Outcome, breaks, walk
 from tests.model.sequences.walks import SETUPS
-from tests.model.sequences.world import Setup
-
-WALKS_MAX = 400
-
-
-def breaks(setup: Setup) -> str:
-    """The property that the first bad walk breaks."""
-    outcome = Outcome()
-    for seed in range(1, WALKS_MAX):
-        if not walk(setup, seed, outcome):
-            print(outcome.explain())
-            return next(iter(outcome.broken))
-    pytest.fail(f"{WALKS_MAX} walks saw nothing")
 
 
 def cell(monkeypatch: pytest.MonkeyPatch, table: Any, key: Any, **changed: Any) -> None:

@@ -18,10 +18,14 @@ from oncegate.ports import Ledger, Replayed
 
 
 class Places:
-    """Completes what the index knows of the firsts of duplicates, an entry at a time and one request at a time."""
+    """Completes what the index knows of the firsts of duplicates, an entry at a time and one request at a time.
 
-    def __init__(self, ledger: Ledger, marks: Marks) -> None:
+    `elsewhere`: rows go to topics that are not the ledger's own, so that nothing here knows an offset.
+    """
+
+    def __init__(self, ledger: Ledger, marks: Marks, elsewhere: bool = False) -> None:
         self._ledger = ledger
+        self._elsewhere = elsewhere
         self._marks = marks
         # A segment may be read for each; requests that are not asking for places wait for none of it.
         self._reading = asyncio.Lock()
@@ -31,6 +35,9 @@ class Places:
 
         What was compacted, is damaged or is not read before the deadline stays unknown: an answer was given already.
         """
+        if self._elsewhere:
+            firsts.located.offset[:] = -1
+            return firsts.located
         for unread in firsts.unread:
             if deadline.left_ms is not None and deadline.left_ms <= 0:
                 break

@@ -7,22 +7,33 @@ from dataclasses import dataclass, field
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Opened
-from oncegate.core.errors import BadRequest, LedgerDown, LedgerFull, OncegateError, Recovering, Stop
+from oncegate.core.errors import (
+    BadRequest,
+    LedgerDown,
+    LedgerFenced,
+    LedgerFull,
+    OncegateError,
+    Recovering,
+    Retryable,
+    Stop,
+)
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
 from oncegate.engine.recovery.cold_tier import Dropping, open_runs
-from oncegate.engine.recovery.replay import replay
+from oncegate.engine.recovery.replay import Upkeep, replay
 from oncegate.engine.recovery.shortage import is_shortage
 from oncegate.engine.shard import Shard
 from oncegate.hashing.keys import FUNCTION, key_check
 from oncegate.index.shard import ShardIndex
-from oncegate.ports import Clock, Ledgers, Observer, OpenLedger, RunFolders, Runs
+from oncegate.ports import Clock, Followed, Ledgers, Observer, OpenLedger, RunFolders, Standbys
 
 # A ledger that failed is opened anew after this long, doubled up to a minute.
 REOPEN_MS = 250
 REOPEN_MS_MAX = 60_000
+# Who stands by is of no use meanwhile.
+FOLLOW_MS_MAX = 2_000
 # Openings side by side: each waits for some seven syncs of the disk, and takes a thread and some descriptors meanwhile.
 OPENINGS = 16
 # How often the upkeep looks for what is due.
@@ -35,13 +46,14 @@ RECOVERING_MS = 60_000
 
 @dataclass(frozen=True)
 class World:
-    """Holds what every shard of one gateway shares."""
+    """Holds what every shard of one gateway shares. `standbys`: the ledgers, where it stands by for their owner."""
 
     ledgers: Ledgers
     runs: RunFolders
     clock: Clock
     observer: Observer
     limits: Limits
+    standbys: Standbys | None = None
     make_index: Callable[[], ShardIndex] = ShardIndex
     openings: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(OPENINGS))
 
@@ -56,6 +68,9 @@ class Owner:
         self._world = world
         self.namespace = namespace
         self._shard: Shard | None = None
+        # What it follows, from the moment on when it begins to until it serves.
+        self._followed: Followed | None = None
+        self._require_owner: Callable[[], None] = _owned
         self.failed: Exception | None = None
         # Why it takes nothing more though the gateway goes on: set by `end`.
         self.ended: OncegateError | None = None
@@ -78,12 +93,17 @@ class Owner:
 
     @property
     def state(self) -> str:
-        """Tells SERVING, FULL (it serves, and the disk has no room for more), RECOVERING or DOWN."""
+        """Tells SERVING, FULL (it serves, and the disk has no room for more), STANDBY, RECOVERING or DOWN."""
         if self.failed is not None:
             return "DOWN"
         if self.shard is None:
-            return "RECOVERING"
+            return "STANDBY" if self.standing else "RECOVERING"
         return "FULL" if self.shard.group_commit.full else "SERVING"
+
+    @property
+    def standing(self) -> str:
+        """Says for whom it stands by, and how far it has read; empty where it does not stand by."""
+        return "" if self._followed is None else self._followed.standing()
 
     async def started(self) -> None:
         """Returns once the shard serves; raises why it cannot: Recovering where it is tried again by itself."""
@@ -125,7 +145,7 @@ class Owner:
             if not self._closing:
                 pause_ms = REOPEN_MS if self._served else pause_ms
                 await self._world.clock.sleep_ms(pause_ms)
-                pause_ms = min(2 * pause_ms, REOPEN_MS_MAX)
+                pause_ms = min(2 * pause_ms, FOLLOW_MS_MAX if self._world.standbys else REOPEN_MS_MAX)
 
     def _may_try_again(self, error: Exception) -> bool:
         """Logs what ended the ownership. A first opening is repeated for want of resources alone: all else is a
@@ -133,6 +153,8 @@ class Owner:
         if not self._told:
             self._tell(error)
         self._told = False
+        if self._world.standbys is not None and isinstance(error, Retryable | LedgerFenced):
+            return True
         return is_shortage(error) or (self._has_served and not isinstance(error, Stop))
 
     def _tell(self, error: Exception) -> None:
@@ -148,7 +170,8 @@ class Owner:
             self._tell(error)
             self._told = True
             # What is asked meanwhile is told the same: nothing will serve again.
-            self.failed = error if isinstance(error, Stop) else None
+            stands_by = self._world.standbys is not None and isinstance(error, LedgerFenced)
+            self.failed = error if isinstance(error, Stop) and not stands_by else None
 
     def _tell_room(self, error: LedgerFull | None) -> None:
         name, detail = ("ledger_has_room", "all is written again") if error is None else ("ledger_full", error.detail)
@@ -165,8 +188,7 @@ class Owner:
     async def _serve(self) -> None:
         """Serves for one ownership: from fencing to the end of its group commit."""
         async with AsyncExitStack() as stack:
-            async with self._world.openings:
-                shard = await self._open(stack)
+            shard = await self._open(stack)
             self._shard, self._served, self._has_served = shard, True, True
             shard.group_commit.when_dead = self._lost
             self._end_opening(None)
@@ -184,17 +206,27 @@ class Owner:
 
     async def _open(self, stack: AsyncExitStack) -> Shard:
         world, namespace = self._world, self.namespace
-        opened = await stack.enter_async_context(world.ledgers.open(namespace))
-        shard = await self._rebuild(opened, await stack.enter_async_context(world.runs.open(namespace, opened)))
-        shard.group_commit.when_full = self._tell_room
-        if opened.free_bytes()[0] <= 0:
-            shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
+        if world.standbys is None:
+            async with world.openings:
+                opened = await stack.enter_async_context(world.ledgers.open(namespace))
+                return await self._rebuild(stack, Followed.owned(opened))
+        self._followed = followed = await stack.enter_async_context(world.standbys.follow(namespace))
+        stack.callback(self._follow_no_more)
+        if standing := self.standing:
+            world.observer.event("standing_by", namespace=namespace, detail=standing)
+            self._end_opening(Recovering(f"namespace {namespace}: {standing}; nothing was written"))
+        shard = await self._rebuild(stack, followed)
+        world.observer.event("took_over", namespace=namespace, position=shard.mark.position)
+        self._follow_no_more()
         return shard
 
-    async def _rebuild(self, opened: OpenLedger, runs: Runs) -> Shard:
-        """Applies the ledger to an index, opens the runs of old ids or makes them again, appends the entry of this
-        epoch. Only then is anything answered."""
-        world, ledger, outputs = self._world, opened.ledger, opened.outputs
+    def _follow_no_more(self) -> None:
+        self._followed = None
+
+    async def _rebuild(self, stack: AsyncExitStack, followed: Followed) -> Shard:
+        """Applies the ledger to an index, as it is or as it comes, and begins this epoch: only then is anything
+        answered."""
+        world, outputs = self._world, followed.outputs
         if outputs is None:
             raise BadRequest(
                 f"the ledger of namespace {self.namespace} holds no rows, and rows and ids that leave memory have to "
@@ -203,14 +235,25 @@ class Owner:
         index, limits = world.make_index(), world.limits
         index.claims.remember_for(limits.settled_claim_ms, limits.settled_claims_bytes)
         index.claims.keep_results(limits.results_bytes)
-        marks = Marks(ledger.mark.ledger, opened.predecessors, opened.compacted)
-        check, now_ms = key_check(opened.key), world.clock.monotonic_ms()
-        again = Dropping(index.claims, outputs)
-        size_bytes = await replay(index, ledger.replay(1), marks, check, now_ms, again)
+        marks = Marks(followed.ledger, followed.predecessors, followed.compacted())
+        check, again = key_check(followed.key), Dropping(index.claims, outputs)
+        upkeep = Upkeep(world.clock.monotonic_ms, followed.compacted) if followed.standing() else None
+        size_bytes = await replay(
+            index, followed.batches, marks, check, world.clock.monotonic_ms(), again, upkeep=upkeep
+        )
+        shard = await self._begin(stack, followed.opened(), index, marks)
+        shard.journal.size_bytes = size_bytes
+        return shard
+
+    async def _begin(self, stack: AsyncExitStack, opened: OpenLedger, index: ShardIndex, marks: Marks) -> Shard:
+        """Opens the runs of old ids or makes them again, and appends the entry of this epoch."""
+        world, ledger, outputs = self._world, opened.ledger, opened.outputs
+        assert outputs is not None
+        runs = await stack.enter_async_context(world.runs.open(self.namespace, opened))
         filters = world.limits.cold_filter, world.limits.cold_fpr
         files = await asyncio.to_thread(RunFiles, runs, marks, *filters)
         await open_runs(index.claims, outputs, files, world.limits, world.observer, self.namespace)
-        entry = Opened(opened.epoch, FUNCTION, check, world.clock.wall_ms())
+        entry = Opened(opened.epoch, FUNCTION, key_check(opened.key), world.clock.wall_ms())
         marks.add(await ledger.append([encode(entry)], []))
         index.claims.reset_leases(world.clock.monotonic_ms())
         index.producers.reset_leases(world.clock.monotonic_ms())
@@ -226,8 +269,12 @@ class Owner:
             world.limits,
             opened.free_bytes,
             files,
+            opened.row_topics,
         )
-        shard.journal.size_bytes = size_bytes
+        shard.group_commit.when_full = self._tell_room
+        if opened.free_bytes()[0] <= 0:
+            shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))
+        self._require_owner = opened.require_owner
         return shard
 
     def keep_up(self, now_ms: int) -> None:
@@ -235,6 +282,7 @@ class Owner:
 
         Where nothing was written since the last time, there is nothing to look for before the next maintenance.
         """
+        self._require_no_successor()
         shard = self.shard
         self._watch(now_ms)
         if shard is None or (shard.group_commit.next_position == self._looked_at and now_ms < self._due_ms):
@@ -248,6 +296,14 @@ class Owner:
         except Exception as error:
             self._world.observer.event("maintenance_failed", namespace=self.namespace, **error_fields(error))
 
+    def _require_no_successor(self) -> None:
+        """Serves no more once another owns the ledger, also where nothing is written that would tell so."""
+        if self._world.standbys is not None and self.shard is not None and not self._closing:
+            try:
+                self._require_owner()
+            except LedgerFenced as error:
+                self.shard.group_commit.die(error)
+
     def _watch(self, now_ms: int) -> None:
         """Tells of a namespace that recovers for long, and why; not from the owner's task, which may hang."""
         if self.state != "RECOVERING" or self._closing or now_ms < self._watched_ms + RECOVERING_MS:
@@ -255,3 +311,7 @@ class Owner:
         self._watched_ms, waited_ms = now_ms, now_ms - self._recovering_ms
         reason = str(self._reason or "it is being opened")
         self._world.observer.event("recovering_long", namespace=self.namespace, recovering_ms=waited_ms, reason=reason)
+
+
+def _owned() -> None:
+    return None

@@ -1,10 +1,11 @@
-"""Replays a ledger into a shard's index at a start."""
+"""Replays a ledger into a shard's index: at a start, and for as long as a standby follows it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
-from itertools import chain
+from dataclasses import dataclass
+from functools import partial
 
 from oncegate.core.entries.codec import EntryVersion, decode
 from oncegate.core.entries.kinds import Entry, Opened, SnapshotPiece
@@ -16,6 +17,14 @@ from oncegate.index.shard import ShardIndex
 from oncegate.ports import Replayed
 
 
+@dataclass(frozen=True)
+class Upkeep:
+    """Says what a replay needs that lasts: a clock, and up to which position the ledger was compacted meanwhile."""
+
+    clock_ms: Callable[[], int]
+    compacted: Callable[[], int]
+
+
 async def replay(
     index: ShardIndex,
     batches: AsyncGenerator[Sequence[Replayed], None],
@@ -23,6 +32,7 @@ async def replay(
     key_check: bytes,
     now_ms: int,
     *others: Callable[[int, Entry], None],
+    upkeep: Upkeep | None = None,
 ) -> int:
     """Applies a ledger's entries in a thread, while the loop reads them; `batches` are of `Ledger.replay(1)`.
 
@@ -33,7 +43,8 @@ async def replay(
     thread = ThreadPoolExecutor(1, thread_name_prefix="rebuilding")
     filling = asyncio.create_task(_fill(queue, batches))
     try:
-        return await loop.run_in_executor(thread, rebuild, index, queue, marks, key_check, now_ms, *others)
+        work = partial(rebuild, index, queue, marks, key_check, now_ms, *others, upkeep=upkeep)
+        return await loop.run_in_executor(thread, work)
     finally:
         queue.stop()
         thread.shutdown(wait=False)
@@ -54,17 +65,20 @@ def rebuild(
     key_check: bytes,
     now_ms: int,
     *others: Callable[[int, Entry], None],
+    upkeep: Upkeep | None = None,
 ) -> int:
     """Applies a ledger's entries to `index` and `marks`; every open claim then has a full lease from `now_ms`.
 
     Returns the bytes of entries since the ledger was last compacted. `others` see what is no claim's alone, too.
+    `upkeep`: the entries may come for days.
 
     Raises KeyMismatch when the ledger was written with another key, LedgerDamaged when an entry cannot be read
     or contradicts those before it. Nothing is written.
     """
-    entries = Entries(batches, marks, key_check)
+    compacted, clock_ms = (upkeep.compacted, upkeep.clock_ms) if upkeep else (None, None)
+    entries = Entries(batches, marks, key_check, compacted)
     try:
-        replay_claims(entries, index.claims.store, now_ms, index.replayed, *others)
+        replay_claims(entries, index.claims.store, now_ms, index.replayed, *others, clock_ms=clock_ms)
         index.producers.reset_leases(now_ms)
     except EntryVersion as error:
         raise LedgerDamaged(
@@ -79,22 +93,40 @@ def rebuild(
 class Entries:
     """Decodes a ledger's entries; `position` is the last one read, `size_bytes` of those that are no snapshot."""
 
-    def __init__(self, batches: Iterable[Iterable[Replayed]], marks: Marks, key_check: bytes) -> None:
+    def __init__(
+        self,
+        batches: Iterable[Iterable[Replayed]],
+        marks: Marks,
+        key_check: bytes,
+        compacted: Callable[[], int] | None = None,
+    ) -> None:
         self._batches = batches
+        self._compacted = compacted
         self._marks = marks
         self._key_check = key_check
         self.position = 0
         self.size_bytes = 0
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
-        for replayed in chain.from_iterable(self._batches):
-            self.position = replayed.position
-            entry = decode(replayed.body)
-            self.size_bytes += 0 if isinstance(entry, SnapshotPiece) else len(replayed.body)
-            if isinstance(entry, Opened) and entry.key_check != self._key_check:
-                raise KeyMismatch(
-                    "the key file beside this ledger is not the one it was written with: with another key every id "
-                    "would look new; put the right key file back"
-                )
-            yield replayed.position, entry
-            self._marks.add(replayed.mark)
+        for batch in self._batches:
+            for replayed in batch:
+                self.position = replayed.position
+                yield replayed.position, self._decoded(replayed.body)
+                self._marks.add(replayed.mark)
+            self._note_compaction()
+
+    def _decoded(self, body: bytes) -> Entry:
+        entry = decode(body)
+        self.size_bytes += 0 if isinstance(entry, SnapshotPiece) else len(body)
+        if isinstance(entry, Opened) and entry.key_check != self._key_check:
+            raise KeyMismatch(
+                "the key file beside this ledger is not the one it was written with: with another key every id "
+                "would look new; put the right key file back"
+            )
+        return entry
+
+    def _note_compaction(self) -> None:
+        """Lets go of what the owner lets go of when it has compacted its ledger."""
+        if self._compacted is not None and (position := self._compacted()) > self._marks.compacted_to:
+            self._marks.compacted(position)
+            self.size_bytes = 0

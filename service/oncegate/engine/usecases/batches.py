@@ -18,7 +18,7 @@ from oncegate.engine.usecases.topics import Topics, check_schema, read_schema
 from oncegate.engine.write_log import log_batch
 from oncegate.index.batches import Stage, StagedChunk, totals
 from oncegate.index.committed_names import CommittedName
-from oncegate.ports import DropRanges, OutputChange, PublishRanges, WriteRange
+from oncegate.ports import DropRanges, OutputChange, WriteRange
 
 
 class Batches:
@@ -37,6 +37,7 @@ class Batches:
         Raises ChunkAltered, SchemaMismatch, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat it.
         """
+        await self._topics.fitted(request.name.topic, request.rows, request.keys)
         partitions, _ = self._topics.layout(request.name.topic)
         written = await shares_aside(request.rows, _partition_of(request, partitions))
         deadline.check()
@@ -103,10 +104,22 @@ class Batches:
         LedgerFull, DeadlinePassed: nothing was written; LedgerDown: unknown, repeat it with the same nonce.
         """
         check_source_offsets(request.source_offsets, self._journal.limits)
+        await self._check_writable(request)
         deadline.check()
         result = await self._commit(request)
         log_batch(self._journal, request, result)
         return result
+
+    async def _check_writable(self, request: CommitRequest) -> None:
+        """Asks whether the topic can be written now, where it lies elsewhere and something is to be written."""
+        if not self._topics.are_elsewhere:
+            return
+        stages = (self._index.stage(request.name, winner.token) for winner in request.winners)
+        # Any chunk: the first of a stage may have left while a later one was staged again.
+        chunks = (chunk for stage in stages if stage is not None for chunk in stage.chunks.values())
+        first = next(chunks, None)
+        if first is not None:
+            await self._topics.check_writable(request.name.topic, read_schema(first.schema))
 
     async def _commit(self, request: CommitRequest) -> CommitResult:
         if len({winner.token for winner in request.winners}) < len(request.winners):
@@ -130,8 +143,8 @@ class Batches:
         assert record is not None, "facts say that it is committed"
         if row.outcome is Outcome.COMMITTED_AGAIN:
             await journal.group_commit.durable(record.position)
-            first = self._index.committed.is_first(request.name)
-            return CommitResult("COMMITTED", record.rows, record.spans, record.suppressed_rows, 0, first_of_app=first)
+            first, told = self._index.committed.is_first(request.name), self._topics.told(record.spans)
+            return CommitResult("COMMITTED", record.rows, told, record.suppressed_rows, 0, first_of_app=first)
         journal.group_commit.check()
         rows, _ = totals(request.winners)
         rows_equal = {None: 2, False: 0, True: 1}[facts.rows_equal]
@@ -154,7 +167,7 @@ class Batches:
                 "committed: the plan is not deterministic or the job was changed; the first output stays"
             )
             self._journal.observer.event("replay_differs", namespace=self._journal.namespace, detail=warning)
-        return CommitResult("DUPLICATE", record.rows, record.spans, rows, 0, warning)
+        return CommitResult("DUPLICATE", record.rows, self._topics.told(record.spans), rows, 0, warning)
 
     async def _publish(self, request: CommitRequest, run: bytes | None) -> CommitResult:
         journal, name = self._journal, request.name
@@ -186,7 +199,7 @@ class Batches:
         suppressed = 0 if committed is None else committed.suppressed_rows
         await journal.group_commit.durable(position)
         journal.counts.add(COMMITTED_ROWS, rows)
-        return CommitResult("COMMITTED", rows, spans, suppressed, 0, first_of_app=is_first)
+        return CommitResult("COMMITTED", rows, self._topics.told(spans), suppressed, 0, first_of_app=is_first)
 
     def _published(self, topic: str, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
         """Computes where each partition's rows come to lie, and the changes that put them there."""
@@ -197,7 +210,8 @@ class Batches:
             first_offset = self._journal.index.topics.high_offset(topic, partition)
             rows, size_bytes = sum(part.rows for part in mine), sum(part.size_bytes for part in mine)
             spans.append(Span(partition, first_offset, rows, size_bytes))
-            outputs.append(PublishRanges(topic, partition, first_offset, tuple(part.range_id for part in mine)))
+            range_ids = tuple(part.range_id for part in mine)
+            outputs.append(self._topics.publication(topic, partition, first_offset, range_ids))
         empty = [part.range_id for part in parts if part.partition not in {span.partition for span in spans}]
         return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +55,13 @@ async def shares_aside(rows: Rows, partition: NDArray[np.int64]) -> list[Share]:
 def _some_of(rows: Rows, row_indices: NDArray[np.int64]) -> bytes:
     table = pa.Table.from_batches(rows.batches, rows.schema).take(pa.array(row_indices))
     return stream(rows.schema, table.combine_chunks().to_batches())
+
+
+def selected(rows: Rows, names: Sequence[str]) -> Rows:
+    """Returns the rows with these of their columns alone, in this order."""
+    batches = [batch.select(names) for batch in rows.batches]
+    schema = pa.schema([rows.schema.field(name) for name in names])
+    return replace(rows, schema=schema, batches=batches, data=stream(schema, batches))
 
 
 def stream(schema: Schema, batches: Sequence[Batch]) -> bytes:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from oncegate.engine.usecases.topics import Topics
 from oncegate.engine.write_log import PlainWriteWarnings
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
-from oncegate.ports import OutputChange, PublishRanges, WriteRange
+from oncegate.ports import OutputChange, WriteRange
 
 _NO_DIGEST = bytes(16)
 
@@ -47,11 +48,15 @@ class Records:
         """
         if request.locate and request.ids is None:
             raise BadRequest("locate names the first of an id, and these rows have none; nothing was written")
+        if self._topics.are_elsewhere:
+            fitted = await self._topics.fitted(request.topic, request.rows, request.keys, request.beside)
+            request = replace(request, rows=fitted)
         if request.sequenced is not None:
             return await self._sequenced(request, request.sequenced, deadline)
         if request.ids is None:
             result = await self._plain(request, deadline)
-            self._warnings.note(request.topic)
+            if result.rows:
+                self._warnings.note(request.topic)
             return result
         deadline.check()
         if request.scope is not None and await is_over(self._journal, request.scope):
@@ -78,7 +83,8 @@ class Records:
         rows = sum(span.rows for span in spans)
         self._journal.counts.add(PRODUCED_ROWS, rows)
         located = None if firsts is None else await self._places.located(firsts, deadline)
-        return ProduceResult(rows, spans, decision.verdicts, decision.numbers, before, located)
+        told, told_before = self._topics.told(spans), self._topics.told(before)
+        return ProduceResult(rows, told, decision.verdicts, decision.numbers, told_before, located)
 
     async def _sequenced(self, request: ProduceRequest, requests: SequenceRequest, deadline: Deadline) -> ProduceResult:
         """Appends claim, rows and completion of a producer's sequences as one."""
@@ -102,7 +108,7 @@ class Records:
         self._producers.count(decision)
         rows = sum(span.rows for span in spans)
         self._journal.counts.add(PRODUCED_ROWS, rows)
-        return ProduceResult(rows, spans, decision.verdicts, decision.numbers)
+        return ProduceResult(rows, self._topics.told(spans), decision.verdicts, decision.numbers)
 
     async def _plain(self, request: ProduceRequest, deadline: Deadline) -> ProduceResult:
         journal = self._journal
@@ -115,7 +121,7 @@ class Records:
         position, spans = self._record(request, written, entries, None, _NO_DIGEST)
         await journal.group_commit.durable(position)
         journal.counts.add(PRODUCED_ROWS, request.rows.rows)
-        return ProduceResult(request.rows.rows, spans)
+        return ProduceResult(request.rows.rows, self._topics.told(spans))
 
     def _partitions(self, request: ProduceRequest) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         partitions, turns = self._topics.layout(request.topic)
@@ -158,7 +164,7 @@ class Records:
             entries.append(Produced(*output, claim, request.token, request.call, digest, wall_ms, *ids))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
-            outputs.append(PublishRanges(request.topic, span.partition, first_offset, (range_id,)))
+            outputs.append(self._topics.publication(request.topic, span.partition, first_offset, (range_id,)))
             spans.append(span)
         entries += [*scoped(request.scope if decision is not None else None, claim), *after]
         return journal.record(entries, outputs), tuple(spans)

@@ -1,24 +1,28 @@
 """Makes topics by name or by their first write, sets them up, reads them back by offset."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from oncegate.core.entries.kinds import Entry, TopicCreated, TopicSet
+from oncegate.core.entries.kinds import Entry, Span, TopicCreated, TopicSet
 from oncegate.core.errors import BadRequest, NotFound, OtherPartitions, SchemaMismatch, TooLarge
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.deadline import Deadline
-from oncegate.engine.requests import Fetched, Schema, TopicRequest, TopicView
+from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicView
+from oncegate.engine.usecases.partitioning import selected
 from oncegate.index.topics import Topic
-from oncegate.ports import Outputs
+from oncegate.ports import Outputs, PublishRanges, RowTopics, SendRanges
 
 
 class Topics:
     """Makes, sets up and reads topics, over one journal."""
 
-    def __init__(self, journal: Journal, outputs: Outputs) -> None:
+    def __init__(self, journal: Journal, outputs: Outputs, elsewhere: RowTopics | None = None) -> None:
         self._journal = journal
         self._outputs = outputs
+        # Knows the topics, where rows are sent to topics that are not the ledger's own; here they are counted.
+        self._elsewhere = elsewhere
         self._index = journal.index.topics
 
     async def create(self, request: TopicRequest, deadline: Deadline) -> tuple[TopicView, bool]:
@@ -28,6 +32,10 @@ class Topics:
         LedgerDown: unknown, repeat it.
         """
         deadline.check()
+        if self._elsewhere is not None:
+            raise BadRequest(
+                "topics of this namespace lie elsewhere, and are made and set up there; nothing was changed"
+            )
         journal, known = self._journal, self._index.get(request.topic)
         entry = self._created(request) if known is None else self._changed(request, known)
         if entry is not None:
@@ -80,12 +88,55 @@ class Topics:
             raise TooLarge(f"topic {request.topic} would have {columns} columns; at most {columns_max} are taken")
         return schema_bytes(merged), len(new)
 
+    async def fitted(self, topic: str, rows: Rows, keys: object = None, beside: Sequence[str] = ()) -> Rows:
+        """Returns the rows as a topic takes them, where it lies elsewhere: checked before any effect, and without
+        those of the columns `beside` that no record there has.
+
+        Raises BadRequest: they come with the hashes of keys, which place them in topics of the ledger alone; what
+        `RowTopics.check` does.
+        """
+        if self._elsewhere is None:
+            return rows
+        if keys is not None:
+            raise BadRequest(
+                f"topic {topic} lies elsewhere, and its rows are placed by their column key: leave key_col out; "
+                "nothing was written"
+            )
+        names = [name for name in rows.schema.names if name not in beside or self._elsewhere.takes(name)]
+        fitted = rows if len(names) == len(rows.schema.names) else selected(rows, names)
+        await self._elsewhere.check(topic, fitted.schema, fitted.batches)
+        return fitted
+
+    async def check_writable(self, topic: str, schema: Schema) -> None:
+        """Checks that what was staged may be written now; raises what `RowTopics.check` does."""
+        if self._elsewhere is not None:
+            await self._elsewhere.check(topic, schema, ())
+
+    @property
+    def are_elsewhere(self) -> bool:
+        """Tells whether rows are sent to topics that are not the ledger's own: then offsets are not known here."""
+        return self._elsewhere is not None
+
+    def publication(
+        self, topic: str, partition: int, first_offset: int, range_ids: tuple[bytes, ...]
+    ) -> PublishRanges | SendRanges:
+        """Returns the change that makes ranges the next rows of a topic."""
+        if self._elsewhere is not None:
+            return SendRanges(topic, range_ids)
+        return PublishRanges(topic, partition, first_offset, range_ids)
+
+    def told(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:
+        """Returns what an answer says of where rows lie: nothing where they are only counted here."""
+        return () if self.are_elsewhere else spans
+
     def creation(self, topic: str, schema: Schema) -> list[Entry]:
         """Returns the entry that makes the topic fit for rows of this schema, if it needs one.
 
         Raises SchemaMismatch when rows do not fit its columns; NotFound when the namespace makes no topics by itself.
         """
         known, wall_ms = self._index.get(topic), self._journal.wall_ms()
+        if self.are_elsewhere:
+            return [] if known is not None else [TopicCreated(topic, 1, b"", 0, 0, wall_ms)]
         if known is None:
             if not self._journal.index.settings.auto_create_topics:
                 raise NotFound(
@@ -106,8 +157,10 @@ class Topics:
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Fetched:
         """Reads the ranges that hold rows from `offset` on; nothing that is not durable is ever seen.
 
-        Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged.
+        Raises NotFound, BadRequest, OffsetTrimmed, LedgerDamaged, ReadElsewhere.
         """
+        if self._elsewhere is not None:
+            self._elsewhere.refuse_read(topic)
         view = await self.view(topic)
         if not 0 <= partition < view.partitions:
             raise NotFound(f"topic {topic} has the partitions 0 to {view.partitions - 1}; there is no {partition}")

@@ -15,6 +15,10 @@ from oncegate.index.table.grants import NO_TOPIC, Grant, grant_of
 from oncegate.index.table.kernels import COMPILED
 from oncegate.index.table.rows import LIVE, OPEN, ROWS_PER_CLAIM
 
+# As often as a shard that serves does its maintenance.
+KEEP_UP_MS = 5_000
+# Of sharing rows, one for each request that was served: a tenth of a second at most.
+STEPS_AT_ONCE = 4_096
 _CLAIMS_ALONE = (Claimed, Completed, Released)
 
 
@@ -24,15 +28,21 @@ def replay(
     now_ms: int,
     *others: Callable[[int, Entry], object],
     room: int = IDS_PER_SEGMENT,
+    clock_ms: Callable[[], int] | None = None,
 ) -> int:
     """Replays (position, entry) pairs, in the ledger's order, into an empty store; the last position, 0 for none.
 
     `others` see every entry that is not a claim's alone. Then every open claim has a full lease from `now_ms`:
     renewals are not in the ledger, so nobody can know how much of it was left. `room`: ids of a segment that wait to
-    be inserted at most. Raises Overloaded: the rows' width cannot hold what is open or done.
+    be inserted at most. `clock_ms`: entries may come for days, and what is past its time is let go of meanwhile, as
+    while requests are served; None: `now_ms` is the time.
+
+    Raises Overloaded: the rows' width cannot hold what is open or done.
     """
     claims, position, restored = _Replay(store, now_ms, room), 0, False
     for position, entry in entries:
+        if clock_ms is not None:
+            claims.keep_up(clock_ms())
         if isinstance(entry, SnapshotPiece):
             restored = True
         elif restored:
@@ -57,7 +67,8 @@ class _Replay:
 
     def __init__(self, store: ClaimStore, now_ms: int, room: int) -> None:
         self._store = store
-        self._now_ms = now_ms
+        self._now_ms = self._kept_up_ms = now_ms
+        self._since = 0
         kernels = bulk_insert.COMPILED if store.kernels is COMPILED else bulk_insert.PLAIN
         self._waiting = BulkInsert(store.table, kernels, room)
 
@@ -102,6 +113,18 @@ class _Replay:
             self.insert_waiting()
             added = self._waiting.add(ids, row, added)
         rows.unpin((row,))
+
+    def keep_up(self, now_ms: int) -> None:
+        """Takes note of the time before an entry; after a while lets go of what a shard that serves lets go of too."""
+        self._now_ms = now_ms
+        self._since += 1
+        if now_ms < self._kept_up_ms + KEEP_UP_MS or self._store.snapshot is not None:
+            return
+        self.insert_waiting()
+        self._store.sweep(now_ms)
+        for _ in range(min(self._since, STEPS_AT_ONCE)):
+            self._store.sharing.step(self._store.ids, self._store.wall_ms)
+        self._kept_up_ms, self._since = now_ms, 0
 
     def insert_waiting(self) -> None:
         """Puts what waits into the table."""

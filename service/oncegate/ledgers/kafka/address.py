@@ -5,8 +5,12 @@ min_insync       of these, how many have a record before it is acknowledged (2)
 master_key       a file with 32 bytes, or 64 hexadecimal digits, that the namespaces' keys are wrapped with
 old_master_key   the file before it, while master keys are changed
 bare_key=yes     namespaces' keys stand unwrapped in the topics: whoever reads those can tell which ids are known
+runs             a folder on this machine for what memory need not hold; without it, all is in memory
 send_ms          what a transaction may take to be sent (20000)
 commit_ms        what its end may take (10000)
+takeover_ms      without a word from the gateway that owns them, after which a standby takes over (10000)
+
+Beside these stands what `security` reads: how clients connect.
 """
 
 import re
@@ -44,6 +48,7 @@ class Address:
     runs: Path | None = None
     send_ms: int = 20_000
     commit_ms: int = 10_000
+    takeover_ms: int = 10_000
     security: Security = field(default_factory=Security)
 
     @property
@@ -146,4 +151,5 @@ _READERS = {
     "runs": _folder,
     "send_ms": _number,
     "commit_ms": _number,
+    "takeover_ms": _number,
 }

@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaConnectionError, KafkaError, ProducerFenced, TransactionalIdAuthorizationFailed
+from aiokafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    ProducerFenced,
+    TransactionalIdAuthorizationFailed,
+)
 from aiokafka.producer import sender as aiokafka_sender
 
 from oncegate.ledgers.kafka.watch import Watch
@@ -86,6 +92,10 @@ class Throttled(NotWritten):
     """Nothing was written: a quota made the brokers too slow. A later try may pass; the text says what mends it."""
 
 
+class RecordTooLarge(NotWritten):
+    """Nothing was written: a partition does not take so much at once. The text says which limit; others take theirs."""
+
+
 class NotStarted(KafkaError):  # type: ignore[misc]
     """The brokers refuse this producer until an operator does what the text says.
 
@@ -150,6 +160,15 @@ class Guard:
         self._end_once()
         self.closed = False
 
+    @property
+    def is_worn(self) -> bool:
+        """Whether the next transaction needs another producer: it was closed, or has lost a broker.
+
+        A broker that was started again may have forgotten the last transaction's markers, and an abort of the next one
+        would then take the last one along.
+        """
+        return self.closed or self._watch.has_been_cut
+
     async def commit(self, batches: Batches, then: Then = lambda _: ()) -> list[int]:
         """Writes the batches as one transaction; the offset of the first record of each, −1 where it was not told.
 
@@ -213,7 +232,7 @@ class Guard:
             async with self._watch.until(until):
                 if begin:
                     await self._producer.begin_transaction()
-                async for batch in _each(batches):
+                async for batch in each_of(batches):
                     await sending.room_for(batch)
                     topic, number = batch.partition
                     sending.add(batch, await self._producer.send_batch(batch.encoded, topic, partition=number))
@@ -226,6 +245,8 @@ class Guard:
     def _not_written(self, error: Exception, sending: "_Sending") -> NotWritten:
         if (refusal := self._watch.refusal(error)) is not None:
             return Refused(f"not written: {refusal}", sending.partitions(refusal.topics))
+        if isinstance(error, MessageSizeTooLargeError):
+            return RecordTooLarge(sending.too_large(), sending.culprits())
         if isinstance(error, TimeoutError) and self._watch.is_throttled:
             return Throttled(f"not written in {self._deadlines.send_ms} ms: {self._watch.quota()}")
         return NotWritten(f"not written: {error!r}", sending.culprits())
@@ -280,6 +301,7 @@ class _Sending:
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._sent: list[tuple[Partition, asyncio.Future[Any]]] = []
+        self._sizes: list[int] = []
         self._unanswered: dict[asyncio.Future[Any], int] = {}
         self._next: Partition | None = None
 
@@ -295,6 +317,7 @@ class _Sending:
     def add(self, batch: Batch, future: "asyncio.Future[Any]") -> None:
         """Takes a batch that was handed over."""
         self._sent.append((batch.partition, future))
+        self._sizes.append(batch.encoded.size())
         self._unanswered[future] = batch.encoded.size()
         self._next = None
 
@@ -307,13 +330,25 @@ class _Sending:
         all_of_them = [*(partition for partition, _ in self._sent), *([] if self._next is None else [self._next])]
         return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
 
+    def too_large(self) -> str:
+        """Says which batch was refused for its size, and by what."""
+        errors = (_error(future) for _, future in self._sent)
+        at = next(at for at, error in enumerate(errors) if isinstance(error, MessageSizeTooLargeError))
+        topic, number = self._sent[at][0]
+        return (
+            f"not written: a batch of {self._sizes[at]} bytes is more than {topic}-{number} takes: raise "
+            f"max.message.bytes of topic {topic} (without one message.max.bytes of the brokers counts), or write "
+            "smaller records; what is written without it is taken"
+        )
+
     def culprits(self) -> list[Partition]:
         """The partitions that refused a batch or did not answer; else the one whose batch was not handed over."""
         failed = [partition for partition, future in self._sent if _failed(future)]
         return list(dict.fromkeys(failed)) or ([] if self._next is None else [self._next])
 
 
-async def _each(batches: Batches) -> AsyncIterator[Batch]:
+async def each_of(batches: Batches) -> AsyncIterator[Batch]:
+    """Yields the batches in their order, whether they are all there or come one after the other."""
     if isinstance(batches, AsyncIterable):
         async for batch in batches:
             yield batch
@@ -333,6 +368,11 @@ async def _end(sending: "asyncio.Task[None]") -> None:
 def _failed(future: "asyncio.Future[Any]") -> bool:
     """Whether a batch was refused, or not answered; takes its error, so that nothing is logged of it."""
     return not future.done() or future.cancelled() or future.exception() is not None
+
+
+def _error(future: "asyncio.Future[Any]") -> BaseException | None:
+    """What a batch was refused with; None: nothing, or nothing yet."""
+    return future.exception() if future.done() and not future.cancelled() else None
 
 
 async def _uncancelled(work: Coroutine[Any, Any, list[int]]) -> list[int]:

@@ -9,17 +9,31 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, supp
 from aiokafka.errors import KafkaError
 from msgspec.structs import replace
 
-from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, LedgerDown, NotFound, OncegateError
+from oncegate.core.errors import (
+    BadRequest,
+    LedgerBusy,
+    LedgerDamaged,
+    LedgerDown,
+    LedgerFenced,
+    NotFound,
+    OncegateError,
+)
 from oncegate.ledgers.kafka.address import Address, parse_address
+from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.keys import KEY_BYTES, Keys, read_keys
-from oncegate.ledgers.kafka.namespaces import Changes, Listed, Namespace, NamespaceList, topic_names
+from oncegate.ledgers.kafka.namespaces import Changes, Listed, Namespace, NamespaceList, topic_names, topics_of_name
 from oncegate.ledgers.kafka.pause import pause
+from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
+from oncegate.ledgers.kafka.rows.user_topics import UserTopics
+from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.kafka.shard.opening import open_place
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.standby.election import Election
+from oncegate.ledgers.kafka.standby.following import Following
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
-from oncegate.ports import OpenLedger
+from oncegate.ports import Followed, OpenLedger
 
 # What matters of its lines the ledger tells by its own errors; without a handler Python prints them raw.
 logging.getLogger("aiokafka").addHandler(logging.NullHandler())
@@ -31,7 +45,7 @@ DEFAULT = "default"
 
 
 class KafkaLedgers:
-    """Implements `ports.Ledgers` over the topics below one prefix. Made by `open_kafka`."""
+    """Implements `ports.Ledgers` and `ports.Standbys` over the topics below one prefix. Made by `open_kafka`."""
 
     def __init__(self, address: Address, keys: Keys, listed: NamespaceList) -> None:
         self._address = address
@@ -39,6 +53,8 @@ class KafkaLedgers:
         self._list = listed
         self._changing = asyncio.Lock()
         self._open: dict[str, set[KafkaLedger]] = {}
+        self._election = Election(listed, address.takeover_ms, self._followed_by)
+        self._election.start()
         self._keeper = asyncio.create_task(self._keep_up(), name="witnesses")
 
     def names(self) -> list[str]:
@@ -46,35 +62,50 @@ class KafkaLedgers:
         return sorted(name for name, one in self._list.listed.namespaces.items() if not one.deleted)
 
     async def create(self, namespace: str) -> None:
-        """Implements the port's `Ledgers.create`; LedgerDamaged: topics of that name exist, and the list has none."""
+        """Implements the port's `Ledgers.create`; topics that somebody has made for it are taken where they are empty.
+
+        LedgerDamaged: topics of that name hold something, and the list does not know them. Recovering: it stands by.
+        """
+        self._election.require_lead()
         async with self._changing:
-            with _unreachable(self._address):
-                async with topics_of(self._address) as topics:
-                    there = await topics.names()
+            with unreachable(self._address):
+                used = await self._used_topics(namespace)
                 made = Namespace(os.urandom(16), "", self._keys.wrap(os.urandom(KEY_BYTES)))
-                await self._list.change(lambda listed: self._created(listed, namespace, made, there))
+                await self._list.change(lambda listed: self._created(listed, namespace, made, used))
                 await self._make_topics(self._place(namespace))
 
-    def _created(self, listed: Listed, namespace: str, made: Namespace, there: set[str]) -> Changes:
+    async def _used_topics(self, namespace: str) -> set[str]:
+        """Topics whose names begin as a namespace's do, and that hold records or once did."""
+        async with topics_of(self._address) as topics:
+            there = await topics.names()
+        begin = topics_of_name(self._address.prefix, namespace)
+        mine = [name for name in there if name.startswith(f"{begin}.")]
+        if not mine:
+            return set()
+        async with reader(self._address.settings) as readers:
+            return {name for name in mine if await readers.bounds(Partition(name, 0)) != (0, 0)}
+
+    def _created(self, listed: Listed, namespace: str, made: Namespace, used: set[str]) -> Changes:
         before = listed.namespaces.get(namespace)
         if before is not None and not before.deleted:
             return []
         # The topics of a deleted namespace stay, for a person to look at.
         number = 1 if before is None else before.number + 1
-        one = Namespace(made.ledger, f"{self._address.prefix}.{namespace}", made.key, number)
-        if found := sorted(there & set(topic_names(one))):
+        one = Namespace(made.ledger, topics_of_name(self._address.prefix, namespace), made.key, number)
+        if found := sorted(used & set(topic_names(one))):
             raise LedgerDamaged(
-                f"topics {', '.join(found)} exist, and {self._list.partition.topic} does not list their namespace: "
-                "nothing was made, put the list back, or remove these topics"
+                f"topics {', '.join(found)} hold records, and {self._list.partition.topic} does not list their "
+                "namespace: nothing was made, put the list back, or remove these topics"
             )
         return [(f"n/{namespace}", one)]
 
     async def delete(self, namespace: str) -> None:
-        """Implements the port's `Ledgers.delete`: its topics stay, and nothing here names them any more."""
+        """Implements the port's `Ledgers.delete`: its topics stay, and nothing names them. Recovering: as above."""
+        self._election.require_lead()
         async with self._changing:
             if self._open.get(namespace):
                 raise LedgerBusy(f"namespace {namespace} is open; nothing was deleted")
-            with _unreachable(self._address):
+            with unreachable(self._address):
                 await self._list.change(lambda listed: self._deleted(listed, namespace))
 
     def _deleted(self, listed: Listed, namespace: str) -> Changes:
@@ -84,23 +115,66 @@ class KafkaLedgers:
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
         """Implements the port's `Ledgers.open`; NotFound, KeyMismatch, LedgerFenced, LedgerFull and LedgerDown too."""
-        with _unreachable(self._address):
-            await self._list.refresh()
-            place = self._place(namespace)
-            if not self._list.listed.generation(place.name).proved:
-                await self._make_topics(place)
+        async with self._owned(namespace, None) as (opened, _):
+            yield opened
+
+    @asynccontextmanager
+    async def follow(self, namespace: str) -> AsyncIterator[Followed]:
+        """Implements the port's `Standbys.follow`; NotFound, KeyMismatch, LedgerDown."""
+        self._election.stand_by()
+        with unreachable(self._address):
+            place = await self._listed_place(namespace)
+        async with AsyncExitStack() as stack:
+
+            async def take_over(warm: Fold | None) -> tuple[OpenLedger, Fold]:
+                return await stack.enter_async_context(self._owned(namespace, warm))
+
+            following = Following(place, self._election, take_over)
+            stack.push_async_callback(following.close)
+            yield Followed(
+                place.keys.unwrap(place.listed.key),
+                place.listed.ledger,
+                following,
+                following.batches(),
+                following.opened,
+                following.compacted,
+                following.standing,
+            )
+
+    async def _listed_place(self, namespace: str) -> KafkaPlace:
+        """The place of a namespace as the list has it now; its topics are made where nobody has owned it yet."""
+        await self._list.refresh()
+        place = self._place(namespace)
+        if not self._list.listed.generation(place.name).proved:
+            await self._make_topics(place)
+        return place
+
+    @asynccontextmanager
+    async def _owned(self, namespace: str, warm: Fold | None) -> AsyncIterator[tuple[OpenLedger, Fold]]:
+        """Opens a ledger, fences who had it before, and closes it in the end. `warm`: as in `open_place`."""
+        with unreachable(self._address):
+            place = await self._listed_place(namespace)
             await self._check_topics(place)
-            opened = await open_place(place, self._list)
+            opened = await open_place(place, self._list, self._election.lead, warm)
             await self._rewrap(namespace, opened.key)
-        ledger = KafkaLedger(place, opened, self._list)
+        topics = UserTopics(self._address.settings, self._address.bootstrap, self._address.prefix)
+        ledger = KafkaLedger(place, opened, self._list, topics)
         self._open.setdefault(namespace, set()).add(ledger)
         try:
-            yield OpenLedger(
-                ledger, opened.key, ledger.epoch, ledger.require_owner, ledger, compacted=ledger.compacted_position
+            found = OpenLedger(
+                ledger,
+                opened.key,
+                ledger.epoch,
+                ledger.require_owner,
+                ledger,
+                compacted=ledger.compacted_position,
+                row_topics=topics,
             )
+            yield found, opened.fold
         finally:
             self._open[namespace].discard(ledger)
             await ledger.close()
+            await topics.close()
 
     async def _rewrap(self, namespace: str, key: bytes) -> None:
         """Wraps a key anew that was wrapped with the master key before this one, so that that one may go."""
@@ -161,15 +235,21 @@ class KafkaLedgers:
         except Exception as error:
             ledger.end(LedgerDown(f"the upkeep of {ledger.place.frames.topic} failed ({error!r}); open it anew"))
 
+    def _followed_by(self, why: LedgerFenced) -> None:
+        """Another gateway owns the ledgers from now on: none of them takes anything more."""
+        for ledger in [ledger for several in self._open.values() for ledger in several]:
+            ledger.end(why)
+
     async def close(self) -> None:
-        """Lets go of the list; every ledger was closed before."""
+        """Says goodbye, and lets go of the list; every ledger was closed before."""
+        await self._election.close()
         self._keeper.cancel()
         await asyncio.wait([self._keeper])
         await self._list.close()
 
 
 @contextmanager
-def _unreachable(address: Address) -> Iterator[None]:
+def unreachable(address: Address) -> Iterator[None]:
     """Says LedgerDown where the brokers are away; that is tried again."""
     try:
         yield
@@ -193,9 +273,9 @@ async def open_kafka(
     async with AsyncExitStack() as stack:
         listed = NamespaceList(address.settings, address.prefix, address.deadlines)
         stack.push_async_callback(listed.close)
-        with _unreachable(address):
+        with unreachable(address):
             await _require_list(address, listed.partition.topic, create)
-            await listed.refresh()
+            await listed.begin()
         # Not on the loop: a start that finds no compiled kernels compiles for seconds.
         await asyncio.to_thread(warm_up)
         ledgers = KafkaLedgers(address, keys, listed)

@@ -3,9 +3,11 @@
     n/NAMESPACE                   its ledger's id, what the names of its topics begin with, its wrapped key
     g/TOPICS/NUMBER               the highest generation of transactional ids that was taken, and that is proved
     w/TOPICS/NUMBER/GENERATION    the witness: where the ledger of that generation ended, at least
+    o/                            the gateway that is to own the ledgers below this prefix
+    b/GATEWAY                     the beats of a gateway that is: one a second, the last of them a goodbye
 
-Whoever changes n/ or g/ starts the transactional id PREFIX.namespaces, reads to the end, decides and commits: two
-that do so at once never decide on the same list. Witnesses are written without it; a key has one writer.
+Whoever changes n/, g/ or o/ starts the transactional id PREFIX.namespaces, reads to the end, decides and commits: two
+that do so at once never decide on the same list. Witnesses and beats are written without it; a key has one writer.
 """
 
 import asyncio
@@ -20,8 +22,10 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.kafka.guard import Batch, Deadlines, Guard, InDoubt, NotWritten, Partition
+from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
+from oncegate.ledgers.kafka.watch import Watch
 
 # Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
 TURNS_MAX = 20
@@ -46,10 +50,20 @@ class Namespace(msgspec.Struct, frozen=True):
         return f"{self.topics}/{self.number}"
 
 
-def topic_names(one: Namespace) -> tuple[str, str, str]:
-    """Returns the topics of a namespace: of its frames, states and outputs."""
-    suffix = f".{one.number}" if one.number > 1 else ""
-    return f"{one.topics}.ledger{suffix}", f"{one.topics}.states{suffix}", f"{one.topics}.outputs{suffix}"
+def list_topic(prefix: str) -> str:
+    """Returns the topic of a prefix's list, and the transactional id of whoever changes it."""
+    return f"{prefix}.namespaces"
+
+
+def topics_of_name(prefix: str, namespace: str) -> str:
+    """Returns what the names of a namespace's topics begin with."""
+    return f"{prefix}.{namespace}"
+
+
+def topic_names(one: Namespace) -> tuple[str, str, str, str]:
+    """Returns the topics of a namespace: of its frames, states, outputs and stages."""
+    base, suffix = one.topics, f".{one.number}" if one.number > 1 else ""
+    return f"{base}.ledger{suffix}", f"{base}.states{suffix}", f"{base}.outputs{suffix}", f"{base}.stages{suffix}"
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -68,6 +82,20 @@ class Witness(msgspec.Struct, frozen=True):
     chain: bytes
 
 
+class Holder(msgspec.Struct, frozen=True):
+    """Names the gateway that is to own the ledgers; `term`: how many were, this one included."""
+
+    gateway: str = ""
+    term: int = 0
+
+
+class Beat(msgspec.Struct, frozen=True):
+    """Says that a gateway is there; `gone`: that it has closed all its ledgers."""
+
+    number: int = 0
+    gone: bool = False
+
+
 @dataclass
 class Listed:
     """Holds what the list says, up to where it was read."""
@@ -75,6 +103,8 @@ class Listed:
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     generations: dict[str, Generation] = field(default_factory=dict)
     witnesses: dict[str, dict[int, Witness]] = field(default_factory=dict)
+    holder: Holder = field(default_factory=Holder)
+    beats: dict[str, Beat] = field(default_factory=dict)
 
     def generation(self, name: str) -> Generation:
         """Returns the generations of a namespace's ids; of none, all zeros."""
@@ -90,6 +120,10 @@ class Listed:
         elif kind == "w":
             name, _, generation = name.rpartition("/")
             self._take_witness(name, int(generation), record.value)
+        elif kind == "o" and record.value is not None:
+            self.holder = msgspec.json.decode(record.value, type=Holder)
+        elif kind == "b":
+            self._take_beat(name, record.value)
         else:
             raise ValueError(f"its key is {record.key!r}")
 
@@ -99,6 +133,12 @@ class Listed:
             seen.pop(generation, None)
         else:
             seen[generation] = msgspec.json.decode(value, type=Witness)
+
+    def _take_beat(self, gateway: str, value: bytes | None) -> None:
+        if value is None:
+            self.beats.pop(gateway, None)
+        else:
+            self.beats[gateway] = msgspec.json.decode(value, type=Beat)
 
 
 Changes = list[tuple[str, msgspec.Struct]]
@@ -110,9 +150,9 @@ class NamespaceList:
 
     def __init__(self, settings: Mapping[str, Any], prefix: str, deadlines: Deadlines) -> None:
         self._settings = settings
-        self.partition = Partition(f"{prefix}.namespaces", 0)
+        self.partition = Partition(list_topic(prefix), 0)
         self._deadlines = deadlines
-        self._turn, self._reading = asyncio.Lock(), asyncio.Lock()
+        self._turn, self._reading, self._connecting = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._reader: Reader | None = None
         self._witnesses: AIOKafkaProducer | None = None
         self._next = 0
@@ -121,11 +161,20 @@ class NamespaceList:
     async def close(self) -> None:
         """Lets go of the connections."""
         reader, self._reader = self._reader, None
-        producer, self._witnesses = self._witnesses, None
+        async with self._connecting:
+            producer, self._witnesses = self._witnesses, None
         if reader is not None:
             await reader.stop()
         if producer is not None:
             await producer.stop()
+
+    async def begin(self) -> Listed:
+        """Reads the list for the first time, past what somebody has left open there; LedgerFull, and as `refresh`."""
+        async with healing(self._settings, [self.partition]) as markers:
+            is_open = await markers.is_open()
+        if is_open:
+            await self.change(lambda _: [])
+        return await self.refresh()
 
     async def refresh(self) -> Listed:
         """Reads to the end; KafkaError, OSError, TimeoutError: what was read stays. LedgerDamaged."""
@@ -135,10 +184,9 @@ class NamespaceList:
                 await reader.start()
                 self._reader = reader
             _, end = await self._reader.bounds(self.partition)
-            async with aclosing(self._reader.records(self.partition, self._next, end)) as several:
-                async for some in several:
-                    for record in some:
-                        self._take(record)
+            async with aclosing(self._reader.records(self.partition, self._next, end)) as records:
+                async for record in records:
+                    self._take(record)
             self._next = end
             return self.listed
 
@@ -172,7 +220,7 @@ class NamespaceList:
     async def _change(self, decide: Decide) -> None:
         guard = Guard(self._settings, self.partition.topic, self._deadlines)
         try:
-            await guard.start()
+            await self._start(guard)
             changes = decide(await self.refresh())
             if changes:
                 encoded = [(key.encode(), msgspec.json.encode(value)) for key, value in changes]
@@ -180,6 +228,13 @@ class NamespaceList:
                 await self.refresh()
         finally:
             await guard.close()
+
+    async def _start(self, guard: Guard) -> None:
+        """What brokers have left open of this id is healed before its epoch says less, and after."""
+        async with healing(self._settings, [self.partition]) as markers:
+            await markers.heal([guard.transactional_id])
+            await guard.start()
+            await markers.heal([guard.transactional_id])
 
     async def witness(self, name: str, generation: int, seen: Witness) -> None:
         """Writes the witness of a generation; KafkaError, OSError, TimeoutError: unknown whether it is written."""
@@ -189,8 +244,22 @@ class NamespaceList:
         """Removes the witness of a generation that has been followed; errors as `witness`."""
         await self._put(f"w/{name}/{generation}", None)
 
+    async def beat(self, gateway: str, beat: Beat | None) -> None:
+        """Writes a gateway's beat, None removes it; errors as `witness`."""
+        await self._put(f"b/{gateway}", None if beat is None else msgspec.json.encode(beat))
+
     async def _put(self, key: str, value: bytes | None) -> None:
+        watch = Watch(self._settings)
+        with watch.telling(), watch.connecting():
+            await self._put_watched(key, value)
+
+    async def _put_watched(self, key: str, value: bytes | None) -> None:
         async with asyncio.timeout(self._deadlines.send_ms / 1000):
+            producer, (topic, number) = await self._connected(), self.partition
+            await producer.send_and_wait(topic, value, key.encode(), partition=number)
+
+    async def _connected(self) -> AIOKafkaProducer:
+        async with self._connecting:
             if self._witnesses is None:
                 producer = AIOKafkaProducer(acks="all", enable_idempotence=True, **self._settings)
                 try:
@@ -199,5 +268,4 @@ class NamespaceList:
                     await producer.stop()
                     raise
                 self._witnesses = producer
-            topic, number = self.partition
-            await self._witnesses.send_and_wait(topic, value, key.encode(), partition=number)
+            return self._witnesses

@@ -15,6 +15,9 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.pause import turn
+from oncegate.ledgers.kafka.refusals import READING, BrokersRefuse
+from oncegate.ledgers.kafka.watch import Watch
+from oncegate.ledgers.uncancelled import uncancelled
 
 # Without a record or a marker for so long: a transaction is open whose producer nobody has ended.
 STALL_S = 30.0
@@ -34,7 +37,7 @@ class Trimmed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Carries a committed record, or in `values` of several."""
+    """Carries a committed record."""
 
     offset: int
     key: bytes | None
@@ -45,6 +48,7 @@ class Reader:
     """Reads one partition at a time. Use `start` first and `stop` last, or `reader`, which does both."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._watch = Watch(settings, READING)
         self._committed, self._uncommitted = (
             AIOKafkaConsumer(
                 isolation_level=level,
@@ -58,16 +62,20 @@ class Reader:
         )
 
     async def start(self) -> None:
-        """Connects; KafkaError, OSError: no broker is there."""
+        """Connects; KafkaError, OSError: no broker is there, or it refuses what the text says."""
         try:
-            await self._committed.start()
-            await self._uncommitted.start()
+            with self._watch.telling(), self._watch.connecting():
+                await self._committed.start()
+                await self._uncommitted.start()
         except BaseException:
             await self.stop()
             raise
 
     async def stop(self) -> None:
-        """Lets go of the connections."""
+        """Lets go of the connections, also where it is cancelled meanwhile."""
+        await uncancelled(self._stop())
+
+    async def _stop(self) -> None:
         # aiokafka cancels tasks that have not begun, and then its own stop is cancelled with them.
         await turn()
         for consumer in (self._committed, self._uncommitted):
@@ -79,13 +87,23 @@ class Reader:
 
         KafkaError, TimeoutError.
         """
-        at = TopicPartition(*partition)
+        with self._watch.telling():
+            return await self._bounds(TopicPartition(*partition))
+
+    async def _bounds(self, at: TopicPartition) -> tuple[int, int]:
         async with asyncio.timeout(STALL_S):
             first = (await self._uncommitted.beginning_offsets([at]))[at]
             return first, (await self._uncommitted.end_offsets([at]))[at]
 
-    async def records(self, partition: Partition, first: int, end: int) -> AsyncGenerator[list[Record], None]:
-        """Yields the committed records of `first` to before `end`, some at a time; returns once `end` is reached.
+    async def stable_end(self, partition: Partition) -> int:
+        """Returns the offset up to which no transaction is open; KafkaError, TimeoutError."""
+        at = TopicPartition(*partition)
+        async with asyncio.timeout(STALL_S):
+            # What a consumer of committed records is told as the end.
+            return int((await self._committed.end_offsets([at]))[at])
+
+    async def records(self, partition: Partition, first: int, end: int) -> AsyncGenerator[Record, None]:
+        """Yields the committed records of `first` to before `end`; returns once `end` is reached.
 
         Raises Stalled, KafkaError; Trimmed: `first` was deleted.
         """
@@ -96,19 +114,23 @@ class Reader:
         position, until = first, loop.time() + STALL_S
         while position < end:
             try:
-                found = await self._committed.getmany(at, timeout_ms=_POLL_MS)
+                with self._watch.telling():
+                    found = await self._committed.getmany(at, timeout_ms=_POLL_MS)
             except OffsetOutOfRangeError as error:
                 raise Trimmed(f"offset {position} of {partition.topic} was deleted meanwhile") from error
             reached = await self._committed.position(at)
             if reached > position:
                 position, until = reached, loop.time() + STALL_S
             elif loop.time() > until:
+                if (refusal := self._watch.refusal(TimeoutError())) is not None:
+                    raise BrokersRefuse(str(refusal))
                 raise Stalled(
                     f"{partition.topic}-{partition.number} is read no further than offset {position} of {end}: "
                     "a transaction is open there, or it has no leader"
                 )
-            if several := [Record(one.offset, one.key, one.value) for one in found.get(at, []) if one.offset < end]:
-                yield several
+            for one in found.get(at, []):
+                if one.offset < end:
+                    yield Record(one.offset, one.key, one.value)
 
 
 @asynccontextmanager

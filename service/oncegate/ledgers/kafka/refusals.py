@@ -9,12 +9,15 @@ from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
     IllegalSaslStateError,
+    KafkaError,
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
     UnsupportedSaslMechanismError,
 )
 
+# What a client may need to do with topics: to write them, to read them, to look at their settings, to shorten them.
+WRITING, READING, LOOKING, SHORTENING = "DESCRIBE and WRITE", "DESCRIBE and READ", "DESCRIBE_CONFIGS", "DELETE"
 # OpenSSL's numbers of what is wrong with a certificate.
 _EXPIRED, _OTHER_HOST, _OTHER_ADDRESS = 10, 62, 64
 
@@ -32,18 +35,34 @@ class Refusal:
         return f"{self.resource}: {self.mend}"
 
 
+class BrokersRefuse(KafkaError):  # type: ignore[misc]
+    """Says in its text what brokers refuse a client, and what an operator has to do; nothing was written or changed."""
+
+    def __str__(self) -> str:
+        """Gives the text alone."""
+        return str(self.args[0])
+
+    __repr__ = __str__
+
+
+class NoAnswer(SaslAuthenticationFailed):  # type: ignore[misc]
+    """Says that what came back is no answer to the proof of a user: whoever sent it does not know the password."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Names the client as the brokers know it."""
+    """Names the client as the brokers know it; `needs`: the rights on topics that what it does takes."""
 
     user: str | None = None
     mechanism: str | None = None
     client_id: str | None = None
+    needs: str = WRITING
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> "Caller":
+    def of(cls, settings: Mapping[str, Any], needs: str = WRITING) -> "Caller":
         """Takes what is needed of an aiokafka client's keyword arguments, and no password."""
-        return cls(*(settings.get(name) for name in ("sasl_plain_username", "sasl_mechanism", "client_id")))
+        user, mechanism, client_id = map(settings.get, ("sasl_plain_username", "sasl_mechanism", "client_id"))
+        return cls(user, mechanism, client_id, needs)
 
     def __str__(self) -> str:
         """Gives the principal of access control lists, as far as it is known here."""
@@ -63,7 +82,7 @@ def refusal_of(error: BaseException | None, caller: Caller) -> Refusal | None:
 def _topic(error: TopicAuthorizationFailedError, caller: Caller) -> Refusal:
     named = error.args[0] if error.args else ()
     topics = frozenset([named] if isinstance(named, str) else named)
-    return Refusal(f"topic {', '.join(sorted(topics))}", f"allow {caller} to DESCRIBE and WRITE", topics)
+    return Refusal(f"topic {', '.join(sorted(topics))}", f"allow {caller} to {caller.needs}", topics)
 
 
 def _transactional_id(error: TransactionalIdAuthorizationFailed, caller: Caller) -> Refusal:
@@ -76,6 +95,11 @@ def _group(error: GroupAuthorizationFailedError, caller: Caller) -> Refusal:
 
 def _cluster(_: ClusterAuthorizationFailedError, caller: Caller) -> Refusal:
     return Refusal("cluster", f"allow {caller} what it asked for, as CREATE is for topics")
+
+
+def _no_answer(error: NoAnswer, caller: Caller) -> Refusal:
+    why = f"what came back is no answer of {caller.mechanism} ({error.args[0]})"
+    return Refusal(f"user {caller.user}", f"{why}: check that the address and port are the brokers' own")
 
 
 def _user(_: SaslAuthenticationFailed, caller: Caller) -> Refusal:
@@ -120,6 +144,7 @@ _TOLD: dict[type[BaseException], Callable[[Any, Caller], Refusal]] = {
     TransactionalIdAuthorizationFailed: _transactional_id,
     GroupAuthorizationFailedError: _group,
     ClusterAuthorizationFailedError: _cluster,
+    NoAnswer: _no_answer,
     SaslAuthenticationFailed: _user,
     UnsupportedSaslMechanismError: _mechanism,
     IllegalSaslStateError: _no_sasl,

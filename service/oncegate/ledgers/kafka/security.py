@@ -3,13 +3,14 @@
     kafka:…?security_protocol=SASL_SSL&sasl_mechanism=SCRAM-SHA-512&sasl_username=oncegate
         &sasl_password_file=/run/secrets/kafka&ssl_cafile=/etc/kafka/ca.pem
 
-The names are those of Kafka's own clients. A password stands in a file, never in a URL, and is read for each client
-that starts: a file that was changed counts from the next start on.
+The names are those of Kafka's own clients. A password stands in a file, never in a URL. Files are read for each client
+that starts, and again where brokers refuse what they held: what was changed in them counts without a start.
 """
 
 import logging
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -97,13 +98,20 @@ class Security:
         BadRequest: a file cannot be used; by the parameter's name.
         """
         arguments: dict[str, Any] = {"security_protocol": self.protocol}
-        if self.is_encrypted:
-            arguments["ssl_context"] = self._tls()
         if self.password_file is not None:
             arguments["sasl_mechanism"] = self.mechanism
             arguments["sasl_plain_username"] = self.username
+        return arguments | Credentials(self).now
+
+    def read(self) -> tuple[tuple[bytes, ...], dict[str, Any]]:
+        """Reads every file: what they hold, and the keyword arguments that come of it. BadRequest as above."""
+        arguments: dict[str, Any] = {}
+        if self.is_encrypted:
+            arguments["ssl_context"] = self._tls()
+        if self.password_file is not None:
             arguments["sasl_plain_password"] = _password(self.password_file)
-        return arguments
+        files = (self.password_file, self.cafile, self.certfile, self.keyfile)
+        return tuple(path.read_bytes() for path in files if path is not None), arguments
 
     def _tls(self) -> ssl.SSLContext:
         """Verifies the broker's certificate and its host, always; without `cafile` by what this machine trusts."""
@@ -122,6 +130,53 @@ class Security:
     def _refuse_encrypted_key(self) -> str:
         """Is called for a key's password, which OpenSSL would otherwise ask for at the terminal."""
         raise BadRequest(f"the key in {self.keyfile or self.certfile} is encrypted: store it decrypted")
+
+
+class Credentials:
+    """Holds what a client's files held when they were read last; `now`: the keyword arguments that came of it."""
+
+    def __init__(self, security: Security | None = None) -> None:
+        self._security = security
+        self._held: tuple[bytes, ...] = ()
+        self.now: dict[str, Any] = {}
+        if security is not None:
+            self._held, read = security.read()
+            self.now = self._marked(read)
+
+    def newer_than(self, tried: Mapping[str, Any]) -> bool:
+        """Reads the files again, if nobody has since `tried`; tells whether `now` is another than that.
+
+        A file that is just being written, and cannot be used, is as if it were the old one.
+        """
+        if self.now is tried and self._security is not None:
+            with suppress(BadRequest, OSError):
+                held, read = self._security.read()
+                if held != self._held:
+                    self._held, self.now = held, self._marked(read)
+        return self.now is not tried
+
+    def _marked(self, read: dict[str, Any]) -> dict[str, Any]:
+        """The same, by which `credentials_of` finds this: aiokafka hands on nothing but what it knows."""
+        if "sasl_plain_password" in read:
+            read["sasl_plain_password"] = _Password(read["sasl_plain_password"])
+        for value in read.values():
+            value.credentials = self
+        return read
+
+
+class _Password(str):
+    """A password that knows whose it is."""
+
+    credentials: Credentials
+
+
+def credentials_of(settings: Mapping[str, Any]) -> Credentials:
+    """Finds what a connection's keyword arguments were read by; of one that has no files, an empty one."""
+    for name in ("sasl_plain_password", "ssl_context"):
+        found = getattr(settings.get(name), "credentials", None)
+        if isinstance(found, Credentials):
+            return found
+    return Credentials()
 
 
 def _require_one_of(name: str, value: str, known: tuple[str, ...]) -> None:

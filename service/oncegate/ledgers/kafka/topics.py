@@ -1,19 +1,27 @@
 """Makes the topics of ledgers, and checks that they keep what they are given."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 from aiokafka.structs import TopicPartition
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.pause import pause, turn
+from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
+from oncegate.ledgers.kafka.watch import Watch
 
 # Of what a ledger is written with, and checked for at each opening.
 KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -23,10 +31,53 @@ _SAFE = {"unclean.leader.election.enable": "false"}
 _SMALL_SEGMENTS = {"segment.bytes": str(8 << 20), "min.cleanable.dirty.ratio": "0.1"}
 # A part of a frame and what a batch has beside it.
 RECORD_BYTES = 1_000_000
+# What brokers take of a batch unless they are told otherwise.
+MESSAGE_BYTES = 1_048_588
 # A new topic is known to every broker and has a leader within seconds.
 LEADER_S = 30.0
 _POLL_S = 0.02
-_BOUNDS = ("min.insync.replicas", "max.message.bytes")
+_HINT = "oncegate kafka plan prints how"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Says what a topic of a ledger is, by settings: `exactly` so, `at_least` so; `beside` is given and not asked for.
+
+    `at_least` has what is given, and the least that is taken of a topic that is there.
+    """
+
+    name: str
+    replication: int
+    exactly: Mapping[str, str]
+    at_least: Mapping[str, tuple[int, int]]
+    beside: Mapping[str, str] = field(default_factory=dict)
+    partitions: int = 1
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What the topic is made with."""
+        given = {name: str(made) for name, (made, _) in self.at_least.items()}
+        return {**self.exactly, **given, **self.beside}
+
+    def wrong(self, found: Mapping[str, str], replicas: Sequence[int]) -> list[str]:
+        """Says what of a topic's settings, and of the replicas of each of its partitions, is not as wanted."""
+        said = [f"{key}={found.get(key)}, not {value}" for key, value in self.exactly.items() if found[key] != value]
+        for key, (_, least) in self.at_least.items():
+            if int(found[key]) < least:
+                said.append(f"{key}={found[key]}, less than {least}")
+        if len(replicas) != self.partitions:
+            said.append(f"{len(replicas)} partitions, not {self.partitions}")
+        if min(replicas, default=0) < self.replication:
+            said.append(f"{min(replicas, default=0)} replicas, not {self.replication}")
+        return said
+
+
+def wanted(address: Address, names: Sequence[str], configs: Mapping[str, str]) -> list[Wanted]:
+    """Says what topics are that hold what `KEPT` or `COMPACTED` names: for who makes, checks or plans them."""
+    insync, size_bytes = (address.min_insync, address.min_insync), (MESSAGE_BYTES, RECORD_BYTES)
+    at_least = {"min.insync.replicas": insync, "max.message.bytes": size_bytes}
+    beside = _SMALL_SEGMENTS if configs is COMPACTED else {}
+    return [Wanted(name, address.replication, {**configs, **_SAFE}, at_least, beside) for name in names]
 
 
 class Topics:
@@ -40,19 +91,27 @@ class Topics:
         """Returns the names of all topics that this client may see; KafkaError."""
         return set(await self._admin.list_topics())
 
-    async def make(self, names: Iterable[str], configs: Mapping[str, str]) -> None:
-        """Makes topics of one partition, where they are not there; returns once each has a leader. KafkaError."""
-        more = _SMALL_SEGMENTS if configs is COMPACTED else {}
-        asked = {"min.insync.replicas": str(self._address.min_insync), **_SAFE, **configs, **more}
-        new = [NewTopic(name, 1, self._address.replication, topic_configs=asked) for name in names]
+    async def make(self, names: Sequence[str], configs: Mapping[str, str]) -> None:
+        """Makes the topics that are not there; returns once each of these has a leader. KafkaError.
+
+        Where all are there no right to make any is needed.
+        """
+        there = await self.names()
+        missing = [one for one in wanted(self._address, names, configs) if one.name not in there]
+        if not missing:
+            return
+        new = [NewTopic(one.name, one.partitions, one.replication, topic_configs=one.settings) for one in missing]
         answer = await self._admin.create_topics(new)
         for name, code, *said in answer.topic_errors:
             kind = for_code(code)
+            if kind in (TopicAuthorizationFailedError, ClusterAuthorizationFailedError):
+                caller = Caller.of(self._address.settings)
+                raise BrokersRefuse(f"topic {name} is missing: make it ({_HINT}), or allow {caller} to CREATE it")
             if code and kind is not TopicAlreadyExistsError:
                 raise kind(f"topic {name} cannot be made: {' '.join(filter(None, said))}")
         async with asyncio.timeout(LEADER_S):
-            for name in names:
-                await self._await_leader(name)
+            for one in missing:
+                await self._await_leader(one.name)
 
     async def _await_leader(self, name: str) -> None:
         """Returns once every broker that is asked knows the topic's leader."""
@@ -64,60 +123,55 @@ class Topics:
 
     async def check(self, names: Sequence[str], configs: Mapping[str, str]) -> None:
         """Raises LedgerDamaged unless these topics keep what they are given, with all that is wrong; KafkaError."""
-        wanted = {**configs, **_SAFE}
-        resources = [
-            ConfigResource(ConfigResourceType.TOPIC, name, dict.fromkeys((*wanted, *_BOUNDS))) for name in names
-        ]
-        wrong: list[str] = []
-        for answer in await self._admin.describe_configs(resources):
-            for code, _, _, name, values in answer.resources:
-                if code:
-                    raise for_code(code)(f"the settings of topic {name} are not told")
-                found = {key: value for key, value, *_ in values}
-                wrong += [f"topic {name} has {one}" for one in self._wrong(found, wanted)]
-        wrong += [f"topic {name} has {said}" for name, said in await self._wrong_replicas(names)]
-        if wrong:
+        found = await self.wrong(wanted(self._address, names, configs))
+        if wrong := [f"topic {name} has {one}" for name, said in found.items() for one in said]:
             raise LedgerDamaged(f"{'; '.join(wrong)}; nothing was read or written: mend the settings, then start again")
 
-    def _wrong(self, found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
-        said = [f"{key}={found.get(key)}, not {value}" for key, value in wanted.items() if found.get(key) != value]
-        if int(found["min.insync.replicas"]) < self._address.min_insync:
-            said.append(f"min.insync.replicas={found['min.insync.replicas']}, not {self._address.min_insync}")
-        if int(found["max.message.bytes"]) < RECORD_BYTES:
-            said.append(f"max.message.bytes={found['max.message.bytes']}, less than {RECORD_BYTES}")
-        return said
-
-    async def _wrong_replicas(self, names: Sequence[str]) -> list[tuple[str, str]]:
-        wrong = []
-        for described in await self._admin.describe_topics(list(names)):
-            partitions = described["partitions"]
-            if len(partitions) != 1:
-                wrong.append((described["topic"], f"{len(partitions)} partitions, not 1"))
-            replicas = min((len(one["replicas"]) for one in partitions), default=0)
-            if replicas < self._address.replication:
-                wrong.append((described["topic"], f"{replicas} replicas, not {self._address.replication}"))
-        return wrong
+    async def wrong(self, topics: Sequence[Wanted]) -> dict[str, list[str]]:
+        """Says by its name what of each topic is not as wanted; all of them are there. KafkaError."""
+        resources = [
+            ConfigResource(ConfigResourceType.TOPIC, one.name, dict.fromkeys((*one.exactly, *one.at_least)))
+            for one in topics
+        ]
+        found: dict[str, dict[str, str]] = {}
+        for answer in await self._admin.describe_configs(resources):
+            for code, _, _, name, values in answer.resources:
+                if (kind := for_code(code)) is TopicAuthorizationFailedError:
+                    raise BrokersRefuse(str(refusal_of(kind(name), Caller.of(self._address.settings, LOOKING))))
+                if code:
+                    raise kind(f"the settings of topic {name} are not told")
+                found[name] = {key: value for key, value, *_ in values}
+        described = await self._admin.describe_topics([one.name for one in topics])
+        replicas = {one["topic"]: [len(at["replicas"]) for at in one["partitions"]] for one in described}
+        return {one.name: one.wrong(found[one.name], replicas[one.name]) for one in topics}
 
 
 async def shorten(settings: Mapping[str, Any], before: Mapping[Partition, int]) -> None:
     """Deletes the records before an offset of each partition; KafkaError, OSError: some may be deleted."""
     asked = {TopicPartition(*partition): RecordsToDelete(offset) for partition, offset in before.items()}
-    async with _admin(settings) as admin:
-        await admin.delete_records(asked)
+    async with admin_of(settings) as admin:
+        try:
+            await admin.delete_records(asked)
+        except TopicAuthorizationFailedError as error:
+            # It does not say which.
+            named = TopicAuthorizationFailedError(sorted({topic for topic, _ in before}))
+            raise BrokersRefuse(str(refusal_of(named, Caller.of(settings, SHORTENING)))) from error
 
 
 @asynccontextmanager
 async def topics_of(address: Address) -> AsyncIterator[Topics]:
     """Connects a client that asks about topics; KafkaError, OSError: no broker is there."""
-    async with _admin(address.settings) as admin:
+    async with admin_of(address.settings) as admin:
         yield Topics(admin, address)
 
 
 @asynccontextmanager
-async def _admin(settings: Mapping[str, Any]) -> AsyncIterator[AIOKafkaAdminClient]:
-    admin = AIOKafkaAdminClient(**settings)
+async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[AIOKafkaAdminClient]:
+    """Connects a client that administers topics; KafkaError, OSError: no broker is there, or refuses it."""
+    admin, watch = AIOKafkaAdminClient(**settings), Watch(settings)
     try:
-        await admin.start()
+        with watch.telling(), watch.connecting():
+            await admin.start()
         yield admin
     finally:
         await turn()

@@ -12,17 +12,20 @@ from typing import Any
 from weakref import WeakSet
 
 from aiokafka import client as aiokafka_client
-from aiokafka.conn import AIOKafkaConnection
+from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
 
-from oncegate.ledgers.kafka.refusals import Caller, Refusal, refusal_of
+from oncegate.ledgers.kafka.refusals import WRITING, BrokersRefuse, Caller, NoAnswer, Refusal, refusal_of
+from oncegate.ledgers.kafka.security import credentials_of
 
 # For how long brokers that all refuse are asked again: a user that was made just now is known to each a little later.
 REFUSED_S = 1.0
 # Of a session, how much may be over when a transaction begins (connections.max.reauth.ms). What is left has to last for
 # the transaction: a commit that meets the session's end is in doubt.
 SESSION_PART = 0.5
+# A connection that ends so was not ended by this side.
+_CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
 
 
 class Session(AIOKafkaConnection):  # type: ignore[misc]
@@ -30,6 +33,7 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
 
     # A time of the loop.
     until = float("inf")
+    watch: "Watch | None" = None
 
     def send(self, request: Any, expect_response: bool = True) -> Any:
         """Sends as aiokafka does; the answer to a login says how long the session lasts."""
@@ -38,11 +42,20 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
 
     def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
         """Drops the connection at once: aiokafka's own close flushes, and over TLS waits for the broker's goodbye."""
+        if self.watch is not None and reason in _CUT:
+            self.watch.has_been_cut = True
         writer = self._writer
         closed = super().close(reason, exc)
         if writer is not None:
             writer.transport.abort()
         return closed
+
+    async def _do_sasl_handshake(self) -> None:
+        """Logs in as aiokafka does, which lets through what it stumbles over in an answer that is none."""
+        try:
+            await super()._do_sasl_handshake()
+        except (ValueError, LookupError, AssertionError) as error:
+            raise NoAnswer(f"{type(error).__name__}: {error}") from error
 
     async def _logged_in(self, answer: Awaitable[Any]) -> Any:
         told = await answer
@@ -52,14 +65,19 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
 
 
 class Watch:
-    """Keeps what brokers refuse to one client, and the waits that end by it; `settings`: aiokafka's arguments."""
+    """Keeps what brokers refuse to one client, and the waits that end by it; `settings`: aiokafka's arguments.
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._caller = Caller.of(settings)
+    `needs`: the rights on topics that what the client does takes.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], needs: str = WRITING) -> None:
+        self._caller = Caller.of(settings, needs)
         self._sessions: WeakSet[Any] = WeakSet()
         self._limit: asyncio.Timeout | None = None
         self._until = self._throttled_until = 0.0
         self._throttle_ms = 0
+        # Whether a connection that was open has ended and not by this side: its broker may have been started again.
+        self.has_been_cut = False
         self.begin()
 
     def begin(self) -> None:
@@ -83,6 +101,16 @@ class Watch:
         finally:
             _watch.reset(token)
 
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Raises BrokersRefuse in place of an error that comes of a refusal; any other stays as it is."""
+        try:
+            yield
+        except (KafkaError, OSError) as error:
+            if (refusal := self.refusal(error)) is None or isinstance(error, BrokersRefuse):
+                raise
+            raise BrokersRefuse(str(refusal)) from error
+
     @asynccontextmanager
     async def until(self, until: float) -> AsyncIterator[None]:
         """Raises TimeoutError at this time of the loop, or earlier where it is known that brokers refuse."""
@@ -96,6 +124,7 @@ class Watch:
     def connected(self, place: tuple[str, int], session: Any) -> None:
         """Takes a connection that is open."""
         self.has_reached = True
+        session.watch = self
         self._sessions.add(session)
         self._refusing.pop(place, None)
         if self._limit is not None and not self._limit.expired():
@@ -153,16 +182,31 @@ _watch: ContextVar[Watch | None] = ContextVar("watch", default=None)
 
 
 async def _connected(host: str, port: int, **settings: Any) -> Session:
-    """Connects as aiokafka does, and tells who watches how that went."""
-    watch, session = _watch.get(), Session(host, port, **settings)
+    """Connects as aiokafka does, and tells who watches how that went.
+
+    Where the brokers refuse what its files held, they are read again, and what is new in them is tried at once.
+    """
+    watch, credentials = _watch.get(), credentials_of(settings)
     try:
-        await session.connect()
-    except (OSError, KafkaError, TimeoutError) as error:
+        try:
+            tried = credentials.now
+            session = await _session(host, port, settings | tried)
+        except (OSError, KafkaError) as error:
+            if refusal_of(error, Caller.of(settings)) is None or not credentials.newer_than(tried):
+                raise
+            session = await _session(host, port, settings | credentials.now)
+    except (OSError, KafkaError) as error:
         if watch is not None:
             watch.not_connected((host, port), error)
         raise
     if watch is not None:
         watch.connected((host, port), session)
+    return session
+
+
+async def _session(host: str, port: int, settings: Mapping[str, Any]) -> Session:
+    session = Session(host, port, **settings)
+    await session.connect()
     return session
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.catalog import NOWHERE, Change, Location, PublishedRange, Trimmed, Wrote, change_of
+from oncegate.ledgers.catalog import NOWHERE, Change, Location, PublishedRange, Wrote, change_of, located
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frame_body import Body, Compacted, encode_body
 from oncegate.ledgers.log.files.frames import BODY_BYTES_MAX, SegmentHeader
@@ -208,7 +208,7 @@ class LogLedger:
         self._catalog.check(plan)
         if sum(map(len, entries)) > BODY_BYTES_MAX // 2:
             raise ValueError(f"one append may have {BODY_BYTES_MAX // 2} bytes of entries")
-        if not entries and not any(self._changes_something(change) for change in plan):
+        if not entries and not any(map(self._catalog.changes_something, plan)):
             return None
         ranges = [output for output in outputs if isinstance(output, WriteRange)]
         return self._in_writer(self._write, list(entries), plan, ranges)
@@ -223,11 +223,6 @@ class LogLedger:
             end = self._segment.end
             self._mark = Mark(self._paths.ledger, end.position, end.chain[:8])
 
-    def _changes_something(self, change: Change) -> bool:
-        if isinstance(change, Trimmed):
-            return self._catalog.would_trim(change.topic, change.partition, change.before_offset)
-        return True
-
     def _write(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> list[Change]:
         """In the writer's thread: 1. output files, synced. 2. The frame, synced. 3. The witness. Then the answer.
 
@@ -237,11 +232,7 @@ class LogLedger:
             self._guard()
             self._require_room()
             try:
-                locations = iter(self._outputs.write(ranges))
-                changes = [
-                    Wrote(change.range_id, change.rows, next(locations)) if isinstance(change, Wrote) else change
-                    for change in plan
-                ]
+                changes = located(plan, iter(self._outputs.write(ranges)))
                 self._write_frame(len(entries), encode_body(Body(entries, changes)))
             except NoRoom:
                 self._full = True

@@ -348,7 +348,7 @@ def produced_of(reply: Reply, id_count: int | None, locate: bool = False) -> Pro
         document = json.loads(reply.body)
         return Produced(int(document["rows"]), _offsets(document))
     offsets, before = _ranges(reply.headers["oncegate-offsets"]), _ranges(reply.headers.get(_BEFORE, ""))
-    return Produced(sum(one.rows for one in offsets), offsets, verdicts_of(reply, id_count, locate), before)
+    return Produced(int(reply.headers["oncegate-rows"]), offsets, verdicts_of(reply, id_count, locate), before)
 
 
 def _ranges(text: str) -> tuple[Offsets, ...]:

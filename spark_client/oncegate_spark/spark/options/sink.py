@@ -1,6 +1,6 @@
 """The options of the Spark sink: read once, checked on the driver, carried to the tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
@@ -11,6 +11,8 @@ from oncegate_spark.spark.options.refusals import check_names, lower_names, topi
 from oncegate_spark.spark.options.table import BY_ID, BY_NAME
 
 ASYNC_PROGRESS = "asyncprogresstrackingenabled"  # Spark's own option, in lower case
+TOPIC_COLUMN = "topic"  # as in Spark's Kafka sink: names the topic of its row where no option does
+TOPICS_OF_ROWS = "topics-of-rows"  # stands for a topic in the names of batches and lanes whose rows have their own
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Options:
     belong to the query's batch, and are forgotten when it is acked. `id_set`: the set of the ids, None for that of the
     write mode. `digest_names`: the columns that are the payload of
     a row's id; `on_conflict`: what becomes of a row whose id is written with another one. `merges`: columns that the
-    topic does not have are added to it.
+    topic does not have are added to it. `by_row`: no topic is given, and each row names its own; `topic` is
+    TOPICS_OF_ROWS then.
     """
 
     url: str
@@ -47,18 +50,24 @@ class Options:
     checkpoint: str | None
     checkpoint_url: str | None
     merges: bool = False
+    by_row: bool = False
     raw: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> "Options":
-        """Read and check what the user gave. Raises BadOption with the line to write instead."""
+    def read(cls, given: Mapping[str, str], columns: Collection[str] = ()) -> "Options":
+        """Read and check what the user gave. `columns`: the rows', one of which may name the topic of its row.
+
+        Raises BadOption with the line to write instead.
+        """
         raw = lower_names(given)
         write = BY_NAME["write"].choice(raw)
         check_names(raw, write)
+        topic = topic_of(raw)
+        by_row = not topic and write != "claim" and TOPIC_COLUMN in columns
         options = cls(
             url=url_of(raw),
             namespace=BY_NAME["namespace"].text(raw) or "",
-            topic=topic_of(raw),
+            topic=TOPICS_OF_ROWS if by_row else topic,
             write=write,
             id_names=BY_NAME["idCol"].names(raw),
             id_set=BY_NAME["idSet"].text(raw),
@@ -77,6 +86,7 @@ class Options:
             checkpoint=raw.get("checkpointlocation"),
             checkpoint_url=raw.get("checkpointurl"),
             merges=BY_NAME["mergeSchema"].truth(raw),
+            by_row=by_row,
             raw=raw,
         )
         options.check()
@@ -93,12 +103,17 @@ class Options:
         if self.write == "claim":
             self._check_claim()
         elif not self.topic:
-            raise BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
+            raise self.without_topic
         elif TOPIC.fullmatch(self.topic) is None:
             raise BadOption(
                 f"topic is {self.topic[:80]!r}; a topic is named with 1 to 249 of A-Z a-z 0-9 . _ - and begins with a "
                 "letter, digit or _; nothing was written"
             )
+
+    @property
+    def without_topic(self) -> BadOption:
+        """The refusal of a write that names no topic."""
+        return BadOption(f'write={self.write} needs a topic; add .option("topic", "<topic>")')
 
     def _check_ids(self) -> None:
         if not self.id_names and self.lane_names is None:

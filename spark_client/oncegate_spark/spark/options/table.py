@@ -114,8 +114,9 @@ OPTIONS: tuple[Option, ...] = (
         "topic",
         EVERYWHERE,
         "The topic of the gateway that is written or read. It may be given as the path instead: `.save(topic)`, "
-        "`.start(topic)`, `.load(topic)`. With write=claim it is only a name that the sink is told.",
-        missing="required, not with write=claim",
+        "`.start(topic)`, `.load(topic)`. With write=claim it is only a name that the sink is told. Of a gateway that "
+        "writes into Kafka topics it is one of those, and goes before the column `topic`.",
+        missing="required, not with write=claim; into Kafka topics: the row's own, in the column `topic`",
     ),
     Option(
         "timeoutMs",
@@ -164,7 +165,7 @@ OPTIONS: tuple[Option, ...] = (
         BY_ID,
         "The set that the rows' ids are of: an id counts once in each set. Writes that name one set meet in it. Goes "
         "with idCol.",
-        missing="write=ids: the topic's name; write=claim: the empty one",
+        missing="write=ids: the topic's name, required where each row names its own; write=claim: the empty one",
     ),
     Option(
         "producerCol",
@@ -205,7 +206,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "keyCol",
         TOPICS,
-        "The columns that choose a row's partition: rows of equal values go to one partition.",
+        "The columns that choose a row's partition: rows of equal values go to one partition. Refused where topics are "
+        "Kafka's: there the column `key` does.",
         words=COLUMNS,
         missing="the next partition for each request",
     ),
@@ -213,7 +215,7 @@ OPTIONS: tuple[Option, ...] = (
         "mergeSchema",
         TOPICS,
         "Whether columns that the topic does not have are added to it, for good, behind its own; rows from before have "
-        "nulls there. Without it such rows are refused.",
+        "nulls there. Without it such rows are refused. Refused where topics are Kafka's.",
         default="false",
         allowed=TRUTHS,
     ),

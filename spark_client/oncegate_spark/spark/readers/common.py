@@ -53,18 +53,30 @@ def read_schema(options: ReadOptions) -> StructType:
 def look(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema]:
     """Look at the topic as it is now: its ends, its columns.
 
-    Raises NotFound, and Refused where nothing was written that could be read.
+    Raises NotFound, and Refused where nothing was written that could be read, or where it has to be read elsewhere.
     """
     try:
         view = gateway.topic(topic)
     except NotFound as error:
-        gateway.describe()  # a namespace that is not there says so itself: nothing will come to it
+        _check_here(gateway, topic)  # a namespace that is not there says so itself: nothing will come to it
         raise _NoTopic(f"{error}; {WAIT}", outcome=error.outcome, code=error.code, **error.extra) from error
     if view.schema is None:
+        _check_here(gateway, topic)
         raise _NoColumns(
             f"topic {topic} has no columns yet: its first write gives them, or a schema when it is created; {WAIT}"
         )
     return Ends.of(view.low_offsets, view.high_offsets), view.schema
+
+
+def _check_here(gateway: Gateway, topic: str) -> None:
+    """Raises Refused, with the line to write, where rows lie in Kafka; NotFound where there is no such namespace."""
+    brokers = gateway.describe().get("topics_at")
+    if brokers:
+        raise Refused(
+            f'rows of topic {topic} lie in Kafka: read them by .format("kafka").option("kafka.bootstrap.servers", '
+            f'"{brokers}").option("subscribe", "{topic}").option("kafka.isolation.level", "read_committed")',
+            code="READ_ELSEWHERE",
+        )
 
 
 def look_if_there(gateway: Gateway, topic: str) -> tuple[Ends, pa.Schema] | None:

@@ -84,7 +84,8 @@ class IdsWriter(ByIdWriter):
             for rows in codecs.gathered(batches, codecs.IDS_MAX):
                 row_count += rows.num_rows
                 for lane, part, _ in lanes.parts(rows):
-                    for one in produced(lane, options.topic, part, options.lane_names[1], options.key_names):
+                    sent = part.drop_columns(list(self.fit.used_up))
+                    for one in produced(lane, options.topic, sent, options.lane_names[1], options.key_names):
                         done.add(one)
             return row_count, lanes.upto
 

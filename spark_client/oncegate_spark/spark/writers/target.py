@@ -5,14 +5,16 @@ namespace that nobody made, a topic whose columns are others. A write by tasks s
 """
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from oncegate_spark.errors import NOTHING, BadId, NotFound, OncegateError, Outcome, Unavailable
+from oncegate_spark.protocol import codecs
 from oncegate_spark.protocol.answers import Topic
 from oncegate_spark.protocol.codecs import is_id
+from oncegate_spark.protocol.effort import new_token
 from oncegate_spark.spark import logs
 from oncegate_spark.spark.checkpoint import Input
 from oncegate_spark.spark.options import Options
@@ -20,6 +22,7 @@ from oncegate_spark.spark.options.members import in_options
 from oncegate_spark.spark.writers import Writer, check_schema, writer_of
 from oncegate_spark.spark.writers.columns.fitting import AS_THEY_COME, Fit
 from oncegate_spark.spark.writers.columns.planning import added, planned
+from oncegate_spark.spark.writers.columns.records import records
 from oncegate_spark.spark.writers.columns.row_size import check_size, least_size
 from oncegate_spark.spark.writers.common import stored_mark
 from oncegate_spark.sync.gateway import Gateway
@@ -28,6 +31,17 @@ SOON_MS = 3_000  # a gateway that starts again takes less; after that a person a
 
 log = logging.getLogger("oncegate_spark")
 _WIDE = 100  # so many columns, or bytes of fixed width, that the gateway's limits are asked for
+
+_NO_ROWS = codecs.stream([pa.RecordBatch.from_pydict({"value": pa.array([], pa.string())})])
+
+
+@dataclass(frozen=True)
+class Found:
+    """Says what a write goes to. `topic`: None where there is none yet and the first write makes it, and with
+    write=claim. `brokers`: of Kafka, where topics lie there."""
+
+    topic: Topic | None = None
+    brokers: str = ""
 
 
 def planned_writer(given: Options, read: Input | None, schema: Any) -> Writer:
@@ -50,14 +64,33 @@ def check_target(options: Options, schema: Any) -> Fit:
     nobody answers in `timeoutMs`.
     """
     try:
-        topic = _first_asked(options, schema)
+        found = _first_asked(options, schema)
         if options.write == "claim":
             return AS_THEY_COME
+        if found.brokers:
+            return _fit_of_records(options, schema)
+        topic = found.topic
         if options.merges and topic is not None:
             topic = _merged(options, topic, schema)
     except OncegateError as error:
         raise _worded(error) from error
+    if options.by_row:
+        raise options.without_topic
     return planned(topic, schema, options.topic)
+
+
+def _fit_of_records(options: Options, schema: Any) -> Fit:
+    """How rows become records of Kafka's topics. No rows are written to the topic: its gateway says if it is there.
+
+    Topics that rows name themselves are known when the rows are: the first task tells of one that is missing.
+    """
+    fit = records(options, schema)
+    if not options.by_row:
+        with Gateway(
+            options.url, options.namespace, timeout_ms=options.timeout_ms, mark=stored_mark(options)
+        ) as gateway:
+            gateway.produce(options.topic, new_token(), 0, _NO_ROWS)
+    return fit
 
 
 def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
@@ -74,20 +107,20 @@ def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
         return gateway.topic(options.topic)
 
 
-def _first_asked(options: Options, schema: Any) -> Topic | None:
-    """As `_topic`, for all of `timeoutMs`; what is waited for is said early."""
+def _first_asked(options: Options, schema: Any) -> Found:
+    """As `_found`, for all of `timeoutMs`; what is waited for is said early."""
     try:
-        return _topic(options, schema, min(SOON_MS, options.timeout_ms))
+        return _found(options, schema, min(SOON_MS, options.timeout_ms))
     except Unavailable as error:
         if options.timeout_ms <= SOON_MS:
             raise
         logs.be_heard()
         log.warning("%s; it is asked for %d ms in all", _plain(error), options.timeout_ms)
-    return _topic(options, schema, options.timeout_ms - SOON_MS)
+    return _found(options, schema, options.timeout_ms - SOON_MS)
 
 
-def _topic(options: Options, schema: Any, timeout_ms: int) -> Topic | None:
-    """The topic; None where there is none yet and the first write makes it, and with write=claim, which has none.
+def _found(options: Options, schema: Any, timeout_ms: int) -> Found:
+    """Looks for the topic of a write.
 
     Raises Refused also where no row of this schema is small enough for the gateway.
     """
@@ -95,14 +128,20 @@ def _topic(options: Options, schema: Any, timeout_ms: int) -> Topic | None:
         columns, size_bytes = least_size(schema)
         if options.write != "claim" and max(columns, size_bytes) > _WIDE:
             check_size(columns, size_bytes, gateway.limits())
-        try:
-            if options.write != "claim":
-                return gateway.topic(options.topic)
+        if options.write == "claim":
             gateway.describe()
-        except NotFound:
-            if options.write == "claim" or not gateway.describe()["auto_create_topics"]:
-                raise
-    return None
+            return Found()
+        topic, missing = None, None
+        try:
+            topic = None if options.by_row else gateway.topic(options.topic)
+        except NotFound as error:
+            missing = error
+        if topic is not None and topic.schema is not None:
+            return Found(topic)
+        namespace = gateway.describe()
+        if "topics_at" not in namespace and missing is not None and not namespace["auto_create_topics"]:
+            raise missing
+        return Found(topic, namespace.get("topics_at", ""))
 
 
 def _worded(error: OncegateError) -> OncegateError:

@@ -26,6 +26,7 @@ _TYPES = {
     "partition": "int",
     "timestamp": "timestamp",
 }
+COLUMNS = frozenset(_TYPES)
 # A row's partition where none was given; no number of Kafka's, so that a wrong one is not taken for it.
 UNGIVEN = -(1 << 32)
 

@@ -16,6 +16,8 @@ from oncegate.ledgers.kafka.record_batch import record_batches
 # Of a part; a batch takes 900,000 bytes and a broker by its default a megabyte.
 PART_BYTES = 800_000
 Bytes = bytes | memoryview
+# Of locations of ranges: which topic the blob lies in.
+OUTPUTS, STAGES = 0, 1
 
 
 class Blobs:
@@ -25,6 +27,11 @@ class Blobs:
         parts = [part for blob in blobs for part in _parts(blob)]
         self._first_parts = [0, *accumulate(-(-len(blob) // PART_BYTES) for blob in blobs)]
         self.batches = [Batch(partition, one) for one in record_batches([(None, part) for part in parts])]
+
+    @property
+    def records(self) -> int:
+        """Counts the records: of one partition's transaction they follow one another."""
+        return sum(int(batch.encoded.record_count()) for batch in self.batches)
 
     def offsets(self, first_offsets: Sequence[int]) -> list[int]:
         """Returns the offset of each blob's first part, given that of each batch; 0 for a blob without bytes.
@@ -40,9 +47,17 @@ class Blobs:
         return [of_parts[first] if first < after else 0 for first, after in ends]
 
 
-def location(offset: int, data: Bytes, sha256: bytes | None = None) -> Location:
-    """Says where a blob lies: `offset` of its first part. `sha256`: of the data, where it is known."""
-    return Location(0, 0, offset, len(data), sha256 or hashlib.sha256(data).digest())
+def location(offset: int, data: Bytes, sha256: bytes | None = None, topic: int = 0) -> Location:
+    """Says where a blob lies: `offset` of its first part. `sha256`: of the data, where it is known.
+
+    `topic`: a number for it, where a catalog names blobs of more than one.
+    """
+    return Location(0, topic, offset, len(data), sha256 or hashlib.sha256(data).digest())
+
+
+def end_of(at: Location) -> int:
+    """Returns the offset behind the last part of a blob."""
+    return at.offset + -(-at.length // PART_BYTES)
 
 
 def verified(at: Location, data: bytes, where: str) -> bytes:

@@ -6,7 +6,7 @@ from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Catalog, Change, Location, SnapshotChange
 from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.kafka.namespaces import Witness
-from oncegate.ledgers.kafka.shard.frames import AnyChange, Collected, End, Frame, Owned
+from oncegate.ledgers.kafka.shard.frames import AnyChange, Collected, End, Frame, Owned, Sent
 from oncegate.packed import PackedList
 from oncegate.ports import Mark
 
@@ -30,8 +30,11 @@ class Fold:
         self.catalog = Catalog()
         self.collected: Collected | None = None
         self.pending: list[Change] = []
+        self.settled = False
         # The first offset of the ledger's topic that is needed.
         self.ledger_from = 0
+        # Where the last frame's first record lies.
+        self.last_offset = 0
         self.generation = 0
         self.key = b""
         self.end = End(0, 0, FIRST_CHAIN)
@@ -43,6 +46,9 @@ class Fold:
         self.advance(frame.offset, frame.previous_chain, frame.end)
         for change in frame.body.changes:
             self._take(change, frame.offset)
+            if self.settled and isinstance(change, Collected):
+                # Behind it stands once more what frames before this one have told.
+                break
 
     def advance(self, offset: int, previous_chain: bytes, end: End) -> None:
         """Notes that a frame was written whose first record lies at `offset`, and that the ledger ends with it."""
@@ -50,7 +56,7 @@ class Fold:
         if end.position > self.end.position:
             self.mark = Mark(self._ledger, end.position, end.chain[:8])
             self._frames.append(end.position, offset, end.serial, self.mark.chain)
-        self.end = end
+        self.end, self.last_offset = end, offset
 
     def _require_next(self, frame: Frame) -> None:
         if frame.ledger != self._ledger:
@@ -74,7 +80,9 @@ class Fold:
                 self.generation, self.key = change.generation, change.key
             case Collected():
                 self.adopt(change, offset)
-                self.pending, self.key = [], change.key
+                self.pending, self.key = self.pending if self.settled else [], change.key
+            case Sent():
+                pass  # for those who look at what a transaction wrote
             case _:
                 self.pending.append(change)
 
@@ -89,6 +97,11 @@ class Fold:
         """Makes the catalog of what the last collection saved, and what has changed since. ValueError: no pieces."""
         for piece in pieces:
             self.catalog.take(piece)
+        self.settled = True
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """Applies to the catalog, once it was made, what has changed since."""
         self.apply(self.pending)
         self.pending = []
 

@@ -2,7 +2,7 @@
 
     frame   "OGK1" | body length u64 | serial u64 | first position u64 | count u32 | ledger id 16
             | previous chain 16 | chain 16 | body
-    body    [[entry, ...], [change, ...]], msgpack: changes of outputs, Owned, Collected
+    body    [[entry, ...], [change, ...]], msgpack: changes of outputs, Owned, Collected, Sent
 
 Integers are little-endian. Serials count frames from 1 without a gap. The chain is a hash over the previous chain, the
 numbers and the body: a frame fits in one place of one history.
@@ -59,7 +59,19 @@ class Collected(msgspec.Struct, frozen=True, array_like=True, tag=17):
         return Mark(self.ledger, self.position, self.chain)
 
 
-AnyChange = Change | Owned | Collected
+class Sent(msgspec.Struct, frozen=True, array_like=True, tag=18):
+    """Says where records lie that the same transaction has written into a topic of users.
+
+    `first_offset`: of the first of them, −1 where the broker did not tell it; records of others may lie between.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    records: int
+
+
+AnyChange = Change | Owned | Collected | Sent
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True):

@@ -1,27 +1,30 @@
 """The ledger on Kafka: one append is one transaction of its output ranges and its frame."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
 from contextlib import aclosing, suppress
 from typing import TypeVar
 
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
-from oncegate.ledgers.catalog import NOWHERE, Change, Location, Trimmed, Wrote, change_of
+from oncegate.ledgers.catalog import Change, Location
+from oncegate.ledgers.kafka.guard import NotWritten
 from oncegate.ledgers.kafka.namespaces import NamespaceList, Witness
-from oncegate.ledgers.kafka.shard.blobs import Blobs, location
-from oncegate.ledgers.kafka.shard.frames import ENTRIES_BYTES_MAX, Collected
+from oncegate.ledgers.kafka.rows.user_topics import UserTopics
+from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, end_of
+from oncegate.ledgers.kafka.shard.frames import ENTRIES_BYTES_MAX, AnyChange, Collected
 from oncegate.ledgers.kafka.shard.opening import Opened
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.shard.readback import Readback
+from oncegate.ledgers.kafka.shard.readback import OutputReadback
 from oncegate.ledgers.kafka.shard.replay import replayed
 from oncegate.ledgers.kafka.shard.states import TopicPieces
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
 from oncegate.ledgers.kafka.topics import shorten
 from oncegate.ledgers.snapshotting import Places, SnapshotTaking
 from oncegate.ledgers.uncancelled import uncancelled
-from oncegate.ports import Chunk, Mark, OutputChange, Replayed, WriteRange
+from oncegate.ports import Chunk, Mark, OutputChange, Replayed
 
 # Witness and deletions may fail for so long while appends succeed; what stops both is told by the appends.
 BEHIND_S = 60.0
@@ -31,8 +34,9 @@ T = TypeVar("T")
 class KafkaLedger:
     """Implements `ports.Ledger` and `ports.Outputs` over the topics of one namespace. Made by `KafkaLedgers.open`."""
 
-    def __init__(self, place: KafkaPlace, opened: Opened, listed: NamespaceList) -> None:
+    def __init__(self, place: KafkaPlace, opened: Opened, listed: NamespaceList, topics: UserTopics) -> None:
         self._place = place
+        self._topics = topics
         self._list = listed
         self._key = opened.key
         self._writer = FrameWriter(place, opened)
@@ -40,14 +44,14 @@ class KafkaLedger:
         self._catalog = opened.fold.catalog
         self._witnessed = opened.fold.end.serial
         self._proved = opened.ownership.generation
-        self._outputs = Readback(place.settings, place.outputs)
+        self._outputs = OutputReadback(place)
         self._dead: OncegateError | None = None
         self._closed = False
         self._one, self._compacting, self._keeping = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._letting_go = asyncio.Event()
         self._taking: SnapshotTaking | None = None
         self._replays = 0
-        self._shortened_to = 0
+        self._shortened_to = self._stages_to = self._stages_shortened_to = 0
         # Since when the upkeep fails, and the last frame then.
         self._behind_since: tuple[float, int] | None = None
 
@@ -83,38 +87,44 @@ class KafkaLedger:
 
         ValueError: `outputs` contradict what is there, or the entries are larger than a frame; nothing was written.
         """
-        plan = [change_of(output, lambda _: NOWHERE) for output in outputs]
         if sum(map(len, entries)) > ENTRIES_BYTES_MAX:
             raise ValueError(f"one append may have {ENTRIES_BYTES_MAX} bytes of entries")
-        ranges = [output for output in outputs if isinstance(output, WriteRange)]
-        await uncancelled(self._append(list(entries), plan, ranges))
+        await uncancelled(self._append(list(entries), list(outputs)))
         return self.mark
 
-    async def _append(self, entries: list[bytes], plan: list[Change], ranges: list[WriteRange]) -> None:
+    async def _append(self, entries: list[bytes], outputs: list[OutputChange]) -> None:
         async with self._one:
             self._require_alive()
-            self._catalog.check(plan)
-            if not entries and not any(self._changes_something(change) for change in plan):
+            ranges = AppendRanges(outputs, self._place, self._catalog)
+            if not entries and not ranges.sends and not any(map(self._catalog.changes_something, ranges.plan)):
                 return
-            blobs = Blobs(self._place.outputs, [one.data for one in ranges])
-
             changes: list[Change] = []
 
-            def changes_of(first_offsets: list[int]) -> list[Change]:
-                offsets = blobs.offsets(first_offsets)
-                places = (location(at, one.data, one.sha256) for at, one in zip(offsets, ranges, strict=True))
-                changes.extend(_located(one, places) for one in plan)
-                return changes
+            def changes_of(first_offsets: list[int]) -> list[AnyChange]:
+                changes.extend(ranges.changes(first_offsets))
+                return [*changes, *ranges.sent(first_offsets)]
 
-            await self._write_dying(self._writer.write(blobs.batches, entries, changes_of))
+            batches = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)
+            try:
+                await self._write_dying(self._writer.write(batches, entries, changes_of))
+            except LedgerFull as error:
+                self._suspend(error)
+                raise
             if self._taking is not None:
                 self._taking.changed(changes)
-            self._fold.apply(changes)
+            self._given_up(self._fold.apply(changes))
 
-    def _changes_something(self, change: Change) -> bool:
-        if isinstance(change, Trimmed):
-            return self._catalog.would_trim(change.topic, change.partition, change.before_offset)
-        return True
+    def _given_up(self, locations: Sequence[Location]) -> None:
+        """Notes up to where stages are needed no more, but for those that still wait."""
+        ends = [end_of(at) for at in locations if at.counter == STAGES]
+        self._stages_to = max([self._stages_to, *ends])
+
+    def _suspend(self, error: LedgerFull) -> None:
+        """Leaves users' topics alone for a while whose brokers refused a batch: others are not to wait for them."""
+        if isinstance(error.__cause__, NotWritten):
+            own = {partition.topic for partition in self._place.partitions}
+            refused = {partition.topic for partition in error.__cause__.culprits} - own
+            self._topics.suspend(refused, str(error.__cause__))
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.
@@ -172,20 +182,30 @@ class KafkaLedger:
             async with aclosing(replayed(self._place, self._fold, from_position)) as batches:
                 async for batch in batches:
                     yield batch
+        except LedgerDamaged as error:
+            await self._require_not_followed(error)
+            raise
         finally:
             self._replays -= 1
+
+    async def _require_not_followed(self, damage: LedgerDamaged) -> None:
+        """Raises LedgerFenced where what is missing was deleted by a newer owner, who has replaced it; LedgerDown."""
+        try:
+            followed = await self._writer.ownership.newer_owner()
+        except (KafkaError, OSError) as error:
+            raise LedgerDown(f"{damage.detail}, unless another gateway owns it now: {error!r}; open it anew") from error
+        if followed:
+            self.end(LedgerFenced("another gateway owns this ledger now; nothing was written"))
+            self.require_owner()
 
     async def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> list[Chunk]:
         """Implements the port's `Outputs.fetch`; each range's SHA-256 is verified. LedgerFenced, LedgerDown too."""
         self._require_alive()
-        asked = (topic, partition, offset, max_rows, max_bytes)
-        found = self._catalog.find(*asked)
         try:
-            data = await self._outputs.all([held.location for held in found])
-        except LedgerDamaged:
-            self._catalog.find(*asked)  # OffsetTrimmed, if it was trimmed meanwhile
+            return await self._outputs.rows(self._catalog, topic, partition, offset, max_rows, max_bytes)
+        except LedgerDamaged as error:
+            await self._require_not_followed(error)
             raise
-        return [Chunk(held.first_offset, held.rows, one) for held, one in zip(found, data, strict=True)]
 
     async def keep_up(self) -> None:
         """Writes the witness, and deletes what a collection has replaced; what fails is done the next time."""
@@ -196,6 +216,7 @@ class KafkaLedger:
                 await self._witness()
                 await self._prove()
                 await self._shorten()
+                await self._shorten_stages()
                 self._behind_since = None
             except (KafkaError, OSError, LedgerFull) as error:
                 self._fall_behind(error)
@@ -226,13 +247,23 @@ class KafkaLedger:
             await self._writer.ownership.prove()
             self._proved = self._writer.proved
 
+    async def _shorten_stages(self) -> None:
+        """What was committed or given up goes soon: it may be all that users write."""
+        if self._stages_to <= self._stages_shortened_to:
+            return
+        stages_to, lowest = self._stages_to, self._catalog.lowest_offset(STAGES)
+        offset = stages_to if lowest is None else min(stages_to, lowest)
+        if offset > 0:
+            await shorten(self._place.settings, {self._place.stages: offset})
+        self._stages_shortened_to = stages_to
+
     async def _shorten(self) -> None:
         """Every deletion follows a frame of this owner, committed after what replaces the deleted was acknowledged."""
         collected = self._fold.collected
         if collected is None or collected.position <= self._shortened_to or self._replays:
             return
         before = {self._place.frames: self._fold.ledger_from, self._place.states: collected.states_from}
-        outputs_from = self._catalog.lowest_offset()
+        outputs_from = self._catalog.lowest_offset(OUTPUTS)
         if outputs_from is not None:
             before[self._place.outputs] = outputs_from
         await shorten(self._place.settings, {partition: offset for partition, offset in before.items() if offset})
@@ -258,8 +289,3 @@ class KafkaLedger:
     def _require_alive(self) -> None:
         if self._dead is not None:
             raise type(self._dead)(self._dead.detail)
-
-
-def _located(change: Change, places: Iterator[Location]) -> Change:
-    """A written range with the next of the places; any other change as it is."""
-    return Wrote(change.range_id, change.rows, next(places)) if isinstance(change, Wrote) else change

@@ -5,9 +5,11 @@
 3. what was read is judged: key, ledger, links, collection, witness     --- nothing was written up to here ---
 4. the entry of ownership is committed: that is the proof. Only then is anything answered
 
-What is read may be trimmed meanwhile by an owner that was fenced just now: then it is read again.
+What is read may be trimmed meanwhile by an owner that was fenced just now: then it is read again. What a standby has
+read before 1 counts in 2 only where the topic still has its last frame, whose chain stands for all before it.
 """
 
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 
@@ -15,15 +17,14 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.kafka.guard import Fenced, Guard, InDoubt, NotWritten
-from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList, Witness
-from oncegate.ledgers.kafka.reading import Reader, Trimmed
+from oncegate.ledgers.kafka.namespaces import Changes, Listed, NamespaceList, Witness
+from oncegate.ledgers.kafka.reading import Reader, Trimmed, reader
 from oncegate.ledgers.kafka.shard.blobs import Blobs
 from oncegate.ledgers.kafka.shard.fold import Fold
-from oncegate.ledgers.kafka.shard.frames import Assembly, Owned, encode_frame
+from oncegate.ledgers.kafka.shard.frames import Assembly, Frame, Owned, encode_frame
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.shard.readback import Readback
-from oncegate.ledgers.snapshot_pieces import decode_piece
+from oncegate.ledgers.kafka.shard.states import saved_pieces
 
 # Each time that a ledger is trimmed while it is read, by one owner that was fenced in between.
 READINGS_MAX = 5
@@ -40,19 +41,23 @@ class Opened:
     read_to: int
 
 
-async def open_place(place: KafkaPlace, listed: NamespaceList) -> Opened:
-    """Opens a ledger, and fences who had it before.
+async def open_place(
+    place: KafkaPlace, listed: NamespaceList, lead: Callable[[Listed], Changes], warm: Fold | None = None
+) -> Opened:
+    """Opens a ledger, and fences who had it before. `lead`: as in `Ownership`.
+
+    `warm`: what a standby has read; it is the fold that is returned, unless the topic is not what it was made of.
 
     Raises LedgerDamaged, KeyMismatch: nothing was written. LedgerFenced: another opens it too; LedgerFull, LedgerDown:
     not now, try again.
     """
-    ownership = Ownership(place.settings, place.deadlines, listed, place.name)
+    ownership = Ownership(place.settings, place.deadlines, listed, place.name, lead, place.partitions)
     key = place.keys.unwrap(place.listed.key)
     async with AsyncExitStack() as on_error:
         try:
             guard = await ownership.begin()
             on_error.push_async_callback(guard.close)
-            fold = await _read(place, listed.listed)
+            fold = await _read_owned(place, listed.listed, ownership, warm)
             _require_key(place, fold, key)
             read_to = await _own(place, fold, guard, Owned(ownership.generation, place.keys.wrap(key)))
             await ownership.prove()
@@ -63,17 +68,51 @@ async def open_place(place: KafkaPlace, listed: NamespaceList) -> Opened:
     return Opened(key, fold, guard, ownership, read_to)
 
 
-async def _read(place: KafkaPlace, listed: Listed) -> Fold:
+async def _read_owned(place: KafkaPlace, listed: Listed, ownership: Ownership, warm: Fold | None) -> Fold:
+    """What looks like damage may be the open transaction of who came later: then it is his to tell."""
+    try:
+        return await _read(place, listed, warm)
+    except LedgerDamaged as error:
+        if await ownership.newer_owner():
+            raise LedgerFenced("another gateway opened this ledger meanwhile; nothing was written") from error
+        raise
+
+
+async def _read(place: KafkaPlace, listed: Listed, warm: Fold | None) -> Fold:
+    if warm is not None:
+        try:
+            await _read_on(place, warm)
+            return await _judged(place, listed, warm)
+        except (Trimmed, LedgerDamaged):
+            pass  # what the topic itself says is found out below
     for _ in range(READINGS_MAX):
         fold = Fold(place.listed.ledger, place.frames.topic)
         try:
             await read_frames(place, fold)
         except Trimmed:
             continue
-        fold.require_whole(newest(listed, place.name), bool(listed.generation(place.name).proved))
-        await _settle(place, fold)
-        return fold
+        return await _judged(place, listed, fold)
     raise LedgerDown(f"{place.frames.topic} was trimmed each time that it was read; open it anew")
+
+
+async def _judged(place: KafkaPlace, listed: Listed, fold: Fold) -> Fold:
+    fold.require_whole(_newest(listed, place.name), bool(listed.generation(place.name).proved))
+    await settle(place, fold)
+    return fold
+
+
+async def _read_on(place: KafkaPlace, warm: Fold) -> None:
+    """Gives what a standby has read the frames behind it; Trimmed: the topic has its last frame no more."""
+    async with reader(place.settings) as found:
+        lowest, end = await found.bounds(place.frames)
+        async with aclosing(frames_of(found, place, warm.last_offset, end)) as frames:
+            last = await anext(frames, None)
+            if last is None or last.end != warm.end:
+                raise Trimmed(f"{place.frames.topic} does not have frame {warm.end.serial} any more")
+            async for frame in frames:
+                warm.take(frame)
+        if lowest > warm.ledger_from:
+            raise Trimmed(f"{place.frames.topic} begins at offset {lowest}")
 
 
 async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -> int:
@@ -81,34 +120,39 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
 
     Raises LedgerDamaged, Trimmed, KafkaError, OSError: what was folded is of no use.
     """
-    reader, frames = Reader(place.settings), Assembly(place.frames.topic)
-    await reader.start()
-    try:
-        lowest, end = await reader.bounds(place.frames)
-        async with aclosing(reader.records(place.frames, lowest if first is None else first, end)) as several:
-            async for some in several:
-                for record in some:
-                    for frame in frames.add(record.offset, record.value):
-                        fold.take(frame)
-        frames.require_whole()
+    async with reader(place.settings) as found:
+        lowest, end = await found.bounds(place.frames)
+        async with aclosing(frames_of(found, place, lowest if first is None else first, end)) as frames:
+            async for frame in frames:
+                fold.take(frame)
         return end
-    finally:
-        await reader.stop()
 
 
-async def _settle(place: KafkaPlace, fold: Fold) -> None:
-    """The catalog as the last collection saved it, and what has changed since."""
-    states = Readback(place.settings, place.states)
+async def frames_of(found: Reader, place: KafkaPlace, first: int, end: int) -> AsyncGenerator[Frame, None]:
+    """Yields the frames from offset `first` to before `end`; LedgerDamaged, Trimmed, KafkaError, OSError."""
+    assembly = Assembly(place.frames.topic)
+    async with aclosing(found.records(place.frames, first, end)) as records:
+        async for record in records:
+            for frame in assembly.add(record.offset, record.value):
+                yield frame
+    assembly.require_whole()
+
+
+async def settle(place: KafkaPlace, fold: Fold) -> None:
+    """Makes the catalog of what the last collection saved and what has changed since. LedgerDamaged, LedgerDown."""
+    if fold.settled:
+        fold.catch_up()
+        return
+    locations = fold.collected.catalog if fold.collected else ()
+    async with aclosing(saved_pieces(place, locations)) as saved:
+        pieces = [piece async for several in saved for piece in several]
     try:
-        locations = fold.collected.catalog if fold.collected else ()
-        fold.settle([piece for data in await states.all(locations) for piece in decode_piece(data)])
+        fold.settle(pieces)
     except ValueError as error:
         raise LedgerDamaged(f"{place.states.topic}: not of a format that this version reads ({error})") from error
-    finally:
-        await states.close()
 
 
-def newest(listed: Listed, name: str) -> Witness | None:
+def _newest(listed: Listed, name: str) -> Witness | None:
     """Returns the witness of a namespace that saw most; None: there is none."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
 
@@ -135,7 +179,7 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
     except InDoubt as error:
         raise LedgerDown(f"whether this gateway owns the ledger is unknown: {error}; open it anew") from error
     fold.advance(offset, before.chain, end)
-    return offset + len(blobs.batches)
+    return offset + blobs.records
 
 
 async def _witness(listed: NamespaceList, name: str, fold: Fold, generation: int) -> None:

@@ -12,11 +12,12 @@ next commit of the same id makes the aborted records visible. An id that is neve
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ledgers.kafka.guard import Deadlines, Guard
+from oncegate.ledgers.kafka.guard import Deadlines, Guard, Partition
+from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.namespaces import Changes, Generation, Listed, NamespaceList
 
 # Started at once: each costs a connection and some milliseconds.
@@ -24,13 +25,28 @@ STARTS_AT_ONCE = 8
 
 
 class Ownership:
-    """Takes generations for one ledger. `name`: what they are listed under; `generation`: 0 for none."""
+    """Takes generations for one ledger. `name`: what they are listed under; `generation`: 0 for none.
 
-    def __init__(self, settings: Mapping[str, Any], deadlines: Deadlines, listed: NamespaceList, name: str) -> None:
+    `lead`: what makes this gateway the one that is to own the ledgers, in one change with a generation that it takes;
+    nothing where it is that one; raises LedgerFenced where another is.
+    `partitions`: where these ids write.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        deadlines: Deadlines,
+        listed: NamespaceList,
+        name: str,
+        lead: Callable[[Listed], Changes],
+        partitions: Sequence[Partition],
+    ) -> None:
         self._settings = settings
         self._deadlines = deadlines
         self._list = listed
         self._name = name
+        self._lead = lead
+        self._partitions = partitions
         self._holder = os.urandom(8)
         self.generation = 0
 
@@ -45,6 +61,9 @@ class Ownership:
         """
         await self._list.change(self._take)
         taken = self._list.listed.generation(self._name)
+        if taken.holder != self._holder:
+            # The list was read after the change too: another has taken the number behind ours, and not this one.
+            raise LedgerFenced("another gateway owns this ledger now; nothing was written")
         self.generation = taken.highest
         await self._end_all(range(max(taken.proved, 1), taken.highest))
         guard = self._guard(self.generation)
@@ -73,7 +92,7 @@ class Ownership:
             return []
         if self.generation:
             self._require_highest(listed)
-        return [(f"g/{self._name}", Generation(now.highest + 1, self._holder, now.proved))]
+        return [*self._lead(listed), (f"g/{self._name}", Generation(now.highest + 1, self._holder, now.proved))]
 
     def _proved(self, listed: Listed) -> Changes:
         now = listed.generation(self._name)
@@ -86,6 +105,14 @@ class Ownership:
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
 
     async def _end_all(self, generations: range) -> None:
+        """Starts each of these ids; what brokers have left open is healed before its epoch says less, and after."""
+        ids = [self._id(generation) for generation in generations]
+        async with healing(self._settings, self._partitions) as markers:
+            await markers.heal(ids)
+            await self._start_each(generations)
+            await markers.heal(ids)
+
+    async def _start_each(self, generations: range) -> None:
         at_once = asyncio.Semaphore(STARTS_AT_ONCE)
         ending = [self._end(generation, at_once) for generation in generations]
         for error in await asyncio.gather(*ending, return_exceptions=True):

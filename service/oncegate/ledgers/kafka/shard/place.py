@@ -36,11 +36,16 @@ class KafkaPlace:
 
     @property
     def outputs(self) -> Partition:
-        """Rows of the gateway's own topics, stages and archives."""
+        """What is published as it is written: archives of ids."""
         return self.partitions[2]
 
     @property
-    def partitions(self) -> tuple[Partition, Partition, Partition]:
+    def stages(self) -> Partition:
+        """Rows that wait for the commit of their batch."""
+        return self.partitions[3]
+
+    @property
+    def partitions(self) -> tuple[Partition, Partition, Partition, Partition]:
         """All of them."""
-        frames, states, outputs = topic_names(self.listed)
-        return Partition(frames, 0), Partition(states, 0), Partition(outputs, 0)
+        frames, states, outputs, stages = topic_names(self.listed)
+        return Partition(frames, 0), Partition(states, 0), Partition(outputs, 0), Partition(stages, 0)

@@ -8,10 +8,12 @@ from typing import Any
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.catalog import Location
+from oncegate.ledgers.catalog import Catalog, Location
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.reading import Reader, Record, Trimmed
-from oncegate.ledgers.kafka.shard.blobs import verified
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, verified
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ports import Chunk
 
 # Records between two blobs that are read and thrown away rather than looked up anew.
 GAP_RECORDS = 1_000
@@ -49,20 +51,57 @@ class Readback:
                 raise LedgerDown(f"topic {self._partition.topic} cannot be read now: {error!r}") from error
 
     async def _blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]:
+        for run in _runs(locations):
+            reader = await self._connected()
+            _, end = await reader.bounds(self._partition)
+            first = next((at.offset for at in run if at.length), end)
+            async with aclosing(reader.records(self._partition, first, end)) as records:
+                for at in run:
+                    yield verified(at, await _blob(records, at), self._partition.topic)
+
+    async def _connected(self) -> Reader:
         if self._reader is None:
             reader = Reader(self._settings)
             await reader.start()
             self._reader = reader
-        for run in _runs(locations):
-            _, end = await self._reader.bounds(self._partition)
-            first = next((at.offset for at in run if at.length), end)
-            async with aclosing(_records(self._reader, self._partition, first, end)) as records:
-                for at in run:
-                    yield verified(at, await _blob(records, at), self._partition.topic)
+        return self._reader
 
     async def all(self, locations: Sequence[Location]) -> list[bytes]:
         """Returns the bytes at each location, in their order. Errors as `blobs`."""
         return [data async for data in self.blobs(locations)]
+
+
+class OutputReadback:
+    """Reads the ranges of a namespace back, whichever of its topics they lie in. Use `close` last."""
+
+    def __init__(self, place: KafkaPlace) -> None:
+        self.stages = Readback(place.settings, place.stages)
+        self._by_topic = {OUTPUTS: Readback(place.settings, place.outputs), STAGES: self.stages}
+
+    async def close(self) -> None:
+        """Lets go of the connections."""
+        for reading in self._by_topic.values():
+            await reading.close()
+
+    async def rows(
+        self, catalog: Catalog, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int
+    ) -> list[Chunk]:
+        """Returns published rows as `Outputs.fetch` does, by what `catalog` says; errors as `blobs`, OffsetTrimmed."""
+        asked = (topic, partition, offset, max_rows, max_bytes)
+        found = catalog.find(*asked)
+        try:
+            data = await self._all([held.location for held in found])
+        except LedgerDamaged:
+            catalog.find(*asked)  # OffsetTrimmed, if it was trimmed meanwhile
+            raise
+        return [Chunk(held.first_offset, held.rows, one) for held, one in zip(found, data, strict=True)]
+
+    async def _all(self, locations: Sequence[Location]) -> list[bytes]:
+        found: dict[Location, bytes] = {}
+        for number, reading in self._by_topic.items():
+            here = [at for at in locations if at.counter == number]
+            found.update(zip(here, await reading.all(here), strict=True))
+        return [found[at] for at in locations]
 
 
 def _runs(locations: Sequence[Location]) -> list[list[Location]]:
@@ -75,13 +114,6 @@ def _runs(locations: Sequence[Location]) -> list[list[Location]]:
         runs[-1].append(at)
         before = at.offset if at.length else before
     return runs
-
-
-async def _records(reader: Reader, partition: Partition, first: int, end: int) -> AsyncGenerator[Record, None]:
-    async with aclosing(reader.records(partition, first, end)) as several:
-        async for some in several:
-            for one in some:
-                yield one
 
 
 async def _blob(records: AsyncIterator[Record], at: Location) -> bytes:

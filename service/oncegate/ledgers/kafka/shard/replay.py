@@ -10,8 +10,7 @@ from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.frames import Assembly, Collected, Frame
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from oncegate.ledgers.kafka.shard.readback import Readback
-from oncegate.ledgers.snapshot_pieces import decode_piece
+from oncegate.ledgers.kafka.shard.states import saved_pieces
 from oncegate.ports import Replayed
 
 Batch = Sequence[Replayed]
@@ -32,9 +31,9 @@ async def replayed(place: KafkaPlace, fold: Fold, from_position: int) -> AsyncGe
     if first is None:
         return
     try:
-        async with aclosing(_frames(place, first, end.serial)) as frames:
+        async with aclosing(frames_up_to(place, first, end.serial)) as frames:
             async for frame in frames:
-                if entries := _entries(frame, behind):
+                if entries := entries_of(frame, behind):
                     yield entries
     except Trimmed as error:
         raise LedgerDamaged(f"{error}: put topic {place.frames.topic} back from a copy") from error
@@ -43,46 +42,35 @@ async def replayed(place: KafkaPlace, fold: Fold, from_position: int) -> AsyncGe
 
 
 async def _snapshot(place: KafkaPlace, collected: Collected) -> AsyncGenerator[Batch, None]:
-    states = Readback(place.settings, place.states)
-    try:
-        async with aclosing(states.blobs(collected.state)) as pieces:
-            async for data in pieces:
-                if found := [Replayed(collected.position, body, collected.mark) for body in _decoded(place, data)]:
-                    yield found
-    finally:
-        await states.close()
+    async with aclosing(saved_pieces(place, collected.state)) as pieces:
+        async for bodies in pieces:
+            if found := [Replayed(collected.position, body, collected.mark) for body in bodies]:
+                yield found
 
 
-def _decoded(place: KafkaPlace, data: bytes) -> list[bytes]:
-    try:
-        return decode_piece(data)
-    except ValueError as error:
-        raise LedgerDamaged(f"{place.states.topic}: not of a format that this version reads ({error})") from error
-
-
-async def _frames(place: KafkaPlace, first: tuple[int, int], last_serial: int) -> AsyncGenerator[Frame, None]:
-    """The frames from offset and serial `first` up to a serial."""
+async def frames_up_to(place: KafkaPlace, first: tuple[int, int], last_serial: int) -> AsyncGenerator[Frame, None]:
+    """Yields the frames from offset and serial `first` up to a serial; LedgerDamaged, Trimmed, KafkaError, OSError."""
     offset, serial = first
     assembly = Assembly(place.frames.topic)
     async with reader(place.settings) as committed:
         _, end = await committed.bounds(place.frames)
-        async with aclosing(committed.records(place.frames, offset, end)) as several:
-            async for some in several:
-                for record in some:
-                    for frame in assembly.add(record.offset, record.value):
-                        if frame.serial != serial:
-                            raise LedgerDamaged(
-                                f"topic {place.frames.topic}, offset {frame.offset}: frame {frame.serial} where frame "
-                                f"{serial} was written; put the topic back from a copy"
-                            )
-                        yield frame
-                        serial += 1
-                        if serial > last_serial:
-                            return
+        async with aclosing(committed.records(place.frames, offset, end)) as records:
+            async for record in records:
+                for frame in assembly.add(record.offset, record.value):
+                    if frame.serial != serial:
+                        raise LedgerDamaged(
+                            f"topic {place.frames.topic}, offset {frame.offset}: frame {frame.serial} where frame "
+                            f"{serial} was written; put the topic back from a copy"
+                        )
+                    yield frame
+                    serial += 1
+                    if serial > last_serial:
+                        return
     raise LedgerDamaged(f"topic {place.frames.topic} lacks frame {serial}; put the topic back from a copy")
 
 
-def _entries(frame: Frame, behind: int) -> Batch:
+def entries_of(frame: Frame, behind: int = 0) -> Batch:
+    """Returns the entries of a frame whose position is above `behind`."""
     mark = frame.mark
     numbered = enumerate(frame.body.entries, frame.first_position)
     return [Replayed(position, body, mark) for position, body in numbered if position > behind]

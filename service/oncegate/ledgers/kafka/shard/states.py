@@ -1,12 +1,16 @@
-"""Writes the pieces of a snapshot into the topic .states, from the thread that has them."""
+"""Writes the pieces of a snapshot into the topic .states, from the thread that has them, and reads them back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 
+from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.shard.blobs import Blobs, location
-from oncegate.ledgers.snapshot_pieces import encode_piece
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ledgers.kafka.shard.readback import Readback
+from oncegate.ledgers.snapshot_pieces import decode_piece, encode_piece
 
 
 class TopicPieces:
@@ -35,3 +39,24 @@ class TopicPieces:
 
     def abandon(self, removing: bool) -> None:
         """Implements `PieceWriter.abandon`: what was written stays until the next collection."""
+
+
+async def saved_pieces(place: KafkaPlace, locations: Sequence[Location]) -> AsyncGenerator[list[bytes], None]:
+    """Yields what was saved at each location, in their order; to be closed with `aclose`.
+
+    Raises LedgerDamaged: it is not what was written; LedgerDown: not reached.
+    """
+    states = Readback(place.settings, place.states)
+    try:
+        async with aclosing(states.blobs(locations)) as several:
+            async for data in several:
+                yield _decoded(place, data)
+    finally:
+        await states.close()
+
+
+def _decoded(place: KafkaPlace, data: bytes) -> list[bytes]:
+    try:
+        return decode_piece(data)
+    except ValueError as error:
+        raise LedgerDamaged(f"{place.states.topic}: not of a format that this version reads ({error})") from error

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from aiokafka.errors import KafkaError
 
-from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.kafka.guard import Batch, Guard, InDoubt, NotWritten
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, Rejected
+from oncegate.ledgers.kafka.guard import Batch, Batches, Guard, InDoubt, NotWritten
 from oncegate.ledgers.kafka.reading import Trimmed
 from oncegate.ledgers.kafka.shard.blobs import Blobs
 from oncegate.ledgers.kafka.shard.fold import Fold
@@ -36,7 +36,7 @@ class FrameWriter:
         # The last generation that a frame was written in: those before it are ended.
         self.proved = opened.ownership.generation
 
-    async def write(self, batches: Sequence[Batch], entries: Sequence[bytes], changes_of: ChangesOf) -> int | None:
+    async def write(self, batches: Batches, entries: Sequence[bytes], changes_of: ChangesOf) -> int | None:
         """Commits `batches` and a frame of `entries` behind them; `changes_of` is told the batches' first offsets.
 
         Returns the offset of the frame's first record; None: it was read back, and `fold` has taken it but for the
@@ -45,31 +45,32 @@ class FrameWriter:
         Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown. After the last two this one is dead.
         """
         before = self.fold.end
-        written: list[tuple[Blobs, End]] = []
+        written: list[tuple[Blobs, End, int]] = []
 
         def frame(first_offsets: list[int]) -> Sequence[Batch]:
             data, end = encode_frame(self._place.listed.ledger, before, entries, changes_of(first_offsets))
-            written.append((Blobs(self._place.frames, [data]), end))
+            written.append((Blobs(self._place.frames, [data]), end, len(first_offsets)))
             return written[0][0].batches
 
         guard = await self._ready()
         try:
             first_offsets = await guard.commit(batches, frame)
-        except NotWritten as error:
+        except (NotWritten, Rejected, LedgerFull) as error:
+            # Not by the brokers: rows that fitted their topic when they were taken, and do not now.
             raise await self._refusal(error) from error
         except InDoubt as error:
             await self._decide(written[0][1], error)
             return None
-        blobs, end = written[0]
+        blobs, end, before_it = written[0]
         try:
-            (offset,) = blobs.offsets(first_offsets[len(batches) :])
+            (offset,) = blobs.offsets(first_offsets[before_it:])
         except NotWritten:
             # It is committed, and was sent twice: the broker took the first and did not say where it lies.
             await self._read_on()
             return None
         self.proved = self.ownership.generation
         self.fold.advance(offset, before.chain, end)
-        self._read_to = offset + len(blobs.batches)
+        self._read_to = offset + blobs.records
         return offset
 
     async def write_blob(self, blobs: Blobs) -> list[int]:
@@ -90,15 +91,16 @@ class FrameWriter:
         await self._guard.close()
 
     async def _ready(self) -> Guard:
-        """The producer, of the next generation where the last transaction ended badly."""
-        if self._guard.closed:
+        """The producer, of the next generation where the last transaction ended badly, or a broker was lost."""
+        if self._guard.is_worn:
+            await self._guard.close()
             try:
                 self._guard = await self.ownership.begin()
             except (KafkaError, OSError) as error:
                 raise LedgerFull(f"the brokers cannot be reached now ({error!r}); {_RETRY}") from error
         return self._guard
 
-    async def _refusal(self, error: NotWritten) -> LedgerFull | LedgerFenced:
+    async def _refusal(self, error: Exception) -> LedgerFull | LedgerFenced:
         """What an append is refused with that was not written; whether there is a newer owner is told by the list."""
         try:
             if await self.ownership.newer_owner():
@@ -122,9 +124,15 @@ class FrameWriter:
             raise fenced or LedgerFull(f"the brokers did not take it ({doubt}); {_RETRY}")
 
     async def _read_on(self) -> None:
-        """Reads what was committed since; LedgerDown."""
+        """Reads what was committed since; LedgerDown, LedgerDamaged."""
         try:
-            self._read_to = await read_frames(self._place, self.fold, self._read_to)
+            try:
+                self._read_to = await read_frames(self._place, self.fold, self._read_to)
+            except LedgerDamaged as error:
+                # Somebody else writes there now: of his open transaction the end cuts a frame.
+                if await self.ownership.newer_owner():
+                    raise LedgerDown(f"another gateway owns {self._place.frames.topic} now; open it anew") from error
+                raise
         except (Trimmed, KafkaError, OSError) as error:
             raise LedgerDown(f"{self._place.frames.topic} cannot be read on: {error!r}; open it anew") from error
         # Changes that were read are the caller's own: it applies them, or another owner's, and this ledger is dead.

@@ -36,6 +36,7 @@ class NamespaceReply(Struct, frozen=True):
     auto_create_topics: bool
     failing: dict[str, str]
     counters: dict[str, Int64]
+    topics_at: str | UnsetType = UNSET
 
 
 class PageQuery(Read):

@@ -255,6 +255,7 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "failing": "what fails for now, and why: work in the background (compaction, eviction), which is tried again; "
         "`room`, while the disk is full, says how much must be made. Requests are answered meanwhile",
         "counters": counters.description(),
+        "topics_at": "the brokers of the Kafka topics that rows are written into; absent: topics are the gateway's own",
     },
     "Problem": {
         "type": "leads to GET /errors/{code}",

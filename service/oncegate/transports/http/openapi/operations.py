@@ -89,8 +89,13 @@ PRODUCE = operation(
             "headers": {
                 **parts.MARK_OUT,
                 **parts.ID_SET_OUT,
+                "Oncegate-Rows": {
+                    "description": "packed and Arrow: how many rows this request has written",
+                    "schema": {"type": "integer", "minimum": 0},
+                },
                 "Oncegate-Offsets": {
-                    "description": "packed and Arrow: partition:first offset:rows, comma separated",
+                    "description": "packed and Arrow: partition:first offset:rows, comma separated; empty also where "
+                    "rows lie in topics elsewhere, as in Kafka",
                     "schema": {"type": "string"},
                 },
                 "Oncegate-Offsets-Before": {

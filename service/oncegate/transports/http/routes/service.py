@@ -2,6 +2,7 @@
 
 import msgspec
 from fastapi import Request, Response
+from msgspec import UNSET
 
 import oncegate
 from oncegate.core.errors import NotFound, Recovering, TooLarge
@@ -74,7 +75,12 @@ def _namespace(request: Request, media: str, status: int) -> Response:
     shard = shard_of(request)
     settings = shard.horizon_ms, shard.auto_create_topics
     reply = messages.NamespaceReply(
-        shard.namespace, shard.mark.ledger.hex(), *settings, shard.failing(), shard.counters()
+        shard.namespace,
+        shard.mark.ledger.hex(),
+        *settings,
+        shard.failing(),
+        shard.counters(),
+        shard.topics_at or UNSET,
     )
     return json_reply(reply, media, status, shard)
 

@@ -11,7 +11,16 @@ from msgspec import UNSET
 from oncegate.core.entries.kinds import Span
 from oncegate.core.errors import BadRequest, NotFound
 from oncegate.engine.id_sets import chosen, produced
-from oncegate.engine.requests import ClaimResult, ProduceRequest, ProduceResult, Rows, Schema, TopicRequest, TopicView
+from oncegate.engine.requests import (
+    ClaimResult,
+    ProduceRequest,
+    ProduceResult,
+    Rows,
+    Schema,
+    SequenceRequest,
+    TopicRequest,
+    TopicView,
+)
 from oncegate.transports.decode import arrow_ipc, identifiers, ids, json_rows, names, payloads, records
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.decode.columns import key_hashes, split_names
@@ -53,7 +62,7 @@ def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
     named = tuple(map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
     engine_request = _request(inbound, topic, token, call, rows, asked.id_set, *named)
     sequenced = of_rows(rows, _sequence_column(asked), bool(asked.id_col), token, call)
-    return replace(engine_request, scope=inbound.scope, sequenced=sequenced)
+    return replace(engine_request, scope=inbound.scope, **_sequenced(engine_request, asked.sequence_col, sequenced))
 
 
 async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
@@ -75,7 +84,12 @@ def _request_of_records(
     named = message.id_col or [], message.key_col or [], message.digest_col or []
     engine_request = _request(inbound, topic, token, message.call, rows, message.id_set, *named)
     sequenced = of_rows(rows, _sequence_column(message), bool(message.id_col), token, message.call)
-    return replace(engine_request, scope=scope_of(message.driver, message.batch), sequenced=sequenced)
+    scope = scope_of(message.driver, message.batch)
+    return replace(engine_request, scope=scope, **_sequenced(engine_request, message.sequence_col, sequenced))
+
+
+def _sequenced(request: ProduceRequest, column: str | None, sequenced: SequenceRequest | None) -> dict[str, Any]:
+    return {"sequenced": sequenced, "beside": request.beside if column is None else (*request.beside, column)}
 
 
 def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> SequenceColumn:
@@ -100,7 +114,10 @@ def _request(
     keys = key_hashes(rows, key_col, shard.row_fingerprints)
     digests = payloads.of_named_columns(rows, digest_col, found is not None, shard.payloads, limits)
     locate = located(inbound.request)
-    return ProduceRequest(topic, token, call, rows, found, keys, digests=digests, id_set=id_set, locate=locate)
+    beside = (*id_col, *digest_col)
+    return ProduceRequest(
+        topic, token, call, rows, found, keys, digests=digests, id_set=id_set, locate=locate, beside=beside
+    )
 
 
 def _produced(request: ProduceRequest, result: ProduceResult, media: str, inbound: Inbound) -> Response:
@@ -115,7 +132,7 @@ def _produced(request: ProduceRequest, result: ProduceResult, media: str, inboun
             messages.ProduceReply(result.rows, offsets, verdicts, named, before), media, shard=inbound.shard
         )
     verdicts_alone = ClaimResult(None, 0, result.verdicts, result.numbers, result.located)
-    headers = {"Oncegate-Offsets": _offsets_text(result.spans)}
+    headers = {"Oncegate-Rows": str(result.rows), "Oncegate-Offsets": _offsets_text(result.spans)}
     if result.before:
         headers["Oncegate-Offsets-Before"] = _offsets_text(result.before)
     return verdicts_reply(verdicts_alone, media, inbound.shard, id_set, headers)

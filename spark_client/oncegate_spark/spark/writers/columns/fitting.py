@@ -21,10 +21,12 @@ class Fit:
 
     columns  for each column that is sent, its place among the rows' and its field in the topic; None: as they come
     folded   names of the rows or of options, and the columns that they were taken for without regard to case
+    used_up  columns that the task itself needs, and that are not sent
     """
 
     columns: tuple[tuple[int, pa.Field], ...] | None = None
     folded: tuple[tuple[str, str], ...] = ()
+    used_up: tuple[str, ...] = ()
 
     def applied(self, batches: Iterable[pa.RecordBatch], task: Task) -> Iterator[pa.RecordBatch]:
         """In a task: its rows, fitted. Raises Refused before the first of them; nothing of them was sent."""

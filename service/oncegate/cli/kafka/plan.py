@@ -1,0 +1,137 @@
+"""Defines the verb `oncegate kafka plan`."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+from oncegate.cli.refusals import refusing
+from oncegate.core.errors import BadRequest
+from oncegate.engine.names import DEFAULT_NAMESPACE, check_namespace
+from oncegate.ledgers import parse_url
+
+if TYPE_CHECKING:
+    from oncegate.ledgers.kafka.plan.look import Looked
+    from oncegate.ledgers.kafka.plan.needs import Needs
+
+
+class Format(StrEnum):
+    """Says how a plan is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    COMMANDS = "commands"
+
+
+Ledger = Annotated[str, typer.Option(help="The ledger's URL, as serve takes it: kafka://HOST:PORT/PREFIX?...")]
+Principal = Annotated[
+    str | None, typer.Option(help="Whom rights are given to, as User:NAME.  [default: the user of the URL]")
+]
+Namespaces = Annotated[list[str], typer.Option("--namespace", help="A namespace to have topics for; may be repeated.")]
+Topics = Annotated[list[str], typer.Option("--topic", help="A topic of users that rows go to; may be repeated.")]
+Printed = Annotated[Format, typer.Option("--format", help="What is printed: tables, one JSON object, or lines to run.")]
+Check = Annotated[bool, typer.Option("--check", help="Ask the brokers, as the URL's user, what of it is there.")]
+CommandConfig = Annotated[str, typer.Option(help="The file by which Kafka's tools connect to brokers that ask who.")]
+
+
+def plan(
+    ledger: Ledger,
+    principal: Principal = None,
+    namespace: Namespaces = [DEFAULT_NAMESPACE],  # noqa: B006, never changed
+    topic: Topics = [],  # noqa: B006, never changed
+    printed: Printed = Format.TEXT,
+    check: Check = False,
+    command_config: CommandConfig = "admin.properties",
+) -> None:
+    """What a gateway needs of Kafka's brokers: topics, rights, transactional ids. Asks no broker without --check.
+
+    With --check ends with status 1 where something is missing or wrong.
+    Example: oncegate kafka plan --ledger "$URL" --format commands
+    """
+    with refusing():
+        needs, address = _needs(ledger, namespace, principal, topic)
+        if check:
+            _print_looked(_looked(needs, address, printed), printed)
+        elif printed is Format.COMMANDS:
+            from oncegate.ledgers.kafka.plan.commands import commands
+
+            config = None if address.security.protocol == "PLAINTEXT" else command_config
+            sys.stdout.write("".join(f"{line}\n" for line in commands(needs, address.bootstrap, config)))
+        elif printed is Format.JSON:
+            sys.stdout.write(msgspec.json.encode(_members(needs)).decode() + "\n")
+        else:
+            _show(needs)
+
+
+def _needs(ledger: str, namespaces: Sequence[str], principal: str | None, topics: Sequence[str]) -> tuple["Needs", Any]:
+    """What is needed, and the address; BadRequest: the URL is none of Kafka's, or the extra is not there."""
+    scheme, place = parse_url(ledger)
+    if scheme != "kafka":
+        raise BadRequest(f"{ledger} is no ledger on Kafka: kafka://HOST:PORT/PREFIX is")
+    # Its client is an extra, and takes a quarter of a second to import.
+    try:
+        from oncegate.ledgers.kafka.address import parse_address
+        from oncegate.ledgers.kafka.plan.needs import needs_of
+    except ModuleNotFoundError as error:
+        raise BadRequest(f"a ledger on Kafka needs {error.name}: pip install 'oncegate[kafka]'") from error
+    for one in namespaces:
+        check_namespace(one)
+    address = parse_address(place)
+    return needs_of(address, namespaces, principal, topics), address
+
+
+def _looked(needs: "Needs", address: Any, printed: Format) -> "list[Looked]":
+    from oncegate.ledgers.kafka.plan.look import look
+
+    if printed is Format.COMMANDS:
+        raise BadRequest(
+            "--check says what is there: take --format text or json; the lines may be run again as they are"
+        )
+    return asyncio.run(look(needs, address))
+
+
+def _print_looked(found: "list[Looked]", printed: Format) -> None:
+    if printed is Format.JSON:
+        items = [{"item": one.item, "ok": not one.wrong, "wrong": one.wrong} for one in found]
+        sys.stdout.write(msgspec.json.encode(items).decode() + "\n")
+    else:
+        for one in found:
+            sys.stdout.write(f"WRONG  {one.item}: {'; '.join(one.wrong)}\n" if one.wrong else f"right  {one.item}\n")
+    if wrong := [one.item for one in found if one.wrong]:
+        raise BadRequest(f"{len(wrong)} of {len(found)} are missing or wrong: {', '.join(wrong)}")
+
+
+def _members(needs: "Needs") -> dict[str, Any]:
+    topics = [
+        {"name": one.name, "partitions": one.partitions, "replication": one.replication, "settings": one.settings}
+        for one in needs.topics
+    ]
+    rights = [
+        {"resource": one.kind, "name": one.name, "alone": one.alone, "operations": one.operations}
+        for one in needs.rights
+    ]
+    ids = [{"use": one.use, "first": one.first, "prefix": one.prefix} for one in needs.ids]
+    return {"principal": needs.principal, "topics": topics, "rights": rights, "transactional_ids": ids}
+
+
+def _show(needs: "Needs") -> None:
+    console = Console()
+    topics = Table("topic", "partitions", "replicas", Column("settings", overflow="fold"), title="topics")
+    for one in needs.topics:
+        settings = "\n".join(f"{name}={value}" for name, value in one.settings.items())
+        topics.add_row(one.name, str(one.partitions), str(one.replication), settings, end_section=True)
+    rights = Table("resource", "name", "operations", title=f"rights of {needs.principal}")
+    for right in needs.rights:
+        rights.add_row(right.kind, right.name if right.alone else f"{right.name}*", ", ".join(right.operations))
+    rights.add_row("cluster", "", "none")
+    ids = Table("use", "transactional ids", title="transactional ids")
+    for each in needs.ids:
+        ids.add_row(each.use, each.first if each.prefix is None else f"{each.first} and on")
+    for table in (topics, rights, ids):
+        console.print(table)

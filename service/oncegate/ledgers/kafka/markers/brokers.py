@@ -1,0 +1,107 @@
+"""Asks leaders what is open in partitions, and coordinators what became of transactions."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+from aiokafka.client import AIOKafkaClient, CoordinationType
+from aiokafka.errors import KafkaError, LeaderNotAvailableError, for_code
+from aiokafka.structs import TopicPartition
+
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteCommitMarker
+
+# A transactional id that no producer has started yet, or none for long.
+_UNKNOWN_ID = 105
+
+
+class Open(NamedTuple):
+    """Describes what a producer has open in a partition, from its record at `first_offset` on."""
+
+    partition: Partition
+    producer_id: int
+    epoch: int
+    coordinator_epoch: int
+    first_offset: int
+
+    def __str__(self) -> str:
+        """Names it for an operator."""
+        topic, number = self.partition
+        return f"{topic}-{number}, offset {self.first_offset}, producer id {self.producer_id}, epoch {self.epoch}"
+
+
+class State(NamedTuple):
+    """Says what a coordinator knows of a transactional id: its state by Kafka's name, and its producer."""
+
+    transactional_id: str
+    name: str
+    producer_id: int
+    epoch: int
+
+
+class Brokers:
+    """Asks the brokers of one cluster. Made by `brokers_of`; all raise KafkaError where one does not answer."""
+
+    def __init__(self, client: AIOKafkaClient) -> None:
+        self._client = client
+
+    async def refresh(self) -> None:
+        """Asks again who leads what."""
+        await self._client.force_metadata_update()
+
+    async def open_in(self, partitions: Iterable[Partition]) -> list[Open]:
+        """Returns what is open in these partitions."""
+        return [one for partition in partitions for one in await self._open_in(partition)]
+
+    async def _open_in(self, partition: Partition) -> list[Open]:
+        answer = await self._ask_leader(partition, DescribeProducers(partition))
+        (told,) = answer["topics"][0]["partitions"]
+        _require(told["error_code"], partition.topic)
+        return [
+            Open(partition, one["producer_id"], one["producer_epoch"], one["coordinator_epoch"], one["first_offset"])
+            for one in told["producers"]
+            if one["first_offset"] >= 0
+        ]
+
+    async def states(self, transactional_ids: Iterable[str]) -> list[State]:
+        """Returns what the coordinators know of those of these ids that they know."""
+        return [state for name in transactional_ids for state in await self._state(name)]
+
+    async def _state(self, transactional_id: str) -> list[State]:
+        node = await self._client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
+        (told,) = (await self._client.send(node, DescribeTransaction(transactional_id))).to_object()["states"]
+        if told["error_code"] == _UNKNOWN_ID:
+            return []
+        _require(told["error_code"], transactional_id)
+        return [State(transactional_id, told["state"], told["producer_id"], told["producer_epoch"])]
+
+    async def write_commit_marker(self, one: Open) -> None:
+        """Lets everybody read what is open there, as committed."""
+        marker = WriteCommitMarker(one.partition, one.producer_id, one.epoch, one.coordinator_epoch)
+        answer = await self._ask_leader(one.partition, marker)
+        _require(answer["markers"][0]["topics"][0]["partitions"][0]["error_code"], one.partition.topic)
+
+    async def _ask_leader(self, partition: Partition, request: Any) -> dict[str, Any]:
+        node = self._client.cluster.leader_for_partition(TopicPartition(*partition))
+        if node is None or node < 0:
+            raise LeaderNotAvailableError(f"{partition.topic}-{partition.number}")
+        answer: dict[str, Any] = (await self._client.send(node, request)).to_object()
+        return answer
+
+
+def _require(code: int, what: str) -> None:
+    if code:
+        raise for_code(code)(what)
+
+
+@asynccontextmanager
+async def brokers_of(settings: Mapping[str, Any], partitions: Iterable[Partition]) -> AsyncIterator[Brokers]:
+    """Connects to the leaders of these partitions; KafkaError, OSError: nobody is there."""
+    client = AIOKafkaClient(**settings)
+    try:
+        await client.bootstrap()
+        if not await client.set_topics(sorted({partition.topic for partition in partitions})):
+            raise KafkaError("the brokers do not say who leads partitions")
+        yield Brokers(client)
+    finally:
+        await client.close()

@@ -1,0 +1,107 @@
+"""Heals what brokers left open: a transaction that they committed, whose markers they forgot in a partition.
+
+A coordinator that is killed between its answer to EndTxn and the markers goes on with these when it is back, and passes
+over a partition that has no leader just then (Kafka 4.3.1). Nobody can read past that transaction any more.
+
+What became of it is told by its transactional id once a later start has fenced it: a start counts the producer's epoch
+up by one, and one that had to abort something counts it up by two. So of records in epoch e, where the coordinator
+has nothing under way,
+
+    epoch e + 1    they were committed: the marker is written anew
+    above          unknown, after several starts or an abort: MarkersLost
+
+The one who fenced it is followed by nobody who writes in epoch e, and a broker refuses a marker of an older epoch.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from aiokafka.errors import ClusterAuthorizationFailedError, IncompatibleBrokerVersion, KafkaError
+
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.markers.brokers import Brokers, Open, State, brokers_of
+from oncegate.ledgers.kafka.pause import pause
+from oncegate.ledgers.kafka.refusals import Caller
+
+# Brokers that were started again know their leaders, and coordinators their ids, within seconds.
+PATIENCE_S = 10.0
+_POLL_S = 0.1
+# A coordinator has written all markers that it will.
+_NOTHING_UNDER_WAY = "Empty"
+T = TypeVar("T")
+
+
+class MarkersLost(KafkaError):  # type: ignore[misc]
+    """Says which transaction brokers left open, so that nobody reads past it, and what an operator can do."""
+
+
+class Healing:
+    """Heals the partitions of one ledger. `caller`: who asks, for messages. Made by `healing`."""
+
+    def __init__(self, brokers: Brokers, partitions: Sequence[Partition], caller: Caller) -> None:
+        self._brokers = brokers
+        self._partitions = partitions
+        self._caller = caller
+
+    async def heal(self, transactional_ids: Iterable[str]) -> None:
+        """Writes the markers that are missing of transactions of these ids; what another has open is left alone.
+
+        Raises MarkersLost; KafkaError, OSError: try again.
+        """
+        names = list(transactional_ids)
+        await self._until_answered(lambda: self._heal(names))
+
+    async def is_open(self) -> bool:
+        """Tells whether a transaction is open in one of the partitions; errors as `heal`."""
+        return bool(await self._until_answered(lambda: self._brokers.open_in(self._partitions)))
+
+    async def _until_answered(self, ask: Callable[[], Awaitable[T]]) -> T | None:
+        """Asks again while leaders and coordinators are not known; None: brokers too old to be asked."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + PATIENCE_S
+        while True:
+            try:
+                return await ask()
+            except (IncompatibleBrokerVersion, NotImplementedError):
+                return None
+            except KafkaError as error:
+                if not error.retriable or loop.time() > until:
+                    raise
+            await pause(_POLL_S)
+            await self._brokers.refresh()
+
+    async def _heal(self, transactional_ids: Sequence[str]) -> None:
+        found = await self._brokers.open_in(self._partitions)
+        if not found:
+            return
+        states = {state.producer_id: state for state in await self._brokers.states(transactional_ids)}
+        # What is open behind the state's answer too had no marker under way.
+        still = set(await self._brokers.open_in(self._partitions))
+        for one in found:
+            state = states.get(one.producer_id)
+            if one in still and state is not None and state.name == _NOTHING_UNDER_WAY and state.epoch > one.epoch:
+                await self._decide(one, state)
+
+    async def _decide(self, one: Open, state: State) -> None:
+        if state.epoch > one.epoch + 1:
+            raise MarkersLost(
+                f"{one}: brokers left a transaction of {state.transactional_id} open, and whether it was committed is "
+                "not known any more; nothing was changed. kafka-transactions.sh abort gives its records up: that is "
+                "right where no client was told that they are written"
+            )
+        try:
+            await self._brokers.write_commit_marker(one)
+        except ClusterAuthorizationFailedError as error:
+            raise MarkersLost(
+                f"{one}: brokers committed a transaction of {state.transactional_id} and forgot its marker; nothing is "
+                f"lost. Allow {self._caller} to ALTER the cluster until this ledger was opened once, then start again"
+            ) from error
+
+
+@asynccontextmanager
+async def healing(settings: Mapping[str, Any], partitions: Sequence[Partition]) -> AsyncIterator[Healing]:
+    """Connects to the brokers of these partitions; KafkaError, OSError: nobody is there."""
+    async with brokers_of(settings, partitions) as brokers:
+        yield Healing(brokers, partitions, Caller.of(settings))

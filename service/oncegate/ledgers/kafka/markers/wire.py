@@ -1,0 +1,133 @@
+"""Three requests of Kafka's protocol that aiokafka has not: DescribeProducers, DescribeTransactions, WriteTxnMarkers.
+
+Each in the first version that brokers from 4.0 on take (KIP-664; WriteTxnMarkers v1).
+"""
+
+from typing import Any
+
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Int64, Schema, TaggedFields
+
+from oncegate.ledgers.kafka.guard import Partition
+
+_TEXT = CompactString("utf-8")
+_TAGS = ("tags", TaggedFields)
+_NO_TAGS: dict[int, bytes] = {}
+
+
+class _ProducersAnswer(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 61, 0
+    _PRODUCER = (
+        ("producer_id", Int64),
+        ("producer_epoch", Int32),
+        ("last_sequence", Int32),
+        ("last_timestamp", Int64),
+        ("coordinator_epoch", Int32),
+        ("first_offset", Int64),
+        _TAGS,
+    )
+    _PARTITION = (
+        ("partition", Int32),
+        ("error_code", Int16),
+        ("error_message", _TEXT),
+        ("producers", CompactArray(*_PRODUCER)),
+        _TAGS,
+    )
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("topics", CompactArray(("topic", _TEXT), ("partitions", CompactArray(*_PARTITION)), _TAGS)),
+        _TAGS,
+    )
+
+
+class _ProducersAsked(RequestStruct):  # type: ignore[misc]
+    API_KEY, API_VERSION, FLEXIBLE_VERSION, RESPONSE_TYPE = 61, 0, True, _ProducersAnswer
+    SCHEMA = Schema(("topics", CompactArray(("topic", _TEXT), ("partitions", CompactArray(Int32)), _TAGS)), _TAGS)
+
+
+class DescribeProducers(Request[_ProducersAsked]):  # type: ignore[misc]
+    """Asks a partition's leader for the producers that it knows of, and what each of them has open."""
+
+    API_KEY = 61
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+
+    def build(self, request_struct_class: Any) -> Any:
+        """Implements aiokafka's `Request.build`."""
+        topic, number = self._partition
+        return request_struct_class([(topic, [number], _NO_TAGS)], _NO_TAGS)
+
+
+class _TransactionsAnswer(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 65, 0
+    _STATE = (
+        ("error_code", Int16),
+        ("transactional_id", _TEXT),
+        ("state", _TEXT),
+        ("timeout_ms", Int32),
+        ("start_ms", Int64),
+        ("producer_id", Int64),
+        ("producer_epoch", Int16),
+        ("topics", CompactArray(("topic", _TEXT), ("partitions", CompactArray(Int32)), _TAGS)),
+        _TAGS,
+    )
+    SCHEMA = Schema(("throttle_time_ms", Int32), ("states", CompactArray(*_STATE)), _TAGS)
+
+
+class _TransactionsAsked(RequestStruct):  # type: ignore[misc]
+    API_KEY, API_VERSION, FLEXIBLE_VERSION, RESPONSE_TYPE = 65, 0, True, _TransactionsAnswer
+    SCHEMA = Schema(("transactional_ids", CompactArray(_TEXT)), _TAGS)
+
+
+class DescribeTransaction(Request[_TransactionsAsked]):  # type: ignore[misc]
+    """Asks a transactional id's coordinator for its state."""
+
+    API_KEY = 65
+
+    def __init__(self, transactional_id: str) -> None:
+        self._transactional_id = transactional_id
+
+    def build(self, request_struct_class: Any) -> Any:
+        """Implements aiokafka's `Request.build`."""
+        return request_struct_class([self._transactional_id], _NO_TAGS)
+
+
+class _MarkersAnswer(Response):  # type: ignore[misc]
+    API_KEY, API_VERSION = 27, 1
+    _TOPIC = (
+        ("topic", _TEXT),
+        ("partitions", CompactArray(("partition", Int32), ("error_code", Int16), _TAGS)),
+        _TAGS,
+    )
+    SCHEMA = Schema(("markers", CompactArray(("producer_id", Int64), ("topics", CompactArray(*_TOPIC)), _TAGS)), _TAGS)
+
+
+class _MarkersAsked(RequestStruct):  # type: ignore[misc]
+    API_KEY, API_VERSION, FLEXIBLE_VERSION, RESPONSE_TYPE = 27, 1, True, _MarkersAnswer
+    _MARKER = (
+        ("producer_id", Int64),
+        ("producer_epoch", Int16),
+        ("committed", Boolean),
+        ("topics", CompactArray(("topic", _TEXT), ("partitions", CompactArray(Int32)), _TAGS)),
+        ("coordinator_epoch", Int32),
+        _TAGS,
+    )
+    SCHEMA = Schema(("markers", CompactArray(*_MARKER)), _TAGS)
+
+
+class WriteCommitMarker(Request[_MarkersAsked]):  # type: ignore[misc]
+    """Tells a partition's leader that what a producer has open there is committed, as a coordinator does."""
+
+    API_KEY = 27
+
+    def __init__(self, partition: Partition, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+        self._partition = partition
+        self._producer = producer_id, epoch
+        self._coordinator_epoch = coordinator_epoch
+
+    def build(self, request_struct_class: Any) -> Any:
+        """Implements aiokafka's `Request.build`."""
+        topic, number = self._partition
+        topics = [(topic, [number], _NO_TAGS)]
+        return request_struct_class([(*self._producer, True, topics, self._coordinator_epoch, _NO_TAGS)], _NO_TAGS)

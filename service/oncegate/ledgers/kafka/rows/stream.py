@@ -1,0 +1,149 @@
+"""Turns rows into the batches of a transaction, piece by piece, and tells afterwards where they lie.
+
+A piece is an Arrow IPC stream, as a request brought it. One is decoded and encoded at a time, in a thread, while the
+batches before it are on their way: what a transaction writes is never in memory as a whole.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate.core.errors import TooLarge
+from oncegate.ledgers.kafka.guard import Batch, Partition
+from oncegate.ledgers.kafka.record_batch import RecordBatch, RecordTooLarge, check, encode
+from oncegate.ledgers.kafka.rows.compression import Compression, compressed
+from oncegate.ledgers.kafka.rows.contract import Columns, columns_of
+from oncegate.ledgers.kafka.rows.marks import Origin, marks_of
+from oncegate.ledgers.kafka.rows.shares import Share, shares
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Says where rows go and how. `topic`: of rows without a column of that name; None: all have it.
+
+    `counts`: how many partitions each topic has.
+    `now_ms`: the time of rows that bring none, since 1970. `turn`: of the first piece's rows without a key; each piece
+    has the next one.
+    """
+
+    topic: str | None
+    counts: Mapping[str, int]
+    now_ms: int
+    turn: int = 0
+    compression: Compression = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Holds rows as one Arrow IPC stream, and who wrote them where records shall say it."""
+
+    data: bytes | memoryview
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Says what one partition got. `first_offset`: of its first record, −1 where the broker did not tell it.
+
+    Records of other producers may stand between these, so that the last one's offset does not follow from the number.
+    """
+
+    partition: Partition
+    first_offset: int
+    records: int
+
+
+Ask = Callable[[Collection[str]], Awaitable[None]]
+
+
+async def _known(_topics: Collection[str]) -> None:
+    """Asks nobody: all topics are known."""
+
+
+class RowStream:
+    """Makes batches of pieces as they come, once; then tells where they lie.
+
+    `ask`: makes `target.counts` know the topics of a piece, or raises why they cannot be written.
+    """
+
+    def __init__(self, pieces: AsyncIterable[Piece], target: Target, ask: Ask = _known) -> None:
+        self._pieces = pieces
+        self._target = target
+        self._ask = ask
+        self._sent: list[tuple[Partition, int]] = []
+
+    async def batches(self) -> AsyncIterator[Batch]:
+        """Yields each batch, the next piece being encoded once those before it are taken.
+
+        Raises what `pieces` and `ask` raise, and SchemaMismatch, BadRequest, NotFound, TooLarge for rows that fit no
+        record of their topic.
+        """
+        turn = self._target.turn
+        async for piece in self._pieces:
+            columns = await asyncio.to_thread(_columns, piece, self._target)
+            await self._ask(columns.topics)
+            encoded = await asyncio.to_thread(_encoded, columns, piece.origin, self._target, turn)
+            # Each is let go of as it is handed over.
+            encoded.reverse()
+            while encoded:
+                batch = encoded.pop()
+                self._sent.append((batch.partition, batch.encoded.record_count()))
+                yield batch
+            turn += 1
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Returns the partition of each batch so far."""
+        return [partition for partition, _ in self._sent]
+
+    def written(self, offsets: Sequence[int]) -> list[Written]:
+        """Tells what each partition got, in the order of their first batches; `offsets`: of each batch, in order."""
+        firsts: dict[Partition, int] = {}
+        records: dict[Partition, int] = {}
+        for (partition, count), offset in zip(self._sent, offsets, strict=True):
+            firsts.setdefault(partition, offset)
+            records[partition] = records.get(partition, 0) + count
+        return [Written(partition, first, records[partition]) for partition, first in firsts.items()]
+
+
+def check_columns(columns: Columns, counts: Mapping[str, int]) -> None:
+    """Checks rows before any effect: whatever a stream would refuse of them later. `counts`: as of `Target`.
+
+    Raises BadRequest, NotFound as `partitions` says; TooLarge: a row fits no batch.
+    """
+    _checked(shares(columns, counts, 0))
+
+
+def option_of(topic: str | None, schema: Any) -> str | None:
+    """Returns the topic that all rows go to; None: each goes where its own column says."""
+    return None if "topic" in schema.names else topic
+
+
+def _columns(piece: Piece, target: Target) -> Columns:
+    with pa.ipc.open_stream(pa.py_buffer(piece.data)) as reader:
+        return columns_of(reader.schema, list(reader), option_of(target.topic, reader.schema), target.now_ms)
+
+
+def _encoded(columns: Columns, origin: Origin | None, target: Target, turn: int) -> list[Batch]:
+    marks = () if origin is None else marks_of(origin)
+    found = _checked(shares(columns, target.counts, turn, marks))
+    return [Batch(share.partition, batch) for share in found for batch in _batches(share, target.compression)]
+
+
+def _batches(share: Share, compression: Compression) -> list[RecordBatch]:
+    return compressed(encode(share.records), compression)
+
+
+def _checked(found: list[Share]) -> list[Share]:
+    for share in found:
+        try:
+            check(share.records)
+        except RecordTooLarge as error:
+            raise TooLarge(
+                f"row {int(share.rows[error.row])} takes {error.size_bytes} bytes as a record, and a batch takes "
+                f"{error.batch_bytes}; nothing was written"
+            ) from error
+    return found

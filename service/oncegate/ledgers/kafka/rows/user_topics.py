@@ -1,0 +1,160 @@
+"""Knows the Kafka topics that users' rows go to: how many partitions each has, and whether it can be written now."""
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from typing import Any, NoReturn
+
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError, for_code
+
+from oncegate.core.errors import BadRequest, LedgerFull, NotFound, ReadElsewhere
+from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
+from oncegate.ledgers.kafka.refusals import Caller, refusal_of
+from oncegate.ledgers.kafka.rows.contract import COLUMNS, columns_of
+from oncegate.ledgers.kafka.rows.stream import check_columns, option_of
+from oncegate.ledgers.kafka.topics import admin_of
+
+# A topic is asked about again after so long: Kafka's own clients take up to five minutes.
+FRESH_S = 30.0
+# How long a topic is left alone whose batches were refused: each try refuses a whole group of requests.
+SUSPENDED_S = 5.0
+# Rows of more than this are checked in a thread.
+ASIDE_BYTES = 64 << 10
+_NOTHING = "nothing was written"
+
+
+class UserTopics:
+    """Implements `ports.RowTopics` over a cluster's topics; connects at the first question. Use `close` last.
+
+    `brokers`: as users write them; `own_prefix`: what names of the gateway's own topics begin with.
+    """
+
+    def __init__(self, settings: Mapping[str, Any], brokers: str, own_prefix: str) -> None:
+        self._settings = settings
+        self._caller = Caller.of(settings)
+        self._brokers = brokers
+        self._own_prefix = own_prefix
+        self._one = asyncio.Lock()
+        self._admin: AIOKafkaAdminClient | None = None
+        self._connection = AsyncExitStack()
+        self._asked: dict[str, float] = {}
+        self._suspended: dict[str, tuple[float, str]] = {}
+        # How many partitions each topic has that was asked about.
+        self.counts: dict[str, int] = {}
+
+    @property
+    def where(self) -> str:
+        """Implements the port's `RowTopics.where`."""
+        return self._brokers
+
+    async def check(self, topic: str, schema: Any, batches: Sequence[Any]) -> None:
+        """Implements the port's `RowTopics.check`."""
+        size_bytes = sum(batch.nbytes for batch in batches)
+        columns = await _aside(size_bytes, columns_of, schema, batches, option_of(topic, schema), now_ms())
+        await self.ask(columns.topics)
+        await _aside(size_bytes, check_columns, columns, self.counts)
+
+    def takes(self, column: str) -> bool:
+        """Implements the port's `RowTopics.takes`."""
+        return column in COLUMNS
+
+    def refuse_read(self, topic: str) -> NoReturn:
+        """Implements the port's `RowTopics.refuse_read`."""
+        raise ReadElsewhere(
+            f"rows of topic {topic} lie in Kafka: read topic {topic} of {self._brokers} with isolation.level="
+            "read_committed, or Spark's format('kafka') with kafka.isolation.level",
+            brokers=self._brokers,
+            topic=topic,
+        )
+
+    async def ask(self, topics: Collection[str]) -> None:
+        """Learns what is not known, or was asked long ago. NotFound, BadRequest; LedgerFull: not writable now."""
+        now = time.monotonic()
+        for topic in topics:
+            self._require_users(topic)
+            until, why = self._suspended.get(topic, (0.0, ""))
+            if now < until:
+                raise LedgerFull(f"topic {topic} cannot be written now ({why}); {_NOTHING}")
+        async with self._one:
+            due = [topic for topic in topics if self._asked.get(topic, 0.0) <= now]
+            if due:
+                await self._ask(due)
+
+    def suspend(self, topics: Collection[str], why: str) -> None:
+        """Leaves topics alone for a while whose batches were refused, and asks about them anew then."""
+        until = time.monotonic() + SUSPENDED_S
+        for topic in topics:
+            self._suspended[topic] = (until, why)
+            self._asked.pop(topic, None)
+
+    async def close(self) -> None:
+        """Lets go of the connection."""
+        async with self._one:
+            await self._disconnect()
+
+    def _require_users(self, topic: str) -> None:
+        if topic.startswith((f"{self._own_prefix}.", "__")):
+            raise BadRequest(f"topic {topic} is the gateway's own or Kafka's: take another name; {_NOTHING}")
+
+    async def _ask(self, topics: Sequence[str]) -> None:
+        try:
+            admin = await self._connected()
+            found = {one["topic"]: self._partitions(one) for one in await admin.describe_topics(list(topics))}
+            await self._require_room(admin, topics)
+        except (KafkaError, OSError) as error:
+            await self._disconnect()
+            why = refusal_of(error, self._caller) or repr(error)
+            raise LedgerFull(f"topics {', '.join(topics)} cannot be asked about now ({why}); {_NOTHING}") from error
+        self.counts.update(found)
+        self._asked.update(dict.fromkeys(found, time.monotonic() + FRESH_S))
+
+    def _partitions(self, described: Mapping[str, Any]) -> int:
+        """How many partitions a topic has."""
+        topic, kind = described["topic"], for_code(described["error_code"])
+        if kind is UnknownTopicOrPartitionError:
+            raise NotFound(f"there is no Kafka topic {topic!r} at {self._brokers}: make it there; {_NOTHING}")
+        if kind is TopicAuthorizationFailedError:
+            raise kind(topic)
+        partitions = described["partitions"]
+        # No leader, or an error of the topic itself; a replica that is away is no reason not to write.
+        lost = [one["partition"] for one in partitions if one["leader"] < 0]
+        if lost or not partitions:
+            what = f"partitions {', '.join(map(str, lost))} have" if lost else "it has"
+            raise LedgerFull(f"topic {topic} cannot be written now: {what} no leader; {_NOTHING}")
+        return len(partitions)
+
+    async def _require_room(self, admin: AIOKafkaAdminClient, topics: Sequence[str]) -> None:
+        """Raises BadRequest for a topic that takes smaller batches than are written. One that may not be asked passes:
+        its brokers tell at the write."""
+        name = "max.message.bytes"
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: None}) for topic in topics]
+        for answer in await admin.describe_configs(resources):
+            for code, _, _, topic, values in answer.resources:
+                sizes = [int(value) for key, value, *_ in values if key == name]
+                if not code and sizes and sizes[0] < BATCH_BYTES:
+                    raise BadRequest(
+                        f"topic {topic} has {name}={sizes[0]}, and batches of up to {BATCH_BYTES} bytes are written: "
+                        f"raise it; {_NOTHING}"
+                    )
+
+    async def _connected(self) -> AIOKafkaAdminClient:
+        if self._admin is None:
+            self._admin = await self._connection.enter_async_context(admin_of(self._settings))
+        return self._admin
+
+    async def _disconnect(self) -> None:
+        self._admin = None
+        with suppress(KafkaError, OSError):
+            await self._connection.aclose()
+
+
+def now_ms() -> int:
+    """Returns the time of rows that bring none, since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+async def _aside(size_bytes: int, function: Any, *args: Any) -> Any:
+    return function(*args) if size_bytes < ASIDE_BYTES else await asyncio.to_thread(function, *args)

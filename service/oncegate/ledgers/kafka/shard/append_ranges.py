@@ -1,0 +1,106 @@
+"""Takes the output changes of one append apart: what becomes blobs, what is sent as rows, what the catalog notes.
+
+A range that waits for its commit is a blob of the topic `.stages`, one that is published as it is written of
+`.outputs`: what waits goes soon, and archives stay for long. One that is sent as it is written is no blob.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from itertools import accumulate
+from typing import Protocol
+
+from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, change_of, located
+from oncegate.ledgers.kafka.guard import Batch
+from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
+from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, location
+from oncegate.ledgers.kafka.shard.frames import Sent
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+from oncegate.ports import OutputChange, PublishRanges, SendRanges, WriteRange
+
+
+class _Reading(Protocol):
+    def blobs(self, locations: Sequence[Location]) -> AsyncGenerator[bytes, None]: ...
+
+
+class AppendRanges:
+    """Holds what one append does to outputs. `catalog`: as it is before."""
+
+    def __init__(self, outputs: Sequence[OutputChange], place: KafkaPlace, catalog: Catalog) -> None:
+        sent = {one for output in outputs if isinstance(output, SendRanges) for one in output.range_ids}
+        published = {one for output in outputs if isinstance(output, PublishRanges) for one in output.range_ids}
+        written = [output for output in outputs if isinstance(output, WriteRange)]
+        self._direct = {one.range_id: one for one in written if one.range_id in sent}
+        self._kept = [one for one in written if one.range_id not in sent]
+        self._topic_of = [OUTPUTS if one.range_id in published else STAGES for one in self._kept]
+        self._blobs = [
+            Blobs(partition, [one.data for one, of in zip(self._kept, self._topic_of, strict=True) if of == number])
+            for number, partition in enumerate((place.outputs, place.stages))
+        ]
+        self.sends = [output for output in outputs if isinstance(output, SendRanges)]
+        self._streams: list[RowStream] = []
+        # What the catalog is to note, with ranges nowhere yet.
+        self.plan = [change for output in outputs for change in self._planned(output)]
+        catalog.check(self.plan)
+        stored = [range_id for send in self.sends for range_id in self._stored(send)]
+        self._waiting = dict(zip(stored, catalog.waiting(stored), strict=True))
+
+    def _stored(self, send: SendRanges) -> tuple[bytes, ...]:
+        return tuple(range_id for range_id in send.range_ids if range_id not in self._direct)
+
+    def _planned(self, output: OutputChange) -> Iterator[Change]:
+        match output:
+            case WriteRange() if output.range_id in self._direct:
+                return
+            case SendRanges():
+                if stored := self._stored(output):
+                    yield Dropped(stored)
+            case _:
+                yield change_of(output, lambda _: NOWHERE)
+
+    async def batches(self, stages: _Reading, topics: UserTopics, turn: int) -> AsyncIterator[Batch]:
+        """Yields the batches of all blobs, then those of rows; `stages`: reads what waits. `turn`: as of `Target`.
+
+        Raises what reading raises, and what `RowTopics.check` does for rows that do not fit their topic any more.
+        """
+        for blobs in self._blobs:
+            for batch in blobs.batches:
+                yield batch
+        for number, send in enumerate(self.sends):
+            target = Target(send.topic, topics.counts, now_ms(), turn + number)
+            stream = RowStream(self._pieces(send, stages), target, topics.ask)
+            self._streams.append(stream)
+            async for batch in stream.batches():
+                yield batch
+
+    async def _pieces(self, send: SendRanges, stages: _Reading) -> AsyncIterator[Piece]:
+        """The rows of a send, in their order; what waits is read as it is asked for."""
+        async with aclosing(stages.blobs([self._waiting[one] for one in self._stored(send)])) as stored:
+            for range_id in send.range_ids:
+                direct = self._direct.get(range_id)
+                yield Piece(await anext(stored) if direct is None else direct.data)
+
+    def changes(self, first_offsets: Sequence[int]) -> list[Change]:
+        """Returns the changes of the catalog; `first_offsets`: of each batch that `batches` has yielded."""
+        ends = [0, *accumulate(len(blobs.batches) for blobs in self._blobs)]
+        of_topics = [
+            iter(blobs.offsets(first_offsets[first:end]))
+            for blobs, first, end in zip(self._blobs, ends[:-1], ends[1:], strict=True)
+        ]
+        places = (
+            location(next(of_topics[number]), one.data, one.sha256, number)
+            for one, number in zip(self._kept, self._topic_of, strict=True)
+        )
+        return located(self.plan, places)
+
+    def sent(self, first_offsets: Sequence[int]) -> list[Sent]:
+        """Returns where rows were sent to; `first_offsets` as of `changes`."""
+        at = sum(len(blobs.batches) for blobs in self._blobs)
+        found: list[Sent] = []
+        for stream in self._streams:
+            end = at + len(stream.partitions)
+            found += [
+                Sent(*one.partition, one.first_offset, one.records) for one in stream.written(first_offsets[at:end])
+            ]
+            at = end
+        return found

@@ -1,0 +1,172 @@
+"""Agrees in the list of namespaces on the one gateway that is to own the ledgers below a prefix: its holder.
+
+A gateway that does not stand by makes itself the holder with the first generation that it takes. A standby does where
+there is none, where it said goodbye, or where no beat of it came for `takeover_ms` while the list was read all that
+time: silence is measured by the standby's own clock, and only while it could have heard something. Of two that do so
+at once the second finds another holder, and waits for that one.
+
+Being the holder proves nothing: who was it may go on until the ledger's own generations fence it. It only keeps
+gateways from taking each other's ledgers in turns, and a prefix from being shared out among several.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerFenced, Recovering
+from oncegate.ledgers.kafka.namespaces import Beat, Changes, Holder, Listed, NamespaceList
+from oncegate.ledgers.kafka.pause import pause
+
+# A tenth of the shortest time without a word that anybody should take for an end.
+BEAT_S = 1.0
+# How often a standby looks, and follows its ledgers.
+LOOK_S = 0.2
+# A list that is read no further for so long has a transaction open whose producer is gone.
+STUCK_S = 5.0
+
+
+class Election:
+    """Says whether this gateway is the holder. Use `start` first and `close` last.
+
+    `when_followed`: called when another has become the holder in its place.
+    """
+
+    def __init__(self, listed: NamespaceList, takeover_ms: int, when_followed: Callable[[LedgerFenced], None]) -> None:
+        self.gateway = os.urandom(8).hex()
+        self._list = listed
+        self._takeover_s = takeover_ms / 1000
+        self._when_followed = when_followed
+        self._stands_by = self._has_led = False
+        self._won = asyncio.Event()
+        self._beats = 0
+        # Holder and beat as they were seen last, since when, and when the list was read last.
+        self._seen: tuple[Holder, Beat | None] | None = None
+        self._seen_s = self._looked_s = 0.0
+        self._beaten_s = float("-inf")
+        # Why the list could not be read or changed when it was tried last; empty: it was.
+        self._failing = ""
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to look and to beat."""
+        self._task = asyncio.create_task(self._run(), name="election")
+
+    async def close(self) -> None:
+        """Ends it; says goodbye where this gateway is the holder: whoever stands by takes over at once."""
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if self.leads:
+            with suppress(KafkaError, OSError):
+                await self._list.beat(self.gateway, Beat(self._beats + 1, gone=True))
+
+    @property
+    def leads(self) -> bool:
+        """Tells whether this gateway is the holder, as the list was last read."""
+        return self._list.listed.holder.gateway == self.gateway
+
+    def stand_by(self) -> None:
+        """Takes no ledger any more but after an election."""
+        self._stands_by = True
+
+    async def wait_for(self, seconds: float) -> bool:
+        """Returns whether this gateway is the holder: at once where it is, else after so long or when it becomes so."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._won.wait(), 0 if self.leads else seconds)
+        return self.leads
+
+    def require_lead(self) -> None:
+        """Raises Recovering where this gateway stands by: nothing was written."""
+        if self._stands_by and not self.leads:
+            raise Recovering(f"this gateway stands by: {self.described()}; nothing was written, ask the owner")
+
+    def described(self) -> str:
+        """Says in a few words who the holder is."""
+        holder, beat = self._list.listed.holder, self._beat()
+        failing = f" (the list of namespaces cannot be read: {self._failing})" if self._failing else ""
+        if not holder.gateway or (beat is not None and beat.gone):
+            return f"no gateway owns the ledgers now{failing}"
+        return f"gateway {holder.gateway} owns the ledgers{failing}"
+
+    def lead(self, listed: Listed) -> Changes:
+        """Implements the `lead` of `Ownership`."""
+        if listed.holder.gateway == self.gateway:
+            self._has_led = True
+            return []
+        if self._stands_by or self._has_led:
+            raise LedgerFenced(f"gateway {listed.holder.gateway} owns the ledgers now; nothing was written")
+        return self._next(listed)
+
+    def _next(self, listed: Listed) -> Changes:
+        return [("o/", Holder(self.gateway, listed.holder.term + 1))]
+
+    def _beat(self) -> Beat | None:
+        return self._list.listed.beats.get(self._list.listed.holder.gateway)
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._look()
+            except Exception as error:
+                # Whatever it is: who stopped looking would never take over, and who stopped beating be taken for gone.
+                self._failing = repr(error)
+            await pause(LOOK_S)
+
+    async def _look(self) -> None:
+        """Reads the list and does what follows from it; where it cannot be read, silence counts from the next time."""
+        loop = asyncio.get_running_loop()
+        is_owner = self.leads or self._has_led
+        if not (is_owner or self._stands_by) or (is_owner and loop.time() < self._looked_s + BEAT_S):
+            return
+        try:
+            async with asyncio.timeout(STUCK_S):
+                await self._list.refresh()
+        except TimeoutError:
+            # Whoever changes it ends what is open there, if brokers can be reached at all.
+            await self._list.change(lambda _: [])
+            return
+        self._note(loop.time())
+        self._failing = ""
+        if self.leads:
+            await self._lead(loop.time())
+        elif self._has_led:
+            self._follow()
+        elif self._stands_by and self._is_due(loop.time()):
+            await self._list.change(self._elected)
+            if self.leads:
+                await self._lead(loop.time())
+
+    def _note(self, now_s: float) -> None:
+        """Counts silence from the last thing that was heard, or from when nothing could be heard."""
+        now = (self._list.listed.holder, self._beat())
+        if now != self._seen or now_s > self._looked_s + self._takeover_s / 2:
+            self._seen, self._seen_s = now, now_s
+        self._looked_s = now_s
+
+    def _is_due(self, now_s: float) -> bool:
+        holder, beat = self._list.listed.holder, self._beat()
+        return not holder.gateway or (beat is not None and beat.gone) or now_s >= self._seen_s + self._takeover_s
+
+    def _elected(self, listed: Listed) -> Changes:
+        return self._next(listed) if (listed.holder, self._beat()) == self._seen else []
+
+    async def _lead(self, now_s: float) -> None:
+        self._has_led = True
+        self._won.set()
+        if now_s < self._beaten_s + BEAT_S:
+            return
+        self._beats += 1
+        self._beaten_s = now_s
+        await self._list.beat(self.gateway, Beat(self._beats))
+        for other in [other for other in self._list.listed.beats if other != self.gateway]:
+            await self._list.beat(other, None)
+
+    def _follow(self) -> None:
+        """Stops what this gateway owns: another one takes it over, or has done so."""
+        self._won.clear()
+        self._has_led = not self._stands_by
+        holder = self._list.listed.holder.gateway
+        self._when_followed(LedgerFenced(f"gateway {holder} owns the ledgers now; nothing was written"))

@@ -1,0 +1,104 @@
+"""`oncegate kafka plan` without brokers: what it prints, and what it refuses in one line."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oncegate.cli import app
+from oncegate.ledgers.kafka.address import parse_address
+from oncegate.ledgers.kafka.topics import KEPT, wanted
+
+URL = "kafka://a:9092,b:9092/once?bare_key=yes"
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def plan(*options: str, url: str = URL) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["kafka", "plan", "--ledger", url, *options])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_it_names_topics_rights_and_transactional_ids_and_says_whose() -> None:
+    status, out, _ = plan("--format", "json", "--namespace", "mail", "--namespace", "orders")
+    found = json.loads(out)
+    assert status == 0
+    assert found["principal"] == "User:ANONYMOUS"
+    kinds = ("ledger", "states", "outputs", "stages")
+    names = [f"once.{space}.{kind}" for space in ("mail", "orders") for kind in kinds]
+    assert [one["name"] for one in found["topics"]] == ["once.namespaces", *names]
+    assert {(one["partitions"], one["replication"]) for one in found["topics"]} == {(1, 3)}
+    assert [(one["name"], one["alone"]) for one in found["rights"]] == [("once.", False)] * 2
+    assert [one["first"] for one in found["transactional_ids"]] == [
+        "once.namespaces",
+        "once.mail/1/1",
+        "once.orders/1/1",
+    ]
+
+
+def test_a_person_sees_the_same_as_tables() -> None:
+    status, out, _ = plan()
+    assert status == 0
+    for words in ("once.default.states", "min.insync.replicas=2", "retention.ms=-1", "once.default/1/1 and on"):
+        assert words in out
+
+
+def test_topics_are_planned_as_the_ledger_makes_and_checks_them() -> None:
+    found = json.loads(plan("--format", "json")[1])["topics"]
+    ledger = next(one for one in found if one["name"] == "once.default.ledger")
+    (made,) = wanted(parse_address(URL.removeprefix("kafka:")), ["once.default.ledger"], KEPT)
+    assert ledger["settings"] == made.settings
+    assert made.wrong(made.settings, [3]) == []
+    assert made.wrong({**made.settings, "min.insync.replicas": "1"}, [2]) == [
+        "min.insync.replicas=1, less than 2",
+        "2 replicas, not 3",
+    ]
+
+
+def test_its_lines_are_words_of_a_shell_whatever_the_principal_is_called() -> None:
+    lines = plan("--format", "commands", "--principal", "User:CN=once gate")[1].splitlines()
+    words = [shlex.split(line) for line in lines]
+    assert [one[0] for one in words] == ["kafka-topics.sh"] * 5 + ["kafka-acls.sh"] * 2
+    assert all(one[1:3] == ["--bootstrap-server", "a:9092,b:9092"] for one in words)
+    assert "User:CN=once gate" in words[-1]
+    assert not any("--command-config" in one for one in words)
+
+
+def test_topics_of_users_get_rights_of_their_own_and_are_not_made() -> None:
+    lines = plan("--format", "commands", "--topic", "flights")[1].splitlines()
+    (line,) = (line for line in lines if "flights" in line)
+    assert line.startswith("kafka-acls.sh")
+    assert line.endswith("--topic flights --resource-pattern-type literal")
+    assert line.count("--operation ") == 3
+
+
+def test_brokers_that_ask_who_connects_are_reached_by_a_file_of_the_operators(tmp_path: Path) -> None:
+    (password := tmp_path / "password").write_text("secret")
+    sasl = f"security_protocol=SASL_PLAINTEXT&sasl_mechanism=PLAIN&sasl_username=gate&sasl_password_file={password}"
+    out = plan("--format", "commands", url=f"{URL}&{sasl}")[1]
+    assert out.count("--command-config admin.properties") == 7
+    assert "--allow-principal User:gate" in out
+    assert "secret" not in out
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "words"),
+    [
+        ("log:data", (), "log:data is no ledger on Kafka"),
+        ("kafka://a:9092/once", (), "openssl rand -hex 32"),
+        (URL, ("--check", "--format", "commands"), "take --format text or json"),
+        (URL, ("--namespace", "UP"), "namespace 'UP': lower-case letters"),
+        (f"{URL}&security_protocol=SSL&ssl_certfile=%", (), "ssl_certfile"),
+    ],
+)
+def test_what_cannot_be_planned_is_said_in_one_line(url: str, options: tuple[str, ...], words: str) -> None:
+    status, out, err = plan(*options, url=url)
+    assert (status, out) == (1, "")
+    assert words in err
+    assert err.count("\n") == 1

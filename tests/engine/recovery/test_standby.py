@@ -1,0 +1,110 @@
+"""A gateway that stands by answers nobody before the ledger is its own, and then knows all that was appended."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+
+import pytest
+
+from oncegate.core.errors import BadRequest, Recovering
+from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.recovery.owner import EVICTION_MS
+from oncegate.ledgers.memory import MemoryLedgers
+from oncegate.ports import Followed, OpenLedger, Replayed
+from oncegate.runs import MemoryRunFolders
+from oncegate.testing.clock import FakeClock
+from tests.support.held import Events, turns, until
+
+
+class Followable(MemoryLedgers):
+    """Ledgers whose standby takes over when `gone` is set, and is done once `owned` is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gone, self.owned = asyncio.Event(), asyncio.Event()
+        self.first: OpenLedger | None = None
+
+    @asynccontextmanager
+    async def follow(self, namespace: str) -> AsyncIterator[Followed]:
+        """Implements the port's `Standbys.follow`."""
+        assert self.first is not None
+        found: list[OpenLedger] = []
+        async with AsyncExitStack() as stack:
+
+            async def batches() -> AsyncGenerator[Sequence[Replayed], None]:
+                await self.gone.wait()
+                await self.owned.wait()
+                opened = await stack.enter_async_context(self.open(namespace))
+                async with aclosing(opened.ledger.replay(1)) as several:
+                    async for batch in several:
+                        yield batch
+                found.append(opened)
+
+            yield Followed(
+                self.first.key,
+                self.first.ledger.mark.ledger,
+                self.first.outputs,
+                batches(),
+                lambda: found[0],
+                lambda: 0,
+                lambda: "" if self.gone.is_set() else "another owns it",
+            )
+
+
+@asynccontextmanager
+async def standing_by(ledgers: Followable) -> AsyncIterator[tuple[Gateway, FakeClock]]:
+    clock = FakeClock()
+    await ledgers.create("default")
+    async with ledgers.open("default") as ledgers.first:
+        pass
+    async with open_gateway(ledgers, MemoryRunFolders(), clock, Events(), standby=True) as gateway:
+        yield gateway, clock
+
+
+async def passing(clock: FakeClock, so: Callable[[], bool]) -> None:
+    """Lets time pass until it is so."""
+    async with asyncio.timeout(60):
+        while not so():
+            clock.advance(EVICTION_MS)
+            await turns()
+
+
+async def test_a_standby_serves_nobody_before_the_ledger_is_its_own() -> None:
+    ledgers = Followable()
+    async with standing_by(ledgers) as (gateway, _):
+        await until(lambda: gateway.readiness() == {"default": "STANDBY"})
+        with pytest.raises(Recovering, match="stands by for namespace default: another owns it; nothing was written"):
+            gateway.shard("default")
+        ledgers.gone.set()
+        assert gateway.readiness() == {"default": "RECOVERING"}
+        with pytest.raises(Recovering, match="being rebuilt"):
+            gateway.shard("default")
+        ledgers.owned.set()
+        await until(lambda: gateway.readiness() == {"default": "SERVING"})
+        assert gateway.shard("default").mark.position == 1
+
+
+async def test_who_was_followed_stands_by_again_though_nothing_is_written() -> None:
+    ledgers = Followable()
+    ledgers.gone.set()
+    ledgers.owned.set()
+    async with standing_by(ledgers) as (gateway, clock):
+        await until(lambda: gateway.readiness() == {"default": "SERVING"})
+        ledgers.gone.clear()
+        async with ledgers.open("default"):
+            await passing(clock, lambda: gateway.readiness() == {"default": "STANDBY"})
+
+
+async def test_namespaces_that_the_owner_makes_and_deletes_are_followed() -> None:
+    ledgers = Followable()
+    async with standing_by(ledgers) as (gateway, clock):
+        await ledgers.create("mail")
+        await passing(clock, lambda: gateway.readiness() == {"default": "STANDBY", "mail": "STANDBY"})
+        await ledgers.delete("mail")
+        await passing(clock, lambda: gateway.readiness() == {"default": "STANDBY"})
+
+
+async def test_ledgers_that_know_no_standby_are_refused() -> None:
+    with pytest.raises(BadRequest, match="nobody can stand by for"):
+        async with open_gateway(MemoryLedgers(), MemoryRunFolders(), FakeClock(), Events(), standby=True):
+            pass

@@ -1,0 +1,128 @@
+"""Of several gateways one is to own the ledgers below a prefix: who, and when another."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from oncegate.core.errors import LedgerFenced
+from oncegate.ledgers.kafka.namespaces import Beat, Decide, Holder, Listed, NamespaceList
+from oncegate.ledgers.kafka.pause import pause
+from oncegate.ledgers.kafka.standby.election import Election
+
+TAKEOVER_MS = 1_500
+WAIT_S = 60
+
+
+class List(NamespaceList):
+    """A list of namespaces without brokers. `before_change`: what somebody else does before a change is decided."""
+
+    def __init__(self, holder: str = "") -> None:
+        self.listed = Listed(holder=Holder(holder, 1 if holder else 0))
+        self.away = False
+        self.looks = 0
+        self.before_change: Callable[[], None] = lambda: None
+        # Looks that had been made, all together, at each change.
+        self.changes: list[int] = []
+
+    async def refresh(self) -> Listed:
+        if self.away:
+            raise OSError("the brokers are away")
+        self.looks += 1
+        return self.listed
+
+    async def change(self, decide: Decide) -> None:
+        self.changes.append(self.looks)
+        self.before_change()
+        for _, holder in decide(self.listed):
+            assert isinstance(holder, Holder)
+            self.listed.holder = holder
+
+    async def beat(self, gateway: str, beat: Beat | None) -> None:
+        if beat is None:
+            del self.listed.beats[gateway]
+        else:
+            self.listed.beats[gateway] = beat
+
+
+@asynccontextmanager
+async def standing_by(listed: List, takeover_ms: int = TAKEOVER_MS) -> AsyncIterator[tuple[Election, list[str]]]:
+    followed: list[str] = []
+    election = Election(listed, takeover_ms, lambda error: followed.append(error.detail))
+    election.stand_by()
+    election.start()
+    try:
+        yield election, followed
+    finally:
+        await election.close()
+
+
+async def until(so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not so():
+            await pause(0.01)
+
+
+@pytest.mark.parametrize("holder", ["", "another"])
+async def test_where_nobody_is_or_the_last_one_said_goodbye_a_standby_is_next_at_once(holder: str) -> None:
+    listed = List(holder)
+    listed.listed.beats = {holder: Beat(7, gone=True)} if holder else {}
+    async with standing_by(listed, 600_000) as (election, _):
+        assert await election.wait_for(WAIT_S)
+        assert listed.listed.holder.gateway == election.gateway
+        await until(lambda: set(listed.listed.beats) == {election.gateway})
+    assert listed.listed.beats[election.gateway].gone
+
+
+async def test_who_beats_is_followed_by_nobody_and_who_is_silent_is() -> None:
+    listed = List("another")
+    async with standing_by(listed) as (election, _):
+        for number in range(4):
+            looks = listed.looks
+            await listed.beat("another", Beat(number))
+            await until(lambda looks=looks: listed.looks >= looks + 4)  # type: ignore[misc]
+        assert listed.changes == []
+        began_s = asyncio.get_running_loop().time()
+        assert await election.wait_for(WAIT_S)
+        assert asyncio.get_running_loop().time() >= began_s + TAKEOVER_MS / 1_000 - 1
+
+
+async def test_a_time_in_which_nothing_could_be_heard_is_no_silence() -> None:
+    listed = List("another")
+    async with standing_by(listed) as (election, _):
+        await until(lambda: listed.looks > 0)
+        listed.away = True
+        await pause(2 * TAKEOVER_MS / 1_000)
+        looks, listed.away = listed.looks, False
+        await until(lambda: listed.looks >= looks + 2)
+        assert not election.leads
+        assert await election.wait_for(WAIT_S)
+
+
+async def test_a_standby_that_was_late_is_not_chosen() -> None:
+    listed = List()
+
+    def first() -> None:
+        listed.before_change = lambda: None
+        listed.listed.holder, listed.listed.beats = Holder("first", 1), {"first": Beat(1)}
+
+    listed.before_change = first
+    async with standing_by(listed, 600_000) as (election, _):
+        await until(lambda: bool(listed.changes))
+        assert not await election.wait_for(0.5)
+        assert listed.listed.holder == Holder("first", 1)
+        assert election.described() == "gateway first owns the ledgers"
+
+
+async def test_a_holder_that_was_followed_is_told_once_and_stands_by_again() -> None:
+    listed = List()
+    async with standing_by(listed, 600_000) as (election, followed):
+        assert await election.wait_for(WAIT_S)
+        listed.listed.holder, listed.listed.beats = Holder("next", 2), {"next": Beat(1)}
+        await until(lambda: bool(followed))
+        with pytest.raises(LedgerFenced, match="gateway next owns the ledgers now"):
+            election.lead(listed.listed)
+        await listed.beat("next", Beat(2, gone=True))
+        assert await election.wait_for(WAIT_S)
+        assert len(followed) == 1

@@ -1,0 +1,67 @@
+"""Brokers that forget the markers of a transaction they have committed: an owner and an opener write them anew."""
+
+import asyncio
+
+import pytest
+
+from oncegate.core.errors import LedgerDown
+from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_guards import started
+from tests.support.kafka_ledger import Prefix, entries
+from tests.support.kafka_log import forget_markers
+
+pytestmark = [
+    pytest.mark.slow,
+    # A connection that aiokafka was making when its broker died is closed by nobody but the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def prefix(broker: Broker) -> Prefix:
+    return Prefix(broker)
+
+
+async def test_an_opener_writes_the_markers_of_what_was_acknowledged(prefix: Prefix, broker: Broker) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+        await opened.ledger.append([b"b"], [range_of(1, 3), publish(0, 1)])
+    forget_markers(broker, prefix.frames, prefix.outputs)
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a", b"b"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+        await opened.ledger.append([b"c"], [])
+    assert len(broker.values(prefix.frames)) == 5, "three entries, and that of each owner"
+
+
+async def test_an_owner_writes_them_before_it_goes_on(prefix: Prefix, broker: Broker) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3), publish(0, 1)])
+        await asyncio.to_thread(forget_markers, broker, prefix.frames, prefix.outputs)
+        await opened.ledger.append([b"b"], [])
+        assert await entries(opened.ledger) == [b"a", b"b"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+
+
+async def test_the_list_of_namespaces_is_healed_as_well(prefix: Prefix, broker: Broker) -> None:
+    async with open_kafka(prefix.place(), create=True):
+        pass
+    forget_markers(broker, f"{prefix.name}.namespaces")
+    async with open_kafka(prefix.place(), create=False) as ledgers:
+        assert ledgers.names() == ["default"]
+        await ledgers.create("other")
+        assert ledgers.names() == ["default", "other"]
+
+
+async def test_what_several_starts_have_hidden_is_told_and_never_served(prefix: Prefix, broker: Broker) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+    forget_markers(broker, prefix.frames)
+    for _ in range(2):
+        async with started(broker.settings(), f"{prefix.name}.default/1/1"):
+            pass
+    with pytest.raises(LedgerDown, match=r"ledger-0, offset \d+, producer id \d+, epoch 0: .* is not known any more"):
+        async with prefix.opened():
+            pass

@@ -1,0 +1,117 @@
+"""Rows that a ledger sends to users' topics in the transaction of its frame, while faults strike."""
+
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+from oncegate.core.errors import LedgerDamaged, LedgerFull
+from oncegate.ports import RowTopics, SendRanges, WriteRange
+from tests.support.kafka_broker import WAIT_S, Broker
+from tests.support.kafka_ledger import Prefix, entries
+from tests.support.kafka_proxy import END_TXN, KafkaProxy
+
+pytestmark = pytest.mark.slow
+_ids = count()
+
+
+@pytest.fixture
+def prefix(broker: Broker) -> Prefix:
+    return Prefix(broker)
+
+
+def table_of(*values: str) -> Any:
+    return pa.table({"value": list(values)})
+
+
+def range_of(*values: str) -> WriteRange:
+    """Rows as a request brings them, under a new id."""
+    table = table_of(*values)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return WriteRange(next(_ids).to_bytes(16, "big"), "s", table.num_rows, sink.getvalue().to_pybytes())
+
+
+def sent(topic: str, *ranges: WriteRange) -> SendRanges:
+    return SendRanges(topic, tuple(one.range_id for one in ranges))
+
+
+async def test_rows_whose_commit_is_not_answered_are_there_once(
+    prefix: Prefix, proxy: KafkaProxy, broker: Broker
+) -> None:
+    partition, staged, direct = broker.topic(), range_of("a", "b"), range_of("c")
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([b"staged"], [staged])
+        proxy.lose_answer(END_TXN)
+        await opened.ledger.append(
+            [b"committed"], [sent(partition.topic, staged), direct, sent(partition.topic, direct)]
+        )
+        assert await entries(opened.ledger) == [b"staged", b"committed"]
+    assert broker.committed(partition) == [b"a", b"b", b"c"]
+
+
+async def test_rows_whose_commit_never_came_are_not_there_and_may_be_sent_again(
+    prefix: Prefix, proxy: KafkaProxy, broker: Broker
+) -> None:
+    partition, staged = broker.topic(), range_of("a", "b")
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([b"staged"], [staged])
+        proxy.hold(END_TXN, cut=True)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"committed"], [sent(partition.topic, staged)])
+        proxy.release()
+        await opened.ledger.append([b"again"], [sent(partition.topic, staged)])
+    assert broker.committed(partition) == [b"a", b"b"]
+
+
+async def test_a_stage_that_was_deleted_is_damage_and_no_row_is_seen(prefix: Prefix, broker: Broker) -> None:
+    partition, whole, gone = broker.topic(), range_of("a", "b"), range_of("c")
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"staged"], [gone])
+        await opened.ledger.append([b"staged"], [whole])
+        cut = TopicPartition(f"{prefix.name}.default.stages", 0, broker.low(f"{prefix.name}.default.stages") + 1)
+        broker.admin.delete_records([cut])[cut].result(WAIT_S)
+        with pytest.raises(LedgerDamaged, match=r"put topic .* back from a copy"):
+            await opened.ledger.append([b"committed"], [sent(partition.topic, whole, gone)])
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"the next owner"], [])
+        assert broker.committed(partition) == []
+
+
+async def test_a_topic_that_is_not_there_refuses_its_rows_and_no_others(prefix: Prefix, broker: Broker) -> None:
+    there, staged, other = broker.topic(), range_of("a"), range_of("b")
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"staged"], [staged])
+        with pytest.raises(LedgerFull, match="no Kafka topic 'nowhere'"):
+            await opened.ledger.append([b"committed"], [sent("nowhere", staged)])
+        await opened.ledger.append([b"another"], [other, sent(there.topic, other)])
+        # What waits is still there, for the topic that is meant.
+        await opened.ledger.append([b"committed"], [sent(there.topic, staged)])
+    assert broker.committed(there) == [b"b", b"a"]
+
+
+async def test_a_topic_that_refuses_a_batch_is_left_alone_for_a_while(prefix: Prefix, broker: Broker) -> None:
+    small, there = broker.topic(), broker.topic()
+    large, other = range_of("x" * 10_000), range_of("b")
+    async with prefix.opened() as opened:
+        topics = row_topics_of(opened)
+        await topics.check(small.topic, table_of("x").schema, table_of("x").to_batches())
+        lower = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, small.topic, incremental_configs=[lower])
+        broker.admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"refused"], [large, sent(small.topic, large)])
+        with pytest.raises(LedgerFull, match=f"topic {small.topic} cannot be written now"):
+            await topics.check(small.topic, table_of("x").schema, table_of("x").to_batches())
+        await topics.check(there.topic, table_of("x").schema, table_of("x").to_batches())
+        await opened.ledger.append([b"another"], [other, sent(there.topic, other)])
+    assert (broker.committed(small), broker.committed(there)) == ([], [b"b"])
+
+
+def row_topics_of(opened: Any) -> RowTopics:
+    assert opened.row_topics is not None
+    return opened.row_topics

@@ -1,0 +1,225 @@
+"""Rows that a gateway writes into topics of users: by ids, plain and staged, read by another client."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.shard.frames import Assembly, Frame, Sent
+from oncegate_spark import Gateway
+from oncegate_spark.errors import OncegateError, Refused
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.protocol.names import Name
+from tests.support.gateway_process import GatewayProcess
+from tests.support.kafka_broker import Broker
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
+    with GatewayProcess(tmp_path_factory.mktemp("gateway"), ledger=url(broker, "users")) as gateway:
+        yield gateway
+
+
+def url(broker: Broker, prefix: str) -> str:
+    options = "replication=1&min_insync=1&bare_key=yes&send_ms=5000&commit_ms=5000"
+    return f"kafka://{broker.cluster.bootstrap}/{prefix}?{options}"
+
+
+@contextmanager
+def client_of(gateway: GatewayProcess) -> Iterator[Gateway]:
+    with Gateway(gateway.url, timeout_ms=60_000) as client:
+        yield client
+
+
+def values(broker: Broker, topic: str, partitions: int = 1) -> Counter[bytes]:
+    return Counter(value for number in range(partitions) for value in broker.committed(Partition(topic, number)))
+
+
+def frames_of(broker: Broker, topic: str) -> list[Frame]:
+    assembly = Assembly(topic)
+    return [
+        frame
+        for message in broker.messages(Partition(topic, 0))
+        for frame in assembly.add(message.offset(), message.value())
+    ]
+
+
+def body(table: Any) -> memoryview:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+def rows_of(*names: str) -> Any:
+    return pa.table({"key": list(names), "value": [f"value of {name}" for name in names]})
+
+
+def wanted(*names: str) -> Counter[bytes]:
+    return Counter(f"value of {name}".encode() for name in names)
+
+
+class Batch:
+    """A batch of staged chunks, of one task, and its commit. `chunks`: those before its own are never staged."""
+
+    def __init__(self, client: Gateway, topic: str, run: str = "r" * 8, chunks: int = 0) -> None:
+        self._client, self._run = client, run
+        self.name, self.token, self.nonce = Name("app", "0", topic), new_token(), new_token()
+        self._rows, self._chunks, self._fingerprint = 0, chunks, 0
+
+    def stage(self, table: Any) -> None:
+        done = self._client.stage(self.name, f"run:{self._run}", self.token, self._chunks, body(table))
+        self._chunks, self._rows = self._chunks + 1, self._rows + table.num_rows
+        self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
+
+    def commit(self) -> Any:
+        fingerprint = self._fingerprint.to_bytes(16, "little").hex()
+        winner = {"token": self.token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}
+        order = {"run": self._run, "nonce": self.nonce, "winners": [winner], "digest": None, "previous_digest": None}
+        return self._client.commit(self.name, order)
+
+
+def test_rows_with_ids_are_written_once_whoever_writes_them(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic(3).topic
+    with client_of(gateway) as client:
+        for names in (["a", "b", "c"], ["b", "c", "d"], ["d"]):
+            with client.attempt() as attempt:
+                # Where they lie is known to Kafka alone: no offset is made up.
+                assert attempt.produce(topic, rows_of(*names), id_col="key").offsets == []
+    assert values(broker, topic, 3) == wanted("a", "b", "c", "d")
+
+
+def test_an_id_that_is_no_part_of_a_record_is_used_and_not_written(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic().topic
+    table = pa.table({"order_id": [1, 2, 2], "value": ["x", "y", "z"]})
+    with client_of(gateway) as client, client.attempt() as attempt:
+        assert attempt.produce(topic, table, id_col="order_id").rows == 2
+    assert values(broker, topic) == Counter([b"x", b"y"])
+
+
+def test_rows_without_ids_are_written_each_time(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic(2).topic
+    with client_of(gateway) as client, client.attempt() as attempt:
+        for _ in range(2):
+            assert attempt.produce(topic, rows_of("a", "b")).rows == 2
+    assert values(broker, topic, 2) == wanted("a", "a", "b", "b")
+
+
+def test_a_staged_batch_is_seen_when_it_is_committed_and_once(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic(4).topic
+    with client_of(gateway) as client:
+        batch = Batch(client, topic)
+        batch.stage(rows_of("a", "b"))
+        batch.stage(rows_of("c"))
+        assert values(broker, topic, 4) == Counter()
+        assert (batch.commit().outcome, batch.commit().outcome) == ("COMMITTED", "COMMITTED")
+        again = Batch(client, topic, "a-later-run")
+        again.stage(rows_of("a", "b", "c"))
+        assert again.commit().outcome == "DUPLICATE"
+    assert values(broker, topic, 4) == wanted("a", "b", "c")
+
+
+def test_a_stage_without_its_first_chunk_is_missing(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic().topic
+    with client_of(gateway) as client:
+        batch = Batch(client, topic, chunks=1)
+        batch.stage(rows_of("b"))
+        with pytest.raises(OncegateError) as refused:
+            batch.commit()
+    assert refused.value.code == "MISSING_STAGE"
+    assert values(broker, topic) == Counter()
+
+
+def test_what_was_staged_survives_the_gateway(broker: Broker, tmp_path: Path) -> None:
+    topic = broker.topic(2).topic
+    with GatewayProcess(tmp_path, ledger=url(broker, "survives")) as gateway, client_of(gateway) as client:
+        batch = Batch(client, topic)
+        batch.stage(rows_of("a", "b"))
+        gateway.kill()
+        gateway.start()
+        batch.stage(rows_of("c"))
+        batch.commit()
+        gateway.kill()
+        gateway.start()
+        assert batch.commit().rows == 3
+    assert values(broker, topic, 2) == wanted("a", "b", "c")
+
+
+def test_a_batch_goes_to_several_topics_at_once(broker: Broker, tmp_path: Path) -> None:
+    first, second = broker.topic(2).topic, broker.topic().topic
+    table = rows_of("a", "b", "c").append_column("topic", [[first, second, first]])
+    with GatewayProcess(tmp_path, ledger=url(broker, "several")) as gateway, client_of(gateway) as client:
+        batch = Batch(client, "the-name-of-a-sink")
+        batch.stage(table)
+        # Nothing but the rows themselves says which topics they go to.
+        gateway.kill()
+        gateway.start()
+        batch.commit()
+    assert values(broker, first, 2) == wanted("a", "c")
+    assert values(broker, second) == wanted("b")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"carrier": ["UA"]}, "none of a Kafka record's"),
+        ({"value": ["v"], "topic": ["nowhere"]}, "no Kafka topic 'nowhere'"),
+        ({"value": ["v"], "partition": pa.array([4], pa.int32())}, "partition 4"),
+        ({"value": ["v"], "topic": ["users.default.ledger"]}, "the gateway's own"),
+    ],
+)
+def test_rows_that_can_be_no_record_are_refused_before_any_effect(
+    broker: Broker, gateway: GatewayProcess, columns: dict[str, Any], words: str
+) -> None:
+    topic = broker.topic().topic
+    with client_of(gateway) as client:
+        with client.attempt() as attempt, pytest.raises(OncegateError, match=words):
+            attempt.produce(topic, pa.table(columns))
+        with pytest.raises(OncegateError, match=words):
+            Batch(client, topic).stage(pa.table(columns))
+    assert values(broker, topic) == Counter()
+
+
+def test_a_topic_that_takes_smaller_batches_is_refused_by_the_setting_to_raise(
+    broker: Broker, gateway: GatewayProcess
+) -> None:
+    topic = broker.topic(**{"max.message.bytes": "50000"}).topic
+    too_small = pytest.raises(Refused, match=r"max\.message\.bytes=50000.*raise it")
+    with client_of(gateway) as client, client.attempt() as attempt, too_small:
+        attempt.produce(topic, rows_of("a"))
+
+
+def test_reading_back_says_where_the_rows_are(broker: Broker, gateway: GatewayProcess) -> None:
+    topic = broker.topic().topic
+    with client_of(gateway) as client:
+        with client.attempt() as attempt:
+            attempt.produce(topic, rows_of("a"))
+        with pytest.raises(OncegateError, match=f"read topic {topic} of {broker.cluster.bootstrap}") as refused:
+            client.read(topic)
+    assert refused.value.code == "READ_ELSEWHERE"
+
+
+def test_every_record_of_users_is_named_by_a_frame(broker: Broker, tmp_path: Path) -> None:
+    """By another client: the records of each transaction stand in the frame that was written with them."""
+    topic = broker.topic(2).topic
+    with (
+        GatewayProcess(tmp_path, ledger=url(broker, "named")) as gateway,
+        client_of(gateway) as client,
+        client.attempt() as attempt,
+    ):
+        attempt.produce(topic, rows_of(*"abcdef"), id_col="key")
+        attempt.produce(topic, rows_of("g"))
+    found = Counter[int]()
+    for frame in frames_of(broker, "named.default.ledger"):
+        for change in frame.body.changes:
+            if isinstance(change, Sent):
+                assert change.topic == topic
+                found[change.partition] += change.records
+    assert found == {number: len(broker.committed(Partition(topic, number))) for number in range(2)}

@@ -1,0 +1,1 @@
+"""Strikes a gateway over a ledger on Kafka at every step of a transaction, an opening and a collection."""

@@ -1,0 +1,110 @@
+"""Reads a ledger's topics with another client than the gateway's, and says what is wrong with them.
+
+Frames follow one another in serials, positions and chain; no id is granted that somebody holds; every range that a
+frame names is there with its bytes, and nothing is visible that no frame names; no transaction is left open.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from oncegate.core.entries.codec import decode
+from oncegate.core.entries.kinds import Claimed, Produced, Released
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.catalog import Location, Wrote
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.shard.frames import Assembly, Collected, Frame
+from tests.support.kafka_broker import Broker
+
+FINGERPRINT_BYTES = 16
+
+
+@dataclass
+class Audit:
+    """What was read: `frames` in their order, and in `wrong` a line for each thing that is not as it was promised."""
+
+    frames: list[Frame] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+
+def audited(broker: Broker, prefix: str, topic: str) -> Audit:
+    """Reads all topics of the default namespace below the prefix; `topic`: where its rows are."""
+    found = Audit()
+    _read_frames(broker, f"{prefix}.default.ledger", found)
+    check_frames(found)
+    _check_outputs(broker, f"{prefix}.default.outputs", found)
+    for name in (topic, *(f"{prefix}.default.{one}" for one in ("ledger", "outputs", "states"))):
+        found.wrong += _open_transactions(broker, name)
+    return found
+
+
+def _read_frames(broker: Broker, topic: str, found: Audit) -> None:
+    assembly = Assembly(topic)
+    try:
+        for message in broker.messages(Partition(topic, 0)):
+            found.frames += assembly.add(message.offset(), message.value())
+        assembly.require_whole()
+    except LedgerDamaged as error:
+        found.wrong.append(str(error))
+
+
+def check_frames(found: Audit) -> None:
+    """Holds the frames against one another."""
+    _check_links(found)
+    _check_grants(found)
+
+
+def _check_links(found: Audit) -> None:
+    for before, after in zip(found.frames, found.frames[1:], strict=False):
+        serial, position = before.end.serial + 1, before.end.position + 1
+        if (after.serial, after.first_position, after.previous_chain) != (serial, position, before.chain):
+            found.wrong.append(f"frame {after.serial} at position {after.first_position} follows {before.end}")
+
+
+def _check_grants(found: Audit) -> None:
+    """An id that is held is granted as a takeover, or not at all."""
+    holders: dict[bytes, bytes] = {}
+    for frame in found.frames:
+        for body in frame.body.entries:
+            match decode(body):
+                case Claimed() | Produced() as entry:
+                    again = [one for one in _fingerprints(entry.fresh) if one in holders]
+                    found.wrong += [f"frame {frame.serial} grants id {one.hex()} again" for one in again]
+                    holders |= dict.fromkeys(_fingerprints(entry.fresh + entry.taken), entry.claim)
+                case Released() as entry:
+                    holders = {one: claim for one, claim in holders.items() if claim != entry.claim}
+
+
+def _fingerprints(packed: bytes) -> list[bytes]:
+    return [packed[at : at + FINGERPRINT_BYTES] for at in range(0, len(packed), FINGERPRINT_BYTES)]
+
+
+def _check_outputs(broker: Broker, topic: str, found: Audit) -> None:
+    records = {message.offset(): message.value() for message in broker.messages(Partition(topic, 0))}
+    changes = [change for frame in found.frames for change in frame.body.changes]
+    named: set[int] = set()
+    for change in changes:
+        if isinstance(change, Wrote):
+            offsets = _offsets(change.location, records)
+            named.update(offsets)
+            if sha256(b"".join(records[one] for one in offsets)).digest() != change.location.sha256:
+                found.wrong.append(f"{topic}: a frame names other bytes at offset {change.location.offset}")
+    # Frames before a collection are gone, and with them the names of what they wrote.
+    if not any(isinstance(change, Collected) for change in changes) and records.keys() - named:
+        found.wrong.append(f"{topic}: visible, and named by no frame: offsets {sorted(records.keys() - named)[:5]}")
+
+
+def _offsets(at: Location, records: dict[int, bytes]) -> list[int]:
+    """The offsets of the records that make up a range."""
+    found, left = [], at.length
+    for offset in sorted(one for one in records if one >= at.offset):
+        if left <= 0:
+            break
+        found.append(offset)
+        left -= len(records[offset])
+    return found
+
+
+def _open_transactions(broker: Broker, topic: str) -> Iterable[str]:
+    stable, end = broker.ends(topic)
+    return [] if stable == end else [f"{topic}: a transaction is open at offset {stable} of {end}"]

@@ -1,0 +1,121 @@
+"""Kills or stops this process at a named step of the ledger on Kafka, from outside the shipped source.
+
+`install` wraps the steps. A step that is reached looks for the file `armed` in the folder that the environment names:
+the point, the signal, and how often the step is passed first. Whoever meets it renames the file to `struck`.
+"""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+from oncegate.ledgers.kafka.guard import Guard
+from oncegate.ledgers.kafka.shard import ledger, opening
+from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
+from oncegate.ledgers.kafka.shard.ownership import Ownership
+from oncegate.ledgers.kafka.shard.writer import FrameWriter
+
+FOLDER = "MATRIX_FAILPOINT"
+ARMED, STRUCK = "armed", "struck"
+
+# Point: what stands around the step, its name, whether it is met when the step is over.
+STEPS: dict[str, tuple[Any, str, bool]] = {
+    "begun": (AIOKafkaProducer, "begin_transaction", True),
+    "outputs sent": (Guard, "_send", True),
+    "all sent": (Guard, "_end", False),
+    "committed": (Guard, "_end", True),
+    "in doubt": (FrameWriter, "_decide", False),
+    "decided": (FrameWriter, "_decide", True),
+    "generation taken": (Ownership, "_end_all", False),
+    "older ended": (Ownership, "_end_all", True),
+    "producer started": (Ownership, "begin", True),
+    "frames read": (opening, "_read", True),
+    "owned": (opening, "_own", True),
+    "proved": (Ownership, "prove", True),
+    "piece written": (FrameWriter, "write_blob", True),
+    "before the collection": (KafkaLedger, "_replace", False),
+    "collected": (KafkaLedger, "_replace", True),
+    "before the deletion": (ledger, "shorten", False),
+    "deleted": (ledger, "shorten", True),
+}
+# A step that gives things one after the other: it is met behind the first.
+REPLAYING = "replaying"
+POINTS = (*STEPS, REPLAYING)
+# Of a producer's steps: only those of a ledger's own transactions are meant.
+_LIST = ".namespaces"
+
+
+def install() -> None:
+    """Wraps every step; where the environment names no folder nothing is wrapped."""
+    if not (folder := os.environ.get(FOLDER)):
+        return
+    by_step: dict[tuple[Any, str], list[tuple[str, bool]]] = {}
+    for point, (owner, name, behind) in STEPS.items():
+        by_step.setdefault((owner, name), []).append((point, behind))
+    for (owner, name), points in by_step.items():
+        setattr(owner, name, _wrapped(Path(folder), getattr(owner, name), points))
+    ledger.replayed = _wrapped_replay(Path(folder), ledger.replayed)  # type: ignore[attr-defined]
+
+
+def _wrapped(
+    folder: Path, step: Callable[..., Awaitable[Any]], points: list[tuple[str, bool]]
+) -> Callable[..., Awaitable[Any]]:
+    @wraps(step)
+    async def watched(*given: Any, **named: Any) -> Any:
+        if _is_list(given):
+            return await step(*given, **named)
+        _meet(folder, [point for point, behind in points if not behind])
+        found = await step(*given, **named)
+        _meet(folder, [point for point, behind in points if behind])
+        return found
+
+    return watched
+
+
+def _wrapped_replay(folder: Path, step: Callable[..., AsyncIterator[Any]]) -> Callable[..., AsyncIterator[Any]]:
+    @wraps(step)
+    async def watched(*given: Any) -> AsyncIterator[Any]:
+        async for batch in step(*given):
+            yield batch
+            _meet(folder, [REPLAYING])
+
+    return watched
+
+
+def _is_list(given: tuple[Any, ...]) -> bool:
+    guarded = given[0] if given else None
+    return isinstance(guarded, Guard) and guarded.transactional_id.endswith(_LIST)
+
+
+def _meet(folder: Path, points: list[str]) -> None:
+    armed = folder / ARMED
+    if not points or not armed.exists():
+        return
+    point, wanted, passes = armed.read_text().split("\n")
+    if point not in points:
+        return
+    if int(passes):
+        arm(folder, point, signal.Signals(int(wanted)), int(passes) - 1)
+        return
+    armed.rename(folder / STRUCK)
+    os.kill(os.getpid(), int(wanted))
+
+
+def arm(folder: Path, point: str, wanted: signal.Signals, passes: int = 0) -> None:
+    """Lets the process of this folder get a signal at a point, once it has passed it so many times."""
+    assert point in POINTS, point
+    new = folder / "new"
+    new.write_text(f"{point}\n{wanted.value}\n{passes}")
+    new.rename(folder / ARMED)
+
+
+def disarm(folder: Path) -> bool:
+    """Forgets what is armed; whether it was met."""
+    struck = (folder / STRUCK).exists()
+    for name in (ARMED, STRUCK):
+        (folder / name).unlink(missing_ok=True)
+    return struck

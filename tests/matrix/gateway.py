@@ -1,0 +1,8 @@
+"""`python -m tests.matrix.gateway serve …`: the gateway, with failpoints where the environment asks for them."""
+
+from oncegate.__main__ import main
+from tests.matrix.failpoints import install
+
+if __name__ == "__main__":
+    install()
+    main()

@@ -1,0 +1,59 @@
+"""Runs rows of the matrix, each over a prefix of its own, and counts what is found."""
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.matrix.audit import audited
+from tests.matrix.life import Life
+from tests.matrix.report import Counted
+from tests.matrix.rows import Row
+from tests.matrix.world import KafkaProxyThread, World, world
+from tests.support.kafka_broker import Broker, one_broker
+
+
+class Stage(NamedTuple):
+    """Brokers that several rows share, each with a prefix of its own; `kafka` stands before a single one."""
+
+    broker: Broker
+    kafka: KafkaProxyThread | None
+
+
+@contextmanager
+def one(folder: Path) -> Iterator[Stage]:
+    """A broker behind its proxy, for all rows that one is enough for."""
+    with one_broker(folder / "broker") as broker, KafkaProxyThread(broker) as kafka:
+        yield Stage(broker, kafka)
+
+
+def run(row: Row, numbers: Iterable[int], stage: Stage, folder: Path) -> Counted:
+    """Runs one row once for each number, which says what append is struck; what raises ends it: `wrong`."""
+    counted, began = Counted(row), time.monotonic()
+    try:
+        with world(*stage, folder, row.collecting) as struck:
+            # The topics are made, and kernels are compiled, before anything is struck.
+            _run_once(struck, Life(struck, -1, not row.control), None, counted)
+            for number in numbers:
+                _run_once(struck, Life(struck, number, not row.control), row, counted)
+    except Exception as error:
+        counted.wrong.append(f"{type(error).__name__}: {error}")
+    counted.seconds = time.monotonic() - began
+    return counted
+
+
+def _run_once(struck: World, life: Life, row: Row | None, counted: Counted) -> None:
+    if row is None:
+        life.start()
+        life.finish()
+        return
+    ended_again = struck.kafka.proxy.ended_again if struck.kafka else 0
+    counted.runs += 1
+    counted.hits += row.strike(struck, life)
+    told = life.ask_again()
+    counted.duplicated += told.duplicated
+    counted.lost += told.lost
+    counted.wrong += audited(struck.broker, struck.prefix, struck.topic).wrong
+    if struck.kafka and struck.kafka.proxy.ended_again > ended_again:
+        counted.wrong.append("EndTxn was sent twice for one transaction")

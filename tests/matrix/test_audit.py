@@ -1,0 +1,53 @@
+"""What is wrong with frames is seen: a gap, a fork, and an id that is granted while somebody holds it."""
+
+from collections.abc import Sequence
+
+from oncegate.core.entries.codec import encode
+from oncegate.core.entries.kinds import Claimed, Entry, Released
+from oncegate.ledgers.chain import FIRST_CHAIN
+from oncegate.ledgers.kafka.shard.frames import Assembly, End, Frame, encode_frame
+from tests.matrix.audit import Audit, check_frames
+
+LEDGER = bytes(16)
+ID = b"i" * 16
+BEGINNING = End(0, 0, FIRST_CHAIN)
+
+
+def claimed(claim: bytes, fresh: bytes = b"", taken: bytes = b"") -> Claimed:
+    return Claimed(claim * 16, bytes(16), 0, bytes(16), 1_000, 0, fresh, taken)
+
+
+def framed(groups: Sequence[Sequence[Entry]], first: End = BEGINNING) -> list[Frame]:
+    """A frame a group, one behind the other."""
+    found, end, assembly = list[Frame](), first, Assembly("test")
+    for group in groups:
+        data, end = encode_frame(LEDGER, end, [encode(entry) for entry in group], [])
+        found += assembly.add(len(found), data)
+    return found
+
+
+def wrong(frames: list[Frame]) -> str:
+    found = Audit(frames)
+    check_frames(found)
+    return "; ".join(found.wrong)
+
+
+def test_a_claim_its_release_and_a_takeover_are_in_order() -> None:
+    released = [claimed(b"a", ID)], [Released(b"a" * 16, 0)], [claimed(b"b", ID)]
+    assert wrong(framed([*released, [claimed(b"c", taken=ID)]])) == ""
+
+
+def test_an_id_that_is_granted_while_it_is_held_is_seen() -> None:
+    assert "grants id" in wrong(framed([[claimed(b"a", ID)], [claimed(b"b", ID)]]))
+
+
+def test_a_missing_frame_is_seen() -> None:
+    first, _, third = framed([[claimed(b"a")]] * 3)
+    assert "follows" in wrong([first, third])
+
+
+def test_a_frame_of_another_history_is_seen() -> None:
+    first, second = framed([[claimed(b"a")]] * 2)
+    (other,) = framed([[claimed(b"x")]], End(1, 1, b"another chain..."))
+    assert wrong([first, second]) == ""
+    assert "follows" in wrong([first, other])

@@ -1,0 +1,171 @@
+"""What a row of the matrix strikes: brokers behind a proxy, and gateway processes over one prefix of theirs."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+
+from demo.proxy import Proxy
+from tests.matrix import failpoints
+from tests.support.gateway_process import GatewayProcess
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_proxy import KafkaProxy
+
+# Whatever is waited for is there by then, on a busy machine too.
+PATIENCE_S = 240
+# The least that a ledger is collected for, where a row is about that.
+COLLECTING = "1"
+_worlds = count()
+
+
+def until(what: str, is_so: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    """Returns once it is so; AssertionError with `what` where it does not come."""
+    end = time.monotonic() + patience_s
+    while not is_so():
+        assert time.monotonic() < end, f"after {patience_s:.0f} s not: {what}"
+        time.sleep(0.005)
+
+
+class KafkaProxyThread:
+    """Runs the proxy of a broker in a thread. `proxy` is armed and read from any thread."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.proxy = KafkaProxy(broker.behind)
+        self._port = broker.proxy_port
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="kafka proxy", daemon=True)
+        self._ready, self._stop = threading.Event(), asyncio.Event()
+
+    def __enter__(self) -> "KafkaProxyThread":
+        self._thread.start()
+        self._ready.wait(PATIENCE_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.do(self.proxy.forget)
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        server = await asyncio.start_server(self.proxy.serve, "127.0.0.1", self._port)
+        self._ready.set()
+        await self._stop.wait()
+        server.close()
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Does it between two frames; returns when it is done."""
+
+        async def done() -> None:
+            work()
+
+        asyncio.run_coroutine_threadsafe(done(), self._loop).result(PATIENCE_S)
+
+
+class StruckGateway(GatewayProcess):
+    """A gateway that is killed or stopped at a failpoint; `folder` is its own."""
+
+    def __init__(self, folder: Path, ledger: str, collecting: bool) -> None:
+        folder.mkdir(parents=True)
+        variables = [f"{failpoints.FOLDER}={folder}"]
+        variables += [f"ONCEGATE_COLLECT_BYTES={COLLECTING}"] if collecting else []
+        super().__init__(folder, ledger=ledger, runner=("env", *variables), module="tests.matrix.gateway")
+
+    def arm(self, point: str, wanted: signal.Signals = signal.SIGKILL, passes: int = 0) -> None:
+        """Lets it get a signal at a point."""
+        failpoints.arm(self.folder, point, wanted, passes)
+
+    @property
+    def is_struck(self) -> bool:
+        """Whether it met what was armed."""
+        return (self.folder / failpoints.STRUCK).exists()
+
+    def await_end(self) -> None:
+        """Returns once it is dead that was killed."""
+        until("the gateway is dead", lambda: not self.is_alive)
+
+    def go_on(self) -> None:
+        """Lets it run again that was stopped."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def settle(self) -> None:
+        """Runs and serves afterwards, whatever has become of it."""
+        failpoints.disarm(self.folder)
+        if not self.is_alive:
+            self.start()
+
+
+class World:
+    """One prefix of topics, the gateway that serves it, and what stands before and behind it.
+
+    `topic`: where rows are written. `url`: where clients find whichever gateway is the present one, through `http`,
+    which can lose answers.
+    """
+
+    def __init__(self, broker: Broker, kafka: KafkaProxyThread | None, folder: Path, collecting: bool = False) -> None:
+        self.broker = broker
+        self.kafka = kafka
+        self.prefix = f"matrix-{next(_worlds)}"
+        self.topic = broker.topic(**{"max.message.bytes": "1048588"}).topic
+        self._folder = folder / self.prefix
+        self._collecting = collecting
+        self._made: list[StruckGateway] = []
+        self.gateway = self.another()
+        self.http = Proxy(self.gateway.port)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.http.port}"
+
+    @property
+    def proxy(self) -> KafkaProxy:
+        assert self.kafka is not None
+        return self.kafka.proxy
+
+    @property
+    def ledger(self) -> str:
+        replicas = len(self.broker.cluster.nodes)
+        durable = f"replication={replicas}&min_insync={max(1, replicas - 1)}"
+        where = self.broker.cluster.bootstrap if self.kafka is None else self.broker.proxied_bootstrap
+        return f"kafka://{where}/{self.prefix}?{durable}&bare_key=yes&send_ms=4000&commit_ms=4000"
+
+    def another(self) -> StruckGateway:
+        """A gateway over the same prefix that is not started."""
+        folder = self._folder / f"gateway-{len(self._made)}"
+        self._made.append(StruckGateway(folder, self.ledger, self._collecting))
+        return self._made[-1]
+
+    def end(self) -> None:
+        """Kills every gateway that still runs."""
+        for gateway in self._made:
+            if gateway.is_alive:
+                gateway.kill()
+
+    def follow(self, newer: StruckGateway) -> None:
+        """Lets clients find this gateway from now on."""
+        self.http.upstream_port, self.gateway = newer.port, newer
+
+
+@contextmanager
+def world(broker: Broker, kafka: KafkaProxyThread | None, folder: Path, collecting: bool = False) -> Iterator[World]:
+    """A prefix of its own with a gateway that serves it, until the context ends."""
+    made = World(broker, kafka, folder, collecting)
+    with ExitStack() as stack:
+        stack.enter_context(made.http)
+        stack.callback(made.end)
+        made.gateway.start()
+        yield made

@@ -1,0 +1,214 @@
+"""Clients of a model's brokers, in place of those of aiokafka: what the ledger calls waits here for its turn.
+
+Each request is one step, in which a walk may lose it, its answer, or let it come late.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from oncegate.ledgers.kafka import guard, namespaces, shard
+from oncegate.ledgers.kafka.guard import InDoubt, NotWritten, Partition, each_of
+from oncegate.ledgers.kafka.reading import Record, Stalled, Trimmed
+from tests.model.kafka.brokers import Away, Fenced, Pair
+
+if TYPE_CHECKING:
+    from tests.model.kafka.world import Process
+
+# Of one batch, so that a frame has several.
+BATCH_RECORDS = 2
+PART_BYTES = 120
+# Looks at a partition where a transaction stays open.
+LOOKS_MAX = 6
+
+
+class Encoded:
+    """Records as a batch."""
+
+    def __init__(self, records: Sequence[Pair]) -> None:
+        self.records = list(records)
+
+    def record_count(self) -> int:
+        return len(self.records)
+
+
+def record_batches(records: Sequence[Pair]) -> list[Encoded]:
+    return [Encoded(records[at : at + BATCH_RECORDS]) for at in range(0, len(records), BATCH_RECORDS)]
+
+
+class Guard:
+    """As `guard.Guard`: one transaction at a time, none after a bad end."""
+
+    def __init__(self, settings: Mapping[str, Any], transactional_id: str, *_: Any) -> None:
+        self._process: Process = settings["process"]
+        self._brokers = self._process.world.brokers
+        self.transactional_id = transactional_id
+        self._epoch = 0
+        self.closed = True
+
+    async def start(self) -> None:
+        fate = await self._process.turn(f"starts {self.transactional_id}")
+        if fate == "lost":
+            raise KafkaConnectionError("the model loses it")
+        self._epoch = self._brokers.init(self.transactional_id)
+        self._process.world.changed()
+        if fate == "unanswered":
+            raise KafkaConnectionError("the model loses its answer")
+        self.closed = False
+
+    @property
+    def is_worn(self) -> bool:
+        return self.closed
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def commit(self, batches: Any, then: Any = lambda _: ()) -> list[int]:
+        if self.closed:
+            raise RuntimeError("closed")
+        try:
+            offsets = [await self._produce(batch) async for batch in each_of(batches)]
+            offsets += [await self._produce(batch) for batch in then(offsets)]
+            await self._end()
+        except BaseException:
+            self.closed = True
+            raise
+        return offsets
+
+    async def _produce(self, batch: Any) -> int:
+        fate = await self._process.turn(f"writes {batch.partition.topic} by {self.transactional_id}")
+        if fate == "lost":
+            raise NotWritten("the model loses a batch", [batch.partition])
+        try:
+            offset = self._brokers.produce(self.transactional_id, self._epoch, batch.partition, batch.encoded.records)
+        except Fenced:
+            raise guard.Fenced("fenced") from None
+        except Away:
+            raise NotWritten("no leader", [batch.partition]) from None
+        if fate == "unanswered":
+            raise NotWritten("the model loses the answer to a batch", [batch.partition])
+        return -1 if fate == "untold" else offset
+
+    async def _end(self) -> None:
+        fate = await self._process.turn(f"commits {self.transactional_id}")
+        if fate in ("lost", "late"):
+            if fate == "late":
+                self._process.world.late.append((self.transactional_id, self._epoch))
+            raise InDoubt("the model loses it")
+        try:
+            self._brokers.end(self.transactional_id, self._epoch, True)
+        except Fenced:
+            raise guard.Fenced("fenced") from None
+        self._process.world.changed()
+        if fate == "unanswered":
+            raise InDoubt("the model loses the answer")
+
+
+class Healing:
+    """In place of what writes forgotten markers anew: these brokers forget none of a commit."""
+
+    async def heal(self, _: object) -> None:
+        """Nothing is missing."""
+
+    async def is_open(self) -> bool:
+        return False
+
+
+@asynccontextmanager
+async def healing(*_: object) -> AsyncIterator[Healing]:
+    yield Healing()
+
+
+class Reader:
+    """As `reading.Reader`."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._process: Process = settings["process"]
+        self._brokers = self._process.world.brokers
+
+    async def start(self) -> None:
+        """Connects."""
+
+    async def stop(self) -> None:
+        """Lets go."""
+
+    async def bounds(self, partition: Partition) -> tuple[int, int]:
+        if await self._process.turn(f"asks where {partition.topic} ends") == "lost":
+            raise KafkaConnectionError("the model loses it")
+        log = self._brokers.log(partition)
+        return log.start, log.end
+
+    async def stable_end(self, partition: Partition) -> int:
+        if await self._process.turn(f"asks how far {partition.topic} is decided") == "lost":
+            raise KafkaConnectionError("the model loses it")
+        return self._brokers.log(partition).stable
+
+    async def records(self, partition: Partition, first: int, end: int) -> AsyncGenerator[Record, None]:
+        position, looks = first, 0
+        while position < end:
+            await self._process.turn(f"reads {partition.topic} from {position}")
+            log = self._brokers.log(partition)
+            if position < log.start:
+                raise Trimmed(f"{position}")
+            until = min(end, log.stable)
+            looks = looks + 1 if until <= position else 0
+            if looks > LOOKS_MAX:
+                raise Stalled(f"{partition} at {position}")
+            found, position = log.committed(position, until), max(position, until)
+            for offset, entry in found:
+                yield Record(offset, entry.key, entry.value)
+
+
+@asynccontextmanager
+async def reader(settings: Mapping[str, Any]) -> AsyncIterator[Reader]:
+    yield Reader(settings)
+
+
+async def shorten(settings: Mapping[str, Any], before: Mapping[Partition, int]) -> None:
+    process: Process = settings["process"]
+    if await process.turn("shortens its topics") == "lost":
+        raise KafkaConnectionError("the model loses it")
+    for partition, offset in before.items():
+        process.world.brokers.delete(partition, offset)
+    process.world.changed()
+
+
+async def put(listed: Any, key: str, value: bytes | None) -> None:
+    process: Process = listed._settings["process"]
+    if await process.turn(f"puts {key}") == "lost":
+        raise KafkaConnectionError("the model loses it")
+    process.world.brokers.put(listed.partition, (key.encode(), value))
+
+
+# By the name that the ledger's modules have for it.
+_NAMES: dict[str, Any] = {
+    "Guard": Guard,
+    "Reader": Reader,
+    "reader": reader,
+    "healing": healing,
+    "record_batches": record_batches,
+    "PART_BYTES": PART_BYTES,
+    "shorten": shorten,
+}
+
+
+def in_place_of(module: ModuleType) -> dict[str, Any]:
+    """What a module of the ledger has here in place of its clients."""
+    return {name: made for name, made in _NAMES.items() if hasattr(module, name)}
+
+
+def replace_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the ledger use these clients until the test ends."""
+    monkeypatch.setattr(namespaces.NamespaceList, "_put", put)
+    for module in (
+        namespaces,
+        *(import_module(f"{shard.__name__}.{one.name}") for one in iter_modules(shard.__path__)),
+    ):
+        for name, made in in_place_of(module).items():
+            monkeypatch.setattr(module, name, made)

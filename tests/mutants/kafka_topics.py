@@ -1,0 +1,90 @@
+"""Planted bugs of rows that go into users' topics on Kafka, and of stages that wait for it."""
+
+from tests.mutants.mutant import Mutant, one
+
+_ENGINE = "service/oncegate/engine/usecases"
+_SHARD = "service/oncegate/ledgers/kafka/shard"
+_ROWS = "service/oncegate/ledgers/kafka/rows"
+_TESTS = "tests/faults/kafka/test_topics_of_users.py"
+_STAGES = "tests/faults/kafka/test_stages.py"
+_REFUSED = f"{_TESTS}::test_rows_that_can_be_no_record_are_refused_before_any_effect"
+
+KAFKA_TOPICS: tuple[Mutant, ...] = (
+    one(
+        "rows are staged that can be no record of Kafka's",
+        f"{_ENGINE}/batches.py",
+        "        await self._topics.fitted(request.name.topic, request.rows, request.keys)\n",
+        "",
+        _REFUSED,
+    ),
+    one(
+        "rows may go to the gateway's own topics",
+        f"{_ROWS}/user_topics.py",
+        '        if topic.startswith((f"{self._own_prefix}.", "__")):\n',
+        '        if topic.startswith("__"):\n',
+        _REFUSED,
+    ),
+    one(
+        "topics that rows name are known only while the gateway that took them lives",
+        f"{_SHARD}/append_ranges.py",
+        "            stream = RowStream(self._pieces(send, stages), target, topics.ask)\n",
+        "            stream = RowStream(self._pieces(send, stages), target)\n",
+        f"{_TESTS}::test_a_batch_goes_to_several_topics_at_once",
+    ),
+    one(
+        "records of users stand in no frame",
+        f"{_SHARD}/ledger.py",
+        "                return [*changes, *ranges.sent(first_offsets)]\n",
+        "                return [*changes]\n",
+        f"{_TESTS}::test_every_record_of_users_is_named_by_a_frame",
+    ),
+    one(
+        "a column that is an id alone has to be a part of the record",
+        f"{_ENGINE}/topics.py",
+        "        names = [name for name in rows.schema.names if name not in beside or self._elsewhere.takes(name)]\n",
+        "        names = list(rows.schema.names)\n",
+        f"{_TESTS}::test_an_id_that_is_no_part_of_a_record_is_used_and_not_written",
+    ),
+    one(
+        "a topic is written that takes smaller batches",
+        f"{_ROWS}/user_topics.py",
+        "                if not code and sizes and sizes[0] < BATCH_BYTES:\n",
+        "                if not code and sizes and sizes[0] < 0:\n",
+        f"{_TESTS}::test_a_topic_that_takes_smaller_batches_is_refused_by_the_setting_to_raise",
+    ),
+    one(
+        "rows that are only counted are told as offsets",
+        f"{_ENGINE}/topics.py",
+        "        return () if self.are_elsewhere else spans\n",
+        "        return spans\n",
+        f"{_TESTS}::test_rows_with_ids_are_written_once_whoever_writes_them",
+    ),
+    one(
+        "a stage that waits is deleted with one behind it",
+        f"{_SHARD}/ledger.py",
+        "        offset = stages_to if lowest is None else min(stages_to, lowest)\n",
+        "        offset = stages_to\n",
+        f"{_STAGES}::test_stages_that_are_needed_no_more_go_and_those_that_wait_stay",
+    ),
+    one(
+        "stages lie among archives",
+        f"{_SHARD}/append_ranges.py",
+        "        self._topic_of = [OUTPUTS if one.range_id in published else STAGES for one in self._kept]\n",
+        "        self._topic_of = [OUTPUTS for one in self._kept]\n",
+        f"{_STAGES}::test_what_is_published_as_it_is_written_lies_apart",
+    ),
+    one(
+        "first writes to the list of namespaces make a producer each, of which one is closed",
+        "service/oncegate/ledgers/kafka/namespaces.py",
+        "        async with self._connecting:\n            if self._witnesses is None:\n",
+        "        async with asyncio.Lock():\n            if self._witnesses is None:\n",
+        "tests/faults/kafka/test_ledger_ownership.py::test_first_writes_to_the_list_at_once_leave_no_connection_behind",
+    ),
+    one(
+        "a commit asks for its topic by the first chunk alone",
+        f"{_ENGINE}/batches.py",
+        "        chunks = (chunk for stage in stages if stage is not None for chunk in stage.chunks.values())\n",
+        "        chunks = (stage.chunks[0] for stage in stages if stage is not None and stage.chunks)\n",
+        f"{_TESTS}::test_a_stage_without_its_first_chunk_is_missing",
+    ),
+)

@@ -1,0 +1,52 @@
+"""Writes rows into topics of users by a guard alone, as a ledger does beside its frames."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate.ledgers.kafka.guard import Batch, Guard
+from oncegate.ledgers.kafka.rows.contract import columns_of
+from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target, Written, check_columns, option_of
+
+
+async def commit_rows(
+    guard: Guard,
+    pieces: Iterable[Piece],
+    target: Target,
+    then: Callable[[list[Written]], Sequence[Batch]] = lambda _: (),
+) -> list[Written]:
+    """Writes all pieces as one transaction, and last what `then` makes of where they lie; returns where."""
+    stream, found = RowStream(in_threads(pieces), target), list[Written]()
+
+    def last(offsets: list[int]) -> Sequence[Batch]:
+        found.extend(stream.written(offsets))
+        return then(found)
+
+    await guard.commit(stream.batches(), last)
+    return found
+
+
+async def in_threads(pieces: Iterable[Piece]) -> AsyncIterator[Piece]:
+    """Takes each piece in a thread."""
+    iterator = iter(pieces)
+    while (piece := await asyncio.to_thread(next, iterator, None)) is not None:
+        yield piece
+
+
+def check_rows(table: Any, target: Target) -> None:
+    """Checks rows as a gateway does before any effect."""
+    schema = table.schema
+    columns = columns_of(schema, table.to_batches(), option_of(target.topic, schema), target.now_ms)
+    check_columns(columns, target.counts)
+
+
+def pieces_of(table: Any, piece_bytes: int = 1 << 20) -> Iterator[Piece]:
+    """Cuts rows into Arrow IPC streams of about so many bytes at most."""
+    rows = max(1, table.num_rows * piece_bytes // max(table.nbytes, 1))
+    for batch in table.combine_chunks().to_batches(max_chunksize=rows):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_batch(batch)
+        yield Piece(memoryview(sink.getvalue()))
