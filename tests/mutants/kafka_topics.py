@@ -27,8 +27,8 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "topics that rows name are known only while the gateway that took them lives",
         f"{_SHARD}/append_ranges.py",
-        "            stream = RowStream(self._pieces(send, stages), target, topics.ask)\n",
-        "            stream = RowStream(self._pieces(send, stages), target)\n",
+        "                stream = RowStream(pieces, target, topics.ask)\n",
+        "                stream = RowStream(pieces, target)\n",
         f"{_TESTS}::test_a_batch_goes_to_several_topics_at_once",
     ),
     one(
@@ -86,5 +86,21 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         "        chunks = (chunk for stage in stages if stage is not None for chunk in stage.chunks.values())\n",
         "        chunks = (stage.chunks[0] for stage in stages if stage is not None and stage.chunks)\n",
         f"{_TESTS}::test_a_stage_without_its_first_chunk_is_missing",
+    ),
+    Mutant(
+        "a refused append goes on reading the stages that it was to send",
+        (
+            (
+                f"{_SHARD}/append_ranges.py",
+                "async with aclosing(self._pieces(send, stages)) as pieces:",
+                "async with nullcontext(self._pieces(send, stages)) as pieces:",
+            ),
+            (
+                f"{_SHARD}/append_ranges.py",
+                "from contextlib import aclosing\n",
+                "from contextlib import aclosing, nullcontext\n",
+            ),
+        ),
+        ("tests/faults/kafka/test_sent_rows.py::test_a_topic_that_is_not_there_refuses_its_rows_and_no_others",),
     ),
 )

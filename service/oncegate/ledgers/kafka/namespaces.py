@@ -213,7 +213,8 @@ class NamespaceList:
                     last: Exception = error
                 except (KafkaError, OSError, TimeoutError) as error:
                     raise LedgerFull(
-                        f"the list of namespaces cannot be changed now ({error!r}); nothing was written"
+                        f"the brokers cannot be reached to change the list of namespaces ({error!r}); nothing was "
+                        "written"
                     ) from error
             raise LedgerFull(f"the list of namespaces cannot be changed now ({last!r}); nothing was written") from last
 

@@ -5,7 +5,7 @@ batches before it are on their way: what a transaction writes is never in memory
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +75,7 @@ class RowStream:
         self._ask = ask
         self._sent: list[tuple[Partition, int]] = []
 
-    async def batches(self) -> AsyncIterator[Batch]:
+    async def batches(self) -> AsyncGenerator[Batch, None]:
         """Yields each batch, the next piece being encoded once those before it are taken.
 
         Raises what `pieces` and `ask` raise, and SchemaMismatch, BadRequest, NotFound, TooLarge for rows that fit no

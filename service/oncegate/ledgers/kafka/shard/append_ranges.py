@@ -4,7 +4,7 @@ A range that waits for its commit is a blob of the topic `.stages`, one that is 
 `.outputs`: what waits goes soon, and archives stay for long. One that is sent as it is written is no blob.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from itertools import accumulate
 from typing import Protocol
@@ -58,8 +58,10 @@ class AppendRanges:
             case _:
                 yield change_of(output, lambda _: NOWHERE)
 
-    async def batches(self, stages: _Reading, topics: UserTopics, turn: int) -> AsyncIterator[Batch]:
+    async def batches(self, stages: _Reading, topics: UserTopics, turn: int) -> AsyncGenerator[Batch, None]:
         """Yields the batches of all blobs, then those of rows; `stages`: reads what waits. `turn`: as of `Target`.
+
+        To be closed with `aclose`: until then nobody else reads stages.
 
         Raises what reading raises, and what `RowTopics.check` does for rows that do not fit their topic any more.
         """
@@ -68,12 +70,14 @@ class AppendRanges:
                 yield batch
         for number, send in enumerate(self.sends):
             target = Target(send.topic, topics.counts, now_ms(), turn + number)
-            stream = RowStream(self._pieces(send, stages), target, topics.ask)
-            self._streams.append(stream)
-            async for batch in stream.batches():
-                yield batch
+            async with aclosing(self._pieces(send, stages)) as pieces:
+                stream = RowStream(pieces, target, topics.ask)
+                self._streams.append(stream)
+                async with aclosing(stream.batches()) as found:
+                    async for batch in found:
+                        yield batch
 
-    async def _pieces(self, send: SendRanges, stages: _Reading) -> AsyncIterator[Piece]:
+    async def _pieces(self, send: SendRanges, stages: _Reading) -> AsyncGenerator[Piece, None]:
         """The rows of a send, in their order; what waits is read as it is asked for."""
         async with aclosing(stages.blobs([self._waiting[one] for one in self._stored(send)])) as stored:
             for range_id in send.range_ids:

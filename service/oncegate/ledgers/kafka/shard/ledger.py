@@ -104,9 +104,10 @@ class KafkaLedger:
                 changes.extend(ranges.changes(first_offsets))
                 return [*changes, *ranges.sent(first_offsets)]
 
-            batches = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)
+            sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)
             try:
-                await self._write_dying(self._writer.write(batches, entries, changes_of))
+                async with aclosing(sending) as batches:
+                    await self._write_dying(self._writer.write(batches, entries, changes_of))
             except LedgerFull as error:
                 self._suspend(error)
                 raise

@@ -97,7 +97,7 @@ class Election:
             self._has_led = True
             return []
         if self._stands_by or self._has_led:
-            raise LedgerFenced(f"gateway {listed.holder.gateway} owns the ledgers now; nothing was written")
+            raise _followed_by(listed.holder.gateway)
         return self._next(listed)
 
     def _next(self, listed: Listed) -> Changes:
@@ -168,5 +168,8 @@ class Election:
         """Stops what this gateway owns: another one takes it over, or has done so."""
         self._won.clear()
         self._has_led = not self._stands_by
-        holder = self._list.listed.holder.gateway
-        self._when_followed(LedgerFenced(f"gateway {holder} owns the ledgers now; nothing was written"))
+        self._when_followed(_followed_by(self._list.listed.holder.gateway))
+
+
+def _followed_by(gateway: str) -> LedgerFenced:
+    return LedgerFenced(f"another gateway owns this one: gateway {gateway} owns the ledgers now; nothing was written")
