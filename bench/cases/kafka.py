@@ -1,4 +1,4 @@
-"""Claims over a ledger on Kafka beside the same over the log on this disk, and how long both take to start again.
+"""A ledger on Kafka: claims beside the log on this disk, rows beside a producer in Python, and how long starts take.
 
 One broker of its own, unpinned: of the two cores the gateway has one, and broker and load share the other with the
 gateway's waiting. The log is synced by this machine's disk, the topics by nobody: a broker acknowledges from memory.
@@ -11,6 +11,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
 
+from bench.cases import kafka_rows
 from bench.cases.claims import beside
 from bench.cases.setting import BATCH, Setting
 from bench.load.server import Served, gateway
@@ -25,9 +26,10 @@ STARTS = 3
 
 
 def figures(setting: Setting) -> list[Figure]:
-    """Claims at each point, then starts over what is known before anything is measured."""
+    """Claims at each point, rows into topics, then starts over what is known before anything is measured."""
     with Cluster(setting.scratch("kafka")) as cluster:
         found = [one for number, point in enumerate(POINTS) for one in _claims(setting, cluster, number, *point)]
+        found += kafka_rows.figures(setting, cluster, _url(cluster, "rows"))
         return found + _starts(setting, cluster)
 
 

@@ -74,6 +74,29 @@ def arrow_stream(text: U8) -> bytes:
     return bytes(sink.getvalue())
 
 
+def records(stream: int, first: int, count: int, row_bytes: int) -> tuple[U8, U8]:
+    """Keys uint8 (n, 16) and values uint8 (n, row_bytes) of the rows number `first` and on of a stream, all unlike."""
+    keys = numbered(stream, first, count).view(np.uint8).reshape(count, 16)
+    values = np.random.default_rng([stream, first]).integers(0, 256, (count, row_bytes), np.uint8)
+    return keys, values
+
+
+def rows_stream(keys: U8, values: U8) -> bytes:
+    """Columns `key` and `value` of binary, as an IPC stream of one batch."""
+    columns = [_binary(keys), _binary(values)]
+    batch = pa.record_batch(columns, names=["key", "value"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _binary(cells: U8) -> pa.BinaryArray:
+    count, width = cells.shape
+    offsets = pa.py_buffer(np.arange(0, (count + 1) * width, width, dtype=np.int32))
+    return pa.Array.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(np.ascontiguousarray(cells))])
+
+
 def json_body(token: str, text: U8) -> bytes:
     """A claim as JSON, without spaces, as compact encoders write it."""
     quoted = np.empty((len(text), UUID_CHARS + 3), np.uint8)

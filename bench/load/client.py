@@ -7,13 +7,14 @@ kinds `rate` (requests a second, open loop) or `text` (Redis keys are the 36 cha
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import uvloop
 
-from bench.load import prefill, redis_py
+from bench.load import confluent, prefill, redis_py
 from bench.load.kinds import KINDS, Prepared
 from bench.load.wire import Run, drive
 
@@ -73,7 +74,21 @@ WORK: dict[str, Callable[[dict[str, Any], Callable[[], None]], dict[str, float]]
     "forget_redis": prefill.forget,
     "redis_py": redis_py.pipelined,
     "redis_async": redis_py.asynchronous,
+    "confluent_produce": confluent.one_by_one,
+    "confluent_batches": confluent.by_batches,
 }
+
+
+def _timed(job: dict[str, Any]) -> dict[str, float]:
+    """Does a job; `load_cpu_s`: processor time of this process, all threads, from the start of its clock on."""
+    began_s: list[float] = []
+
+    def go() -> None:
+        _go()
+        began_s.append(time.process_time())
+
+    found = WORK.get(job["kind"], measure)(job, go)
+    return {**found, "load_cpu_s": time.process_time() - began_s[0]}
 
 
 def main() -> None:
@@ -81,7 +96,7 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         try:
-            found = WORK.get(job["kind"], measure)(job, _go)
+            found = _timed(job)
         except Exception as error:
             found = {"error": f"{type(error).__name__}: {error}"}  # type: ignore[dict-item]
         print(json.dumps(found), flush=True)

@@ -19,7 +19,7 @@ FRONT_PATH = "/claim"
 # What one run prepares at most; bodies are made before the clock starts, so this bounds the memory of the load.
 PREPARED_BYTES = 256 << 20
 # More than the fastest of them answers.
-PACKED_RATE, TEXT_RATE, REDIS_RATE, SINGLE_RATE = 12e6, 5e6, 1.2e6, 60e3
+PACKED_RATE, TEXT_RATE, REDIS_RATE, SINGLE_RATE, ROWS_RATE = 12e6, 5e6, 1.2e6, 60e3, 2e6
 _PACKED_HEAD_BYTES = 24
 _GRANTED = 1
 
@@ -172,6 +172,18 @@ def multi(job: Job) -> Prepared:
     return Prepared(requests, resp.transaction_answer_bytes(ids, new), resp.transaction_new)
 
 
+def rows(job: Job) -> Prepared:
+    """Rows of a key and `row_bytes` of value for a topic, as Arrow streams; with `id_col` each id takes effect once."""
+    ids, width = job["ids"], job["row_bytes"]
+    count = min(int(ROWS_RATE * job["seconds"] / ids), PREPARED_BYTES // (ids * (width + 32))) + job["clients"] + 1
+    tokens = _tokens(count, job["stream"])
+    named = f"?id_col={job['id_col']}" if job.get("id_col") else ""
+    path = f"/v1/namespaces/default/topics/{job['topic']}/records:produce{named}"
+    head = f"content-type: {ARROW}\r\naccept: application/json\r\noncegate-call: 0\r\noncegate-token: "
+    streams = (bodies.rows_stream(*bodies.records(job["stream"], number * ids, ids, width)) for number in range(count))
+    return Prepared([_post(path, f"{head}{token}\r\n", one) for token, one in zip(tokens, streams, strict=True)])
+
+
 KINDS: dict[str, Callable[[Job], Prepared]] = {
     "packed": packed,
     "packed_completed": packed_completed,
@@ -183,6 +195,7 @@ KINDS: dict[str, Callable[[Job], Prepared]] = {
     "raw": raw,
     "multi": multi,
     "lua": script,
+    "rows": rows,
 }
 
 __all__ = ["KINDS", "Prepared"]

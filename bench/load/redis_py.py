@@ -11,6 +11,7 @@ import redis.asyncio
 import uvloop
 
 from bench.load import bodies, resp
+from bench.load.told import told
 
 Job = dict[str, Any]
 # Faster than it is; what is prepared is only the keys.
@@ -45,7 +46,7 @@ def pipelined(job: Job, go: Callable[[], None]) -> dict[str, float]:
         if time.perf_counter() - begin > job["seconds"]:
             break
     client.close()
-    return _found(latencies, count, time.perf_counter() - begin, wrong)
+    return told(latencies, count, time.perf_counter() - begin, wrong)
 
 
 def asynchronous(job: Job, go: Callable[[], None]) -> dict[str, float]:
@@ -75,11 +76,4 @@ async def _asynchronous(job: Job, keys: list[bytes], go: Callable[[], None]) -> 
     await asyncio.gather(*(one_client() for _ in range(job["clients"])))
     seconds = time.perf_counter() - begin
     await client.aclose()
-    return _found(latencies, 1, seconds, wrong)
-
-
-def _found(latencies: list[float], ids: int, seconds: float, wrong: int) -> dict[str, float]:
-    p50, p99 = np.percentile(latencies, [50, 99]) * 1_000
-    rate, answers = ids * len(latencies) / seconds, len(latencies)
-    told = {"rate": rate, "p50_ms": p50, "p99_ms": p99, "answers": answers, "seconds": seconds}
-    return {**told, "wrong": wrong, "sent": ids * answers}
+    return told(latencies, 1, seconds, wrong)

@@ -33,6 +33,11 @@ class Worker:
             raise RuntimeError(f"{kind}: {found['wrong']} sampled ids were answered wrongly: {job}")
         return {**found, "cpu_s": served.cpu_s - cpu_s, "stream": self._streams}
 
+    @property
+    def runs(self) -> int:
+        """Counts the runs so far."""
+        return self._streams
+
     def _say(self, line: str) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")

@@ -8,6 +8,8 @@ MULTI = "Redis, raw socket, MULTI SMISMEMBER SADD EXEC"
 RAW = "Redis, raw socket, pipelined SET NX EX"
 FRONT = "Redis SET NX through the same HTTP front"
 DIRECT = "redis-py, asyncio, SET NX"
+CONFLUENT = "confluent-kafka, transactions, produce"
+CONFLUENT_BATCHES = "confluent-kafka, transactions, produce_batch"
 
 REACHES = (
     Reach("claim, packed, 10,000 ids, 16 clients", None, 4e6),
@@ -31,6 +33,9 @@ REACHES = (
     Reach("Spark, lineitem by staged, [0-9]*", "parquet*", 0.9),
     Reach("Spark, lineitem by ids, [0-9]*", "parquet*", 1.0),
     Reach("Spark, deduplicated by *", "the faster of *", 2),
+    Reach("rows into Kafka, 100 bytes, 10,000 a request, 8 clients: per second of processor", "confluent-kafka*", 2),
+    Reach("rows into Kafka, * bytes, * a request, 8 clients: per second of processor", "confluent-kafka*", 1),
+    Reach("rows into Kafka, * bytes, * a request, 8 clients", "confluent-kafka*", 1),
     Reach("disk, 10,000 ids a request", None, 18),
     Reach("retire a bucket of *", None, 10),
     Reach("growth to *: longest pause", None, 50),

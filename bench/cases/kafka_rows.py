@@ -1,0 +1,77 @@
+"""Rows into users' Kafka topics through the gateway beside a transactional producer in Python that writes them itself.
+
+The gateway has its core and the load the other, as everywhere; the peer is in the load process. One broker, unpinned,
+acknowledges from memory. What a record costs is counted on both sides of the socket: the gateway's processor time and
+the load's, the broker's on neither side.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from bench.cases.setting import Setting
+from bench.load.server import Served, gateway
+from bench.report.figures import Figure, interleaved
+from bench.report.reaches import CONFLUENT, CONFLUENT_BATCHES
+from deploy.kafka.cluster import Cluster
+
+PARTITIONS = 4
+# Bytes of a value, rows a request and a transaction of the peer, clients.
+POINTS = ((100, 10_000, 8), (1_000, 2_000, 8), (100, 10_000, 1))
+# A transaction of the peer has the rows of so many requests: the gateway's group commit has about as many.
+REQUESTS_A_TRANSACTION = 4
+_PEERS = {CONFLUENT: "confluent_produce", CONFLUENT_BATCHES: "confluent_batches"}
+Rows = Mapping[str, Any]
+
+
+def figures(setting: Setting, cluster: Cluster, url: str) -> list[Figure]:
+    """Records a second, records a second of processor time and latencies, each beside both peers. `url`: a ledger's."""
+    with gateway(setting.scratch("rows"), ledger=url) as served:
+        return [one for point in POINTS for one in _point(setting, cluster, served, *point)]
+
+
+def _point(setting: Setting, cluster: Cluster, served: Served, row_bytes: int, rows: int, clients: int) -> list[Figure]:
+    name = f"rows into Kafka, {row_bytes:,} bytes, {rows:,} a request, {clients} clients"
+    setting.tell(name)
+    job = {"row_bytes": row_bytes, "ids": rows, "clients": clients, "seconds": setting.plan.seconds}
+    job |= {"bootstrap": cluster.bootstrap, "partitions": PARTITIONS}
+    run = partial(_run, setting, cluster, served, job)
+    works = {"": partial(run, "rows"), "ids": partial(run, "rows", id_col="key")}
+    together = rows * (REQUESTS_A_TRANSACTION if clients > 1 else 1)
+    works |= {peer: partial(run, kind, ids=together) for peer, kind in _PEERS.items()}
+    found = interleaved(setting.plan.rounds, works)
+    own, by_ids = found.pop(""), found.pop("ids")
+    told = [(name, own), (f"{name}, each id once", by_ids)]
+    return [one for name, row in told for peer, other in found.items() for one in _beside(name, row, peer, other)]
+
+
+def _run(setting: Setting, cluster: Cluster, served: Served, job: Rows, kind: str, **more: Any) -> dict[str, float]:
+    """One run into a topic of its own, which goes afterwards."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    topic = f"rows{setting.load.runs}"
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+    found = setting.load.run(served, kind, **{**job, "topic": topic, **more})
+    admin.delete_topics([topic])[topic].result(30)
+    cpu_s = found["load_cpu_s"] + (found["cpu_s"] if kind == "rows" else 0.0)
+    return {**found, "per_cpu_s": found["sent"] / cpu_s}
+
+
+def _beside(name: str, own: Rows, peer: str, other: Rows) -> list[Figure]:
+    rate = Figure(
+        name,
+        own["rate"],
+        "rows/s",
+        p50_ms=own["p50_ms"],
+        p99_ms=own["p99_ms"],
+        core_share=own["cpu_s"] / own["seconds"],
+        runs=own["runs"],
+    )
+    found = [
+        rate.against(peer, other["rate"]),
+        Figure(f"{name}: per second of processor", own["per_cpu_s"], "rows/s").against(peer, other["per_cpu_s"]),
+    ]
+    if name.endswith(" 1 clients"):
+        found.append(Figure(f"{name}: commit", own["p50_ms"], "ms").against(peer, other["p50_ms"]))
+    return found
