@@ -47,7 +47,7 @@ def sections(plan: Plan) -> dict[str, Section]:
         "growth": _growth,
         "start": partial(_part, "bench.cases.start"),
         "spark": partial(_part, "bench.cases.spark"),
-        "kafka": kafka.figures,
+        "kafka": lambda setting: kafka.figures(setting) + _part("bench.cases.kafka_spark", setting),
     }
 
 

@@ -22,6 +22,8 @@ PARTITIONS = 4
 POINTS = ((100, 10_000, 8), (1_000, 2_000, 8), (100, 10_000, 1))
 # A transaction of the peer has the rows of so many requests: the gateway's group commit has about as many.
 REQUESTS_A_TRANSACTION = 4
+# Commits take a share of a second: a run has to have many of them.
+SECONDS_FACTOR = 3
 _PEERS = {CONFLUENT: "confluent_produce", CONFLUENT_BATCHES: "confluent_batches"}
 Rows = Mapping[str, Any]
 
@@ -35,7 +37,7 @@ def figures(setting: Setting, cluster: Cluster, url: str) -> list[Figure]:
 def _point(setting: Setting, cluster: Cluster, served: Served, row_bytes: int, rows: int, clients: int) -> list[Figure]:
     name = f"rows into Kafka, {row_bytes:,} bytes, {rows:,} a request, {clients} clients"
     setting.tell(name)
-    job = {"row_bytes": row_bytes, "ids": rows, "clients": clients, "seconds": setting.plan.seconds}
+    job = {"row_bytes": row_bytes, "ids": rows, "clients": clients, "seconds": SECONDS_FACTOR * setting.plan.seconds}
     job |= {"bootstrap": cluster.bootstrap, "partitions": PARTITIONS}
     run = partial(_run, setting, cluster, served, job)
     works = {"": partial(run, "rows"), "ids": partial(run, "rows", id_col="key")}

@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,8 +40,8 @@ class Dedup:
     rows: int
 
 
-def session(folder: Path) -> SparkSession:
-    """A local Spark on all cores; the state of ten million ids on the heap needs some gigabytes."""
+def session(folder: Path, jars: Sequence[Path] = ()) -> SparkSession:
+    """A local Spark on all cores; the state of ten million ids on the heap needs some gigabytes. `jars`: added."""
     cores = len(os.sched_getaffinity(0))
     settings = {
         "spark.ui.enabled": "false",
@@ -54,6 +54,8 @@ def session(folder: Path) -> SparkSession:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "spark"),
     }
+    if jars:
+        settings["spark.jars"] = ",".join(map(str, jars))
     builder = SparkSession.builder.master(f"local[{cores}]").appName("oncegate bench")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -9,6 +9,7 @@ RAW = "Redis, raw socket, pipelined SET NX EX"
 FRONT = "Redis SET NX through the same HTTP front"
 DIRECT = "redis-py, asyncio, SET NX"
 CONFLUENT = "confluent-kafka, transactions, produce"
+SPARK_SINK = "Spark's own Kafka sink, at least once"
 CONFLUENT_BATCHES = "confluent-kafka, transactions, produce_batch"
 
 REACHES = (
@@ -36,6 +37,7 @@ REACHES = (
     Reach("rows into Kafka, 100 bytes, 10,000 a request, 8 clients: per second of processor", "confluent-kafka*", 2),
     Reach("rows into Kafka, * bytes, * a request, 8 clients: per second of processor", "confluent-kafka*", 1),
     Reach("rows into Kafka, * bytes, * a request, 8 clients", "confluent-kafka*", 1),
+    Reach("Spark into Kafka, *", SPARK_SINK, 0.91),
     Reach("disk, 10,000 ids a request", None, 18),
     Reach("retire a bucket of *", None, 10),
     Reach("growth to *: longest pause", None, 50),

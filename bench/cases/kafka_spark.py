@@ -1,0 +1,89 @@
+"""A Spark job that writes into Kafka topics through the gateway beside Spark's own Kafka sink, which may write twice.
+
+Keys of 36 and values of 100 bytes that Spark holds in memory before the clock starts, into four partitions. Spark, the
+gateway and the broker share the cores. Run it with `python -m bench.cases.kafka_spark [--short]`.
+"""
+
+import json
+import sys
+import tempfile
+import uuid
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from bench.cases.lineitem import BATCH_BYTES, NO_LIMIT
+from bench.cases.spark_jobs import batch_frame, session, timed
+from bench.load.plan import LONG, SHORT
+from bench.load.server import Served, gateway
+from bench.report.figures import Figure, interleaved
+from bench.report.reaches import SPARK_SINK
+from deploy.kafka.cluster import Cluster
+from deploy.kafka.jars import CONNECTOR, fetched
+
+PARTITIONS = 4
+WARM_ROWS = 20_000
+WAYS = ("staged", "ids", "kafka")
+
+
+def figures(quick: bool) -> list[dict[str, Any]]:
+    """Rows a second of each way, in a Spark of its own, with a broker and a gateway of its own."""
+    plan = SHORT if quick else LONG
+    with tempfile.TemporaryDirectory(prefix="oncegate-bench-") as folder:
+        path = Path(folder)
+        (path / "gateway").mkdir()
+        spark = session(path, sorted(fetched(CONNECTOR).glob("*.jar")))
+        try:
+            with (
+                Cluster(path / "kafka") as cluster,
+                gateway(path / "gateway", core=None, ledger=_url(cluster)) as served,
+            ):
+                found = _measured(spark, cluster, served, plan.staged_rows, plan.rounds)
+        finally:
+            spark.stop()
+    return [figure.plain() for figure in found]
+
+
+def _url(cluster: Cluster) -> str:
+    return f"kafka://{cluster.bootstrap}/bench?replication=1&min_insync=1&bare_key=yes"
+
+
+def _measured(spark: Any, cluster: Cluster, served: Served, rows: int, rounds: int) -> list[Figure]:
+    spark.conf.set(BATCH_BYTES, NO_LIMIT)
+    run = partial(_write, cluster=cluster, served=served)
+    for way in WAYS:
+        run(_frame(spark, WARM_ROWS), way)
+    frame = _frame(spark, rows)
+    found = interleaved(rounds, {way: partial(timed, rows, run, frame, way) for way in WAYS})
+    theirs = found["kafka"]["rate"]
+    return [
+        Figure(
+            f"Spark into Kafka, {way}, {rows:,} rows", found[way]["rate"], "rows/s", runs=found[way]["runs"]
+        ).against(SPARK_SINK, theirs)
+        for way in WAYS[:2]
+    ]
+
+
+def _frame(spark: Any, rows: int) -> Any:
+    return batch_frame(spark, rows).withColumnRenamed("payload", "value")
+
+
+def _write(frame: Any, way: str, cluster: Cluster, served: Served) -> None:
+    """Writes the frame once into a topic of its own."""
+    topic = f"{way}-{uuid.uuid4().hex}"
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+    if way == "kafka":
+        options = {"kafka.bootstrap.servers": cluster.bootstrap, "topic": topic}
+        frame.write.format("kafka").options(**options).save()
+        return
+    options = {"url": f"http://127.0.0.1:{served.port}", "write": way, "topic": topic}
+    # The same keys are written in each round: each is its own set of ids.
+    options |= {"idCol": "key", "idSet": topic} if way == "ids" else {"txnAppId": topic, "txnVersion": "0"}
+    frame.write.format("oncegate").mode("append").options(**options).save()
+
+
+if __name__ == "__main__":
+    print(json.dumps(figures("--short" in sys.argv), indent=1))
