@@ -22,7 +22,7 @@ from tests.model.kit.replies import Broken
 MOMENTS = 32
 FAULTS, SLEEPERS = SETUPS["owners, faults"], SETUPS["owners, sleepers"]
 LEADERLESS = SETUPS["owners, partitions without leaders"]
-_WRITE = "            batches = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)\n"
+_WRITE = "            sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)\n"
 _REPLACE = "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n"
 
 
