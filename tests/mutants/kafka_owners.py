@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 _SHARD = "service/oncegate/ledgers/kafka/shard"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
+_OWNED = "tests/engine/commit/test_owned_before_said.py"
 
 KAFKA_OWNERS: tuple[Mutant, ...] = (
     one(
@@ -26,5 +27,41 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "        if followed:\n",
         "        if False:\n",
         f"{_OWNERS}::test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage",
+    ),
+    one(
+        "an owner that was followed tells what it remembers",
+        "service/oncegate/engine/shard.py",
+        "        if group_commit.fenced_by_appends and not _stays_true(found):\n",
+        "        if False:\n",
+        f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
+    ),
+    one(
+        "an owner that was followed denies what it does not know",
+        "service/oncegate/engine/shard.py",
+        "            await group_commit.owned(since)\n            raise\n",
+        "            raise\n",
+        f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
+    ),
+    one(
+        "an append that began before a request proves who owns the ledger after it",
+        "service/oncegate/engine/commit/group_commit.py",
+        "        return self._begun + 1\n",
+        "        return self.mark.position + 1\n",
+        f"{_OWNED}::test_an_append_that_began_before_the_request_proves_nothing",
+    ),
+    one(
+        "a ledger on Kafka is taken for one that a lock owns",
+        "service/oncegate/ledgers/kafka/ledgers.py",
+        "                fenced_by_appends=True,\n",
+        "",
+        "tests/faults/kafka/test_served.py::"
+        "test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers",
+    ),
+    one(
+        "the mark of a ledger without its first frames is that of a frame without entries",
+        f"{_SHARD}/fold.py",
+        "        if end.position > before.position:\n",
+        "        if end.position > self.end.position:\n",
+        f"{_OWNERS}::test_a_mark_stays_what_it_was_once_the_frame_that_gave_it_was_deleted",
     ),
 )

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oncegate.core.entries.codec import decode
 from oncegate.core.entries.kinds import Entry, Name
-from oncegate.core.errors import LedgerFull
+from oncegate.core.errors import LedgerFenced, LedgerFull
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway, open_gateway
@@ -61,7 +61,8 @@ async def until(condition: Any) -> None:
 class Disk:
     """What stands below the ledger. `hold`: appends wait for `let_go`. `faults`: what happens to the next ones.
 
-    Faults: "full" a definite refusal; "lost" an unknown end, nothing written; "kept" an unknown end, all written.
+    Faults: "full" a definite refusal; "fenced" a newer owner; "lost" an unknown end, nothing written; "kept" an unknown
+    end, all written; "" none.
     """
 
     def __init__(self) -> None:
@@ -109,6 +110,8 @@ class HeldLedger:
             fault = disk.faults.pop(0) if disk.faults else ""
             if fault == "full":
                 raise LedgerFull("no space left on device")
+            if fault == "fenced":
+                raise LedgerFenced("a newer owner has opened this ledger; nothing was written")
             if fault != "lost":
                 await self._good.append(entries, outputs)
             if fault:
@@ -141,6 +144,7 @@ class HeldLedgers(MemoryLedgers):
         super().__init__()
         self.disk = Disk()
         self.runs = MemoryRunFolders()
+        self.fenced_by_appends = False
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[OpenLedger]:
@@ -150,7 +154,8 @@ class HeldLedgers(MemoryLedgers):
             self.disk.opened += 1
             assert opened.outputs is not None
             ledger = HeldLedger(opened.ledger, opened.outputs, self.disk)
-            yield replace(opened, ledger=ledger, outputs=ledger, free_bytes=self.free_bytes)
+            below = {"free_bytes": self.free_bytes, "fenced_by_appends": self.fenced_by_appends}
+            yield replace(opened, ledger=ledger, outputs=ledger, **below)
 
     def free_bytes(self) -> tuple[int, int]:
         return self.disk.free_bytes

@@ -8,9 +8,12 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+import numpy as np
+
 from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import NamespaceSet
 from oncegate.core.errors import BadRequest, MissingStage, NotEmpty, Rejected, Stop
+from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
@@ -67,6 +70,9 @@ from oncegate.index.claims.results import Explained
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledger, Mark, Observer, Outputs, RowTopics
 
+# BUSY may have become untrue, and harms nobody: it is asked again.
+_LASTING = np.array([Verdict.DUPLICATE, Verdict.STALE, Verdict.BUSY], np.uint8)
+
 
 class _Committing(Protocol):
     @property
@@ -78,20 +84,36 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def refuses_when_durable(
+def answers_when_proven(
     use: Callable[Concatenate[S, P], Awaitable[R]],
 ) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Makes a method's refusals wait until all that was submitted is durable: they too rest on what the index knows."""
+    """Makes a method's answers wait for what they rest on.
+
+    Refusals wait until all that was submitted is durable: they too rest on what the index knows. Whatever may have
+    become untrue by a newer owner waits for `GroupCommit.owned`.
+    """
 
     @wraps(use)
     async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        group_commit = shard.group_commit
+        since = group_commit.next_append
         try:
-            return await use(shard, *args, **kwargs)
+            found = await use(shard, *args, **kwargs)
         except (Rejected, Stop, MissingStage):
-            await shard.group_commit.all_durable()
+            await group_commit.all_durable()
+            await group_commit.owned(since)
             raise
+        if group_commit.fenced_by_appends and not _stays_true(found):
+            await group_commit.owned(since)
+        return found
 
     return careful
+
+
+def _stays_true(found: object) -> bool:
+    """Tells whether an answer holds whoever owns the ledger by now: what is a duplicate or stale is so for ever."""
+    verdicts = found.verdicts if isinstance(found, ClaimResult | ProduceResult) else None
+    return verdicts is not None and not np.isin(verdicts & VERDICT_MASK, _LASTING, invert=True).any()
 
 
 class Shard:
@@ -144,86 +166,88 @@ class Shard:
         """
         return self._id_sets.of(chosen(named, own, self.journal.limits))
 
-    @refuses_when_durable
+    @answers_when_proven
     def claim(self, request: ClaimRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which ids of a request may be written, as `ClaimBatcher.claim`."""
         return self._claim_batcher.claim(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def take(self, request: TakeRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Takes ids for an owner, for good, as `Claims.take`."""
         return self._claims.take(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def settle(
         self, verb: Verb, claim: bytes, deadline: Deadline, result: bytes | None = None
     ) -> Awaitable[SettleResult]:
         """Renews, completes or releases the claim that these 16 bytes name, as `Claims.settle`."""
         return self._claims.settle(verb, claim, deadline, result)
 
+    @answers_when_proven
     def explain(self, fingerprint: bytes) -> Awaitable[Explained]:
         """Tells what is known about one id, by its 16 bytes, as `Claims.explain`."""
         return self._claims.explain(fingerprint)
 
-    @refuses_when_durable
+    @answers_when_proven
     def produce(self, request: ProduceRequest, deadline: Deadline) -> Awaitable[ProduceResult]:
         """Appends rows to a topic, those whose id is free, as `Records.produce`."""
         return self._records.produce(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def register_driver(self, request: DriverRequest, deadline: Deadline) -> Awaitable[DriverResult]:
         """Gives a driver's attempt its epoch, as `Drivers.register`."""
         return self._drivers.register(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def ack(self, request: AckRequest, deadline: Deadline) -> Awaitable[AckResult]:
         """Takes a driver's word that sequences and batches will not be run again, as `Drivers.ack`."""
         return self._drivers.ack(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def register(self, request: ProducerRequest, deadline: Deadline) -> Awaitable[ProducerResult]:
         """Gives a producer's attempt its epoch, as `Producers.register`."""
         return self._producers.register(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def claim_sequences(self, request: SequenceRequest, deadline: Deadline) -> Awaitable[ClaimResult]:
         """Decides which sequences of a producer may be written, as `Producers.claim`."""
         return self._producers.claim(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def settle_sequences(
         self, verb: Verb, name: str, epoch: int, token: bytes, call: int, deadline: Deadline
     ) -> Awaitable[SequenceSettled]:
         """Renews, completes or releases all that a producer's call was granted, as `Producers.settle`."""
         return self._producers.settle(verb, name, epoch, token, call, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def close_producer(self, name: str, epoch: int, token: bytes) -> Awaitable[None]:
         """Ends a producer's lease at once, as `Producers.close`."""
         return self._producers.close(name, epoch, token)
 
-    @refuses_when_durable
+    @answers_when_proven
     def resolve_claim(self, claim: bytes, request: ResolveRequest, deadline: Deadline) -> Awaitable[int]:
         """Clear the leftover of a claim, as `Leftovers.of_claim`."""
         return self._leftovers.of_claim(claim, request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def resolve_producer(
         self, name: str, span: tuple[int | None, int | None], request: ResolveRequest, deadline: Deadline
     ) -> Awaitable[int]:
         """Clear leftovers of a producer, as `Leftovers.of_producer`."""
         return self._leftovers.of_producer(name, span, request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def explain_producer(self, name: str) -> Awaitable[ProducerView]:
         """Tells what is known of a producer, as `Producers.explain`."""
         return self._producers.explain(name)
 
-    @refuses_when_durable
+    @answers_when_proven
     def create_topic(self, request: TopicRequest, deadline: Deadline) -> Awaitable[tuple[TopicView, bool]]:
         """Makes a topic or sets its retention; returns the topic, and whether it is new; as `Topics.create`."""
         return self._topics.create(request, deadline)
 
+    @answers_when_proven
     def topic(self, name: str) -> Awaitable[TopicView]:
         """Tells a topic's schema, offsets and retention, as `Topics.view`."""
         return self._topics.view(name)
@@ -232,22 +256,22 @@ class Shard:
         """Reads rows of a partition from an offset on, as `Topics.fetch`."""
         return self._topics.fetch(topic, partition, offset, max_rows, max_bytes)
 
-    @refuses_when_durable
+    @answers_when_proven
     def stage(self, request: StageRequest, deadline: Deadline) -> Awaitable[StageResult]:
         """Keeps a chunk of rows until its batch is committed, as `Batches.stage`."""
         return self._batches.stage(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def commit(self, request: CommitRequest, deadline: Deadline) -> Awaitable[CommitResult]:
         """Publishes a batch's staged rows under its name, once, as `Batches.commit`."""
         return self._batches.commit(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def abort(self, request: AbortRequest, deadline: Deadline) -> Awaitable[AbortResult]:
         """Removes what attempts have staged for a batch, as `Batches.abort`."""
         return self._batches.abort(request, deadline)
 
-    @refuses_when_durable
+    @answers_when_proven
     def source_offsets(self, app: str, topic: str, write_id: str) -> Awaitable[bytes]:
         """Tells from where a job's source is to be read on, as `Batches.source_offsets`."""
         return self._batches.source_offsets(app, topic, write_id)

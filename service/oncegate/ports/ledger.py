@@ -89,6 +89,7 @@ class OpenLedger:
     free_bytes: returns free and total bytes of the disk below; (1, 1) where there is none. 0 or less free: nothing new
         is to be written before there is more than as many.
     row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
+    fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
     """
 
     ledger: Ledger
@@ -100,6 +101,7 @@ class OpenLedger:
     compacted: int = 0
     free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1)
     row_topics: RowTopics | None = None
+    fenced_by_appends: bool = False
 
 
 class Ledgers(Protocol):

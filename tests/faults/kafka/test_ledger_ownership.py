@@ -206,6 +206,18 @@ async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: 
             await second.ledger.append([b"c"], [])
 
 
+async def test_a_mark_stays_what_it_was_once_the_frame_that_gave_it_was_deleted(prefix: Prefix) -> None:
+    async with prefix.opened() as opened:
+        mark = await opened.ledger.append([b"a"], [])
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+        await opened.ledger.keep_up()  # type: ignore[attr-defined]
+    async with prefix.opened() as again:
+        assert again.ledger.mark == mark
+        assert (await again.ledger.append([b"b"], [])).position == 2
+    async with prefix.opened() as again:
+        assert await entries(again.ledger) == [b"state", b"b"]
+
+
 async def test_brokers_that_went_away_are_told_and_written_to_again_when_they_are_back(
     prefix: Prefix, broker: Broker
 ) -> None:

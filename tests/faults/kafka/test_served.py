@@ -1,6 +1,11 @@
 """`oncegate serve` over a ledger on Kafka: killed, started again, without brokers, and with a second gateway."""
 
+import json
+import signal
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -78,6 +83,39 @@ def test_a_gateway_that_was_followed_says_so_and_answers_nothing_more(broker: Br
                 write(first, topic, ["b"], timeout_ms=10_000)
             assert not first.is_ready()
             assert write(second, topic, ["a", "b"]) == 1
+
+
+def test_a_gateway_that_slept_while_it_was_followed_tells_nothing_that_it_remembers(
+    broker: Broker, tmp_path: Path
+) -> None:
+    for folder in (older := tmp_path / "older", newer := tmp_path / "newer"):
+        folder.mkdir()
+    ledger = url(broker, "slept")
+    with GatewayProcess(older, ledger=ledger) as first, closing(HTTPConnection(first.url[7:], timeout=60)) as asked:
+        assert claimed(asked)["verdicts"] == [{"verdict": "GRANTED"}]
+        first.signal(signal.SIGSTOP)
+        try:
+            with GatewayProcess(newer, ledger=ledger):
+                ask(asked)
+                first.signal(signal.SIGCONT)
+                assert answer(asked)["code"] == "LEDGER_FENCED"
+        finally:
+            first.signal(signal.SIGCONT)
+
+
+def ask(asked: HTTPConnection) -> None:
+    """Sends one and the same claim, and waits for nothing."""
+    body = json.dumps({"token": "0" * 32, "call": 0, "ids": ["a"]})
+    asked.request("POST", "/v1/namespaces/default/ids:claim", body, {"Content-Type": "application/json"})
+
+
+def answer(asked: HTTPConnection) -> Any:
+    return json.loads(asked.getresponse().read())
+
+
+def claimed(asked: HTTPConnection) -> Any:
+    ask(asked)
+    return answer(asked)
 
 
 def test_without_brokers_a_start_ends_with_one_line(tmp_path: Path) -> None:

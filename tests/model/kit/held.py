@@ -33,6 +33,12 @@ class HeldGroupCommit:
         self.pending: list[Change] = []
 
     open = True
+    # Of a ledger that a lock owns: nothing has to be proved by an append.
+    fenced_by_appends = False
+    next_append = 0
+
+    async def owned(self, since: int) -> None:
+        """Owned for as long as the process lives."""
 
     def check(self, *, ends: bool = False) -> None:
         """Always open: a full ledger has its own tests."""

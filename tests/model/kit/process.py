@@ -16,7 +16,7 @@ from oncegate.engine.commit.marks import Marks
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.recovery.replay import rebuild
 from oncegate.engine.requests import ClaimRequest, ClaimResult
-from oncegate.engine.shard import refuses_when_durable
+from oncegate.engine.shard import answers_when_proven
 from oncegate.engine.usecases.claims import Claims
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed
@@ -72,7 +72,7 @@ class Process(ABC):
 
     def careful(self, use: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Coroutine[Any, Any, Any]]:
         """`use`, whose refusals wait as a shard's do."""
-        return partial(refuses_when_durable(lambda _process, *given: use(*given)), self)
+        return partial(answers_when_proven(lambda _process, *given: use(*given)), self)
 
     def write(self, output: OutputChange) -> None:
         """What an append that returned brings with its entries."""

@@ -81,6 +81,8 @@ class GroupCommit:
         self._full: LedgerFull | None = None
         self._missing_bytes = 0
         self._probe_ms = 0
+        # Whether a newer owner is noticed by an append alone.
+        self.fenced_by_appends = False
         self.between: BetweenAppends = _NoWork()
         # Called when the ledger has no room any more, and when it has room again.
         self.when_full: Callable[[LedgerFull | None], None] = _told_nobody
@@ -92,6 +94,8 @@ class GroupCommit:
         # Not the ledger's own: that one runs ahead by what this loop has not yet taken note of.
         self.mark = ledger.mark
         self.next_position = self.mark.position + 1
+        # The last position that an append has begun to write.
+        self._begun = self.mark.position
         marks.add(self.mark)
 
     @property
@@ -171,6 +175,26 @@ class GroupCommit:
     async def all_durable(self) -> None:
         """Waits for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
         await self.durable(self.next_position - 1)
+
+    @property
+    def next_append(self) -> int:
+        """Tells the first position that no append has begun to write yet."""
+        return self._begun + 1
+
+    async def owned(self, since: int) -> None:
+        """Waits for an append that began after `since` was `next_append`, where appends alone tell who the owner is.
+
+        An owner that was followed while it slept learns it so before it tells what it remembers. Raises as `durable`.
+        """
+        if self.fenced_by_appends and self.mark.position < since:
+            await self.durable(self._proof(since))
+
+    def _proof(self, since: int) -> int:
+        """Returns the position to wait for: of a probe, where nothing is on its way that would do."""
+        if self.next_position > since:
+            return since
+        self.check()
+        return self.submit([encode(Probe(self._clock.wall_ms()))], [], _nothing, _nothing)
 
     async def run(self) -> None:
         """Appends groups until closed and drained; returns early, `dead` set, when an append's end is unknown.
@@ -272,6 +296,7 @@ class GroupCommit:
     async def _append(self, group: list[Change]) -> None:
         entries = [entry for change in group for entry in change.entries]
         outputs = [output for change in group for output in change.outputs]
+        self._begun = self.mark.position + len(entries)
         try:
             mark = await self._ledger.append(entries, outputs)
         except LedgerFull as error:
@@ -300,6 +325,7 @@ class GroupCommit:
             change.undo()
         self._pending = []
         self.next_position = self.mark.position + 1
+        self._begun = self.mark.position
         self.begin_full(error)
         self._fail_waiters(self._no_room())
 

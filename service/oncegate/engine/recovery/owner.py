@@ -271,6 +271,7 @@ class Owner:
             files,
             opened.row_topics,
         )
+        shard.group_commit.fenced_by_appends = opened.fenced_by_appends
         shard.group_commit.when_full = self._tell_room
         if opened.free_bytes()[0] <= 0:
             shard.group_commit.begin_full(LedgerFull("the disk is full; nothing was written"))

@@ -169,6 +169,7 @@ class KafkaLedgers:
                 ledger,
                 compacted=ledger.compacted_position,
                 row_topics=topics,
+                fenced_by_appends=True,
             )
             yield found, opened.fold
         finally:

@@ -43,17 +43,21 @@ class Fold:
     def take(self, frame: Frame) -> None:
         """Applies the next frame. LedgerDamaged: it is not the one that follows."""
         self._require_next(frame)
-        self.advance(frame.offset, frame.previous_chain, frame.end)
+        before = End(frame.serial - 1, frame.first_position - 1, frame.previous_chain)
+        self.advance(frame.offset, before, frame.end)
         for change in frame.body.changes:
             self._take(change, frame.offset)
             if self.settled and isinstance(change, Collected):
                 # Behind it stands once more what frames before this one have told.
                 break
 
-    def advance(self, offset: int, previous_chain: bytes, end: End) -> None:
-        """Notes that a frame was written whose first record lies at `offset`, and that the ledger ends with it."""
-        self._links.append(end.serial, previous_chain)
-        if end.position > self.end.position:
+    def advance(self, offset: int, before: End, end: End) -> None:
+        """Notes that a frame was written whose first record lies at `offset`, and that the ledger ends with it.
+
+        `before`: where the frame begins, which no frame need have told where those before it were deleted.
+        """
+        self._links.append(end.serial, before.chain)
+        if end.position > before.position:
             self.mark = Mark(self._ledger, end.position, end.chain[:8])
             self._frames.append(end.position, offset, end.serial, self.mark.chain)
         self.end, self.last_offset = end, offset
@@ -89,6 +93,8 @@ class Fold:
     def adopt(self, collected: Collected, offset: int) -> None:
         """Takes note of a collection, whose frame lies at `offset`: frames before the first needed are forgotten."""
         self.collected = collected
+        if self.mark.position < collected.position:
+            self.mark = collected.mark
         self._frames.drop(self._frames.not_above(collected.position))
         self._links.drop(self._links.not_above(collected.first_serial - 1))
         self.ledger_from = self._frames[0][1] if len(self._frames) else offset

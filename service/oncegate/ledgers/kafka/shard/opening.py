@@ -178,7 +178,7 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
         raise LedgerFull(f"the entry of ownership was not written: {error}") from error
     except InDoubt as error:
         raise LedgerDown(f"whether this gateway owns the ledger is unknown: {error}; open it anew") from error
-    fold.advance(offset, before.chain, end)
+    fold.advance(offset, before, end)
     return offset + blobs.records
 
 

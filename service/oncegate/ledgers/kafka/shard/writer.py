@@ -69,7 +69,7 @@ class FrameWriter:
             await self._read_on()
             return None
         self.proved = self.ownership.generation
-        self.fold.advance(offset, before.chain, end)
+        self.fold.advance(offset, before, end)
         self._read_to = offset + blobs.records
         return offset
 
