@@ -16,7 +16,7 @@ RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH=
 #   engine    a year of virtual time                                                                  1 minute
 #   client    gateways that are killed, and leases that run out                                       1 minute
 #   contract  some 3,500 requests that schemathesis makes of the OpenAPI document                     1 minute
-#   matrix    a gateway over Kafka that is struck in a few of the ways of `make matrix`               2 minutes
+#   matrix    a gateway over Kafka that is struck in a few of the ways of `make matrix`               1 minute
 #   deploy    Apache Kafka brokers that are started, killed and stopped                               2 minutes
 #   examples  Go compiles and vets its client                                                         1 minute
 ARGS ?=

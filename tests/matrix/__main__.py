@@ -15,8 +15,9 @@ from pathlib import Path
 
 from rich.console import Console
 
+from tests.matrix.catalogue import ROWS
 from tests.matrix.report import Counted, markdown, table
-from tests.matrix.rows import ROWS, Row
+from tests.matrix.rows import Row
 from tests.matrix.runs import one, run
 
 OUT = Path(__file__).parents[2] / "out" / "matrix"

@@ -4,7 +4,8 @@ Frames follow one another in serials, positions and chain; no id is granted that
 frame names is there with its bytes, and nothing is visible that no frame names; no transaction is left open.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -13,7 +14,8 @@ from oncegate.core.entries.kinds import Claimed, Produced, Released
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Location, Wrote
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.shard.frames import Assembly, Collected, Frame
+from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES
+from oncegate.ledgers.kafka.shard.frames import Assembly, Collected, Frame, Sent
 from tests.support.kafka_broker import Broker
 
 FINGERPRINT_BYTES = 16
@@ -27,13 +29,15 @@ class Audit:
     wrong: list[str] = field(default_factory=list)
 
 
-def audited(broker: Broker, prefix: str, topic: str) -> Audit:
-    """Reads all topics of the default namespace below the prefix; `topic`: where its rows are."""
+def audited(broker: Broker, prefix: str, topics: Sequence[str]) -> Audit:
+    """Reads all topics of the default namespace below the prefix; `topics`: where its rows are."""
     found = Audit()
     _read_frames(broker, f"{prefix}.default.ledger", found)
     check_frames(found)
-    _check_outputs(broker, f"{prefix}.default.outputs", found)
-    for name in (topic, *(f"{prefix}.default.{one}" for one in ("ledger", "outputs", "states"))):
+    for counter, name in ((OUTPUTS, "outputs"), (STAGES, "stages")):
+        _check_outputs(broker, f"{prefix}.default.{name}", counter, found)
+    check_sent(found, {topic: len(broker.messages(Partition(topic, 0))) for topic in topics})
+    for name in (*topics, *(f"{prefix}.default.{one}" for one in ("ledger", "outputs", "stages", "states"))):
         found.wrong += _open_transactions(broker, name)
     return found
 
@@ -79,12 +83,14 @@ def _fingerprints(packed: bytes) -> list[bytes]:
     return [packed[at : at + FINGERPRINT_BYTES] for at in range(0, len(packed), FINGERPRINT_BYTES)]
 
 
-def _check_outputs(broker: Broker, topic: str, found: Audit) -> None:
+def _check_outputs(broker: Broker, topic: str, counter: int, found: Audit) -> None:
+    low = broker.low(topic)
     records = {message.offset(): message.value() for message in broker.messages(Partition(topic, 0))}
     changes = [change for frame in found.frames for change in frame.body.changes]
     named: set[int] = set()
     for change in changes:
-        if isinstance(change, Wrote):
+        # Stages that nobody needs any more are deleted.
+        if isinstance(change, Wrote) and change.location.counter == counter and change.location.offset >= low:
             offsets = _offsets(change.location, records)
             named.update(offsets)
             if sha256(b"".join(records[one] for one in offsets)).digest() != change.location.sha256:
@@ -92,6 +98,20 @@ def _check_outputs(broker: Broker, topic: str, found: Audit) -> None:
     # Frames before a collection are gone, and with them the names of what they wrote.
     if not any(isinstance(change, Collected) for change in changes) and records.keys() - named:
         found.wrong.append(f"{topic}: visible, and named by no frame: offsets {sorted(records.keys() - named)[:5]}")
+
+
+def check_sent(found: Audit, there: Mapping[str, int]) -> None:
+    """Holds the records that are `there`, by topic, against those that frames say they were written with."""
+    changes = [change for frame in found.frames for change in frame.body.changes]
+    if any(isinstance(change, Collected) for change in changes):
+        return
+    named = Counter[str]()
+    for change in changes:
+        if isinstance(change, Sent):
+            named[change.topic] += change.records
+    for topic, records in there.items():
+        if named[topic] != records:
+            found.wrong.append(f"{topic}: {records} records are visible, and frames name {named[topic]}")
 
 
 def _offsets(at: Location, records: dict[int, bytes]) -> list[int]:

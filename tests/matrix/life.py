@@ -24,6 +24,8 @@ LEASE_MS = 5_000
 # Appends of one piece of work: a claim, its completion, and rows.
 STEPS = 3
 PAUSE_S = 0.02
+# What is asked again is asked once, and answered on a busy machine too.
+ASK_MS = 180_000
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,17 @@ class Life(threading.Thread):
 
     def run(self) -> None:
         try:
-            if self.deduplicated:
-                self._try_until_done(self._claim)
-                self._try_until_done(self._produce)
-            else:
-                for _ in range(STEPS):
-                    self._write_until_answered()
+            self._work()
         except BaseException as error:
             self.failure = error
+
+    def _work(self) -> None:
+        if self.deduplicated:
+            self._try_until_done(self._claim)
+            self._try_until_done(self._produce)
+        else:
+            for _ in range(STEPS):
+                self._write_until_answered()
 
     def finish(self) -> None:
         """Waits for its end, and lets the gateway run again wherever it died meanwhile."""
@@ -74,10 +79,10 @@ class Life(threading.Thread):
     def ask_again(self) -> Told:
         """What another attempt is told of its ids and rows, and what is read of the rows."""
         if not self.deduplicated:
-            return Told(sum(self._read().values()) - STEPS * IDS, 0)
-        with self._client() as client, client.attempt() as attempt:
+            return Told(sum(self._read(self.world.topic).values()) - STEPS * IDS, 0)
+        with self._client(ASK_MS) as client, client.attempt() as attempt:
             new = self._granted_now(attempt) + int(attempt.produce(self.world.topic, self.rows, id_col="key").rows)
-        read = self._read()
+        read = self._read(self.world.topic)
         extra = sum(times - 1 for times in self.sink.values()) - self.takeovers
         extra += sum(max(read[one] - 1, 0) for one in self.ids)
         return Told(max(extra, 0), new + sum(read[one] == 0 for one in self.ids))
@@ -88,13 +93,13 @@ class Life(threading.Thread):
             attempt.release(claimed)
         return granted
 
-    def _read(self) -> Counter[str]:
+    def _read(self, topic: str) -> Counter[str]:
         """How often each of its rows is there, as another client reads the topic."""
-        values = [value.decode() for value in self.world.broker.values(self.world.topic)]
+        values = [value.decode() for value in self.world.broker.values(topic)]
         return Counter(one for one in values if one.startswith(f"{self.world.prefix}-{self.number}-"))
 
-    def _client(self) -> Gateway:
-        return Gateway(self.world.url, timeout_ms=30_000)
+    def _client(self, timeout_ms: int = 30_000) -> Gateway:
+        return Gateway(self.world.url, timeout_ms=timeout_ms)
 
     def _try_until_done(self, attempt_once: Callable[[], None]) -> None:
         """As a task is tried again: each attempt is a new one."""

@@ -29,31 +29,43 @@ def one(folder: Path) -> Iterator[Stage]:
 
 
 def run(row: Row, numbers: Iterable[int], stage: Stage, folder: Path) -> Counted:
-    """Runs one row once for each number, which says what append is struck; what raises ends it: `wrong`."""
-    counted, began = Counted(row), time.monotonic()
+    """Runs one row in a world of its own, once for each number; what raises ends it: `wrong`."""
+    began = time.monotonic()
     try:
         with world(*stage, folder, row.collecting) as struck:
-            # The topics are made, and kernels are compiled, before anything is struck.
-            _run_once(struck, Life(struck, -1, not row.control), None, counted)
-            for number in numbers:
-                _run_once(struck, Life(struck, number, not row.control), row, counted)
+            warm_up(struck, row)
+            counted = run_in(struck, row, numbers)
     except Exception as error:
-        counted.wrong.append(f"{type(error).__name__}: {error}")
+        counted = Counted(row, wrong=[f"{type(error).__name__}: {error}"])
     counted.seconds = time.monotonic() - began
     return counted
 
 
-def _run_once(struck: World, life: Life, row: Row | None, counted: Counted) -> None:
-    if row is None:
-        life.start()
-        life.finish()
-        return
+def warm_up(struck: World, row: Row) -> None:
+    """Works once before anything is struck: topics are made, and kernels are compiled."""
+    life = row.made(struck, -1, not row.control)
+    life.start()
+    life.finish()
+
+
+def run_in(struck: World, row: Row, numbers: Iterable[int]) -> Counted:
+    """Runs one row once for each number, which says what append is struck, and is new to the world."""
+    counted = Counted(row)
+    try:
+        for number in numbers:
+            _run_once(struck, row.made(struck, number, not row.control), row, counted)
+    except Exception as error:
+        counted.wrong.append(f"{type(error).__name__}: {error}")
+    return counted
+
+
+def _run_once(struck: World, life: Life, row: Row, counted: Counted) -> None:
     ended_again = struck.kafka.proxy.ended_again if struck.kafka else 0
     counted.runs += 1
     counted.hits += row.strike(struck, life)
     told = life.ask_again()
     counted.duplicated += told.duplicated
     counted.lost += told.lost
-    counted.wrong += audited(struck.broker, struck.prefix, struck.topic).wrong
+    counted.wrong += audited(struck.broker, struck.prefix, struck.topics).wrong
     if struck.kafka and struck.kafka.proxy.ended_again > ended_again:
         counted.wrong.append("EndTxn was sent twice for one transaction")

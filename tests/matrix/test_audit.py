@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+import pytest
+
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry, Released
 from oncegate.ledgers.chain import FIRST_CHAIN
-from oncegate.ledgers.kafka.shard.frames import Assembly, End, Frame, encode_frame
-from tests.matrix.audit import Audit, check_frames
+from oncegate.ledgers.kafka.shard.frames import Assembly, End, Frame, Sent, encode_frame
+from tests.matrix.audit import Audit, check_frames, check_sent
 
 LEDGER = bytes(16)
 ID = b"i" * 16
@@ -51,3 +53,13 @@ def test_a_frame_of_another_history_is_seen() -> None:
     (other,) = framed([[claimed(b"x")]], End(1, 1, b"another chain..."))
     assert wrong([first, second]) == ""
     assert "follows" in wrong([first, other])
+
+
+@pytest.mark.parametrize("there", [{"a": 2, "b": 2}, {"a": 1, "b": 1}])
+def test_records_of_users_that_no_frame_names_or_that_are_missing_are_seen(there: dict[str, int]) -> None:
+    data, _ = encode_frame(LEDGER, BEGINNING, [], [Sent("a", 0, 7, 2), Sent("b", 0, 0, 1)])
+    found = Audit(list(Assembly("test").add(0, data)))
+    check_sent(found, {"a": 2, "b": 1})
+    assert found.wrong == []
+    check_sent(found, there)
+    assert len(found.wrong) == 1

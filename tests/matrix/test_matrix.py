@@ -1,43 +1,51 @@
-"""Some rows of the matrix, each once; `make matrix` runs all of them, 50 times each."""
+"""Some rows of the matrix, each once, in one world; `make matrix` runs all of them, 50 times each."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import count
 
 import pytest
 
-from tests.matrix.rows import ROWS
-from tests.matrix.runs import Stage, one, run
+from tests.matrix.catalogue import ROWS
+from tests.matrix.life import STEPS
+from tests.matrix.runs import one, run_in, warm_up
+from tests.matrix.world import World, world
 
 pytestmark = [pytest.mark.slow, pytest.mark.server, pytest.mark.timeout(900)]
 BY_NAME = {row.name: row for row in ROWS}
-# One of each kind (a lost and a late answer, a late record, kills on both sides of the commit, an owner that slept)
-# and the append that is struck: a claim, its completion, rows.
+# One of each kind (a lost and a late answer, a late record, kills in a transaction, behind it and in an opening, an
+# owner that slept) and the append that is struck: a claim, its completion, rows; of `rows-` ids, a stage, its commit.
 SHORT = {
     "end-answer-lost": 0,
     "end-late": 1,
     "produce-late": 2,
     "kill-with-end": 0,
-    "kill-committed": 1,
+    "rows-kill-before-end": 2,
     "open-owned": 0,
     "sleep-before-end": 2,
 }
+_turns = count()
 
 
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with one(tmp_path_factory.mktemp("matrix")) as stage:
-        yield stage
+def struck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("matrix")
+    with one(folder) as stage, world(*stage, folder) as struck:
+        warm_up(struck, BY_NAME["end-answer-lost"])
+        yield struck
+
+
+def number_of(step: int) -> int:
+    """A number that no other life of this world has, and that strikes this append."""
+    return STEPS * next(_turns) + step
 
 
 @pytest.mark.parametrize(("name", "step"), SHORT.items())
-def test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing(
-    name: str, step: int, stage: Stage, tmp_path: Path
-) -> None:
-    counted = run(BY_NAME[name], range(step, step + 1), stage, tmp_path)
+def test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing(name: str, step: int, struck: World) -> None:
+    counted = run_in(struck, BY_NAME[name], [number_of(step)])
     assert (counted.verdict, counted.wrong) == ("holds", [])
 
 
-def test_a_writer_that_writes_each_try_anew_is_seen_to_double(stage: Stage, tmp_path: Path) -> None:
-    counted = run(BY_NAME["control-kill"], range(1), stage, tmp_path)
+def test_a_writer_that_writes_each_try_anew_is_seen_to_double(struck: World) -> None:
+    counted = run_in(struck, BY_NAME["control-kill"], [number_of(0)])
     assert counted.verdict == "seen"
     assert counted.duplicated >= counted.hits > 0

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.matrix.catalogue import ROWS
 from tests.matrix.failpoints import POINTS
 from tests.matrix.report import Counted, markdown, table
-from tests.matrix.rows import ROWS
 
 PLAIN = next(row for row in ROWS if not row.control)
 CONTROL = next(row for row in ROWS if row.control)

@@ -13,10 +13,9 @@ from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.shard.frames import Assembly, Frame, Sent
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError, Refused
-from oncegate_spark.protocol.effort import new_token
-from oncegate_spark.protocol.names import Name
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
+from tests.support.staged_batches import Batch
 
 pytestmark = pytest.mark.slow
 
@@ -51,39 +50,12 @@ def frames_of(broker: Broker, topic: str) -> list[Frame]:
     ]
 
 
-def body(table: Any) -> memoryview:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return memoryview(sink.getvalue())
-
-
 def rows_of(*names: str) -> Any:
     return pa.table({"key": list(names), "value": [f"value of {name}" for name in names]})
 
 
 def wanted(*names: str) -> Counter[bytes]:
     return Counter(f"value of {name}".encode() for name in names)
-
-
-class Batch:
-    """A batch of staged chunks, of one task, and its commit. `chunks`: those before its own are never staged."""
-
-    def __init__(self, client: Gateway, topic: str, run: str = "r" * 8, chunks: int = 0) -> None:
-        self._client, self._run = client, run
-        self.name, self.token, self.nonce = Name("app", "0", topic), new_token(), new_token()
-        self._rows, self._chunks, self._fingerprint = 0, chunks, 0
-
-    def stage(self, table: Any) -> None:
-        done = self._client.stage(self.name, f"run:{self._run}", self.token, self._chunks, body(table))
-        self._chunks, self._rows = self._chunks + 1, self._rows + table.num_rows
-        self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
-
-    def commit(self) -> Any:
-        fingerprint = self._fingerprint.to_bytes(16, "little").hex()
-        winner = {"token": self.token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}
-        order = {"run": self._run, "nonce": self.nonce, "winners": [winner], "digest": None, "previous_digest": None}
-        return self._client.commit(self.name, order)
 
 
 def test_rows_with_ids_are_written_once_whoever_writes_them(broker: Broker, gateway: GatewayProcess) -> None:

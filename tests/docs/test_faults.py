@@ -1,0 +1,47 @@
+"""The page of faults has each fault once, names tests and rows that are there, and says why where it names none."""
+
+import re
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.matrix.catalogue import ROWS
+from tests.matrix.faults import NOT_SHOWN, PAGE, Fault, faults, page
+
+FAULTS = faults()
+# What rows of the matrix also stand for: failpoints, and the check of the check.
+OTHERS = re.compile(r"F\d+|O10")
+
+
+def test_the_page_is_what_the_list_and_the_matrix_say() -> None:
+    assert PAGE.read_text() == page(FAULTS), "write it anew: python -m tests.matrix.faults"
+
+
+def test_every_fault_is_there_once() -> None:
+    wanted = [f"X{number:02}" for number in range(1, 65)] + [f"K{number}" for number in range(1, 16)]
+    assert [fault.name for fault in FAULTS] == wanted
+
+
+def test_every_row_of_the_matrix_is_about_a_fault_of_the_list() -> None:
+    known = {fault.name for fault in FAULTS}
+    assert [row.name for row in ROWS if not {one for one in row.of.split() if not OTHERS.fullmatch(one)} <= known] == []
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_what_shows_a_fault_is_there_and_where_nothing_does_it_is_said_why(fault: Fault) -> None:
+    assert missing(fault) == []
+    assert fault.is_shown or fault.promised.startswith(f"{NOT_SHOWN} ")
+
+
+def missing(fault: Fault) -> list[str]:
+    """The tests that it names and that are not there."""
+    return [test for test in fault.tests if not is_there(*test.split("::"))]
+
+
+def is_there(path: str, name: str) -> bool:
+    return (ROOT / path).is_file() and re.search(rf"def {name}\(", (ROOT / path).read_text()) is not None
+
+
+def test_a_test_that_is_not_there_would_be_found() -> None:
+    named = ("tests/docs/test_faults.py::test_nobody_wrote", "tests/docs/test_nowhere.py::test_x")
+    assert missing(Fault("X99", "", "", named, ())) == list(named)

@@ -1,0 +1,69 @@
+"""Pieces of work that write into several topics of users at once, and what lets a ledger grow."""
+
+import threading
+from contextlib import suppress
+
+import pyarrow as pa
+
+from oncegate_spark import Gateway
+from oncegate_spark.errors import OncegateError
+from tests.matrix.life import ASK_MS, IDS, Life, Told
+from tests.matrix.world import World
+from tests.support.staged_batches import Batch
+
+LATER_RUN = "a-later-run"
+
+
+class Delivery(Life):
+    """Rows by ids to each topic in one request, then a batch for each topic: staged, and committed. Three appends."""
+
+    def __init__(self, world: World, number: int, deduplicated: bool = True) -> None:
+        super().__init__(world, number, deduplicated)
+        self.batch_ids = [f"{one}-staged" for one in self.ids]
+        self._runs = 0
+
+    def _work(self) -> None:
+        self._try_until_done(self._produce)
+        self._try_until_done(self._publish)
+
+    def ask_again(self) -> Told:
+        """All of it once more, as other work under the same names would; and what is read of every topic."""
+        with self._client(ASK_MS) as client, client.attempt() as attempt:
+            new = int(attempt.produce("ids-of-several", self._rows(self.ids), id_col="key").rows)
+            new += self._commit(client, LATER_RUN) != "DUPLICATE"
+        there = [self._read(topic)[one] for topic in self.world.topics for one in (*self.ids, *self.batch_ids)]
+        return Told(sum(max(times - 1, 0) for times in there), new + there.count(0))
+
+    def _produce(self) -> None:
+        with self._client() as client, client.attempt() as attempt:
+            attempt.produce("ids-of-several", self._rows(self.ids), id_col="key")
+
+    def _publish(self) -> None:
+        with self._client() as client:
+            self._commit(client, "the-only-run")
+
+    def _commit(self, client: Gateway, run: str) -> str:
+        batch = Batch(client, "batches-of-several", run, app=self.world.prefix, version=self.number + 1)
+        batch.stage(self._rows(self.batch_ids))
+        return str(batch.commit().outcome)
+
+    def _rows(self, ids: list[str]) -> pa.Table:
+        """Each id's row for each topic; its key tells them apart."""
+        topics = [topic for topic in self.world.topics for _ in range(IDS)]
+        keys = [f"{topic}/{one}" for topic in self.world.topics for one in ids]
+        return pa.table({"key": keys, "value": ids * len(self.world.topics), "topic": topics})
+
+
+class Growth(threading.Thread):
+    """Claims an id and lets it go, until it is enough: entries that a collection leaves nothing of."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(name="growth", daemon=True)
+        self._world = world
+        self.is_enough = threading.Event()
+
+    def run(self) -> None:
+        while not self.is_enough.is_set():
+            with suppress(OncegateError), Gateway(self._world.url, timeout_ms=2_000) as client:
+                attempt = client.attempt()
+                attempt.release(attempt.claim([f"{self._world.prefix}-grows"], lease_ms=1_000))

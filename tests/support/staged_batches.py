@@ -1,0 +1,41 @@
+"""A batch as a driver and its task stage and commit it, over the wire."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from oncegate_spark import Gateway
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.protocol.names import Name
+
+
+def body(table: Any) -> memoryview:
+    """Rows as a request brings them."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return memoryview(sink.getvalue())
+
+
+class Batch:
+    """A batch of staged chunks, of one task, and its commit. `chunks`: those before its own are never staged."""
+
+    def __init__(
+        self, client: Gateway, topic: str, run: str = "r" * 8, chunks: int = 0, app: str = "app", version: int = 0
+    ) -> None:
+        self._client, self._run = client, run
+        self.name, self.token, self.nonce = Name(app, str(version), topic), new_token(), new_token()
+        self._rows, self._chunks, self._fingerprint = 0, chunks, 0
+
+    def stage(self, table: Any) -> None:
+        """Sends one chunk more."""
+        done = self._client.stage(self.name, f"run:{self._run}", self.token, self._chunks, body(table))
+        self._chunks, self._rows = self._chunks + 1, self._rows + table.num_rows
+        self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
+
+    def commit(self) -> Any:
+        """Commits what was staged under the batch's name."""
+        fingerprint = self._fingerprint.to_bytes(16, "little").hex()
+        winner = {"token": self.token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}
+        order = {"run": self._run, "nonce": self.nonce, "winners": [winner], "digest": None, "previous_digest": None}
+        return self._client.commit(self.name, order)
