@@ -232,7 +232,7 @@ KAFKA: tuple[Mutant, ...] = (
     ),
     one(
         "LZ4 blocks depend on one another",
-        f"{_ROWS}/compression.py",
+        "service/oncegate/ledgers/kafka/compression.py",
         "block_linked=False",
         "block_linked=True",
         f"{_BROKER_TESTS}::test_both_clients_read_what_was_written_in_every_compression",

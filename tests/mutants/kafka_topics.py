@@ -7,6 +7,7 @@ _SHARD = "service/oncegate/ledgers/kafka/shard"
 _ROWS = "service/oncegate/ledgers/kafka/rows"
 _TESTS = "tests/faults/kafka/test_topics_of_users.py"
 _STAGES = "tests/faults/kafka/test_stages.py"
+_COMPRESSED = "tests/faults/kafka/test_compressed_rows.py"
 _REFUSED = f"{_TESTS}::test_rows_that_can_be_no_record_are_refused_before_any_effect"
 
 KAFKA_TOPICS: tuple[Mutant, ...] = (
@@ -30,6 +31,27 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         "                stream = RowStream(pieces, target, topics.ask)\n",
         "                stream = RowStream(pieces, target)\n",
         f"{_TESTS}::test_a_batch_goes_to_several_topics_at_once",
+    ),
+    one(
+        "rows go to users' topics as they are, whatever compression the URL asks for",
+        f"{_SHARD}/append_ranges.py",
+        "now_ms(), turn + number, topics.compression)",
+        "now_ms(), turn + number)",
+        f"{_COMPRESSED}::test_rows_lie_in_batches_of_the_codec_that_the_setting_names",
+    ),
+    one(
+        "a compression that nobody has is taken",
+        "service/oncegate/ledgers/kafka/address.py",
+        "    if value not in (known := get_args(Compression)):\n",
+        "    if (known := get_args(Compression)) == ():\n",
+        "tests/faults/kafka/test_address.py::test_what_is_wrong_with_a_url_is_said",
+    ),
+    one(
+        "a batch is compressed that becomes larger by it",
+        "service/oncegate/ledgers/kafka/record_batch.py",
+        "        if len(encoded) >= len(self._encoded):\n",
+        "        if not encoded:\n",
+        f"{_COMPRESSED}::test_a_batch_that_would_not_become_smaller_stays_as_it_is",
     ),
     one(
         "records of users stand in no frame",

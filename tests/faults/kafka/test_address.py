@@ -12,11 +12,14 @@ from oncegate.runs import LocalRunFolders, MemoryRunFolders, run_folders
 
 def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> None:
     (key := tmp_path / "master.key").write_bytes(bytes(32))
-    found = parse_address(f"//a:9092,b.example:9093,[::1]:9094/oncegate?master_key={key}&replication=5&send_ms=1000")
+    found = parse_address(
+        f"//a:9092,b.example:9093,[::1]:9094/oncegate?master_key={key}&replication=5&send_ms=1000&compression=lz4"
+    )
     assert found.settings["bootstrap_servers"] == ["a:9092", "b.example:9093", "[::1]:9094"]
     assert (found.prefix, found.replication, found.min_insync, found.master_key) == ("oncegate", 5, 2, key)
     assert (found.deadlines.send_ms, found.deadlines.commit_ms) == (1_000, 10_000)
     assert found.deadlines.transaction_ms > 11_000
+    assert found.compression == "lz4"
     assert str(key) not in found.shown
 
 
@@ -36,6 +39,12 @@ def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> N
         ("//localhost:9092/p?bare_key=yes&replication=0", "not a whole number"),
         ("//localhost:9092/p?bare_key=yes&send_ms=1e3", "not a whole number"),
         ("//localhost:9092/p?bare_key=yes&replication=1", "nothing could be written"),
+        (
+            "//localhost:9092/p?bare_key=yes&compression=gzip",
+            "compression=gzip of the ledger's URL is none of none, lz4, zstd",
+        ),
+        ("//localhost:9092/p?bare_key=yes&compression=", "is none of none, lz4, zstd"),
+        ("//localhost:9092/p?bare_key=yes&compression=zstd&compression=lz4", "compression twice"),
         ("//localhost:9092/p?master_key=/nowhere", "is no file"),
         ("//localhost:9092/p?bare_key=yes&security_protocol=TLS", "security_protocol=TLS is none of"),
         ("//localhost:9092/p?bare_key=yes&sasl_password=secret", "no password in a URL"),

@@ -16,9 +16,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from confluent_kafka import Producer
 
 from oncegate.core.errors import BadRequest, MissingStage, NotFound, SchemaMismatch, TooLarge
+from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.guard import Batch, Deadlines, Guard, NotWritten, Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
-from oncegate.ledgers.kafka.rows.compression import Compression, compressed
 from oncegate.ledgers.kafka.rows.marks import Origin
 from oncegate.ledgers.kafka.rows.stream import Piece, Target, Written
 from oncegate_spark import RecordCheck, RecordKind

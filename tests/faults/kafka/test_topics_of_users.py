@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,10 @@ import pytest
 
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.shard.frames import Assembly, Frame, Sent
-from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError, Refused
 from tests.support.gateway_process import GatewayProcess
 from tests.support.kafka_broker import Broker
+from tests.support.kafka_users import client_of, url
 from tests.support.staged_batches import Batch
 
 pytestmark = pytest.mark.slow
@@ -24,17 +23,6 @@ pytestmark = pytest.mark.slow
 def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     with GatewayProcess(tmp_path_factory.mktemp("gateway"), ledger=url(broker, "users")) as gateway:
         yield gateway
-
-
-def url(broker: Broker, prefix: str) -> str:
-    options = "replication=1&min_insync=1&bare_key=yes&send_ms=5000&commit_ms=5000"
-    return f"kafka://{broker.cluster.bootstrap}/{prefix}?{options}"
-
-
-@contextmanager
-def client_of(gateway: GatewayProcess) -> Iterator[Gateway]:
-    with Gateway(gateway.url, timeout_ms=60_000) as client:
-        yield client
 
 
 def values(broker: Broker, topic: str, partitions: int = 1) -> Counter[bytes]:

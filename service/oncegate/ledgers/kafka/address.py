@@ -9,6 +9,7 @@ runs             a folder on this machine for what memory need not hold; without
 send_ms          what a transaction may take to be sent (20000)
 commit_ms        what its end may take (10000)
 takeover_ms      without a word from the gateway that owns them, after which a standby takes over (10000)
+compression      of batches of rows that go to users' topics: none, lz4 or zstd (none)
 
 Beside these stands what `security` reads: how clients connect.
 """
@@ -16,10 +17,11 @@ Beside these stands what `security` reads: how clients connect.
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import parse_qsl
 
 from oncegate.core.errors import BadRequest
+from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.guard import Deadlines
 from oncegate.ledgers.kafka.security import PARAMETERS, Security
 
@@ -49,6 +51,7 @@ class Address:
     send_ms: int = 20_000
     commit_ms: int = 10_000
     takeover_ms: int = 10_000
+    compression: Compression = "none"
     security: Security = field(default_factory=Security)
 
     @property
@@ -142,6 +145,12 @@ def _yes(name: str, value: str) -> bool:
     return value == "yes"
 
 
+def _compression(name: str, value: str) -> str:
+    if value not in (known := get_args(Compression)):
+        raise BadRequest(f"{name}={value} of the ledger's URL is none of {', '.join(known)}")
+    return value
+
+
 _READERS = {
     "replication": _number,
     "min_insync": _number,
@@ -152,4 +161,5 @@ _READERS = {
     "send_ms": _number,
     "commit_ms": _number,
     "takeover_ms": _number,
+    "compression": _compression,
 }

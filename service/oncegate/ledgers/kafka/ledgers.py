@@ -157,7 +157,8 @@ class KafkaLedgers:
             await self._check_topics(place)
             opened = await open_place(place, self._list, self._election.lead, warm)
             await self._rewrap(namespace, opened.key)
-        topics = UserTopics(self._address.settings, self._address.bootstrap, self._address.prefix)
+        address = self._address
+        topics = UserTopics(address.settings, address.bootstrap, address.prefix, address.compression)
         ledger = KafkaLedger(place, opened, self._list, topics)
         self._open.setdefault(namespace, set()).add(ledger)
         try:

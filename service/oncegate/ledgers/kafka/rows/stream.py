@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from oncegate.core.errors import TooLarge
+from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.guard import Batch, Partition
 from oncegate.ledgers.kafka.record_batch import RecordBatch, RecordTooLarge, check, encode
-from oncegate.ledgers.kafka.rows.compression import Compression, compressed
 from oncegate.ledgers.kafka.rows.contract import Columns, columns_of
 from oncegate.ledgers.kafka.rows.marks import Origin, marks_of
 from oncegate.ledgers.kafka.rows.shares import Share, shares

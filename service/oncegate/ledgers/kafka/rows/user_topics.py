@@ -11,6 +11,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError, for_code
 
 from oncegate.core.errors import BadRequest, LedgerFull, NotFound, ReadElsewhere
+from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
 from oncegate.ledgers.kafka.rows.contract import COLUMNS, columns_of
@@ -29,14 +30,18 @@ _NOTHING = "nothing was written"
 class UserTopics:
     """Implements `ports.RowTopics` over a cluster's topics; connects at the first question. Use `close` last.
 
-    `brokers`: as users write them; `own_prefix`: what names of the gateway's own topics begin with.
+    `brokers`: as users write them; `own_prefix`: what names of the gateway's own topics begin with; `compression`: of
+    the batches that go to users' topics.
     """
 
-    def __init__(self, settings: Mapping[str, Any], brokers: str, own_prefix: str) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], brokers: str, own_prefix: str, compression: Compression = "none"
+    ) -> None:
         self._settings = settings
         self._caller = Caller.of(settings)
         self._brokers = brokers
         self._own_prefix = own_prefix
+        self.compression = compression
         self._one = asyncio.Lock()
         self._admin: AIOKafkaAdminClient | None = None
         self._connection = AsyncExitStack()

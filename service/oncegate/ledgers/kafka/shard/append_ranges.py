@@ -69,7 +69,7 @@ class AppendRanges:
             for batch in blobs.batches:
                 yield batch
         for number, send in enumerate(self.sends):
-            target = Target(send.topic, topics.counts, now_ms(), turn + number)
+            target = Target(send.topic, topics.counts, now_ms(), turn + number, topics.compression)
             async with aclosing(self._pieces(send, stages)) as pieces:
                 stream = RowStream(pieces, target, topics.ask)
                 self._streams.append(stream)
