@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 _KAFKA = "service/oncegate/ledgers/kafka"
 _MATRIX = "tests/matrix/test_matrix.py::test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing"
+_USERS = "tests/faults/kafka/test_user_markers.py"
 _MARKERS = "tests/faults/kafka/test_lost_markers.py"
 
 KAFKA_MATRIX: tuple[Mutant, ...] = (
@@ -34,5 +35,40 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         "        if self._guard.is_worn:\n",
         "        if self._guard.closed:\n",
         f"{_MARKERS}::test_an_owner_writes_them_before_it_goes_on",
+    ),
+    one(
+        "a start of a producer does not say what became of users' rows",
+        f"{_KAFKA}/markers/user_partitions.py",
+        "            if state.name == NOTHING_UNDER_WAY:\n",
+        "            if state.name != NOTHING_UNDER_WAY:\n",
+        f"{_USERS}::test_an_opener_writes_them_in_every_topic_that_frames_name",
+    ),
+    one(
+        "rows that were aborted are taken for committed",
+        f"{_KAFKA}/markers/user_partitions.py",
+        "        if (one.producer_id, one.epoch + 1) in self._ended:\n",
+        "        if any(producer_id == one.producer_id for producer_id, _ in self._ended):\n",
+        f"{_USERS}::test_rows_of_an_aborted_transaction_are_never_shown",
+    ),
+    one(
+        "frames do not tell an opener where rows went to",
+        f"{_KAFKA}/shard/fold.py",
+        "                self.sent_to.add([Partition(change.topic, change.partition)])\n",
+        "                self.sent_to.add([])\n",
+        f"{_USERS}::test_an_opener_writes_them_in_every_topic_that_frames_name",
+    ),
+    one(
+        "readers of users' topics wait for the next append",
+        f"{_KAFKA}/shard/ledger.py",
+        "        if not (self._writer.is_worn and len(self._fold.sent_to)):\n",
+        "        if self._writer.is_worn or len(self._fold.sent_to):\n",
+        f"{_USERS}::test_an_owner_writes_them_without_an_append",
+    ),
+    one(
+        "what a producer came to is asked after its next start alone",
+        f"{_KAFKA}/shard/ownership.py",
+        "            self.user_partitions.ended(await markers.states(ids))\n            await self._start_each(generations)\n",
+        "            await self._start_each(generations)\n",
+        f"{_USERS}::test_what_one_opener_has_left_undone_the_next_one_does",
     ),
 )

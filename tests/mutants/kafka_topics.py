@@ -56,7 +56,7 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "records of users stand in no frame",
         f"{_SHARD}/ledger.py",
-        "                return [*changes, *ranges.sent(first_offsets)]\n",
+        "                return [*changes, *sent]\n",
         "                return [*changes]\n",
         f"{_TESTS}::test_every_record_of_users_is_named_by_a_frame",
     ),

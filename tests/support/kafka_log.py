@@ -4,7 +4,9 @@ import struct
 import time
 from pathlib import Path
 
-from tests.support.kafka_broker import Broker
+from confluent_kafka import KafkaException
+
+from tests.support.kafka_broker import WAIT_S, Broker
 
 # Base offset and length stand before what the length counts; the attributes, with the bit of a control batch, behind.
 _HEAD = struct.Struct(">qi")
@@ -23,6 +25,23 @@ def forget_markers(broker: Broker, *topics: str) -> None:
             _cut(broker.cluster.folder / "broker-1" / f"{topic}-0" / f"{0:020}.log")
     finally:
         broker.cluster.start_node(1)
+    for topic in topics:
+        _await_leader(broker, topic)
+
+
+def _await_leader(broker: Broker, topic: str) -> None:
+    """Waits until the broker that was started again answers for this topic too."""
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            broker.ends(topic)
+        except KafkaException:
+            if time.monotonic() > until:
+                raise
+            # What the client remembers is of the broker's life before.
+            broker.admin.list_topics(topic, timeout=WAIT_S)
+        else:
+            return
 
 
 def _cut(log: Path) -> None:

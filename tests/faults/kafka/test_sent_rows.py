@@ -1,44 +1,25 @@
 """Rows that a ledger sends to users' topics in the transaction of its frame, while faults strike."""
 
 import asyncio
-from itertools import count
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
-from oncegate.ports import RowTopics, SendRanges, WriteRange
+from oncegate.ports import RowTopics
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_ledger import Prefix, entries
 from tests.support.kafka_proxy import END_TXN, KafkaProxy
+from tests.support.kafka_sends import range_of, sent, table_of
 
 pytestmark = pytest.mark.slow
-_ids = count()
 
 
 @pytest.fixture
 def prefix(broker: Broker) -> Prefix:
     return Prefix(broker)
-
-
-def table_of(*values: str) -> Any:
-    return pa.table({"value": list(values)})
-
-
-def range_of(*values: str) -> WriteRange:
-    """Rows as a request brings them, under a new id."""
-    table = table_of(*values)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return WriteRange(next(_ids).to_bytes(16, "big"), "s", table.num_rows, sink.getvalue().to_pybytes())
-
-
-def sent(topic: str, *ranges: WriteRange) -> SendRanges:
-    return SendRanges(topic, tuple(one.range_id for one in ranges))
 
 
 async def test_rows_whose_commit_is_not_answered_are_there_once(

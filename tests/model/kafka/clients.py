@@ -116,6 +116,9 @@ class Healing:
     async def heal(self, _: object) -> None:
         """Nothing is missing."""
 
+    async def states(self, _: object) -> list[object]:
+        return []
+
     async def is_open(self) -> bool:
         return False
 

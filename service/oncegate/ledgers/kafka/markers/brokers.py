@@ -1,6 +1,6 @@
 """Asks leaders what is open in partitions, and coordinators what became of transactions."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -54,14 +54,30 @@ class Brokers:
         return [one for partition in partitions for one in await self._open_in(partition)]
 
     async def _open_in(self, partition: Partition) -> list[Open]:
-        answer = await self._ask_leader(partition, DescribeProducers(partition))
+        answer = await self._ask_leader(partition, DescribeProducers([partition]))
         (told,) = answer["topics"][0]["partitions"]
         _require(told["error_code"], partition.topic)
-        return [
-            Open(partition, one["producer_id"], one["producer_epoch"], one["coordinator_epoch"], one["first_offset"])
-            for one in told["producers"]
-            if one["first_offset"] >= 0
-        ]
+        return _open_of(partition, told)
+
+    def by_leader(self, partitions: Iterable[Partition]) -> dict[int | None, list[Partition]]:
+        """Groups partitions by the broker that leads them; −1: none does now, None: there is no such partition."""
+        found: dict[int | None, list[Partition]] = {}
+        for one in partitions:
+            found.setdefault(self._client.cluster.leader_for_partition(TopicPartition(*one)), []).append(one)
+        return found
+
+    async def open_at(self, node: int, partitions: Sequence[Partition]) -> tuple[list[Open], dict[Partition, int]]:
+        """Returns what is open in partitions that this broker leads, and Kafka's code for those that it refuses."""
+        answer = (await self._client.send(node, DescribeProducers(partitions))).to_object()
+        found, refused = list[Open](), dict[Partition, int]()
+        for topic in answer["topics"]:
+            for told in topic["partitions"]:
+                partition = Partition(topic["topic"], told["partition"])
+                if told["error_code"]:
+                    refused[partition] = told["error_code"]
+                else:
+                    found += _open_of(partition, told)
+        return found, refused
 
     async def states(self, transactional_ids: Iterable[str]) -> list[State]:
         """Returns what the coordinators know of those of these ids that they know."""
@@ -89,6 +105,14 @@ class Brokers:
         return answer
 
 
+def _open_of(partition: Partition, told: Mapping[str, Any]) -> list[Open]:
+    return [
+        Open(partition, one["producer_id"], one["producer_epoch"], one["coordinator_epoch"], one["first_offset"])
+        for one in told["producers"]
+        if one["first_offset"] >= 0
+    ]
+
+
 def _require(code: int, what: str) -> None:
     if code:
         raise for_code(code)(what)
@@ -96,7 +120,7 @@ def _require(code: int, what: str) -> None:
 
 @asynccontextmanager
 async def brokers_of(settings: Mapping[str, Any], partitions: Iterable[Partition]) -> AsyncIterator[Brokers]:
-    """Connects to the leaders of these partitions; KafkaError, OSError: nobody is there."""
+    """Connects to the leaders of these partitions, of none: to all; KafkaError, OSError: nobody is there."""
     client = AIOKafkaClient(**settings)
     try:
         await client.bootstrap()

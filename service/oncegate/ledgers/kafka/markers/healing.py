@@ -29,7 +29,7 @@ from oncegate.ledgers.kafka.refusals import Caller
 PATIENCE_S = 10.0
 _POLL_S = 0.1
 # A coordinator has written all markers that it will.
-_NOTHING_UNDER_WAY = "Empty"
+NOTHING_UNDER_WAY = "Empty"
 T = TypeVar("T")
 
 
@@ -52,6 +52,11 @@ class Healing:
         """
         names = list(transactional_ids)
         await self._until_answered(lambda: self._heal(names))
+
+    async def states(self, transactional_ids: Iterable[str]) -> list[State]:
+        """Returns what coordinators know of these ids; errors as `heal`."""
+        names = list(transactional_ids)
+        return await self._until_answered(lambda: self._brokers.states(names)) or []
 
     async def is_open(self) -> bool:
         """Tells whether a transaction is open in one of the partitions; errors as `heal`."""
@@ -81,7 +86,7 @@ class Healing:
         still = set(await self._brokers.open_in(self._partitions))
         for one in found:
             state = states.get(one.producer_id)
-            if one in still and state is not None and state.name == _NOTHING_UNDER_WAY and state.epoch > one.epoch:
+            if one in still and state is not None and state.name == NOTHING_UNDER_WAY and state.epoch > one.epoch:
                 await self._decide(one, state)
 
     async def _decide(self, one: Open, state: State) -> None:

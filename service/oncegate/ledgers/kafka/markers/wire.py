@@ -3,6 +3,7 @@
 Each in the first version that brokers from 4.0 on take (KIP-664; WriteTxnMarkers v1).
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
@@ -46,17 +47,18 @@ class _ProducersAsked(RequestStruct):  # type: ignore[misc]
 
 
 class DescribeProducers(Request[_ProducersAsked]):  # type: ignore[misc]
-    """Asks a partition's leader for the producers that it knows of, and what each of them has open."""
+    """Asks the leader of these partitions for the producers that it knows of, and what each of them has open."""
 
     API_KEY = 61
 
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+    def __init__(self, partitions: Iterable[Partition]) -> None:
+        self._numbers: dict[str, list[int]] = {}
+        for topic, number in partitions:
+            self._numbers.setdefault(topic, []).append(number)
 
     def build(self, request_struct_class: Any) -> Any:
         """Implements aiokafka's `Request.build`."""
-        topic, number = self._partition
-        return request_struct_class([(topic, [number], _NO_TAGS)], _NO_TAGS)
+        return request_struct_class([(topic, some, _NO_TAGS) for topic, some in self._numbers.items()], _NO_TAGS)
 
 
 class _TransactionsAnswer(Response):  # type: ignore[misc]

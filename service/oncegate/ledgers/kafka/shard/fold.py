@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Catalog, Change, Location, SnapshotChange
 from oncegate.ledgers.chain import FIRST_CHAIN
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.markers.user_partitions import NewestPartitions
 from oncegate.ledgers.kafka.namespaces import Witness
 from oncegate.ledgers.kafka.shard.frames import AnyChange, Collected, End, Frame, Owned, Sent
 from oncegate.packed import PackedList
@@ -30,6 +32,8 @@ class Fold:
         self.catalog = Catalog()
         self.collected: Collected | None = None
         self.pending: list[Change] = []
+        # Where rows of users were sent to, since somebody looked at what was left open there.
+        self.sent_to = NewestPartitions()
         self.settled = False
         # The first offset of the ledger's topic that is needed.
         self.ledger_from = 0
@@ -86,7 +90,7 @@ class Fold:
                 self.adopt(change, offset)
                 self.pending, self.key = self.pending if self.settled else [], change.key
             case Sent():
-                pass  # for those who look at what a transaction wrote
+                self.sent_to.add([Partition(change.topic, change.partition)])
             case _:
                 self.pending.append(change)
 

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog import Change, Location
-from oncegate.ledgers.kafka.guard import NotWritten
+from oncegate.ledgers.kafka.guard import NotWritten, Partition
 from oncegate.ledgers.kafka.namespaces import NamespaceList, Witness
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
@@ -102,7 +102,9 @@ class KafkaLedger:
 
             def changes_of(first_offsets: list[int]) -> list[AnyChange]:
                 changes.extend(ranges.changes(first_offsets))
-                return [*changes, *ranges.sent(first_offsets)]
+                sent = ranges.sent(first_offsets)
+                self._fold.sent_to.add(Partition(one.topic, one.partition) for one in sent)
+                return [*changes, *sent]
 
             sending = ranges.batches(self._outputs.stages, self._topics, self._fold.end.serial)
             try:
@@ -210,6 +212,8 @@ class KafkaLedger:
 
     async def keep_up(self) -> None:
         """Writes the witness, and deletes what a collection has replaced; what fails is done the next time."""
+        # Not below `_keeping`, which `close` takes behind `_one`.
+        await self._renew()
         async with self._keeping:
             if self._closed or self._dead is not None:
                 return
@@ -218,6 +222,7 @@ class KafkaLedger:
                 await self._prove()
                 await self._shorten()
                 await self._shorten_stages()
+                await self._writer.ownership.user_partitions.heal(self._place.deadlines.commit_ms / 1000)
                 self._behind_since = None
             except (KafkaError, OSError, LedgerFull) as error:
                 self._fall_behind(error)
@@ -247,6 +252,15 @@ class KafkaLedger:
         if self._writer.proved > self._proved:
             await self._writer.ownership.prove()
             self._proved = self._writer.proved
+
+    async def _renew(self) -> None:
+        """What a lost broker has left open in users' topics waits for no append: others read there."""
+        if not (self._writer.is_worn and len(self._fold.sent_to)):
+            return
+        async with self._one:
+            if not self._closed and self._dead is None:
+                with suppress(LedgerFull):
+                    await self._write_dying(self._writer.renew())
 
     async def _shorten_stages(self) -> None:
         """What was committed or given up goes soon: it may be all that users write."""

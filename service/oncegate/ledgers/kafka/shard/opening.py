@@ -60,6 +60,9 @@ async def open_place(
             fold = await _read_owned(place, listed.listed, ownership, warm)
             _require_key(place, fold, key)
             read_to = await _own(place, fold, guard, Owned(ownership.generation, place.keys.wrap(key)))
+            # Before older generations are forgotten, which may have left something open there.
+            ownership.user_partitions.look_at(fold.sent_to.take())
+            await ownership.user_partitions.heal(place.deadlines.commit_ms / 1000)
             await ownership.prove()
             await _witness(listed, place.name, fold, ownership.generation)
         except (KafkaError, OSError) as error:

@@ -18,6 +18,7 @@ from typing import Any
 from oncegate.core.errors import LedgerFenced
 from oncegate.ledgers.kafka.guard import Deadlines, Guard, Partition
 from oncegate.ledgers.kafka.markers.healing import healing
+from oncegate.ledgers.kafka.markers.user_partitions import UserPartitions
 from oncegate.ledgers.kafka.namespaces import Changes, Generation, Listed, NamespaceList
 
 # Started at once: each costs a connection and some milliseconds.
@@ -48,6 +49,7 @@ class Ownership:
         self._lead = lead
         self._partitions = partitions
         self._holder = os.urandom(8)
+        self.user_partitions = UserPartitions(settings)
         self.generation = 0
 
     def _id(self, generation: int) -> str:
@@ -105,12 +107,17 @@ class Ownership:
             raise LedgerFenced("another gateway owns this ledger now; nothing was written")
 
     async def _end_all(self, generations: range) -> None:
-        """Starts each of these ids; what brokers have left open is healed before its epoch says less, and after."""
+        """Starts each of these ids; what brokers have left open is healed before its epoch says less, and after.
+
+        Users' partitions are known once the frames are read: for these is kept what is said both times.
+        """
         ids = [self._id(generation) for generation in generations]
         async with healing(self._settings, self._partitions) as markers:
             await markers.heal(ids)
+            self.user_partitions.ended(await markers.states(ids))
             await self._start_each(generations)
             await markers.heal(ids)
+            self.user_partitions.ended(await markers.states(ids))
 
     async def _start_each(self, generations: range) -> None:
         at_once = asyncio.Semaphore(STARTS_AT_ONCE)

@@ -86,6 +86,15 @@ class FrameWriter:
         except InDoubt as error:
             raise LedgerFull(f"unknown whether part of a snapshot was written: {error}; it is made anew") from error
 
+    @property
+    def is_worn(self) -> bool:
+        """Whether the next write takes another producer."""
+        return self._guard.is_worn
+
+    async def renew(self) -> None:
+        """Takes that producer now; LedgerFull: the brokers cannot be reached, LedgerFenced."""
+        await self._ready()
+
     async def close(self) -> None:
         """Lets go of the producer; an open transaction is left to the next generation."""
         await self._guard.close()
@@ -95,10 +104,15 @@ class FrameWriter:
         if self._guard.is_worn:
             await self._guard.close()
             try:
-                self._guard = await self.ownership.begin()
+                await self._begin()
             except (KafkaError, OSError) as error:
                 raise LedgerFull(f"the brokers cannot be reached now ({error!r}); {_RETRY}") from error
         return self._guard
+
+    async def _begin(self) -> None:
+        """Begins the next generation; users' partitions that those before it wrote to are looked at by the upkeep."""
+        self._guard = await self.ownership.begin()
+        self.ownership.user_partitions.look_at(self.fold.sent_to.take())
 
     async def _refusal(self, error: Exception) -> LedgerFull | LedgerFenced:
         """What an append is refused with that was not written; whether there is a newer owner is told by the list."""
@@ -114,7 +128,7 @@ class FrameWriter:
         fenced: LedgerFenced | None = None
         try:
             try:
-                self._guard = await self.ownership.begin()
+                await self._begin()
             except LedgerFenced as error:
                 fenced = error  # who came later ends that transaction
             await self._read_on()
