@@ -47,8 +47,8 @@ def through(verb: str, api: int, **more: bool) -> Strike:
     return strike
 
 
-def late(api: int, then: int) -> Strike:
-    """A request is held and its connection cut; it comes to the broker while a later transaction is under way."""
+def late(api: int) -> Strike:
+    """A request is held and its connection cut; it comes to the broker once the ledger's next producer has begun."""
 
     def strike(world: World, life: Life) -> bool:
         assert world.kafka is not None
@@ -58,13 +58,18 @@ def late(api: int, then: int) -> Strike:
         until("the request is held", lambda: proxy.held.is_set() or not life.is_alive())
         if not proxy.held.is_set():
             return False
-        seen = proxy.seen[then]
-        until("a later transaction is under way", lambda: proxy.seen[then] > seen)
+        used = _ledgers(proxy.used)
+        until("the ledger's next producer writes", lambda: bool(_ledgers(proxy.used) - used))
         world.kafka.do(proxy.release)
         life.finish()
         return True
 
     return strike
+
+
+def _ledgers(transactional_ids: set[bytes]) -> set[bytes]:
+    """Those of a ledger's generations: the list of namespaces has one without a slash."""
+    return {one for one in transactional_ids if b"/" in one}
 
 
 def twice(first: int, second: int) -> Strike:
