@@ -56,7 +56,7 @@ generate: setup ## the committed files that are made from code: OpenAPI, the cli
 	@$(RUN) $(PY) -m scripts.draw_tables
 	@$(RUN) $(PY) scripts/unasync.py
 
-demo: setup ## real data, real Spark, six faults, the same job four ways: out/demo/result.json and .png
+demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker, --short: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)
 
 spark-matrix: setup ## nine faults against five ways to write, ARGS="--runs 3" for each: out/spark-matrix/result.json and .md

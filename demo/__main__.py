@@ -1,63 +1,83 @@
-"""python -m demo: four runs, one gateway, one verdict. Exit status 0 only when everything promised was shown."""
+"""python -m demo: the same job each way, one verdict. Exit status 0 only when everything promised was shown."""
 
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
 from demo import compare, report
 from demo.bars import Bars
-from demo.data import BATCHES, PARTS, Flights, cut
-from demo.faults import FAULTS, RUNS, SALTED
+from demo.data import Flights, cut
+from demo.plan import PLANS, Plan, Way
 from demo.processes import ROOT, GatewayProcess, alone, end_as_ctrl_c, shown, temporary_files
-from demo.supervisor import Ran, Run, RunFailed
+from demo.supervisor import Ran, Run, RunFailed, Tell
 
 INTERRUPTED = 130
+GoOneWay = Callable[[Way, Flights, Tell], Ran]
 
 
 def main() -> int:
     """The exit status."""
-    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
-    parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="emptied first  [default: out/demo]")
-    out: Path = parser.parse_args().out.resolve()
+    given = _arguments()
+    out: Path = given.out.resolve()
     end_as_ctrl_c()
     console = Console(width=None if sys.stdout.isatty() else 160)
+    plan = PLANS[("kafka" if given.kafka else "embedded") + ("-short" if given.short else "")]
     began_s = time.monotonic()
     try:
         with alone(out), temporary_files(out / "tmp"):
-            judged = demonstrate(console, out)
+            judged = (_on_kafka if given.kafka else demonstrate)(console, out, plan)
             return conclude(console, out, judged, time.monotonic() - began_s)
     except KeyboardInterrupt:
         console.print("[yellow]stopped; everything that was started is stopped too[/yellow]")
         return INTERRUPTED
     except (RunFailed, RuntimeError, OSError) as error:
-        console.print(f"[red]the demo could not be finished:[/red] {error}", highlight=False)
+        console.print(f"[red]the demo could not be finished:[/red] {error}", highlight=False, soft_wrap=True)
         return 1
 
 
-def demonstrate(console: Console, out: Path) -> list[report.Judged]:
-    """The four runs, in an empty folder."""
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
+    parser.add_argument(
+        "--kafka", action="store_true", help="into topics of a real Kafka broker, beside Spark's own sink"
+    )
+    parser.add_argument("--short", action="store_true", help="fewer flights, and four of the faults")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "demo", help="emptied first  [default: out/demo]")
+    return parser.parse_args()
+
+
+def _on_kafka(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
+    """Kafka's clients are installed for this form alone."""
+    from demo.kafka.stage import demonstrate
+
+    return demonstrate(console, out, plan, go_all_ways)
+
+
+def demonstrate(console: Console, out: Path, plan: Plan) -> list[report.Judged]:
+    """Every way, in an empty folder, on one gateway."""
     logs = out / "logs"
     logs.mkdir()
-    flights, salted = cut(out / "data"), cut(out / "salted", salted=True)
-    plan = f"{PARTS} files, {BATCHES} micro-batches, {len(FAULTS)} faults"
-    console.print(f"{plan}; logs in {shown(logs)}", highlight=False)
     with GatewayProcess(out / "gateway", logs / "gateway.log") as gateway:
-        runs = _run_all(console, out, {SALTED: salted}, flights, gateway)
-        wanted = compare.expected()
-        return [report.Judged(ran, compare.compare(ran, wanted, compare.written(ran, gateway))) for ran in runs]
+
+        def go(way: Way, flights: Flights, tell: Tell) -> Ran:
+            return Run(plan, way.name, out / way.name, logs, flights, gateway, tell).go()
+
+        ran = go_all_ways(console, out, plan, go)
+        wanted = compare.expected(plan.size)
+        return [report.Judged(plan, one, compare.compare(one, wanted, compare.written(one, gateway))) for one in ran]
 
 
-def _run_all(
-    console: Console, out: Path, own: Mapping[str, Flights], flights: Flights, gateway: GatewayProcess
-) -> list[Ran]:
-    """`own`: the input of those runs that do not take `flights`."""
-    with Bars(console) as bars:
-        runs = (Run(name, out / name, out / "logs", own.get(name, flights), gateway, bars.of(name)) for name in RUNS)
-        return [run.go() for run in runs]
+def go_all_ways(console: Console, out: Path, plan: Plan, go: GoOneWay) -> list[Ran]:
+    """One way after the other, each with its bar."""
+    size = plan.size
+    flights, salted = cut(out / "data", size), cut(out / "salted", size, salted=True)
+    what = f"{size.parts} files, {size.batches} micro-batches, {len(plan.faults)} faults"
+    console.print(f"{what}; logs in {shown(out / 'logs')}", highlight=False)
+    with Bars(console, plan) as bars:
+        return [go(way, salted if way.salted else flights, bars.of(way.name)) for way in plan.ways]
 
 
 def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: float) -> int:
@@ -66,7 +86,7 @@ def conclude(console: Console, out: Path, judged: list[report.Judged], seconds: 
     report.show(console, judged)
     report.write_result(out / "result.json", results)
     report.draw(out / "result.png", judged)
-    failed = report.failures(results) + report.strangers(judged)
+    failed = report.failures(judged[0].plan, results) + report.strangers(judged)
     for failure in failed:
         console.print(f"[red]✗ {failure}[/red]", highlight=False)
     verdict = "[red]not shown[/red]" if failed else "[green]every fault was hit; every promise held[/green]"

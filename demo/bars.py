@@ -1,18 +1,19 @@
 """A progress bar per run, with the state of each fault; where nobody can see a bar move, a line now and then."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from demo.data import BATCHES
 from demo.events import Event
-from demo.faults import FAULTS, RUNS, state
+from demo.faults import Fault, state
+from demo.plan import Plan
 from demo.supervisor import Tell
 
-# Narrower than this a fault is its sign alone: its name would push name, bar and count out of the line.
-_NAMES_WIDTH = 150
+# Of a line without its faults. Where their names do not fit behind it, they would push name, bar and count out of it,
+# so each fault is its sign alone.
+_LINE_WIDTH = 60
 # In a file or a pipe: often enough to see that it goes on.
 _LINE_EACH_S = 10
 _SIGNS = {"waiting": "[dim]· {}[/dim]", "injected": "[yellow]! {}[/yellow]", "hit": "[green]✓ {}[/green]"}
@@ -21,8 +22,9 @@ _SIGNS = {"waiting": "[dim]· {}[/dim]", "injected": "[yellow]! {}[/yellow]", "h
 class Bars:
     """Shown while it is open; a bar turns when its run begins."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console, self._clock = console, clock
+    def __init__(self, console: Console, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._plan, self._clock = console, plan, clock
+        self._batches = plan.size.batches
         self._progress = Progress(
             TextColumn("{task.description:>6}"),
             BarColumn(bar_width=20),
@@ -34,10 +36,10 @@ class Bars:
             refresh_per_second=5,
             disable=not console.is_terminal,
         )
-        self._bars = {name: self._bar(name) for name in RUNS}
+        self._bars = {way.name: self._bar(way.name) for way in plan.ways}
 
     def _bar(self, name: str) -> TaskID:
-        return self._progress.add_task(name, total=BATCHES, start=False, faults=self._faults([]))
+        return self._progress.add_task(name, total=self._batches, start=False, faults=self._faults(name, []))
 
     def __enter__(self) -> "Bars":
         self._progress.__enter__()
@@ -55,20 +57,23 @@ class Bars:
 
         def tell(batches: int, events: list[Event]) -> None:
             nonlocal said_s, said
-            self._progress.update(bar, completed=batches, faults=self._faults(events))
+            self._progress.update(bar, completed=batches, faults=self._faults(name, events))
             now_s = self._clock()
-            if not self._console.is_terminal and (now_s - said_s >= _LINE_EACH_S or said < batches == BATCHES):
+            if not self._console.is_terminal and (now_s - said_s >= _LINE_EACH_S or said < batches == self._batches):
                 said_s, said = now_s, batches
-                line = f"{name:>6} {batches}/{BATCHES} batches {now_s - began_s:.0f} s {signs(events, named=False)}"
+                shown = signs(self._plan.faults_of(name), events, named=False)
+                line = f"{name:>6} {batches}/{self._batches} batches {now_s - began_s:.0f} s {shown}"
                 self._console.print(line, highlight=False)
 
         return tell
 
-    def _faults(self, events: list[Event]) -> str:
-        return signs(events, named=self._console.width >= _NAMES_WIDTH)
+    def _faults(self, name: str, events: list[Event]) -> str:
+        faults = self._plan.faults_of(name)
+        width = _LINE_WIDTH + sum(len(fault.name) + 3 for fault in faults)
+        return signs(faults, events, named=self._console.width >= width)
 
 
-def signs(events: list[Event], *, named: bool = True) -> str:
+def signs(faults: Sequence[Fault], events: list[Event], *, named: bool = True) -> str:
     """`✓ task_error ! worker_kill · driver_kill …`: hit, injected, waiting; without names `✓ ! · …`."""
-    shown = (_SIGNS[state(fault, events)].format(fault.name if named else "") for fault in FAULTS)
+    shown = (_SIGNS[state(fault, events)].format(fault.name if named else "") for fault in faults)
     return " ".join(one.replace(" [/", "[/") for one in shown)

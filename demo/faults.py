@@ -1,4 +1,4 @@
-"""The six faults, one table: in which batch, on which hook, and how a hit is seen in what the run told.
+"""The faults, one table: in which batch, on which hook, and how a hit is seen in what the run told.
 
 A fault is *injected* when its own event was said, and *hit* when the system was seen to meet it: a fault that was
 injected but changed nothing proves nothing.
@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from demo.events import Event, of_kind
 
-# What a run is called, the option `write` it uses, and the requests its last two faults strike.
-RUNS = ("plain", "claim", "staged", "ids")
-SALTED = "ids"  # the run whose input holds rows twice already
+# The requests that the faults of a gateway strike, by the option `write`.
 GATEWAY_KILL_STRIKES = {"plain": "produce", "claim": "complete", "staged": "commit", "ids": "produce"}
 REPLY_LOST_STRIKES = {"plain": "produce", "claim": "claim", "staged": "stage", "ids": "produce"}
 
@@ -28,6 +26,7 @@ class Fault:
     hook: str
     hit: Callable[[list[Event], int], bool]
     spark: bool = True  # False: not Spark's own, shown apart
+    gateway: bool = False  # a way without a gateway does not meet it
 
 
 def _retried(events: list[Event], batch: int) -> bool:
@@ -64,15 +63,35 @@ def _repeat_seen(events: list[Event], _batch: int) -> bool:
     return bool(lost) and bool(of_kind(events, "repeat_seen", request=lost[0]["request"]))
 
 
+def _standby_serves(events: list[Event], _batch: int) -> bool:
+    killed = of_kind(events, "injected", fault="standby_takeover", stood_by=True, exit_status=-9)
+    return bool(killed) and bool(of_kind(events, "gateway_serves_again", standby=True))
+
+
+def _wrote_while_it_was_dead(events: list[Event], batch: int) -> bool:
+    killed = of_kind(events, "injected", fault="broker_kill", answers=False)
+    again, done = of_kind(events, "broker_serves_again"), of_kind(events, "committed", batch=batch)
+    handed = of_kind(events, "handed_over", batch=batch)
+    return bool(killed and again and done) and any(killed[0]["t"] < e["t"] < again[0]["t"] for e in handed)
+
+
 FAULTS = (
     Fault("task_error", 1, "the writer raises at the end of write()", _retried),
     Fault("worker_kill", 3, "the writer kills its own process after its second Arrow batch", _retried),
     Fault("driver_kill", 5, "the writer's commit() blocks; the supervisor kills JVM, then Python", _replayed_otherwise),
     Fault("batch_replay", 7, "the supervisor deletes the last commit-log entry", _same_number_again),
-    Fault("gateway_kill", 9, "the proxy holds the answer; the supervisor kills", _no_byte_of_the_answer, spark=False),
-    Fault("reply_lost", 11, "the proxy swallows one 2xx", _repeat_seen, spark=False),
+    Fault("gateway_kill", 9, "the proxy holds the answer; the supervisor kills", _no_byte_of_the_answer, False, True),
+    Fault("reply_lost", 11, "the proxy swallows one 2xx", _repeat_seen, False, True),
 )
-BY_NAME = {fault.name: fault for fault in FAULTS}
+BROKER_KILL = Fault(
+    *("broker_kill", 8, "a task waits after its second Arrow batch; the supervisor kills"),
+    *(_wrote_while_it_was_dead, False),
+)
+STANDBY_TAKEOVER = Fault(
+    *("standby_takeover", 12, "the proxy holds the answer; the supervisor kills the owner beside its standby"),
+    *(_standby_serves, False, True),
+)
+BY_NAME = {fault.name: fault for fault in (*FAULTS, BROKER_KILL, STANDBY_TAKEOVER)}
 
 
 def state(fault: Fault, events: list[Event]) -> str:

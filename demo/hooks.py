@@ -10,16 +10,23 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from demo.events import Events
-from demo.faults import BY_NAME, STRUCK_PARTITION
+from demo.faults import STRUCK_PARTITION
+from demo.plan import PLANS, Plan
 
-FOLDER, START = "DEMO_FOLDER", "DEMO_START"
+FOLDER, START, PLAN = "DEMO_FOLDER", "DEMO_START", "DEMO_PLAN"
 BATCHES_BEFORE_THE_KILL = 2
 _BLOCKED_S_MAX = 120
 
 
-def environment(folder: Path, start: int) -> dict[str, str]:
-    """What a job is to be started with: the run's folder, and how many times the job was started."""
-    return {FOLDER: str(folder), START: str(start)}
+def environment(plan: Plan, folder: Path, start: int) -> dict[str, str]:
+    """What a job is to be started with: its plan, the run's folder, and how many times the job was started."""
+    return {PLAN: plan.name, FOLDER: str(folder), START: str(start)}
+
+
+def strikes_batch(fault: str, batch: int) -> bool:
+    """Tells whether the plan of this process has the fault, in this batch."""
+    planned = PLANS[os.environ[PLAN]].fault(fault)
+    return planned is not None and planned.batch == batch
 
 
 def events() -> Events:
@@ -47,7 +54,7 @@ class Here:
 
     def strikes(self, fault: str) -> bool:
         """This attempt is the one to be struck by `fault`, which happens once in a run."""
-        meant = (self.batch, self.partition, self.attempt) == (BY_NAME[fault].batch, STRUCK_PARTITION, 0)
+        meant = strikes_batch(fault, self.batch) and (self.partition, self.attempt) == (STRUCK_PARTITION, 0)
         return meant and self.events.first_time(fault)
 
     def injected(self, fault: str, **fields: Any) -> None:

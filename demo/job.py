@@ -8,7 +8,7 @@ whoever runs it starts it again on the same checkpoint.
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -98,35 +98,42 @@ def options(arguments: argparse.Namespace) -> dict[str, str]:
     return given
 
 
-def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
-    """Write everything in the inbox, two files or more a micro-batch; raises what ended the query."""
-    spark.dataSource.register(DemoSource)
+def arriving(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
+    """Departures of the flights in the inbox, two files a micro-batch."""
     flights = (
         spark.readStream.schema(FLIGHTS)
         .options(header=True, nullValue="NA", maxFilesPerTrigger=PARTS_PER_BATCH)
         .csv(str(arguments.folder / "inbox"))
     )
     airlines = spark.read.schema(AIRLINES).option("header", True).csv(str(arguments.data / "airlines.csv"))
-    query = (
-        departures(flights, airlines)
-        .writeStream.format(DemoSource.name())
-        .options(**options(arguments))
-        .trigger(availableNow=True)
-        .start(TOPIC)
-    )
-    query.awaitTermination()
+    return departures(flights, airlines)
 
 
-def main() -> None:
-    """Tells the supervisor who is to be killed, and runs."""
+def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
+    """Write everything in the inbox; raises what ended the query."""
+    spark.dataSource.register(DemoSource)
+    writer = arriving(spark, arguments).writeStream.format(DemoSource.name()).options(**options(arguments))
+    writer.trigger(availableNow=True).start(TOPIC).awaitTermination()
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command line takes."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", required=True)
     parser.add_argument("--cores", required=True, type=int)
     parser.add_argument("--url", required=True)
     parser.add_argument("--folder", required=True, type=Path)
     parser.add_argument("--data", required=True, type=Path)
-    arguments = parser.parse_args()
-    spark = session(f"local[{arguments.cores},{ATTEMPTS_PER_TASK}]", arguments.folder)
+    return parser
+
+
+def perform(
+    arguments: argparse.Namespace,
+    run: Callable[[SparkSession, argparse.Namespace], None],
+    more: Mapping[str, str] | None = None,
+) -> None:
+    """Tells the supervisor who is to be killed, and runs. `more`: settings of Spark's."""
+    spark = session(f"local[{arguments.cores},{ATTEMPTS_PER_TASK}]", arguments.folder, more)
     jvm = spark._jvm.java.lang.ProcessHandle.current().pid()
     events().say("driver", python=os.getpid(), jvm=jvm, cores=arguments.cores)
     try:
@@ -136,4 +143,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    perform(parser().parse_args(), run)

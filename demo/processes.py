@@ -121,20 +121,27 @@ def _session(leader: int) -> list[psutil.Process]:
 
 
 class GatewayProcess:
-    """`python -m oncegate serve` on one data folder, started as often as it takes. A context manager."""
+    """`python -m oncegate serve`, started as often as it takes. A context manager.
 
-    def __init__(self, folder: Path, log: Path) -> None:
+    `folder`: its own; its data lies there, where no `ledger` is given as a URL.
+    """
+
+    def __init__(self, folder: Path, log: Path, ledger: str | None = None) -> None:
         self.port = 0
         self._folder = folder
         self._log = log
+        self._where = ("--data", str(folder / "data")) if ledger is None else ("--ledger", ledger)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "GatewayProcess":
-        self._folder.mkdir(parents=True, exist_ok=True)
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Ends it with SIGTERM, with SIGKILL where it takes too long; nothing where it does not run."""
         if self.alive and self._process is not None:
             self._process.terminate()
             try:
@@ -147,21 +154,26 @@ class GatewayProcess:
         """Tells whether a process was started and has not ended."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self) -> None:
-        """Returns when it is ready, on a free port. Raises RuntimeError with the end of its log when it ends first."""
+    def start(self, *more: str) -> None:
+        """Returns when it listens, on a free port. `more`: options. Raises RuntimeError with the end of its log."""
+        self._folder.mkdir(parents=True, exist_ok=True)
         port_file = self._folder / "port"
         port_file.unlink(missing_ok=True)
-        data = str(self._folder / "data")
-        self._process = start(
-            "oncegate", "serve", "--data", data, "--port", "0", "--port-file", str(port_file), log=self._log
-        )
+        given = (*self._where, "--port", "0", "--port-file", str(port_file), *more)
+        self._process = start("oncegate", "serve", *given, log=self._log)
+        try:
+            self._await(port_file)
+        except BaseException:
+            self.kill()
+            raise
+        self.port = int(port_file.read_text())
+
+    def _await(self, port_file: Path) -> None:
         end = time.monotonic() + _START_S_MAX
         while not (port_file.exists() and port_file.read_text().strip()):
             if not self.alive or time.monotonic() > end:
-                self.kill()
                 raise RuntimeError(f"the gateway did not start; {self._log} ends:\n{tail(self._log)}")
             time.sleep(_POLL_S)
-        self.port = int(port_file.read_text())
 
     def kill(self) -> int:
         """Kills the process with SIGKILL; the exit status, -9 when it was alive."""
@@ -173,20 +185,33 @@ class GatewayProcess:
         """JSON of a GET below /v1."""
         return json.loads(self.ask("GET", path)[0])
 
+    def readiness(self) -> tuple[int, dict[str, str]]:
+        """Gives the status of /healthz/ready and what each namespace is; 0 and none where nobody answers."""
+        try:
+            status, _, body = self._request("GET", "/healthz/ready", "application/json")
+            states: dict[str, str] = json.loads(body).get("namespaces", {})
+        except (OSError, ValueError):
+            return 0, {}
+        return status, states
+
     def ask(self, method: str, path: str, accept: str = "application/json") -> tuple[bytes, Mapping[str, str]]:
         """Body and headers (lower case) of a 2xx. Raises OSError for everything else."""
+        status, headers, body = self._request(method, "/v1" + path, accept)
+        if not 200 <= status < 300:
+            raise OSError(f"{method} {path}: {status} {body[:500]!r}")
+        return body, headers
+
+    def _request(self, method: str, target: str, accept: str) -> tuple[int, Mapping[str, str], bytes]:
         connection = http.client.HTTPConnection(HOST, self.port, timeout=30)
         try:
-            connection.request(method, "/v1" + path, headers={"Accept": accept})
+            connection.request(method, target, headers={"Accept": accept})
             response = connection.getresponse()
-            body = response.read()
+            headers = {name.lower(): value for name, value in response.getheaders()}
+            return response.status, headers, response.read()
         except http.client.HTTPException as error:
-            raise OSError(f"{method} {path}: {error!r}") from error
+            raise OSError(f"{method} {target}: {error!r}") from error
         finally:
             connection.close()
-        if not 200 <= response.status < 300:
-            raise OSError(f"{method} {path}: {response.status} {body[:500]!r}")
-        return body, {name.lower(): value for name, value in response.getheaders()}
 
 
 def tail(log: Path, lines: int = 25) -> str:

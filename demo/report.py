@@ -10,28 +10,28 @@ from rich.console import Console
 from rich.table import Table
 
 from demo.compare import Compared
-from demo.faults import FAULTS, state
+from demo.events import of_kind
+from demo.faults import state
+from demo.plan import Plan, Way
 from demo.supervisor import Ran
-
-TITLES = {
-    "plain": "an at-least-once sink, as Spark's for Kafka",
-    "claim": "executors ask, then write",
-    "staged": "the gateway writes, each batch once",
-    "ids": "the gateway writes, each id once",
-}
-COLOURS = {"plain": "#c0392b", "claim": "#d68910", "staged": "#1e8449", "ids": "#2471a3"}
-STYLES = {"ids": (0, (4, 4))}  # lies on the line of staged
 
 # Of the width of the picture: two labels side by side, at their angle and size.
 _LABELS_APART = 0.035
+_GREY = "#777777"
 
 
 @dataclass(frozen=True)
 class Judged:
     """One run and what came out of it."""
 
+    plan: Plan
     ran: Ran
     compared: Compared
+
+    @property
+    def way(self) -> Way:
+        """The way to write that it went."""
+        return self.plan.way(self.ran.name)
 
     def result(self) -> dict[str, Any]:
         """Its member of `result.json`."""
@@ -49,12 +49,12 @@ class Judged:
                     "hit": state(fault, self.ran.events) == "hit",
                     "duplicated": self.compared.by_batch.get(fault.batch, 0),
                 }
-                for fault in FAULTS
+                for fault in self.plan.faults_of(self.ran.name)
             },
         }
 
 
-def failures(runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def failures(plan: Plan, runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """What the results of all runs fail to show; empty: everything is shown."""
     missing = [
         f"{run}: {name} was {'injected and changed nothing' if fault['injected'] else 'never injected'}"
@@ -62,24 +62,30 @@ def failures(runs: Mapping[str, Mapping[str, Any]]) -> list[str]:
         for name, fault in result["faults"].items()
         if not fault["hit"]
     ]
-    plain, claim, ids = runs["plain"], runs["claim"], runs["ids"]
-    twice = f"claim: {claim['duplicated']} rows duplicated, and only {claim['takeover_rows']} granted by takeover"
-    wrong = {
-        **{_broken(runs, run, "duplicated"): runs[run]["duplicated"] > 0 for run in ("staged", "ids")},
-        **{_broken(runs, run, "lost"): runs[run]["lost"] > 0 for run in ("staged", "ids", "claim")},
-        twice: claim["duplicated"] > claim["takeover_rows"],
-        "ids: no row was sent twice, so it shows nothing of an upstream's duplicates": ids["salted_rows"] == 0,
-    }
+    broken = [text for way in plan.ways for text in _broken(way, runs[way.name])]
     idle = [
-        f"plain: {fault.name} made no duplicates, so it proves nothing for the others"
-        for fault in FAULTS
-        if fault.spark and not plain["faults"][fault.name]["duplicated"]
+        f"{way.name}: {fault.name} made no duplicates, so it proves nothing for the others"
+        for way in plan.ways
+        if way.promise == "none"
+        for fault in plan.faults_of(way.name)
+        if fault.spark and not runs[way.name]["faults"][fault.name]["duplicated"]
     ]
-    return missing + [text for text, is_so in wrong.items() if is_so] + idle
+    return missing + broken + idle
 
 
-def _broken(runs: Mapping[str, Mapping[str, Any]], run: str, count: str) -> str:
-    return f"{run}: {runs[run][count]} rows {count}"
+def _broken(way: Way, run: Mapping[str, Any]) -> list[str]:
+    """What a way promises and did not keep."""
+    duplicated, lost, taken_over = (run[count] for count in ("duplicated", "lost", "takeover_rows"))
+    untried = f"{way.name}: no row was sent twice, so it shows nothing of an upstream's duplicates"
+    told = {
+        f"{way.name}: {duplicated} rows duplicated": way.promise == "once" and duplicated > 0,
+        f"{way.name}: {lost} rows lost": way.promise != "none" and lost > 0,
+        f"{way.name}: {duplicated} rows duplicated, and only {taken_over} granted by takeover": (
+            way.promise == "takeovers" and duplicated > taken_over
+        ),
+        untried: way.salted and run["salted_rows"] == 0,
+    }
+    return [text for text, is_so in told.items() if is_so]
 
 
 def strangers(judged: list[Judged]) -> list[str]:
@@ -91,25 +97,34 @@ def strangers(judged: list[Judged]) -> list[str]:
 def show(console: Console, judged: list[Judged]) -> None:
     """The two tables, of 80 columns at most: what came out, and which fault made which duplicates."""
     results = {one.ran.name: one.result() for one in judged}
-    rows_in = judged[0].compared.rows_in
-    console.print(f"\n[bold]{rows_in:,} flights · the same {len(FAULTS)} faults in each run[/bold]")
+    console.print(f"\n[bold]{_headline(judged)}[/bold]")
     table = _table("", "rows in", "rows out", "duplicated", "lost", "seconds")
-    for run, result in results.items():
+    for one in judged:
+        result = results[one.ran.name]
         numbers = [f"{result[name]:,}" for name in ("rows_in", "rows_out", "duplicated", "lost")]
-        table.add_row(run, *numbers, f"{result['seconds']:.0f}", _note(run, result))
+        table.add_row(one.ran.name, *numbers, f"{result['seconds']:.0f}", _note(one.way, result))
     console.print(table)
-    for run in results:
-        console.print(f"{run:<6}  {TITLES[run]}", highlight=False)
+    for one in judged:
+        console.print(f"{one.ran.name:<6}  {one.way.title}", highlight=False)
     console.print("\n[bold]duplicated rows by the fault of their batch[/bold]")
+    plan = judged[0].plan
     faults = _table("", *results)
-    for fault in FAULTS:
-        if not fault.spark and FAULTS[FAULTS.index(fault) - 1].spark:
+    for before, fault in zip((None, *plan.faults), plan.faults, strict=False):
+        if before is not None and before.spark and not fault.spark:
             faults.add_section()
-        cells = [_cell(result["faults"][fault.name]) for result in results.values()]
+        cells = [_cell(result["faults"].get(fault.name)) for result in results.values()]
         faults.add_row(fault.name, *cells, "" if fault.spark else "not Spark's own")
     faults.add_section()
     faults.add_row("batches without a fault", *(f"{_elsewhere(one):,}" for one in judged), "")
     console.print(faults)
+
+
+def _headline(judged: list[Judged]) -> str:
+    plan = judged[0].plan
+    same = f"the same {len(plan.faults)} faults in each run"
+    if not all(way.gateway for way in plan.ways):
+        same = f"{len(plan.faults)} faults, those of a gateway where there is one"
+    return f"{judged[0].compared.rows_in:,} flights · {same}"
 
 
 def _table(first: str, *columns: str) -> Table:
@@ -120,19 +135,25 @@ def _table(first: str, *columns: str) -> Table:
     return table
 
 
-def _note(run: str, result: Mapping[str, Any]) -> str:
+def _note(way: Way, result: Mapping[str, Any]) -> str:
     """What a row of the table needs beside its numbers."""
-    if run == "claim":
+    if way.promise == "takeovers":
         return f"← {result['takeover_rows']:,} taken over"
     return f"← {result['salted_rows']:,} sent twice" if result["salted_rows"] else ""
 
 
-def _cell(fault: Mapping[str, Any]) -> str:
+def _cell(fault: Mapping[str, Any] | None) -> str:
+    if fault is None:
+        return "–"
     return f"{fault['duplicated']:,}" if fault["hit"] else "[red]not hit[/red]"
 
 
 def _elsewhere(one: Judged) -> int:
-    return sum(rows for batch, rows in one.compared.by_batch.items() if batch not in {f.batch for f in FAULTS})
+    return sum(
+        rows
+        for batch, rows in one.compared.by_batch.items()
+        if batch not in {f.batch for f in one.plan.faults_of(one.ran.name)}
+    )
 
 
 def write_result(path: Path, results: Mapping[str, Any]) -> None:
@@ -148,8 +169,19 @@ def spread(places: list[float], apart: float) -> list[float]:
     return moved
 
 
+def strikes(judged: list[Judged]) -> list[tuple[float, str, str]]:
+    """When each fault struck the first way that meets it (seconds), and in which colour that is shown, by time: grey
+    for the first way, else the way's own."""
+    found: dict[str, tuple[float, str, str]] = {}
+    for one in judged:
+        colour = _GREY if one is judged[0] else one.way.colour
+        for event in of_kind(one.ran.events, "injected"):
+            found.setdefault(event["fault"], (event["t"] - one.ran.began_s, event["fault"], colour))
+    return sorted(found.values())
+
+
 def draw(path: Path, judged: list[Judged]) -> None:
-    """Duplicates over time, a line per run, with the faults where they struck `plain`."""
+    """Duplicates over time, a line per run, with the faults where they struck first."""
     import matplotlib as mpl
 
     mpl.use("agg")
@@ -160,20 +192,19 @@ def draw(path: Path, judged: list[Judged]) -> None:
         compared, name = one.compared, one.ran.name
         salted = f", {one.ran.salted_rows:,} sent twice" if one.ran.salted_rows else ""
         label = f"{name}: {compared.duplicated:,} duplicated, {compared.lost:,} lost{salted}"
-        (line,) = axes.step(compared.curve_s, compared.curve_rows, where="post", lw=2, color=COLOURS[name], label=label)
-        line.set_linestyle(STYLES.get(name, "solid"))
+        look: dict[str, Any] = {"lw": 2, "color": one.way.colour, "linestyle": one.way.dashes, "label": label}
+        axes.step(compared.curve_s, compared.curve_rows, where="post", **look)
     top = max(one.compared.duplicated for one in judged) or 1
-    first = judged[0]
-    struck = [(e["t"] - first.ran.began_s, e["fault"]) for e in first.ran.events if e["kind"] == "injected"]
+    struck = strikes(judged)
     axes.set(xlabel="seconds since the run began", ylabel="duplicated rows in the output", xlim=(0, None))
     apart_s = axes.get_xlim()[1] * _LABELS_APART
-    for (at, fault), label_at in zip(struck, spread([at for at, _ in struck], apart_s), strict=True):
-        axes.plot([at, at, label_at], [0, top * 1.01, top * 1.05], color="#bbbbbb", lw=0.8, ls=":", zorder=0)
-        axes.text(label_at, top * 1.06, fault, rotation=35, fontsize=8, color="#777777", ha="left", va="bottom")
+    for (at, fault, colour), label_at in zip(struck, spread([at for at, _, _ in struck], apart_s), strict=True):
+        axes.plot([at, at, label_at], [0, top * 1.01, top * 1.05], color=colour, lw=0.8, ls=":", zorder=0)
+        axes.text(label_at, top * 1.06, fault, rotation=35, fontsize=8, color=colour, ha="left", va="bottom")
     axes.set_ylim(-top * 0.02, top * 1.26)
     axes.yaxis.set_major_formatter("{x:,.0f}")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"{first.compared.rows_in:,} flights, the same {len(FAULTS)} faults in each run")
+    figure.suptitle(_headline(judged))
     figure.savefig(path, dpi=130)
     plt.close(figure)

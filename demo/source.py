@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
-from demo.faults import BY_NAME
-from demo.hooks import BATCHES_BEFORE_THE_KILL, Here, block_until_killed, events, kill_this_process
+from demo.hooks import BATCHES_BEFORE_THE_KILL, Here, block_until_killed, events, kill_this_process, strikes_batch
 from oncegate_spark.spark.datasource import OncegateSource
 
 
@@ -55,7 +54,7 @@ class StruckWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
     def commit(self, messages: list[Any], batchId: int) -> None:
         """Commits a batch, and blocks until it is killed where the driver's fault is due."""
         told = events()
-        struck = batchId == BY_NAME["driver_kill"].batch and told.first_time("driver_kill")
+        struck = strikes_batch("driver_kill", batchId) and told.first_time("driver_kill")
         if struck and self.way != "staged":  # these have no call of their own here: Spark's knowledge is what is lost
             told.say("blocked", batch=batchId, tasks=len(messages))
             block_until_killed()

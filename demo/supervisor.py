@@ -2,15 +2,16 @@
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from demo import processes
-from demo.data import BATCHES, Flights, reveal
+from demo.data import Flights, reveal
 from demo.events import Event, Events, of_kind
-from demo.faults import BY_NAME, GATEWAY_KILL_STRIKES, REPLY_LOST_STRIKES
+from demo.faults import GATEWAY_KILL_STRIKES, REPLY_LOST_STRIKES
 from demo.hooks import environment
+from demo.plan import Plan
 from demo.processes import GatewayProcess
 from demo.proxy import Proxy, Trap
 
@@ -42,9 +43,15 @@ class Ran:
 
 
 class Run:
-    """`tell` is called some times a second with the number of committed batches and the events so far."""
+    """One way of a plan. `tell` is called some times a second with the number of committed batches and the events so
+    far."""
 
-    def __init__(self, name: str, folder: Path, logs: Path, flights: Flights, gateway: GatewayProcess, tell: Tell):
+    module = "demo.job"  # the program that is run
+
+    def __init__(
+        self, plan: Plan, name: str, folder: Path, logs: Path, flights: Flights, gateway: GatewayProcess, tell: Tell
+    ) -> None:
+        self._plan, self._way = plan, plan.way(name)
         self._name, self._folder, self._logs = name, folder, logs
         self._flights, self._gateway, self._tell = flights, gateway, tell
         self._checkpoint = folder / "checkpoint"
@@ -58,23 +65,30 @@ class Run:
     def go(self) -> Ran:
         """Until every flight is written. Raises RunFailed."""
         began_s = time.monotonic()
-        self._gateway.ask("PUT", f"/namespaces/{self._name}")
-        stop_after = BY_NAME["batch_replay"].batch
+        if self._way.gateway:
+            self._gateway.ask("PUT", f"/namespaces/{self._name}")
         with Proxy(self._gateway.port) as self._proxy:
             for trap in self._traps():
                 self._proxy.arm(trap)
-            self._write([part for batch in range(stop_after + 1) for part in self._flights.of_batch(batch)])
-            self._forget_last_batch()
-            self._write([part for batch in range(stop_after + 1, BATCHES) for part in self._flights.of_batch(batch)])
+            begin, replay = 0, self._plan.fault("batch_replay")
+            if replay is not None:
+                begin = replay.batch + 1
+                self._write(range(begin))
+                self._forget_last_batch()
+            self._write(range(begin, self._plan.size.batches))
         seconds = time.monotonic() - began_s
         self._sample()
-        counters = self._gateway.get(f"/namespaces/{self._name}")["counters"]
         events, salted_rows = self._events.all(), self._flights.salted_rows
-        return Ran(self._name, self._folder, began_s, seconds, counters["takeovers"], events, salted_rows)
+        return Ran(self._name, self._folder, began_s, seconds, self._takeovers(), events, salted_rows)
 
-    def _write(self, parts: list[Path]) -> None:
+    def _takeovers(self) -> int:
+        if not self._way.gateway:
+            return 0
+        return int(self._gateway.get(f"/namespaces/{self._name}")["counters"]["takeovers"])
+
+    def _write(self, batches: range) -> None:
         """Lets the parts arrive, and starts the job until it ends well: everything there is written."""
-        reveal(tuple(parts), self._folder / "inbox")
+        reveal(tuple(part for batch in batches for part in self._flights.of_batch(batch)), self._folder / "inbox")
         while self._start_job() != 0:
             if self._starts == STARTS_MAX:
                 log = self._job_log()
@@ -88,11 +102,11 @@ class Run:
         self._starts += 1
         cores, self._cores = self._cores, CORES
         job = processes.start(
-            "demo.job",
+            self.module,
             *("--write", self._name, "--cores", str(cores), "--url", f"http://{processes.HOST}:{self._proxy.port}"),
-            *("--folder", str(self._folder), "--data", str(self._flights.airlines.parent)),
+            *("--folder", str(self._folder), "--data", str(self._flights.airlines.parent), *self._more_arguments()),
             log=self._job_log(),
-            env=environment(self._folder, self._starts),
+            env=environment(self._plan, self._folder, self._starts),
         )
         try:
             end = time.monotonic() + _JOB_S_MAX
@@ -106,15 +120,22 @@ class Run:
         self._look()
         return job.returncode
 
+    def _more_arguments(self) -> list[str]:
+        return []
+
     def _tick(self, job: subprocess.Popen[bytes]) -> None:
         events = self._look()
         if of_kind(events, "blocked") and not of_kind(events, "injected", fault="driver_kill"):
             self._kill_driver(job, events)
         if not self._gateway.alive:
-            self._gateway.start()
-            self._proxy.upstream_port = self._gateway.port
-            self._events.say("gateway_serves_again")
+            self._revive()
         self._sample()
+
+    def _revive(self) -> None:
+        """Lets the gateway serve again that was killed."""
+        self._gateway.start()
+        self._proxy.upstream_port = self._gateway.port
+        self._events.say("gateway_serves_again")
 
     def _look(self) -> list[Event]:
         """Notes newly committed batches and tells how far the run is; the events so far."""
@@ -145,7 +166,7 @@ class Run:
         """SIGKILL for the JVM, then for its Python parent; the next start gets another number of cores."""
         jvm = of_kind(events, "driver")[-1]["jvm"]
         processes.kill_all(job, first=jvm)
-        batch = BY_NAME["driver_kill"].batch
+        batch = of_kind(events, "blocked")[0]["batch"]
         self._events.say("injected", fault="driver_kill", commit_log_entry=batch in self._commit_log(), jvm=jvm)
         self._cores = CORES_AFTER_DRIVER_KILL
 
@@ -159,10 +180,7 @@ class Run:
         self._events.say("injected", fault="batch_replay", batch=batch, start=self._starts)
 
     def _traps(self) -> list[Trap]:
-        """The proxy's two, each open once its batch has an entry in Spark's offset log."""
-
-        def begun(fault: str) -> Callable[[], bool]:
-            return (self._checkpoint / "offsets" / str(BY_NAME[fault].batch)).exists
+        """The proxy's, each open once its batch has an entry in Spark's offset log."""
 
         def kill_gateway(request: str) -> None:
             status = self._gateway.kill()
@@ -172,10 +190,17 @@ class Run:
         def lost(request: str) -> None:
             self._events.say("injected", fault="reply_lost", request=request)
 
+        return [
+            *self._trap("gateway_kill", GATEWAY_KILL_STRIKES, kill_gateway),
+            *self._trap("reply_lost", REPLY_LOST_STRIKES, lost),
+        ]
+
+    def _trap(self, fault: str, strikes: Mapping[str, str], struck: Callable[[str], None]) -> list[Trap]:
+        """None where this way does not meet the fault."""
+
         def repeated(request: str) -> None:
             self._events.say("repeat_seen", request=request)
 
-        return [
-            Trap(GATEWAY_KILL_STRIKES[self._name], begun("gateway_kill"), kill_gateway, repeated),
-            Trap(REPLY_LOST_STRIKES[self._name], begun("reply_lost"), lost, repeated),
-        ]
+        met = [one for one in self._plan.faults_of(self._name) if one.name == fault]
+        begun = [(self._checkpoint / "offsets" / str(one.batch)).exists for one in met]
+        return [Trap(strikes[self._name], ready, struck, repeated) for ready in begun]

@@ -1,5 +1,6 @@
 """Starts, stops, kills and pauses one or three Apache Kafka brokers as processes of this machine."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -7,6 +8,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import gettempdir
 
 from deploy.kafka.access import OPEN, SCRAM, USERS, Access, Files
 from deploy.kafka.jars import fetched, java
@@ -185,4 +187,6 @@ def require_free(port: int) -> None:
 def _options(*asked: str) -> list[str]:
     """What Java is told, before and behind the name of the class that it runs."""
     memory = [f"-Xms{HEAP}", f"-Xmx{HEAP}", "-XX:+UseSerialGC", "-Djava.awt.headless=true"]
-    return [*memory, f"{_LOG_LEVEL}=warn", "-cp", f"{fetched()}/*", *asked]
+    # A broker that is killed removes no file of its own; Java does not look at TMPDIR by itself.
+    traces = ["-XX:-UsePerfData", f"-Djava.io.tmpdir={os.environ.get('TMPDIR') or gettempdir()}"]
+    return [*memory, *traces, f"{_LOG_LEVEL}=warn", "-cp", f"{fetched()}/*", *asked]

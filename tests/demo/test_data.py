@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from demo import data
-from demo.data import BATCHES, PARTS, PARTS_PER_BATCH, ROWS, Flights
-from demo.faults import BY_NAME, FAULTS
+from demo.data import PARTS, PARTS_PER_BATCH, ROWS, SHORT, WHOLE, Flights
+from demo.faults import BY_NAME
+from demo.plan import PLANS, Plan
 from demo.processes import ROOT
+
+BATCHES = WHOLE.batches
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +70,25 @@ def test_the_salt_is_the_same_each_time(salted: Flights, tmp_path: Path) -> None
     assert [part.read_bytes() for part in again.parts] == [part.read_bytes() for part in salted.parts]
 
 
-def test_there_are_batches_enough_for_every_fault_and_clean_ones_after(flights: Flights) -> None:
-    assert len(flights.parts) == PARTS >= 24
+@pytest.mark.parametrize("plan", PLANS.values(), ids=lambda plan: plan.name)
+def test_there_are_batches_enough_for_every_fault_and_clean_ones_before_and_after(plan: Plan) -> None:
+    batches = [fault.batch for fault in plan.faults]
+    assert len(set(batches)) == len(batches)
+    assert min(batches) > 0
+    assert max(batches) + 1 < plan.size.batches
+
+
+def test_batches_are_the_parts_in_their_order(flights: Flights) -> None:
+    assert len(flights.parts) == PARTS
     assert PARTS_PER_BATCH >= 2
-    assert max(fault.batch for fault in FAULTS) + 1 < BATCHES
     assert [part for batch in range(BATCHES) for part in flights.of_batch(batch)] == list(flights.parts)
+
+
+def test_the_short_form_streams_the_first_flights(flights: Flights, tmp_path: Path) -> None:
+    short = data.cut(tmp_path, SHORT)
+    streamed = [line for part in lines(short) for line in part]
+    assert len(short.parts) == SHORT.parts
+    assert streamed == [line for part in lines(flights) for line in part][: SHORT.rows]
 
 
 def test_parts_are_older_than_their_successors_and_stay_so_when_revealed(flights: Flights, tmp_path: Path) -> None:

@@ -80,3 +80,23 @@ def test_a_lost_reply_counts_when_that_very_request_came_again() -> None:
     name = "reply_lost"
     assert told(name, injected(name, request="a"), {"kind": "repeat_seen", "request": "b"}) == "injected"
     assert told(name, injected(name, request="a"), {"kind": "repeat_seen", "request": "a"}) == "hit"
+
+
+def test_a_killed_broker_counts_when_rows_were_handed_over_while_it_was_dead() -> None:
+    name = "broker_kill"
+    dead, again = injected(name, t=2.0, answers=False), {"kind": "broker_serves_again", "t": 4.0}
+    while_dead, late = ({**attempt(name), "kind": "handed_over", "t": t} for t in (3.0, 5.0))
+    assert told(name, dead, while_dead, committed(name)) == "injected"
+    assert told(name, dead, again, late, committed(name)) == "injected"
+    assert told(name, dead, while_dead, again) == "injected"
+    assert told(name, {**dead, "answers": True}, while_dead, again, committed(name)) == "injected"
+    assert told(name, dead, while_dead, again, committed(name)) == "hit"
+
+
+def test_a_takeover_counts_when_a_gateway_serves_that_stood_by_as_the_owner_was_killed() -> None:
+    name, again = "standby_takeover", {"kind": "gateway_serves_again", "standby": True}
+    assert told(name, injected(name, stood_by=True, exit_status=-9)) == "injected"
+    assert told(name, injected(name, stood_by=False, exit_status=-9), again) == "injected"
+    assert told(name, injected(name, stood_by=True, exit_status=0), again) == "injected"
+    assert told(name, injected(name, stood_by=True, exit_status=-9), {**again, "standby": False}) == "injected"
+    assert told(name, injected(name, stood_by=True, exit_status=-9), again) == "hit"

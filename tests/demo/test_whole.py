@@ -11,7 +11,8 @@ import pytest
 
 from demo import compare, data
 from demo.events import Event, Events, of_kind
-from demo.faults import FAULTS, SALTED, state
+from demo.faults import FAULTS, state
+from demo.plan import EMBEDDED
 from demo.processes import ROOT, GatewayProcess
 from demo.supervisor import Run
 
@@ -24,15 +25,15 @@ def test_a_run_meets_all_six_faults_and_writes_every_flight_once(tmp_path: Path,
     told: list[tuple[int, list[Event]]] = []
     logs = tmp_path / "logs"
     logs.mkdir()
-    flights = data.cut(tmp_path / "data", salted=name == SALTED)
+    flights = data.cut(tmp_path / "data", salted=EMBEDDED.way(name).salted)
     with GatewayProcess(tmp_path / "gateway", logs / "gateway.log") as gateway:
-        run = Run(name, tmp_path / name, logs, flights, gateway, lambda *news: told.append(news))
+        run = Run(EMBEDDED, name, tmp_path / name, logs, flights, gateway, lambda *news: told.append(news))
         ran = run.go()
         found = compare.compare(ran, compare.expected(), compare.written(ran, gateway))
     assert {fault.name: state(fault, ran.events) for fault in FAULTS} == {fault.name: "hit" for fault in FAULTS}
     assert (found.rows_in, found.rows_out) == (data.ROWS + flights.salted_rows, data.ROWS)
     assert (found.duplicated, found.lost, found.strange) == (0, 0, 0)
-    assert told[-1][0] == data.BATCHES
+    assert told[-1][0] == data.WHOLE.batches
 
 
 def started_below(folder: Path) -> list[psutil.Process]:
@@ -45,11 +46,15 @@ def started_below(folder: Path) -> list[psutil.Process]:
     ]
 
 
-def test_a_demo_that_is_interrupted_leaves_no_process_and_no_temporary_file_behind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("form", "first"), [((), "plain"), (("--kafka", "--short"), "kafka")])
+def test_a_demo_that_is_interrupted_leaves_no_process_and_no_temporary_file_behind(
+    tmp_path: Path, form: tuple[str, ...], first: str
+) -> None:
     out = tmp_path / "out"
+    command = [sys.executable, "-m", "demo", *form, "--out", str(out)]
     with (tmp_path / "said").open("wb") as said:
-        demo = subprocess.Popen([sys.executable, "-m", "demo", "--out", str(out)], cwd=ROOT, stdout=said, stderr=said)
-    events, end = Events(out / "plain" / "events.jsonl"), time.monotonic() + START_S_MAX
+        demo = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
+    events, end = Events(out / first / "events.jsonl"), time.monotonic() + START_S_MAX
     while not of_kind(events.all(), "attempt"):
         assert demo.poll() is None, (tmp_path / "said").read_text()
         assert time.monotonic() < end

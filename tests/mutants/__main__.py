@@ -28,6 +28,7 @@ from tests.mutants.background import BACKGROUND
 from tests.mutants.checkpoints import CHECKPOINTS
 from tests.mutants.contract import CONTRACT
 from tests.mutants.deletion import DELETION
+from tests.mutants.demo import DEMO
 from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
 from tests.mutants.id_sets import ID_SETS
@@ -83,6 +84,7 @@ MUTANTS = (
     *CHECKPOINTS,
     *TOPIC_COLUMNS,
     *SOURCE_OFFSETS,
+    *DEMO,
 )
 TIMEOUT_S = 600
 # All tests that catch a bug, one after another.

@@ -1,0 +1,60 @@
+"""The demo's job into a Kafka topic, by Spark's own sink or through Oncegate: a program of its own.
+
+    python -m demo.kafka.job --write kafka --topic departures --brokers 127.0.0.1:9092 --jars FOLDER …
+
+Else as `demo.job`. A record's key is the flight's id, its value the row as JSON.
+"""
+
+import argparse
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from demo.job import ID, arriving, parser, perform
+from demo.kafka.struck import KafkaDemoSource, struck
+from demo.plan import SPARKS_SINK
+
+KEY = "key"
+RECORD = f"{KEY} string, value string"
+
+
+def records(rows: DataFrame) -> DataFrame:
+    """Key and value of each row, with its nulls."""
+    row = F.to_json(F.struct(*rows.columns), {"ignoreNullFields": "false"})
+    return rows.select(F.concat_ws(" ", *ID).alias(KEY), row.alias("value"))
+
+
+def run(spark: SparkSession, arguments: argparse.Namespace) -> None:
+    """Write everything in the inbox; raises what ended the query."""
+    spark.dataSource.register(KafkaDemoSource)
+    rows = records(arriving(spark, arguments))
+    if arguments.write == SPARKS_SINK:
+        sink = rows.mapInArrow(struck, RECORD).writeStream.format("kafka")
+        sink = sink.option("kafka.bootstrap.servers", arguments.brokers)
+    else:
+        sink = rows.writeStream.format(KafkaDemoSource.name()).options(**through_the_gateway(arguments))
+    sink = sink.option("topic", arguments.topic).option("checkpointLocation", str(arguments.folder / "checkpoint"))
+    sink.trigger(availableNow=True).start().awaitTermination()
+
+
+def through_the_gateway(arguments: argparse.Namespace) -> dict[str, str]:
+    """The options of Oncegate's sink."""
+    way = arguments.write
+    given = {"url": arguments.url, "namespace": way, "write": way}
+    return {**given, "idCol": KEY} if way == "ids" else given
+
+
+def main() -> None:
+    """Parses what the supervisor gives, and runs."""
+    more = parser()
+    more.add_argument("--topic", required=True)
+    more.add_argument("--brokers", required=True)
+    more.add_argument("--jars", required=True, type=Path)
+    arguments = more.parse_args()
+    jars = ",".join(str(jar) for jar in sorted(arguments.jars.glob("*.jar")))
+    perform(arguments, run, {"spark.jars": jars})
+
+
+if __name__ == "__main__":
+    main()

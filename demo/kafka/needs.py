@@ -1,0 +1,32 @@
+"""What the demo on Kafka needs of the machine, told in one line where it is missing."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from deploy.kafka.jars import BROKER, CONNECTOR, JarsMissing, fetched, java
+
+JAVA_MIN = 17
+_ANSWER_S = 60
+
+
+def require_java() -> None:
+    """Raises RuntimeError where there is no Java that brokers and Spark run on."""
+    try:
+        said = subprocess.run([java(), "-version"], capture_output=True, text=True, timeout=_ANSWER_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        raise RuntimeError(f"Java {JAVA_MIN} is missing ({java()}); install it, then run make setup") from None
+    found = re.search(r'version "(\d+)', said.stderr)
+    if found is None or int(found[1]) < JAVA_MIN:
+        version = found[1] if found else "unknown"
+        raise RuntimeError(f"Java {JAVA_MIN} is missing ({java()} is {version}); install it, then run make setup")
+
+
+def require_jars() -> Path:
+    """The folder of Spark's Kafka connector. Raises RuntimeError where its jars or a broker's cannot be fetched."""
+    try:
+        fetched(BROKER)
+        return fetched(CONNECTOR)
+    except JarsMissing as error:
+        first = str(error).splitlines()[0].rstrip(":")
+        raise RuntimeError(f"{first}; python -m deploy.kafka.jars shows why (they come from Maven Central)") from None

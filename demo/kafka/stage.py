@@ -1,0 +1,47 @@
+"""What stands while the ways are gone: a broker, and a gateway whose ledger lies there."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from demo import compare, report
+from demo.data import Flights
+from demo.kafka import topics
+from demo.kafka.needs import require_jars, require_java
+from demo.kafka.owners import Owners
+from demo.kafka.supervisor import KafkaRun
+from demo.plan import Plan, Way
+from demo.supervisor import Ran, Tell
+from deploy.kafka.cluster import Cluster
+
+GoOneWay = Callable[[Way, Flights, Tell], Ran]
+GoAllWays = Callable[[Console, Path, Plan, GoOneWay], list[Ran]]
+
+
+def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays) -> list[report.Judged]:
+    """Every way of the plan, in an empty folder. Raises RuntimeError where Java or a jar is missing."""
+    require_java()
+    console.print("Apache Kafka from Maven Central's jars, fetched once", highlight=False)
+    jars = require_jars()
+    logs = out / "logs"
+    logs.mkdir()
+    with Cluster(out / "broker") as cluster, Owners(out / "gateways", logs, ledger_on(cluster)) as owners:
+        topics.make(cluster.bootstrap, [way.name for way in plan.ways])
+
+        def go(way: Way, flights: Flights, tell: Tell) -> Ran:
+            return KafkaRun(plan, way.name, out / way.name, logs, flights, owners, tell, cluster, jars).go()
+
+        ran = go_all_ways(console, out, plan, go)
+        wanted = compare.expected(plan.size)
+        return [judged(plan, one, wanted, cluster.bootstrap) for one in ran]
+
+
+def judged(plan: Plan, ran: Ran, wanted: compare.Expected, bootstrap: str) -> report.Judged:
+    """What came out of a way, as a client reads it that is not the product's."""
+    return report.Judged(plan, ran, compare.compare(ran, wanted, topics.written(bootstrap, ran.name)))
+
+
+def ledger_on(cluster: Cluster) -> str:
+    """A ledger's URL; one broker holds one copy."""
+    return f"kafka://{cluster.bootstrap}/demo?replication=1&min_insync=1&bare_key=yes"
