@@ -12,7 +12,6 @@ from demo.compare import COLUMNS, Row, Written
 
 PARTITIONS = 3
 _WAIT_S = 60
-_MESSAGES_AT_ONCE = 10_000
 # librdkafka's log tells of each connection that a killed broker breaks.
 _QUIET = {"log_level": 0}
 
@@ -71,13 +70,12 @@ def _committed(bootstrap: str, topic: str) -> Iterator[Message]:
 def _to_the_end(consumer: Consumer) -> Iterator[Message]:
     left = PARTITIONS
     while left:
-        messages = consumer.consume(_MESSAGES_AT_ONCE, _WAIT_S)
-        if not messages:
+        message = consumer.poll(_WAIT_S)
+        if message is None:
             raise KafkaException(f"{left} partitions were not read to their end")
-        for message in messages:
-            if (error := message.error()) is None:
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:
-                left -= 1
-            else:
-                raise KafkaException(error)
+        if (error := message.error()) is None:
+            yield message
+        elif error.code() == KafkaError._PARTITION_EOF:
+            left -= 1
+        else:
+            raise KafkaException(error)
