@@ -21,7 +21,7 @@ DEAD_S = 3
 
 
 class KafkaRun(Run):
-    """`jars`: the folder of Spark's Kafka connector."""
+    """Runs one way on a broker. `jars`: the folder of Spark's Kafka connector."""
 
     module = "demo.kafka.job"
 
