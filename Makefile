@@ -8,10 +8,10 @@ PY := .venv/bin/python
 # some hundred processes of Python, and each would compile everything that it imports.
 RUN := env -u PYTHONDONTWRITEBYTECODE JAVA_HOME="$$(cat .venv/.java-home)" PATH="$(CURDIR)/.venv/bin:$$PATH"
 # `make test ARGS="tests/transports -k packed"` runs a part. A room of tests takes less than a minute, but for
-#   spark     a JVM and many short jobs; four files start Sparks of their own                         7 minutes
-#   faults    every state that a crash leaves, and 50 kills of a real gateway                         2 minutes
+#   spark     a JVM and many short jobs; five files start Sparks of their own                         10 minutes
+#   faults    every state that a crash leaves, 50 kills of a real gateway, and Kafka brokers          6 minutes
 #   model     thousands of random walks, and one search for each wrong cell of the tables             2 minutes
-#   demo      two whole runs of the demo with all their faults                                        2 minutes
+#   demo      two whole runs of the demo with all their faults, two short ones on Kafka               3 minutes
 #   index     random walks of two indexes side by side; with an empty cache kernels are compiled      2 minutes
 #   engine    a year of virtual time                                                                  1 minute
 #   client    gateways that are killed, and leases that run out                                       1 minute
@@ -33,7 +33,7 @@ wheels: setup ## every package into ./wheels, 700 MB, from which `make setup` ta
 	@$(PY) -m pip download --quiet --disable-pip-version-check --require-hashes --dest wheels -r requirements/dev.txt
 	@$(PY) -m pip download --quiet --disable-pip-version-check --dest wheels setuptools wheel
 
-test: check ## everything that is checked and tested, some 12 minutes on two cores; ARGS=tests/core one room
+test: check ## everything that is checked and tested, some 30 minutes on two cores; ARGS=tests/core one room
 	@mkdir -p out/test && rm -f out/test/exit
 	@$(RUN) $(PY) -m pytest -n $(WORKERS) --dist worksteal --durations 25 $(ARGS); status=$$?; echo $$status > out/test/exit; exit $$status
 
