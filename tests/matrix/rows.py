@@ -10,7 +10,7 @@ from oncegate_spark.errors import OncegateError
 from tests.matrix.deliveries import Growth
 from tests.matrix.life import Life
 from tests.matrix.world import StruckGateway, World, until
-from tests.support.kafka_proxy import END_TXN
+from tests.support.kafka_proxy import ADD_PARTITIONS, END_TXN, KafkaProxy
 
 # Strikes one life of a world, and returns once it is done; whether the fault was met.
 Strike = Callable[[World, Life], bool]
@@ -47,8 +47,8 @@ def through(verb: str, api: int, **more: bool) -> Strike:
     return strike
 
 
-def late(api: int) -> Strike:
-    """A request is held and its connection cut; it comes to the broker once the ledger's next producer has begun."""
+def late(api: int, transactions: Callable[[KafkaProxy], int]) -> Strike:
+    """A request is held and its connection cut; it comes to the broker when `transactions` counts one more."""
 
     def strike(world: World, life: Life) -> bool:
         assert world.kafka is not None
@@ -58,8 +58,8 @@ def late(api: int) -> Strike:
         until("the request is held", lambda: proxy.held.is_set() or not life.is_alive())
         if not proxy.held.is_set():
             return False
-        used = _ledgers(proxy.used)
-        until("the ledger's next producer writes", lambda: bool(_ledgers(proxy.used) - used))
+        begun = transactions(proxy)
+        until("a later transaction is under way", lambda: transactions(proxy) > begun)
         world.kafka.do(proxy.release)
         life.finish()
         return True
@@ -67,9 +67,14 @@ def late(api: int) -> Strike:
     return strike
 
 
-def _ledgers(transactional_ids: set[bytes]) -> set[bytes]:
-    """Those of a ledger's generations: the list of namespaces has one without a slash."""
-    return {one for one in transactional_ids if b"/" in one}
+def of_ledgers(proxy: KafkaProxy) -> int:
+    """Counts the transactions of ledgers' generations: the id of the list of namespaces has no slash."""
+    return sum(count for one, count in proxy.begun.items() if b"/" in one)
+
+
+def of_any(proxy: KafkaProxy) -> int:
+    """Counts requests that give any transaction a partition."""
+    return proxy.seen[ADD_PARTITIONS]
 
 
 def twice(first: int, second: int) -> Strike:

@@ -39,8 +39,8 @@ class KafkaProxy:
         self._clients: set[asyncio.StreamWriter] = set()
         # Transactional ids with a transaction that has partitions and no EndTxn.
         self._open: set[bytes] = set()
-        # Transactional ids that had a transaction with partitions.
-        self.used: set[bytes] = set()
+        # How many transactions with partitions each transactional id has begun.
+        self.begun: Counter[bytes] = Counter()
 
     def hold(self, api: int, *, cut: bool = False, after: int = 0) -> None:
         """Keeps the next request of this kind until `release`; `held` is set once it is here."""
@@ -159,8 +159,8 @@ class KafkaProxy:
             return
         transactional_id = _transactional_id(frame) or b""
         if api == ADD_PARTITIONS:
+            self.begun[transactional_id] += transactional_id not in self._open
             self._open.add(transactional_id)
-            self.used.add(transactional_id)
         elif transactional_id in self._open:
             self._open.discard(transactional_id)
         else:

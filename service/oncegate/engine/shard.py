@@ -252,6 +252,10 @@ class Shard:
         """Tells a topic's schema, offsets and retention, as `Topics.view`."""
         return self._topics.view(name)
 
+    def remembered_topic(self, name: str) -> Awaitable[TopicView]:
+        """Tells a topic as `topic` does, from memory alone: for a write, which waits for an append of its own."""
+        return self._topics.view(name)
+
     def fetch(self, topic: str, partition: int, offset: int, max_rows: int, max_bytes: int) -> Awaitable[Fetched]:
         """Reads rows of a partition from an offset on, as `Topics.fetch`."""
         return self._topics.fetch(topic, partition, offset, max_rows, max_bytes)

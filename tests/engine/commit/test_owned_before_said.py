@@ -70,6 +70,13 @@ async def test_what_writes_is_proved_by_its_own_append(served: Served) -> None:
     assert not [kinds for kinds in served.disk.kinds() if "Probe" in kinds]
 
 
+async def test_what_a_write_asks_of_its_topic_is_proved_by_the_write_alone(served: Served) -> None:
+    await served.produce(rows_of(1))
+    served.disk.appends.clear()
+    assert (await served.shard.remembered_topic("topic")).schema.names == ["n"]
+    assert served.disk.kinds() == []
+
+
 async def test_an_append_that_began_before_the_request_proves_nothing(served: Served) -> None:
     claim = await asked(served)
     served.disk.hold()

@@ -69,7 +69,7 @@ async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
     message = await inbound.message(_PRODUCE)
     token = identifiers.hex_bytes(message.token, 16, "token")
     try:
-        schema = (await inbound.shard.topic(topic)).schema
+        schema = (await inbound.shard.remembered_topic(topic)).schema
     except NotFound:  # its first write makes it
         schema = None
     # Each record is as wide as all of them together.
