@@ -1,15 +1,22 @@
 """Brokers of a model: partitions with transactions and their markers, transactional ids with epochs, deletions.
 
-As Kafka does it: an end of a transaction writes a marker into each partition, and a marker decides all open records of
-its producer there. An abort that meets a partition without a leader leaves its records open, and is complete.
+As Kafka 4.3.1 was measured to do it:
+
+    an end of a transaction writes a marker into each partition, which decides all open records of its producer there
+    an abort that meets a partition without a leader leaves its records open, and is complete
+    a coordinator that is killed behind its answer to a commit may pass over a partition when it is back
+    a start counts the epoch up by one, and one that had to abort something by two
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from oncegate.ledgers.kafka.guard import Partition
 
 OPEN, COMMITTED, ABORTED, MARKER = "open", "committed", "aborted", "marker"
+# Of transactional ids, by Kafka's names.
+EMPTY, ONGOING = "Empty", "Ongoing"
+_ENDED = {COMMITTED: "CompleteCommit", ABORTED: "CompleteAbort"}
 Pair = tuple[bytes | None, bytes | None]
 
 
@@ -23,12 +30,24 @@ class Away(Exception):
 
 @dataclass
 class Entry:
-    """A record, or a marker; `producer`: of a transaction, None where there is none."""
+    """A record, or a marker; `producer`: of a transaction, None where there is none.
+
+    `due`: what its coordinator has decided, also where the marker is missing. `at_s`: when it was written,
+    of a transaction: when its producer was started.
+    """
 
     producer: str | None
     state: str
     key: bytes | None = None
     value: bytes | None = None
+    epoch: int = 0
+    due: str | None = None
+    at_s: float = 0.0
+
+    @property
+    def is_promised(self) -> bool:
+        """Whether it is committed, for whomever the marker reaches."""
+        return COMMITTED in (self.state, self.due)
 
 
 @dataclass
@@ -57,29 +76,41 @@ class Log:
 
 @dataclass
 class Producer:
-    """What a coordinator knows of a transactional id."""
+    """What a coordinator knows of a transactional id. `number`: its producer id; `state`: by Kafka's name; `began_s`:
+    when it was started last."""
 
+    number: int
+    began_s: float = 0.0
     epoch: int = 0
     partitions: set[Partition] = field(default_factory=set)
-    ongoing: bool = False
+    state: str = EMPTY
+
+    @property
+    def ongoing(self) -> bool:
+        return self.state == ONGOING
 
 
 class Brokers:
-    """Each method is a request as the brokers handle it, at one moment."""
+    """Each method is a request as the brokers handle it, at one moment. `now`: tells the time in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
+        self._now = now
         self.logs: dict[Partition, Log] = {}
         self.producers: dict[str, Producer] = {}
+        # Records whose marker said something else than their coordinator.
+        self.undone: list[Entry] = []
 
     def log(self, partition: Partition) -> Log:
         return self.logs.setdefault(Partition(*partition), Log())
 
-    def init(self, name: str) -> int:
-        """The next epoch of an id; its open transaction is aborted."""
-        producer = self.producers.setdefault(name, Producer())
-        producer.epoch += 1
+    def init(self, name: str, passed_over: Collection[Partition] = ()) -> int:
+        """The next epoch of an id; its open transaction is aborted. `passed_over`: without a leader in that moment."""
+        producer = self.producers.setdefault(name, Producer(len(self.producers)))
+        producer.epoch, producer.began_s = producer.epoch + 1, self._now()
         if producer.ongoing:
-            self._mark(name, producer, ABORTED)
+            self._mark(name, producer, ABORTED, passed_over)
+            producer.epoch += 1
+        producer.state = EMPTY
         return producer.epoch
 
     def produce(self, name: str, epoch: int, partition: Partition, records: Sequence[Pair]) -> int:
@@ -87,25 +118,61 @@ class Brokers:
         producer, log = self._newest(name, epoch), self.log(partition)
         if not log.has_leader:
             raise Away
-        producer.ongoing = True
+        producer.state = ONGOING
         producer.partitions.add(partition)
         first = log.end
-        log.entries += [Entry(name, OPEN, *pair) for pair in records]
+        log.entries += [Entry(name, OPEN, *pair, epoch, at_s=producer.began_s) for pair in records]
         return first
 
-    def end(self, name: str, epoch: int, committed: bool) -> None:
-        """Ends what is open; of nothing it is nothing. Fenced."""
+    def end(self, name: str, epoch: int, committed: bool, passed_over: Collection[Partition] = ()) -> None:
+        """Ends what is open; of nothing it is nothing. `passed_over`: where the marker is forgotten. Fenced."""
         producer = self._newest(name, epoch)
         if producer.ongoing:
-            self._mark(name, producer, COMMITTED if committed else ABORTED)
+            self._mark(name, producer, COMMITTED if committed else ABORTED, passed_over)
 
     def put(self, partition: Partition, pair: Pair) -> None:
         """A record without a transaction."""
-        self.log(partition).entries.append(Entry(None, COMMITTED, *pair))
+        self.log(partition).entries.append(Entry(None, COMMITTED, *pair, at_s=self._now()))
 
     def delete(self, partition: Partition, before: int) -> None:
         log = self.log(partition)
         log.start = max(log.start, min(before, log.end))
+
+    def decide(self, partition: Partition, name: str, state: str) -> None:
+        """Writes a marker of a producer into one partition."""
+        log = self.log(partition)
+        for entry in log.entries:
+            if entry.producer == name and entry.state == OPEN:
+                entry.state = state
+                if entry.due not in (None, state):
+                    self.undone.append(entry)
+        log.entries.append(Entry(name, MARKER))
+
+    def open_in(self, partition: Partition) -> dict[str, tuple[int, int]]:
+        """By producer, the epoch and the offset of the first record that is open there."""
+        found: dict[str, tuple[int, int]] = {}
+        for offset, entry in enumerate(self.log(partition).entries):
+            if entry.state == OPEN and entry.producer is not None:
+                found.setdefault(entry.producer, (entry.epoch, offset))
+        return found
+
+    def mend(self) -> None:
+        """Each partition has a leader again, and an operator gives up what aborts have left open."""
+        for partition, log in self.logs.items():
+            log.has_leader = True
+            for name in self.open_in(partition):
+                if all(one.due == ABORTED for one in log.entries if (one.producer, one.state) == (name, OPEN)):
+                    self.decide(partition, name, ABORTED)
+
+    def are_hidden(self, partitions: Collection[Partition]) -> bool:
+        """Whether several starts have hidden that something was committed which is open in one of these."""
+        return any(
+            entry.state == OPEN
+            and entry.due == COMMITTED
+            and self.producers[str(entry.producer)].epoch > entry.epoch + 1
+            for partition in partitions
+            for entry in self.log(partition).entries
+        )
 
     def _newest(self, name: str, epoch: int) -> Producer:
         producer = self.producers[name]
@@ -113,14 +180,13 @@ class Brokers:
             raise Fenced
         return producer
 
-    def _mark(self, name: str, producer: Producer, state: str) -> None:
+    def _mark(self, name: str, producer: Producer, state: str, passed_over: Collection[Partition] = ()) -> None:
         for partition in sorted(producer.partitions):
             log = self.log(partition)
-            # A commit waits for the leader; an abort does not.
-            if state == ABORTED and not log.has_leader:
-                continue
             for entry in log.entries:
                 if entry.producer == name and entry.state == OPEN:
-                    entry.state = state
-            log.entries.append(Entry(name, MARKER))
-        producer.ongoing, producer.partitions = False, set()
+                    entry.due = entry.due or state
+            # A commit waits for the leader; an abort does not.
+            if partition not in passed_over and (state == COMMITTED or log.has_leader):
+                self.decide(partition, name, state)
+        producer.state, producer.partitions = _ENDED[state], set()

@@ -10,13 +10,23 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
+from oncegate.arraytypes import I64
 from oncegate.ledgers.kafka import guard, namespaces, shard
 from oncegate.ledgers.kafka.guard import InDoubt, NotWritten, Partition, each_of
+from oncegate.ledgers.kafka.markers import healing, user_partitions
 from oncegate.ledgers.kafka.reading import Record, Stalled, Trimmed
+from oncegate.ledgers.kafka.record_batch import Field
+from oncegate.ledgers.kafka.rows import partitions, stream, user_topics
+from oncegate.ledgers.kafka.rows.shares import Share
+from oncegate.ledgers.kafka.standby import election, following
 from tests.model.kafka.brokers import Away, Fenced, Pair
+from tests.model.kafka.clock import Numbers, Time, pause
+from tests.model.kafka.markers import brokers_of
+from tests.model.kafka.users import USERS
 
 if TYPE_CHECKING:
     from tests.model.kafka.world import Process
@@ -26,6 +36,8 @@ BATCH_RECORDS = 2
 PART_BYTES = 120
 # Looks at a partition where a transaction stays open.
 LOOKS_MAX = 6
+# Of each of users' topics.
+PARTITIONS = 2
 
 
 class Encoded:
@@ -51,12 +63,14 @@ class Guard:
         self.transactional_id = transactional_id
         self._epoch = 0
         self.closed = True
+        self._has_been_cut = False
 
     async def start(self) -> None:
         fate = await self._process.turn(f"starts {self.transactional_id}")
         if fate == "lost":
             raise KafkaConnectionError("the model loses it")
-        self._epoch = self._brokers.init(self.transactional_id)
+        over = self._process.world.forgotten(self.transactional_id, USERS)
+        self._epoch = self._brokers.init(self.transactional_id, over)
         self._process.world.changed()
         if fate == "unanswered":
             raise KafkaConnectionError("the model loses its answer")
@@ -64,7 +78,7 @@ class Guard:
 
     @property
     def is_worn(self) -> bool:
-        return self.closed
+        return self.closed or self._has_been_cut
 
     async def close(self) -> None:
         self.closed = True
@@ -83,6 +97,13 @@ class Guard:
 
     async def _produce(self, batch: Any) -> int:
         fate = await self._process.turn(f"writes {batch.partition.topic} by {self.transactional_id}")
+        try:
+            return self._produced(batch, fate)
+        except NotWritten as error:
+            self._process.refused += [(partition.topic, self._process.world.now_s()) for partition in error.culprits]
+            raise
+
+    def _produced(self, batch: Any, fate: str) -> int:
         if fate == "lost":
             raise NotWritten("the model loses a batch", [batch.partition])
         try:
@@ -101,31 +122,16 @@ class Guard:
             if fate == "late":
                 self._process.world.late.append((self.transactional_id, self._epoch))
             raise InDoubt("the model loses it")
+        forgotten = self._process.world.forgotten(self.transactional_id)
         try:
-            self._brokers.end(self.transactional_id, self._epoch, True)
+            self._brokers.end(self.transactional_id, self._epoch, True, forgotten)
         except Fenced:
             raise guard.Fenced("fenced") from None
+        # Of a coordinator that was killed the connection breaks, which is seen before the next transaction.
+        self._has_been_cut = bool(forgotten)
         self._process.world.changed()
         if fate == "unanswered":
             raise InDoubt("the model loses the answer")
-
-
-class Healing:
-    """In place of what writes forgotten markers anew: these brokers forget none of a commit."""
-
-    async def heal(self, _: object) -> None:
-        """Nothing is missing."""
-
-    async def states(self, _: object) -> list[object]:
-        return []
-
-    async def is_open(self) -> bool:
-        return False
-
-
-@asynccontextmanager
-async def healing(*_: object) -> AsyncIterator[Healing]:
-    yield Healing()
 
 
 class Reader:
@@ -189,13 +195,56 @@ async def put(listed: Any, key: str, value: bytes | None) -> None:
     process.world.brokers.put(listed.partition, (key.encode(), value))
 
 
+class Admin:
+    """As `AIOKafkaAdminClient`, of users' topics: it tells who leads partitions, and no setting."""
+
+    def __init__(self, process: "Process") -> None:
+        self._process = process
+
+    async def describe_topics(self, topics: Sequence[str]) -> list[dict[str, Any]]:
+        if await self._process.turn("asks for users' topics") == "lost":
+            raise KafkaConnectionError("the model loses it")
+        return [{"topic": topic, "error_code": 0, "partitions": self._led(topic)} for topic in topics]
+
+    def _led(self, topic: str) -> list[dict[str, int]]:
+        led = [self._process.world.brokers.log(Partition(topic, number)).has_leader for number in range(PARTITIONS)]
+        return [{"partition": number, "leader": 1 if is_led else -1} for number, is_led in enumerate(led)]
+
+    async def describe_configs(self, _: object) -> list[Any]:
+        return []
+
+
+@asynccontextmanager
+async def admin_of(settings: Mapping[str, Any]) -> AsyncIterator[Admin]:
+    yield Admin(settings["process"])
+
+
+def row_batches(share: Share, _: object) -> list[Encoded]:
+    """In place of what encodes records of users."""
+    values = share.records.values
+    ends = values.starts + values.lengths
+    return [Encoded([(None, bytes(values.data[first:end])) for first, end in zip(values.starts, ends, strict=True)])]
+
+
+def no_hashes(keys: Field) -> I64:
+    """No row of a walk has a key, and the compiled function is slow to load."""
+    return np.zeros(len(keys.lengths), np.int64)
+
+
 # By the name that the ledger's modules have for it.
 _NAMES: dict[str, Any] = {
     "Guard": Guard,
     "Reader": Reader,
     "reader": reader,
-    "healing": healing,
+    "brokers_of": brokers_of,
+    "admin_of": admin_of,
+    "pause": pause,
+    "time": Time,
+    "os": Numbers,
     "record_batches": record_batches,
+    "_batches": row_batches,
+    "murmur2": no_hashes,
+    "check": lambda _: None,
     "PART_BYTES": PART_BYTES,
     "shorten": shorten,
 }
@@ -211,7 +260,18 @@ def replace_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(namespaces.NamespaceList, "_put", put)
     for module in (
         namespaces,
-        *(import_module(f"{shard.__name__}.{one.name}") for one in iter_modules(shard.__path__)),
+        healing,
+        user_partitions,
+        partitions,
+        stream,
+        user_topics,
+        election,
+        following,
+        *_of_shard(),
     ):
         for name, made in in_place_of(module).items():
             monkeypatch.setattr(module, name, made)
+
+
+def _of_shard() -> list[ModuleType]:
+    return [import_module(f"{shard.__name__}.{one.name}") for one in iter_modules(shard.__path__)]

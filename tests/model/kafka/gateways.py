@@ -1,5 +1,6 @@
 """What processes of a walk do: gateways that open and use the ledger, a standby that reads it, and the walk itself."""
 
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 
 from aiokafka.errors import KafkaError
@@ -13,11 +14,14 @@ from oncegate.ledgers.kafka.shard.blobs import Blobs, location
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
 from oncegate.ledgers.snapshot_pieces import encode_piece
-from oncegate.ports import WriteRange
-from tests.model.kafka.world import ALONE_STEPS, LEDGER, Process, World
+from oncegate.ports import OutputChange, WriteRange
+from tests.model.kafka.truth import LEDGER
+from tests.model.kafka.users import STAGE, Sender
+from tests.model.kafka.world import ALONE_STEPS, Process, World
 from tests.model.kit.replies import Broken
 
 IDS = tuple(b"id-%02d" % number for number in range(4))
+LEASE = b"lease "
 OPENINGS_MAX = 12
 
 
@@ -38,47 +42,94 @@ class Gateway:
         self.known: set[bytes] = set()
         self.opened = 0
         self.wrote = 0
+        self.owned_s = 0.0
 
     async def live(self, _: Process) -> None:
         for _ in range(OPENINGS_MAX):
             listed = NamespaceList({"process": self.process}, "p", self.process.place.deadlines)
             try:
                 opened = await opening.open_place(self.process.place, listed, lambda _: [])
-                ledger = KafkaLedger(self.process.place, opened, listed, UserTopics({}, "", "p."))
+                ledger = KafkaLedger(self.process.place, opened, listed, topics := self.topics())
                 self.known = {bytes(one.body) async for some in ledger.replay(1) for one in some}
-                self.opened += 1
-                await self._serve(ledger)
+                await self.serve(ledger, topics)
             except (LedgerFull, LedgerDown) as error:
                 self.world.note(f"{self.process.name} opens anew: {error.detail}")
 
-    async def _serve(self, ledger: KafkaLedger) -> None:
-        """Raises LedgerDown, LedgerFenced at its end."""
-        while True:
-            what = self.world.rng.choice(
-                (self._grant, self._grant, self._ask, self._write, self._keep_up, self._collect)
-            )
-            with suppress(LedgerFull):
-                await what(ledger)
+    def topics(self) -> UserTopics:
+        return UserTopics({"process": self.process}, "", "p")
 
-    async def _append(self, ledger: KafkaLedger, entry: bytes, *ranges: WriteRange) -> None:
+    async def serve(self, ledger: KafkaLedger, topics: UserTopics) -> None:
+        """Raises LedgerDown, LedgerFenced at its end."""
+        self.opened += 1
+        self.owned_s = self.world.now_s()
+        self._require_all(ledger)
+        acts = [
+            self._grant,
+            self._grant,
+            self._ask,
+            self._write,
+            self._keep_up,
+            self._collect,
+            self._lease,
+            self._renew,
+        ]
+        if self.world.setup.sending:
+            sender = Sender(self, topics)
+            acts += [*[sender.send] * 4, *[sender.stage] * 2, *[sender.publish] * 3]
+        while True:
+            with suppress(LedgerFull):
+                await self.world.rng.choice(acts)(ledger)
+
+    def _require_all(self, ledger: KafkaLedger) -> None:
+        """It knows all that stands in the ledger up to its own entry of ownership."""
+        there = self.world.truth.entries_up_to(ledger._fold.end.serial)
+        if there is not None and self.known != there:
+            raise Broken("KNOWN", f"{self.process.name} owns it and does not know {sorted(there ^ self.known)}")
+
+    def knows(self, beginning: bytes) -> bool:
+        return any(entry.startswith(beginning) for entry in self.known)
+
+    async def append(
+        self,
+        ledger: KafkaLedger,
+        entries: Sequence[bytes],
+        changes: Sequence[OutputChange] = (),
+        values: Sequence[bytes] = (),
+    ) -> None:
+        """`values`: of the rows that go to users' topics with it."""
         try:
-            await ledger.append([entry], list(ranges))
+            await ledger.append(list(entries), list(changes))
         except (LedgerFull, LedgerFenced) as error:
-            self.world.note(f"{self.process.name}: {entry!r} is refused: {error.detail}")
-            self.world.truth.hear(entry, refused=True)
+            self.world.note(f"{self.process.name}: {entries} are refused: {error.detail}")
+            self._tell(entries, values, refused=True)
+            self._require_forgotten(ledger, changes)
             raise
-        self.world.note(f"{self.process.name}: {entry!r} is acknowledged")
+        self.world.note(f"{self.process.name}: {entries} are acknowledged")
         self.wrote += 1
-        self.known.add(entry)
-        self.world.truth.hear(entry, refused=False)
+        self.known.update(entries)
+        self._tell(entries, values, refused=False)
+
+    def _require_forgotten(self, ledger: KafkaLedger, changes: Sequence[OutputChange]) -> None:
+        """No place is known of rows whose append was refused."""
+        for change in changes:
+            with suppress(KeyError):
+                if isinstance(change, WriteRange):
+                    (at,) = ledger._catalog.waiting([change.range_id])
+                    raise Broken("TOLD", f"rows of a refused append lie at {at}")
+
+    def _tell(self, entries: Sequence[bytes], values: Sequence[bytes], refused: bool) -> None:
+        for entry in entries:
+            self.world.truth.hear(entry, refused)
+        for value in values:
+            self.world.truth.users.hear(value, refused, is_staged=self.knows(STAGE + value))
 
     async def _grant(self, ledger: KafkaLedger) -> None:
         """Somebody asks for an id: it is granted once, by an entry."""
         one = self.world.rng.choice(IDS)
-        if any(entry.startswith(one) for entry in self.known):
+        if self.knows(one):
             await self._write(ledger)
             return
-        await self._append(ledger, one + self.world.rng.randbytes(6).hex().encode())
+        await self.append(ledger, [one + self._nonce()])
         truth = self.world.truth
         truth.granted[one] += 1
         if truth.granted[one] > 1:
@@ -86,22 +137,46 @@ class Gateway:
 
     async def _ask(self, ledger: KafkaLedger) -> None:
         """Somebody asks for an entry; "not there" is told behind a commit that began after the question."""
+        await self.process.turn("is asked")
         before = sorted(self.world.truth.acknowledged)
         if not before:
             await self._write(ledger)
             return
         asked = self.world.rng.choice(before)
-        if self.world.setup.probing:
-            await self._append(ledger, b"probe" + self.world.rng.randbytes(6).hex().encode())
-        else:
-            await self.process.turn("answers from memory")
+        await self._prove(ledger, self.world.setup.probing)
         if asked not in self.known:
             raise Broken("DENIED", f"{self.process.name} denies {asked!r}, which was acknowledged before")
+
+    async def _lease(self, ledger: KafkaLedger) -> None:
+        """A lease is over, and somebody else gets it, by an entry; the numbers tell who came later."""
+        holder = LEASE + b"%03d " % (len(self._holders()) + 1) + self._nonce()
+        await self.append(ledger, [holder])
+        self.world.truth.holder = max(self.world.truth.holder, holder)
+
+    async def _renew(self, ledger: KafkaLedger) -> None:
+        """Who holds the lease, as far as is known here, renews it; told behind a commit that began later."""
+        await self.process.turn("is asked")
+        asked, held = max(self._holders(), default=b""), self.world.truth.holder
+        await self._prove(ledger, self.world.setup.renewing)
+        if asked and held > asked:
+            raise Broken("RENEWED", f"{self.process.name} renews {asked!r}, and {held!r} holds it")
+
+    def _holders(self) -> list[bytes]:
+        return [entry for entry in self.known if entry.startswith(LEASE)]
+
+    async def _prove(self, ledger: KafkaLedger, proving: bool) -> None:
+        if proving:
+            await self.append(ledger, [b"probe" + self._nonce()])
+        else:
+            await self.process.turn("answers from memory")
+
+    def _nonce(self) -> bytes:
+        return self.world.rng.randbytes(6).hex().encode()
 
     async def _write(self, ledger: KafkaLedger) -> None:
         """Rows and an entry."""
         range_id = self.world.rng.randbytes(16)
-        await self._append(ledger, b"rows" + range_id.hex().encode(), WriteRange(range_id, "s", 1, range_id))
+        await self.append(ledger, [b"rows" + range_id.hex().encode()], [WriteRange(range_id, "s", 1, range_id)])
 
     async def _keep_up(self, ledger: KafkaLedger) -> None:
         await self.process.turn("keeps up")
@@ -172,9 +247,7 @@ async def walk(world: World) -> None:
         if world.rng.random() < world.setup.starting or not world.step():
             start_gateway(world)
         await world.settle()
-    # Records of a lost abort keep a partition from being read further: it is safe, and stands still.
-    if not world.setup.leaderless:
-        await alone(world)
+    await alone(world)
 
 
 def start_gateway(world: World) -> Gateway:
@@ -194,6 +267,8 @@ async def writes(world: World, newest: list[Gateway]) -> None:
     await world.settle()
     before = None
     for _ in range(ALONE_STEPS):
+        if world.stands_still():
+            return
         written = len(world.truth.acknowledged)
         if before is None and all(one.opened or one.process.is_over for one in newest):
             before = written
@@ -220,16 +295,16 @@ async def meet(world: World, first_steps: int, second_steps: int) -> None:
 
 async def alone(world: World) -> None:
     """Nothing fails any more, and two gateways open at once."""
-    world.note("-- from here on nothing fails")
-    world.steady = True
-    while world.late:
-        world.deliver_late()
+    world.heal()
+    if world.stands_still():
+        return
     for process in world.processes:
-        process.asleep = False
         process.dead = process.dead or world.rng.random() < 0.5
-    await writes(world, [start_gateway(world), start_gateway(world)])
-    for process in world.processes:
-        process.dead = True
-    await writes(world, [start_gateway(world)])
+    for newest in (2, 1):
+        await writes(world, [start_gateway(world) for _ in range(newest)])
+        if world.stands_still():
+            return
+        for process in world.processes:
+            process.dead = True
     world.truth.look()
     world.truth.require_named()

@@ -9,10 +9,23 @@ from tests.model.kafka.walks import SETUPS
 from tests.model.kafka.world import World
 from tests.model.kit.outcome import SEED, WALKS, walk_all
 
+# Enough for each planted bug that is said to be caught by them (tests/mutants/kafka_models.py).
+FIRST = 20
+# An upkeep between a generation that was taken and its producer's start noted that those before it were ended: a commit
+# whose marker was forgotten was healed by nobody then, and nobody opened the ledger any more.
+# A holder that had slept removed a beat of the holder after it, which the walk took for a word of that one.
+FOUND = [("standbys, forgotten markers", 50), ("standbys, sleepers", 43)]
+
 
 @pytest.fixture(autouse=True)
 def modelled(monkeypatch: pytest.MonkeyPatch) -> None:
     replace_clients(monkeypatch)
+
+
+@pytest.mark.parametrize("name", SETUPS)
+def test_the_first_walks_keep_the_invariants(name: str) -> None:
+    outcome = walk_all(SETUPS[name], FIRST)
+    assert not outcome.broken, outcome.explain()
 
 
 @pytest.mark.slow
@@ -22,10 +35,16 @@ def test_the_invariants_hold_whoever_sleeps_dies_or_is_lost(name: str) -> None:
     assert not outcome.broken, outcome.explain()
 
 
-def test_a_walk_is_made_by_its_seed_alone() -> None:
+@pytest.mark.parametrize(("name", "seed"), FOUND)
+def test_walks_that_broke_once_keep_the_invariants(name: str, seed: int) -> None:
+    SETUPS[name].world(seed).run()
+
+
+@pytest.mark.parametrize("name", ["owners, faults", "senders, faults", "standbys, faults"])
+def test_a_walk_is_made_by_its_seed_alone(name: str) -> None:
     traces = []
     for _ in range(2):
-        world = World(SETUPS["owners, faults"], SEED)
+        world = World(SETUPS[name], SEED)
         world.run()
         traces.append(world.trace)
     assert traces[0] == traces[1]
@@ -33,12 +52,24 @@ def test_a_walk_is_made_by_its_seed_alone() -> None:
 
 def test_walks_meet_all_that_the_model_is_about() -> None:
     found: Counter[str] = Counter()
-    events = ("acknowledged", "is refused", "collects", "opens anew", "LedgerFenced", "a late commit", "shortens")
-    events += ("sleeps", "wakes", "dies", "[late]", "[lost]", "[unanswered]", "standby reads", "probe")
+    events = ("acknowledged", "are refused", "collects", "opens anew", "LedgerFenced", "a late commit", "shortens")
+    events += ("sleeps", "wakes", "dies", "[late]", "[lost]", "[unanswered]", "standby reads", "probe", "b'lease")
+    events += (
+        "b'stage",
+        "b'send",
+        "b'drop",
+        "is not taken",
+        "forgotten",
+        "writes what was committed",
+        "stands by again",
+    )
+    events += ("puts b/", "puts w/", "asks for users' topics", "writes u", "writes v", "has a leader again")
     for name in SETUPS:
-        for seed in range(10):
+        for seed in range(1, 9):
             world = SETUPS[name].world(seed)
             world.run()
             text = "\n".join(world.trace)
             found.update({event: text.count(event) for event in events})
+            found["takeovers"] += world.choices is not None and world.choices.terms > 1
+    events += ("takeovers",)
     assert not [event for event in events if not found[event]]

@@ -7,34 +7,53 @@ The ledger is the shipped one, over the brokers of `brokers.py`. What is checked
     REFUSED   what an append was refused with is never there
     DURABLE   what an append has acknowledged is there
     WHOLE     the rows that a frame names are there with it, and no others are
+    TOLD      no place is told of rows whose append was refused
     DELETED   what is deleted is replaced by what is there
     GRANTED   nothing is granted twice
     DENIED    nobody is told "not there" of what was acknowledged before he asked
+    RENEWED   nobody is told that he holds what another was given before he asked
     STANDBY   what a standby has read is a beginning of the ledger, or its end
+    KNOWN     who owns the ledger knows all that is in it, whether he read it before or then
     DAMAGED   nobody takes the ledger for damaged
+    UNDONE    no marker says something else of a record than its coordinator
     ENDS      of gateways that open at once one gets it, and in the end one alone can write
+
+and of rows that go to users' topics, as they read them:
+
+    LOST      an acknowledged row is there, in the end for all who read what is committed
+    TWICE     no row is there twice
+    REFUSED   none of an append that was refused is there
+    NAMED     every row is named by a frame, and what frames name is there
+    ALONE     a topic that brokers refuse refuses one group, is left alone then, and no other is with it
+
+and of who is chosen to own the ledgers:
+
+    CHOSEN    who is there, or was a moment ago, is followed by nobody
+    CALM      while nothing fails nobody is chosen anew
 """
 
 import asyncio
 import random
-from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.catalog import Wrote
-from oncegate.ledgers.kafka.guard import Deadlines, Partition
-from oncegate.ledgers.kafka.keys import Keys
+from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import Namespace
-from oncegate.ledgers.kafka.pause import turn
-from oncegate.ledgers.kafka.shard.fold import Fold
-from oncegate.ledgers.kafka.shard.frames import Assembly, Frame
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
-from tests.model.kafka.brokers import COMMITTED, Brokers
+from oncegate.ledgers.kafka.watch import Deadlines
+from oncegate.ledgers.keys import Keys
+from oncegate.ledgers.pause import turn
+from tests.model.kafka.brokers import Brokers
+from tests.model.kafka.clock import Loop, current
+from tests.model.kafka.truth import LEDGER, Truth
+from tests.model.kafka.users import USERS
 from tests.model.kit.replies import Broken
 
-LEDGER = bytes(range(16))
+if TYPE_CHECKING:
+    from tests.model.kafka.standbys import Choices
+
 ALONE_STEPS = 3_000
 # How often a standby is let on: it reads for ever.
 STANDBY = 0.2
@@ -44,17 +63,26 @@ FATES = ("lost", "unanswered", "late", "untold")
 @dataclass(frozen=True)
 class Setup:
     """losing: how often a request meets a fault. leaderless: how often a partition loses its leader, or has one again.
+    forgetting: how often a coordinator forgets markers of a commit. step_s: how long a step takes.
 
-    probing: gateways answer "not there" behind a commit that began after the question.
+    probing, renewing: gateways answer "not there", and renew, behind a commit that began after the question.
+    sending: rows go to users' topics. standing_by: gateways wait until they are chosen; fenced: and answer nothing
+    before they own the ledger.
     """
 
     losing: float = 0.05
     leaderless: float = 0.0
+    forgetting: float = 0.0
     sleeping: float = 0.02
     dying: float = 0.004
     starting: float = 0.006
     probing: bool = True
+    renewing: bool = True
+    sending: bool = False
+    standing_by: bool = False
+    fenced: bool = True
     steps: int = 400
+    step_s: float = 0.02
 
     def world(self, seed: int) -> "World":
         return World(self, seed)
@@ -69,6 +97,8 @@ class Process:
     asleep: bool = False
     dead: bool = False
     task: asyncio.Task[None] | None = None
+    # Topics whose batches were not taken, and when.
+    refused: list[tuple[str, float]] = field(default_factory=list)
 
     @property
     def place(self) -> KafkaPlace:
@@ -85,111 +115,67 @@ class Process:
         return await self.world.waits(self, what)
 
 
-@dataclass
-class Truth:
-    """Reads the ledger as it becomes readable, and everything that anybody was told."""
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """What a process does next, once it is due and its turn comes."""
 
-    brokers: Brokers
-    fold: Fold = field(default_factory=lambda: Fold(LEDGER, "the truth"))
-    assembly: Assembly = field(default_factory=lambda: Assembly("the truth"))
-    read_to: int = 0
-    there: set[bytes] = field(default_factory=set)
-    ends: set[tuple[int, bytes]] = field(default_factory=set)
-    named: set[int] = field(default_factory=set)
-    refused: set[bytes] = field(default_factory=set)
-    acknowledged: set[bytes] = field(default_factory=set)
-    granted: Counter[bytes] = field(default_factory=Counter)
-
-    FRAMES, STATES, STAGES = (Partition(f"p.default.{one}", 0) for one in ("ledger", "states", "stages"))
-
-    def look(self) -> None:
-        log = self.brokers.log(self.FRAMES)
-        for offset, entry in log.committed(self.read_to, log.end):
-            try:
-                for frame in self.assembly.add(offset, entry.value):
-                    self._take(frame)
-            except LedgerDamaged as error:
-                raise Broken("CHAIN", error.detail) from error
-        self.read_to = max(self.read_to, log.stable)
-        self._require_undeleted()
-
-    def _take(self, frame: Frame) -> None:
-        self.fold.take(frame)
-        self.ends.add((frame.serial, frame.chain))
-        for entry in frame.body.entries:
-            if entry in self.there:
-                raise Broken("ONCE", f"{entry!r} stands in two frames")
-            if entry in self.refused:
-                raise Broken("REFUSED", f"{entry!r} is there, and was refused")
-            self.there.add(entry)
-        self._require_rows(frame)
-
-    def _require_rows(self, frame: Frame) -> None:
-        rows = self.brokers.log(self.STAGES).entries
-        for change in frame.body.changes:
-            if isinstance(change, Wrote):
-                at = change.location.offset
-                if rows[at].state != COMMITTED or rows[at].value != change.range_id:
-                    raise Broken("WHOLE", f"frame {frame.serial} names rows at {at} that are {rows[at].state}")
-                self.named.add(at)
-
-    def _require_undeleted(self) -> None:
-        """Whatever the last collection that is there needs, is there."""
-        fold, logs = self.fold, self.brokers.logs
-        starts = {partition: log.start for partition, log in logs.items()}
-        if starts.get(self.FRAMES, 0) > fold.ledger_from:
-            raise Broken("DELETED", f"frames up to {starts[self.FRAMES]}, and those from {fold.ledger_from} are needed")
-        collected = fold.collected
-        if starts.get(self.STATES, 0) > (collected.states_from if collected else 0):
-            raise Broken("DELETED", f"states up to {starts[self.STATES]}")
-
-    def require_named(self) -> None:
-        """At the end, when nothing is open any more."""
-        rows = self.brokers.log(self.STAGES)
-        told = {at for at, entry in enumerate(rows.entries) if entry.state == COMMITTED}
-        if told - self.named:
-            raise Broken("WHOLE", f"rows at {sorted(told - self.named)} are readable, and no frame names them")
-
-    def hear(self, entry: bytes, refused: bool) -> None:
-        """What an append was told."""
-        if refused:
-            self.refused.add(entry)
-            if self._is_there(entry):
-                raise Broken("REFUSED", f"{entry!r} is refused, and there")
-        else:
-            self.acknowledged.add(entry)
-            if not self._is_there(entry):
-                raise Broken("DURABLE", f"{entry!r} is acknowledged, and not there")
-
-    def _is_there(self, entry: bytes) -> bool:
-        """Also behind what is not decided yet."""
-        behind = self.brokers.log(self.FRAMES).entries[self.read_to :]
-        return entry in self.there or entry in b"".join(one.value or b"" for one in behind if one.state == COMMITTED)
+    process: Process
+    what: str
+    future: asyncio.Future[str]
+    due_s: float
 
 
 class World:
     def __init__(self, setup: Setup, seed: int) -> None:
         self.setup, self.rng = setup, random.Random(seed)
-        self.brokers = Brokers()
+        self.brokers = Brokers(self.now_s)
         self.truth = Truth(self.brokers)
-        self.waiting: list[tuple[Process, str, asyncio.Future[str]]] = []
+        self.loop = Loop()
+        self.waiting: list[Waiting] = []
         self.late: list[tuple[str, int]] = []
         self.processes: list[Process] = []
         self.trace: list[str] = []
         self.steady = False
+        self.numbers = 0
+        self.choices: Choices | None = None
         self.broken: Broken | None = None
 
     # What processes do.
 
-    async def waits(self, process: Process, what: str) -> str:
+    def now_s(self) -> float:
+        return self.loop.now_s
+
+    async def waits(self, process: Process, what: str, due_s: float = 0.0) -> str:
+        """`what`: empty for a pause, which brokers know nothing of."""
         future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.waiting.append((process, what, future))
+        self.waiting.append(Waiting(process, what, future, due_s))
         return await future
+
+    def forgotten(self, name: str, of: Collection[Partition] = ()) -> set[Partition]:
+        """Where the coordinator of an id forgets its markers of the end that comes now; `of`: nowhere else.
+
+        Not those of the list: two gateways that start its id at once hide for good what became of it.
+        """
+        known = self.brokers.producers.get(name)
+        if known is None or self.steady or "/" not in name or self.rng.random() >= self.setup.forgetting:
+            return set()
+        there = sorted(one for one in known.partitions if not of or one in of)
+        found = [one for one in there if self.rng.random() < 0.5]
+        for one in found:
+            self.note(f"the markers of {name} are forgotten in {one.topic}-{one.number}")
+        return set(found)
+
+    def number(self) -> int:
+        """One more, that nobody has had."""
+        self.numbers += 1
+        return self.numbers
 
     def changed(self) -> None:
         """Brokers have changed what can be read."""
         try:
             self.truth.look()
+            if self.choices is not None:
+                self.choices.look()
         except Broken as broken:
             self.fail(broken)
 
@@ -207,6 +193,7 @@ class World:
         return process
 
     async def _lives(self, process: Process, live: Callable[[Process], Coroutine[Any, Any, None]]) -> None:
+        current.set(process)
         try:
             await live(process)
         except Broken as broken:
@@ -217,6 +204,10 @@ class World:
             self.note(f"{process.name} ends: {type(error).__name__} {error.detail}")
         except (AssertionError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:
             self.fail(Broken("BUG", f"{process.name}: {error!r}"))
+
+    def stands_still(self) -> bool:
+        """Two that open at once hide what became of a commit whose marker is forgotten: nobody serves, as is said."""
+        return self.brokers.are_hidden((Truth.FRAMES, Truth.STATES, Truth.STAGES))
 
     # Steps.
 
@@ -234,19 +225,24 @@ class World:
 
     def step(self, only: Process | None = None) -> bool:
         """Takes one step of somebody who is awake, or of `only`; False: nobody waits for one."""
-        ready = [one for one in self.waiting if not one[0].dead and not one[0].asleep and only in (None, one[0])]
-        if not ready:
+        self.waiting = [one for one in self.waiting if not one.future.done() and not one.process.dead]
+        able = [one for one in self.waiting if not one.process.asleep and only in (None, one.process)]
+        if not able:
             return False
-        busy = [one for one in ready if one[0].name != "standby" or self.rng.random() < STANDBY]
-        chosen = self.rng.choice(busy or ready)
-        self.waiting.remove(chosen)
-        process, what, future = chosen
-        fate = "done"
-        if not self.steady and self.rng.random() < self.setup.losing:
-            fate = self.rng.choice(FATES)
-        self.note(f"{process.name} {what}{'' if fate == 'done' else f' [{fate}]'}")
-        future.set_result(fate)
+        self.loop.now_s = max(self.loop.now_s + self.setup.step_s, min(one.due_s for one in able))
+        ready = [one for one in able if one.due_s <= self.loop.now_s]
+        busy = [one for one in ready if one.process.name != "standby" or self.rng.random() < STANDBY]
+        self._take(self.rng.choice(busy or ready))
         return True
+
+    def _take(self, chosen: Waiting) -> None:
+        self.waiting.remove(chosen)
+        fate = "done"
+        if chosen.what:
+            if not self.steady and self.rng.random() < self.setup.losing:
+                fate = self.rng.choice(FATES)
+            self.note(f"{chosen.process.name} {chosen.what}{'' if fate == 'done' else f' [{fate}]'}")
+        chosen.future.set_result(fate)
 
     def deliver_late(self) -> None:
         name, epoch = self.late.pop(self.rng.randrange(len(self.late)))
@@ -268,18 +264,30 @@ class World:
         if self.late and rng.random() < 0.1:
             self.deliver_late()
         if rng.random() < setup.leaderless:
-            partition = rng.choice((Truth.FRAMES, Truth.STAGES))
+            partition = rng.choice((Truth.FRAMES, Truth.STAGES, *(USERS if setup.sending else ())))
             log = self.brokers.log(partition)
             log.has_leader = not log.has_leader
             self.note(f"{partition.topic} {'has a leader again' if log.has_leader else 'has no leader'}")
 
+    def heal(self) -> None:
+        """From here on nothing fails, all that is late has come, and who sleeps is awake."""
+        self.note("-- from here on nothing fails")
+        self.steady = True
+        self.brokers.mend()
+        while self.late:
+            self.deliver_late()
+        for process in self.processes:
+            process.asleep = False
+
     def run(self) -> None:
         from tests.model.kafka.gateways import walk
+        from tests.model.kafka.standbys import walk_standbys
 
-        self.run_as(walk)
+        self.run_as(walk_standbys if self.setup.standing_by else walk)
 
     def run_as(self, walk: Callable[["World"], Coroutine[Any, Any, None]]) -> None:
-        asyncio.run(self._run(walk))
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            runner.run(self._run(walk))
 
     async def _run(self, walk: Callable[["World"], Coroutine[Any, Any, None]]) -> None:
         try:

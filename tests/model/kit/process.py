@@ -13,10 +13,10 @@ from oncegate.core.entries.codec import decode, encode
 from oncegate.core.entries.kinds import Entry
 from oncegate.core.errors import LedgerFull
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.commit.proven import answers_when_proven
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.recovery.replay import rebuild
 from oncegate.engine.requests import ClaimRequest, ClaimResult
-from oncegate.engine.shard import answers_when_proven
 from oncegate.engine.usecases.claims import Claims
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Mark, OutputChange, Replayed

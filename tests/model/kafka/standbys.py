@@ -1,0 +1,169 @@
+"""Gateways of a walk that stand by: the shipped election chooses one, which takes over what it has followed."""
+
+from contextlib import aclosing
+
+from aiokafka.errors import KafkaError
+
+from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.namespaces import Listed, NamespaceList
+from oncegate.ledgers.kafka.reading import Record
+from oncegate.ledgers.kafka.shard import opening
+from oncegate.ledgers.kafka.shard.fold import Fold
+from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
+from oncegate.ledgers.kafka.standby.election import Election
+from oncegate.ledgers.kafka.standby.following import Following
+from oncegate.ports import OpenLedger
+from tests.model.kafka.gateways import Gateway
+from tests.model.kafka.world import Process, World
+from tests.model.kit.replies import Broken
+
+TAKEOVER_MS = 3_000
+GATEWAYS = 3
+LIST = Partition("p.namespaces", 0)
+# More than a holder says, and whoever stands by looks, in a takeover's time.
+CALM_STEPS = 1_200
+
+
+class StandingBy(Gateway):
+    """One gateway with a standby, from its start to its end: it follows, is chosen, owns, is followed, and so on."""
+
+    async def live(self, _: Process) -> None:
+        listed = NamespaceList({"process": self.process}, "p", self.process.place.deadlines)
+        self.ledger: KafkaLedger | None = None
+        election = Election(listed, TAKEOVER_MS, self._followed)
+        election.stand_by()
+        election.start()
+        try:
+            while True:
+                try:
+                    await self._turn(listed, election)
+                except (LedgerDown, LedgerFenced, LedgerFull, KafkaError, OSError) as error:
+                    self.world.note(f"{self.process.name} stands by again: {error!r}")
+                    await self.process.turn("rests")
+        finally:
+            assert election._task is not None
+            election._task.cancel()
+
+    async def _turn(self, listed: NamespaceList, election: Election) -> None:
+        await listed.refresh()
+        place, topics, ledgers = self.process.place, self.topics(), list[KafkaLedger]()
+
+        async def take_over(warm: Fold | None) -> tuple[OpenLedger, Fold]:
+            opened = await opening.open_place(place, listed, election.lead, warm)
+            ledgers.append(KafkaLedger(place, opened, listed, topics))
+            return OpenLedger(ledgers[0], opened.key, ledgers[0].epoch, ledgers[0].require_owner), opened.fold
+
+        following = Following(place, election, take_over)
+        self.known = set()
+        async with aclosing(following.batches()) as batches:
+            async for batch in batches:
+                self.known.update(bytes(one.body) for one in batch)
+                self._answer_early(election)
+        following.opened()
+        (self.ledger,) = ledgers
+        try:
+            await self.serve(self.ledger, topics)
+        finally:
+            self.ledger = None
+
+    def _answer_early(self, election: Election) -> None:
+        """Without a rule: who is chosen answers from what it has followed."""
+        denied = sorted(self.world.truth.acknowledged - self.known)
+        if not self.world.setup.fenced and election.leads and denied:
+            raise Broken("DENIED", f"{self.process.name} denies {denied[0]!r} before it owns the ledger")
+
+    def _followed(self, why: LedgerFenced) -> None:
+        """As `KafkaLedgers` does."""
+        if self.ledger is not None:
+            self.ledger.end(why)
+
+
+class Choices:
+    """Reads who was chosen, and holds it against who was there then."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._read_to = 0
+        self._listed = Listed()
+        self._heard_s: dict[str, list[float]] = {}
+
+    def look(self) -> None:
+        log = self._world.brokers.log(LIST)
+        for offset, entry in log.committed(self._read_to, log.end):
+            before, beats = self._listed.holder, dict(self._listed.beats)
+            self._listed.take(Record(offset, entry.key, entry.value))
+            after, (kind, _, name) = self._listed.holder, (entry.key or b"").decode().partition("/")
+            if after != before and before.gateway and not (before.gateway in beats and beats[before.gateway].gone):
+                self._require_silence(before.gateway, entry.at_s)
+            # A beat that is removed was removed by another.
+            if kind == "o" or (kind == "b" and entry.value is not None):
+                self._heard_s.setdefault(name or after.gateway, []).append(entry.at_s)
+        self._read_to = max(self._read_to, log.stable)
+
+    def _require_silence(self, gateway: str, at_s: float) -> None:
+        """`at_s`: when whoever was chosen began to read what he decided on."""
+        heard_s = max((one for one in self._heard_s.get(gateway, []) if one <= at_s), default=at_s)
+        if at_s < heard_s + TAKEOVER_MS / 1000:
+            raise Broken("CHOSEN", f"{gateway} is followed at {at_s:.2f}, and was there at {heard_s:.2f}")
+
+    @property
+    def terms(self) -> int:
+        """How many were chosen."""
+        return self._listed.holder.term
+
+
+async def calm(world: World) -> None:
+    """Nothing fails any more, and three go on: one of them gets the ledger, writes, and keeps it."""
+    world.heal()
+    if world.stands_still():
+        return
+    for process in world.processes:
+        process.dead = True
+    gateways = [start(world) for _ in range(GATEWAYS)]
+    await _run(world, CALM_STEPS)
+    terms, wrote = world.choices.terms, sum(one.wrote for one in gateways)
+    await _run(world, CALM_STEPS)
+    if world.stands_still():
+        return
+    if world.choices.terms != terms:
+        raise Broken("CALM", f"{world.choices.terms - terms} were chosen while nothing failed")
+    if sum(one.wrote for one in gateways) == wrote:
+        raise Broken("ENDS", f"nobody has written in {CALM_STEPS} steps without a fault")
+
+
+async def _run(world: World, steps: int) -> None:
+    await world.settle()
+    for _ in range(steps):
+        if not world.step():
+            raise Broken("ENDS", "nobody owns the ledger, and nobody asks for it")
+        await world.settle()
+
+
+def start(world: World) -> StandingBy:
+    """One more gateway, which lives as soon as the world settles."""
+    found = StandingBy(Process(world, ""))
+
+    async def live(process: Process) -> None:
+        found.process = process
+        await found.live(process)
+
+    world.start(f"S{len(world.processes)}", live)
+    return found
+
+
+async def walk_standbys(world: World) -> None:
+    """Three gateways that stand by, then more; in the end three others are calm."""
+    world.choices = Choices(world)
+    for _ in range(GATEWAYS):
+        start(world)
+    await world.settle()
+    for _ in range(world.setup.steps):
+        world.disturb()
+        if world.rng.random() < world.setup.starting or not world.step():
+            start(world)
+        await world.settle()
+    await calm(world)
+    world.truth.look()
+    if not world.stands_still():
+        world.truth.users.require_named()
