@@ -59,6 +59,11 @@ class Program:
         serving = self.gateway.readiness()[namespace] == "SERVING"
         return serving and self.gateway.shard(namespace).mark.position == 1
 
+    def durability(self, namespace: str) -> str:
+        """Says what an append outlives, where that was found; empty where the namespace does not serve."""
+        serving = self.gateway.readiness()[namespace] in ("SERVING", "FULL")
+        return self.gateway.shard(namespace).durability() if serving else ""
+
 
 @asynccontextmanager
 async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
@@ -201,7 +206,7 @@ async def serve(settings: Settings, log: Log) -> None:
 def announce(program: Program, process: ProcessSettings, log: Log) -> None:
     """Logs what is promised, namespace by namespace, who may connect, and where; then writes the port file."""
     for name in program.gateway.namespaces():
-        log.info(promise_line(name, process.ledger, program.is_new(name)))
+        log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name)))
     log.info(f"credentials: {CREDENTIALS}")
     host = f"[{process.host}]" if ":" in process.host else process.host
     log.info(f"listening on http://{host}:{program.port}")

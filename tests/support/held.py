@@ -152,10 +152,13 @@ class HeldLedgers(MemoryLedgers):
             raise self.disk.refuse_to_open
         async with super().open(namespace) as opened:
             self.disk.opened += 1
-            assert opened.outputs is not None
-            ledger = HeldLedger(opened.ledger, opened.outputs, self.disk)
+            ledger = self.held(opened)
             below = {"free_bytes": self.free_bytes, "fenced_by_appends": self.fenced_by_appends}
             yield replace(opened, ledger=ledger, outputs=ledger, **below)
+
+    def held(self, opened: OpenLedger) -> HeldLedger:
+        assert opened.outputs is not None
+        return HeldLedger(opened.ledger, opened.outputs, self.disk)
 
     def free_bytes(self) -> tuple[int, int]:
         return self.disk.free_bytes

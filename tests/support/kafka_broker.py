@@ -50,8 +50,18 @@ class Broker:
         """A new topic, and its first partition; others are named by the test."""
         name = name or f"topic-{next(_names)}"
         self.admin.create_topics(
-            [NewTopic(name, partitions, 1, config={key.replace("_", "."): value for key, value in config.items()})]
+            [
+                NewTopic(
+                    name,
+                    partitions,
+                    len(self.cluster.nodes),
+                    config={key.replace("_", "."): value for key, value in config.items()},
+                )
+            ]
         )[name].result(WAIT_S)
+        # Made by the controller: the broker that is asked for it knows of it a moment later.
+        while name not in self.admin.list_topics(timeout=WAIT_S).topics:
+            pass
         return Partition(name, 0)
 
     def committed(self, partition: Partition) -> list[bytes]:
@@ -64,18 +74,19 @@ class Broker:
 
     def low(self, topic: str) -> int:
         """The first offset that is kept of a topic of one partition."""
-        asked = {TopicPartition(topic, 0): OffsetSpec.earliest()}
-        (answer,) = self.admin.list_offsets(asked).values()
-        return int(answer.result(WAIT_S).offset)
+        return self._offset(topic, OffsetSpec.earliest())
 
     def ends(self, topic: str) -> tuple[int, int]:
         """Where a topic of one partition ends for who reads what was committed, and where it ends."""
-        asked = {TopicPartition(topic, 0): OffsetSpec.latest()}
-        stable, end = (
-            next(iter(self.admin.list_offsets(asked, isolation_level=level).values())).result(WAIT_S).offset
-            for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
-        )
+        levels = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+        stable, end = (self._offset(topic, OffsetSpec.latest(), isolation_level=level) for level in levels)
         return stable, end
+
+    def _offset(self, topic: str, spec: OffsetSpec, **more: Any) -> int:
+        """By a client of its own: one from before a broker's start insists on the leader's epoch that it knows."""
+        admin = AdminClient({**self._as_admin(), "log_level": 0})
+        (answer,) = admin.list_offsets({TopicPartition(topic, 0): spec}, **more).values()
+        return int(answer.result(WAIT_S).offset)
 
     def messages(self, partition: Partition) -> list[Message]:
         """What another client reads of it, up to its end, of committed transactions."""
@@ -98,8 +109,11 @@ class Broker:
 
 
 @contextmanager
-def one_broker(folder: Path, access: Access = OPEN) -> Iterator[Broker]:
-    """A broker that keeps its files in `folder`, until the context ends; what goes through the proxy is no TLS."""
+def one_broker(folder: Path, access: Access = OPEN, **more: str) -> Iterator[Broker]:
+    """A broker that keeps its files in `folder`, until the context ends; what goes through the proxy is no TLS.
+
+    `more`: properties of the broker, with underscores for points.
+    """
     behind, proxy_port = free_ports(2)
     cluster = Cluster(folder, access=access)
     own, votes = cluster.ports[0].clients, cluster.ports[0].controllers
@@ -113,6 +127,7 @@ def one_broker(folder: Path, access: Access = OPEN) -> Iterator[Broker]:
         **unencrypted.properties(cluster.files, ("proxy",)),
         # Who logs in there by PLAIN has to do so again each minute.
         "listener.name.proxy.plain.connections.max.reauth.ms": "60000",
+        **{name.replace("_", "."): value for name, value in more.items()},
     }
     with cluster:
         yield Broker(cluster, behind, proxy_port)

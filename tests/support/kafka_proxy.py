@@ -21,6 +21,7 @@ class KafkaProxy:
     hold_answer(api): the broker gets it, and the answer waits here until `release`.
     lose(api): the broker never gets it, and the client's connection is closed.
     lose_answer(api): the broker gets it, and the client's connection is closed in place of the answer.
+    answer_error(api, code): the broker does it, and the answer says that it failed so.
     """
 
     def __init__(self, broker_port: int) -> None:
@@ -35,6 +36,7 @@ class KafkaProxy:
         self._due: dict[tuple[str, int], int] = {}
         # What stands in answers, and what in its place.
         self._spoil = (b"", b"")
+        self._error_code = 0
         self._cut = False
         self._clients: set[asyncio.StreamWriter] = set()
         # Transactional ids with a transaction that has partitions and no EndTxn.
@@ -67,6 +69,11 @@ class KafkaProxy:
     def lose_answer(self, api: int, *, after: int = 0) -> None:
         """Closes the client's connection in place of the answer to the next request of this kind."""
         self._due["lose answer", api] = after
+
+    def answer_error(self, api: int, code: int) -> None:
+        """Puts this error code into the answer to the next request of this kind."""
+        self._error_code = code
+        self._due["error", api] = 0
 
     def forget(self) -> None:
         """Lets go of what is held, and forgets the faults that nothing has met."""
@@ -117,7 +124,7 @@ class KafkaProxy:
         self._count_end(api, frame)
         if self._is_due("lose", api):
             return False
-        for fault in ("lose answer", "hold answer"):
+        for fault in ("lose answer", "hold answer", "error"):
             if self._is_due(fault, api):
                 answers[frame[4:8]] = fault
         if self._is_due("hold", api):
@@ -140,6 +147,8 @@ class KafkaProxy:
             if fault == "hold answer":
                 self.held.set()
                 await self._released.wait()
+            if fault == "error":
+                frame = _with_error(frame, self._error_code)
             writer.write(len(frame).to_bytes(_SIZE_BYTES, "big") + frame.replace(*self._spoil))
         writer.close()
 
@@ -172,6 +181,11 @@ def _transactional_id(frame: bytes) -> bytes | None:
     at = 10 + max(int.from_bytes(frame[8:10], "big", signed=True), 0)
     length = int.from_bytes(frame[at : at + 2], "big", signed=True)
     return None if length < 0 else frame[at + 2 : at + 2 + length]
+
+
+def _with_error(answer: bytes, code: int) -> bytes:
+    """The answer to EndTxn or InitProducerId with an error: behind correlation and throttle time."""
+    return answer[:8] + code.to_bytes(2, "big", signed=True) + answer[10:]
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes:

@@ -49,4 +49,4 @@ def pieces_of(table: Any, piece_bytes: int = 1 << 20) -> Iterator[Piece]:
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_batch(batch)
-        yield Piece(memoryview(sink.getvalue()))
+        yield memoryview(sink.getvalue())

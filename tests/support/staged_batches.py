@@ -33,9 +33,14 @@ class Batch:
         self._chunks, self._rows = self._chunks + 1, self._rows + table.num_rows
         self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
 
-    def commit(self) -> Any:
-        """Commits what was staged under the batch's name."""
-        fingerprint = self._fingerprint.to_bytes(16, "little").hex()
-        winner = {"token": self.token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}
-        order = {"run": self._run, "nonce": self.nonce, "winners": [winner], "digest": None, "previous_digest": None}
+    def commit(self, *others: "Batch") -> Any:
+        """Commits what was staged under the batch's name, by this task and then by others."""
+        winners = [one.winner for one in (self, *others)]
+        order = {"run": self._run, "nonce": self.nonce, "winners": winners, "digest": None, "previous_digest": None}
         return self._client.commit(self.name, order)
+
+    @property
+    def winner(self) -> dict[str, object]:
+        """What the task tells its driver of what it has staged."""
+        fingerprint = self._fingerprint.to_bytes(16, "little").hex()
+        return {"token": self.token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}

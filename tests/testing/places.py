@@ -10,12 +10,14 @@ from pathlib import Path
 from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.ledgers.log import open_log
 from oncegate.ledgers.memory import MemoryLedgers
+from oncegate.ledgers.redis.ledgers import open_redis
 from oncegate.ports import Ledgers, OpenLedger, RunFolders
 from oncegate.runs import LocalRunFolders, MemoryRunFolders
 from oncegate.testing import Place
 from oncegate.testing.ledger_places import MakePlace
 from tests.support.crash_disk import Crashes, RecordingDisk, materialize
 from tests.support.leaving import copy_as_left
+from tests.support.redis_server import RedisServer
 
 _prefixes = count()
 
@@ -127,6 +129,36 @@ def kafka_places(bootstrap: str) -> MakePlace:
     @asynccontextmanager
     async def make() -> AsyncIterator[Place]:
         yield KafkaPlace(bootstrap, f"test-{next(_prefixes)}")
+
+    return make
+
+
+class RedisPlace:
+    """Keys below a prefix of their own; a crash kills the server, and the gateway's witness stays beside it."""
+
+    def __init__(self, server: RedisServer, prefix: str, witness: Path) -> None:
+        self._server = server
+        self._where = f"//{server.address}/{prefix}?bare_key=yes"
+        self._witness = str(witness)
+        self._runs = MemoryRunFolders()
+
+    def ledgers(self) -> AbstractAsyncContextManager[Ledgers]:
+        return open_redis(self._where, create=True, witness=self._witness)
+
+    def runs(self) -> RunFolders:
+        return self._runs
+
+    def crash(self) -> None:
+        self._server.restart()
+
+
+def redis_places(server: RedisServer) -> MakePlace:
+    """Places on a Redis server."""
+
+    @asynccontextmanager
+    async def make() -> AsyncIterator[Place]:
+        with tempfile.TemporaryDirectory() as folder:
+            yield RedisPlace(server, f"test-{next(_prefixes)}", Path(folder))
 
     return make
 

@@ -9,8 +9,8 @@ from tests.support.crash_disk import RecordingDisk
 from tests.testing.places import log_place, memory_place, power_place
 
 PLACES = {"memory": memory_place, "log": log_place}
-# tests/faults/kafka/test_conformance.py, on a broker.
-ON_SERVERS = {"kafka"}
+# tests/faults/kafka/test_conformance.py, on a broker, and tests/faults/redis/test_conformance.py.
+ON_SERVERS = {"kafka", "redis", "rediss"}
 
 
 def test_every_scheme_has_a_place() -> None:

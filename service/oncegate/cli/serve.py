@@ -18,7 +18,8 @@ Data = Annotated[
     Path | None, typer.Option(help="Data folder of the embedded ledger.  [default: ./data]", callback=refuse_urls)
 ]
 Ledger = Annotated[
-    str | None, typer.Option(help="Ledger by URL, instead of --data: memory:, log:FOLDER or kafka://HOST:PORT/PREFIX.")
+    str | None,
+    typer.Option(help="Ledger by URL, instead of --data: memory:, log:FOLDER, kafka://… or redis://…"),
 ]
 Witness = Annotated[str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")]
 Host = Annotated[str | None, typer.Option(help="A loopback address.  [default: 127.0.0.1]")]

@@ -3,6 +3,8 @@
 memory:          nothing outlives the process
 log:<folder>     segments and output files of our own below a folder; a bare path means the same
 kafka://...      topics of a Kafka cluster (the extra oncegate[kafka]); `oncegate.ledgers.kafka.address` says the rest
+redis://...      streams of a Redis server (the extra oncegate[redis]); `oncegate.ledgers.redis.address` says the rest
+rediss://...     the same over TLS
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -34,10 +36,26 @@ async def _open_kafka(place: str, create: bool, witness: str | None, reserve_byt
         yield ledgers
 
 
+def _opener_of_redis(tls: bool) -> Opener:
+    @asynccontextmanager
+    async def opened(place: str, create: bool, witness: str | None, reserve_bytes: int) -> AsyncIterator[Ledgers]:
+        # Its client is an extra.
+        try:
+            from oncegate.ledgers.redis.ledgers import open_redis
+        except ModuleNotFoundError as error:
+            raise BadRequest(f"a ledger on Redis needs {error.name}: pip install 'oncegate[redis]'") from error
+        async with open_redis(place, create, witness, reserve_bytes, tls=tls) as ledgers:
+            yield ledgers
+
+    return opened
+
+
 SCHEMES: dict[str, Opener] = {
     "memory": _open_memory,
     "log": open_log,
     "kafka": _open_kafka,
+    "redis": _opener_of_redis(tls=False),
+    "rediss": _opener_of_redis(tls=True),
 }
 
 

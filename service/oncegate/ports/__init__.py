@@ -13,6 +13,7 @@ from oncegate.ports.ledger import Ledger, Ledgers, Mark, OpenLedger, Replayed
 from oncegate.ports.outputs import (
     Chunk,
     DropRanges,
+    Origin,
     OutputChange,
     Outputs,
     PublishRanges,
@@ -37,6 +38,7 @@ __all__ = [
     "Mark",
     "Observer",
     "OpenLedger",
+    "Origin",
     "OutputChange",
     "Outputs",
     "PublishRanges",

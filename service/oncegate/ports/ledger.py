@@ -90,6 +90,8 @@ class OpenLedger:
         is to be written before there is more than as many.
     row_topics: the topics elsewhere that rows of requests are sent to; None: they stay here, in outputs.
     fenced_by_appends: an append alone tells that a newer owner has opened the ledger; False: a lock keeps others out.
+    durability: says what an acknowledged append outlives, where a server's settings decide that; empty: the kind of
+        ledger says it.
     """
 
     ledger: Ledger
@@ -102,6 +104,7 @@ class OpenLedger:
     free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1)
     row_topics: RowTopics | None = None
     fenced_by_appends: bool = False
+    durability: Callable[[], str] = lambda: ""
 
 
 class Ledgers(Protocol):

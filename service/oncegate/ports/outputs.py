@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
+from oncegate.arraytypes import U32, U64
+
 
 @dataclass(frozen=True, slots=True)
 class WriteRange:
@@ -49,15 +51,35 @@ class TrimRanges:
     before_offset: int
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Origin:
+    """Says who wrote n rows, and which of theirs each is; all of it together names one row.
+
+    `epoch`: below 2^64. The first row has the number `first`, each further one the next; or as `sequences` has it:
+    uint64 (n,). `digests`: uint32 (n,), of the rows' payloads; None: they come without.
+    """
+
+    namespace: str
+    producer: str
+    epoch: int
+    first: int = 0
+    sequences: U64 | None = None
+    digests: U32 | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class SendRanges:
     """Writes the rows of ranges, in this order, into a topic that lies elsewhere (`RowTopics`), and gives them up.
 
-    A range that the same append writes is sent as it is, and kept nowhere else.
+    A range that the same append writes is sent as it is, and kept nowhere else. `origin`: of all the rows, which each
+    record is then to say; None: none says it. `waiting_bytes`: of ranges that earlier appends wrote, which count as
+    this append's.
     """
 
     topic: str
     range_ids: tuple[bytes, ...]
+    origin: Origin | None = None
+    waiting_bytes: int = 0
 
 
 OutputChange = WriteRange | PublishRanges | DropRanges | TrimRanges | SendRanges
@@ -93,8 +115,18 @@ class RowTopics(Protocol):
     def where(self) -> str:
         """Says where they lie, as a client of them is told it: brokers, for topics of Kafka."""
 
-    async def check(self, topic: str, schema: Any, batches: Sequence[Any]) -> None:
+    async def check(
+        self,
+        topic: str,
+        schema: Any,
+        batches: Sequence[Any],
+        origin: Origin | None = None,
+        waiting_bytes: int = 0,
+    ) -> None:
         """Checks Arrow rows for a topic before any effect: whatever would be refused of them when they are sent.
+
+        `origin`: as of `SendRanges`; its numbers count for nothing here. `waiting_bytes`: of all that is to be sent at
+        once, where it waits for that.
 
         Raises:
             SchemaMismatch, BadRequest, TooLarge: these rows, or one of them, can be no record there.

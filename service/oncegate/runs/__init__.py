@@ -20,6 +20,10 @@ def run_folders(ledger_url: str) -> RunFolders:
         from oncegate.ledgers.kafka.address import parse_address
 
         folder = parse_address(place).runs_folder
+    if scheme in ("redis", "rediss"):
+        from oncegate.ledgers.redis.address import parse_address as parse_redis_address
+
+        folder = parse_redis_address(place).runs_folder
     return MemoryRunFolders() if folder is None else LocalRunFolders(folder)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.address import parse_address
-from oncegate.ledgers.kafka.keys import Keys, read_keys
+from oncegate.ledgers.keys import Keys, read_keys
 from oncegate.runs import LocalRunFolders, MemoryRunFolders, run_folders
 
 
@@ -19,6 +19,7 @@ def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> N
     assert (found.prefix, found.replication, found.min_insync, found.master_key) == ("oncegate", 5, 2, key)
     assert (found.deadlines.send_ms, found.deadlines.commit_ms) == (1_000, 10_000)
     assert found.deadlines.transaction_ms > 11_000
+    assert parse_address("//a:9092/p?bare_key=yes&transaction_ms=300000").deadlines.sending_ms == 290_000
     assert found.compression == "lz4"
     assert str(key) not in found.shown
 
@@ -42,6 +43,10 @@ def test_a_url_names_brokers_prefix_and_how_topics_are_kept(tmp_path: Path) -> N
         (
             "//localhost:9092/p?bare_key=yes&compression=gzip",
             "compression=gzip of the ledger's URL is none of none, lz4, zstd",
+        ),
+        (
+            "//localhost:9092/p?bare_key=yes&send_ms=5000&transaction_ms=15000",
+            r"transaction_ms=15000 .* not longer than send_ms and commit_ms together \(15000\)",
         ),
         ("//localhost:9092/p?bare_key=yes&compression=", "is none of none, lz4, zstd"),
         ("//localhost:9092/p?bare_key=yes&compression=zstd&compression=lz4", "compression twice"),

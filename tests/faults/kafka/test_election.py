@@ -8,8 +8,8 @@ import pytest
 
 from oncegate.core.errors import LedgerFenced
 from oncegate.ledgers.kafka.namespaces import Beat, Decide, Holder, Listed, NamespaceList
-from oncegate.ledgers.kafka.pause import pause
 from oncegate.ledgers.kafka.standby.election import Election
+from oncegate.ledgers.pause import pause
 
 TAKEOVER_MS = 1_500
 WAIT_S = 60

@@ -1,8 +1,9 @@
 """Transactions of a guard on a real broker: refused batches, lost answers, newer producers, callers that go away."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -12,9 +13,10 @@ from aiokafka.errors import KafkaError
 from aiokafka.producer.message_accumulator import BatchBuilder
 
 from deploy.kafka.cluster import free_ports
-from oncegate.ledgers.kafka.guard import Batch, Deadlines, Fenced, Guard, InDoubt, NotWritten, Partition
+from oncegate.ledgers.kafka.guard import Batch, Fenced, Guard, InDoubt, NotStarted, NotWritten, Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
-from oncegate.ledgers.kafka.watch import Session
+from oncegate.ledgers.kafka.watch import Deadlines, Session
+from tests.support.held import until
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_proxy import END_TXN, KafkaProxy
 
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.slow
 # What the topic "small" takes of one batch, and what is more than that.
 SMALL_BYTES = 2_000
 LARGE = b"x" * 3 * SMALL_BYTES
+LONG = Deadlines(start_ms=30_000, send_ms=3_000, commit_ms=10_000, transaction_ms=90_000)
 QUICK = Deadlines(start_ms=30_000, send_ms=3_000, commit_ms=3_000, transaction_ms=20_000)
 
 _names = count()
@@ -158,6 +161,32 @@ async def test_a_commit_goes_on_when_its_caller_goes_away(broker: Broker, proxy:
     assert broker.committed(flights) == [b"a", b"b"]
 
 
+async def test_a_transaction_is_sent_for_as_long_as_its_batches_are_answered(broker: Broker) -> None:
+    flights = broker.topic()
+    values = [b"a", b"b", b"c"]
+    async with started(broker.cluster.bootstrap, new_id(), LONG) as guard:
+        await guard.commit(apart(flights, values, LONG.send_ms * 2 / 3))
+    assert broker.committed(flights) == values
+
+
+async def test_a_transaction_ends_before_the_broker_aborts_it_and_says_which_number_counts(broker: Broker) -> None:
+    flights = broker.topic()
+    short = replace(LONG, send_ms=1_500, transaction_ms=LONG.commit_ms + 2_000)
+    async with started(broker.cluster.bootstrap, new_id(), short) as guard:
+        with pytest.raises(NotWritten, match=r"within 2000 ms \(transaction_ms - commit_ms\): raise them"):
+            await guard.commit(apart(flights, [b"a"] * 1_000, 200))
+    assert broker.committed(flights) == []
+
+
+async def apart(partition: Partition, values: Sequence[bytes], pause_ms: float) -> AsyncIterator[Batch]:
+    """A batch of each value, with so much time before it."""
+    loop = asyncio.get_running_loop()
+    for value in values:
+        begins_s = loop.time() + pause_ms / 1_000
+        await until(lambda begins_s=begins_s: loop.time() >= begins_s)
+        yield batch(partition, value)
+
+
 async def test_a_broker_that_stops_answering_ends_a_commit_in_its_time(broker: Broker) -> None:
     flights = broker.topic()
     async with started(broker.cluster.bootstrap, new_id()) as guard:
@@ -178,6 +207,12 @@ async def test_brokers_that_are_not_there_end_a_start_in_its_time() -> None:
     with pytest.raises((KafkaError, OSError, TimeoutError)):
         await guard.start()
     assert guard.closed
+
+
+async def test_a_transaction_longer_than_brokers_let_one_take_is_refused_in_words(broker: Broker) -> None:
+    guard = Guard({"bootstrap_servers": broker.cluster.bootstrap}, new_id(), replace(LONG, transaction_ms=900_001))
+    with pytest.raises(NotStarted, match=r"lower transaction_ms, or raise their transaction\.max\.timeout\.ms"):
+        await guard.start()
 
 
 def test_the_broker_never_aborts_what_is_still_waited_for() -> None:

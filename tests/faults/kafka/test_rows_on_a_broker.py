@@ -17,11 +17,12 @@ from confluent_kafka import Producer
 
 from oncegate.core.errors import BadRequest, MissingStage, NotFound, SchemaMismatch, TooLarge
 from oncegate.ledgers.kafka.compression import Compression, compressed
-from oncegate.ledgers.kafka.guard import Batch, Deadlines, Guard, NotWritten, Partition
+from oncegate.ledgers.kafka.guard import Batch, Guard, NotWritten, Partition
 from oncegate.ledgers.kafka.record_batch import Field, Records, encode
-from oncegate.ledgers.kafka.rows.marks import Origin
 from oncegate.ledgers.kafka.rows.stream import Piece, Target, Written
-from oncegate_spark import RecordCheck, RecordKind
+from oncegate.ledgers.kafka.watch import Deadlines
+from oncegate.ports import Origin
+from oncegate_spark import RecordCheck
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_rows import check_rows, commit_rows, pieces_of
 
@@ -244,33 +245,32 @@ async def test_two_hundred_mebibytes_are_one_transaction_in_bounded_memory(broke
 
 async def test_a_reader_finds_by_headers_what_was_doubled_and_what_is_missing(broker: Broker) -> None:
     partition = broker.topic(2)
-    target = Target(partition.topic, {partition.topic: 2}, NOW_MS)
-    values = pa.table({"value": [str(row) for row in range(100)], "key": [str(row) for row in range(100)]})
+    table = pa.table({"value": [str(row) for row in range(100)], "key": [str(row) for row in range(100)]})
 
-    def piece(first: int, epoch: int) -> Piece:
-        (one,) = pieces_of(values)
-        return Piece(one.data, Origin("flights", "p", epoch, np.arange(first, first + 100)))
+    async def write(first: int) -> None:
+        origin = Origin("flights", "attempt:a", 1, first)
+        target = Target(partition.topic, {partition.topic: 2}, NOW_MS, origin=origin)
+        async with started(broker) as guard:
+            await commit_rows(guard, pieces_of(table, 500), target)
 
-    async with started(broker) as guard:
-        await commit_rows(guard, [piece(0, 1), piece(200, 2)], target)
+    for first in (0, 200):
+        await write(first)
     check = RecordCheck()
-    told = [
-        check.take(message.headers() or [], number)
-        for number in range(2)
-        for message in broker.messages(Partition(partition.topic, number))
-    ]
-    assert set(told) == {RecordKind.FIRST}
-    assert [(gap.first, gap.last) for gap in check.missing()] == [(100, 199)]
-    async with started(broker) as guard:
-        await commit_rows(guard, [piece(100, 2), piece(150, 1)], target)
+    for number in range(2):
+        check.add(message.headers() for message in broker.messages(Partition(partition.topic, number)))
+    assert found_by(check) == (200, 0, [(100, 199)])
+    await write(150)
     again = RecordCheck()
-    told = [
-        again.take(headers, number)
-        for number in range(2)
-        for *_, headers in await by_aiokafka(broker, Partition(partition.topic, number))
-    ]
-    assert (told.count(RecordKind.FIRST), told.count(RecordKind.OLDER_EPOCH)) == (300, 100)
-    assert again.missing() == []
+    for number in range(2):
+        again.add(headers for *_, headers in await by_aiokafka(broker, Partition(partition.topic, number)))
+    assert found_by(again) == (300, 50, [(100, 149)])
+    assert [again.duplicated()[name].to_pylist() for name in ("first", "last")] == [[200], [249]]
+
+
+def found_by(check: RecordCheck) -> tuple[int, int, list[tuple[int, int]]]:
+    """Records, duplicates, and from where to where some are missing, of the only writer there is."""
+    ((records, duplicates),) = [(row["records"], row["duplicates"]) for row in check.findings().to_pylist()]
+    return records, duplicates, [(row["first"], row["last"]) for row in check.missing().to_pylist()]
 
 
 @pytest.mark.parametrize(

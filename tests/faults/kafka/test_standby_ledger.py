@@ -11,8 +11,8 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Recovering
 from oncegate.ledgers.kafka.ledgers import open_kafka
-from oncegate.ledgers.kafka.pause import pause
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
+from oncegate.ledgers.pause import pause
 from oncegate.ports import Followed, Ledger, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import Broker

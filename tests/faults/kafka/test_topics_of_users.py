@@ -7,12 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import NewPartitions
 
+from oncegate.core.errors import TooLarge
+from oncegate.ledgers.frames import Frame, Sent
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.shard.frames import Assembly, Frame, Sent
+from oncegate.ledgers.kafka.rows.user_topics import UserTopics
+from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate_spark.errors import OncegateError, Refused
 from tests.support.gateway_process import GatewayProcess
-from tests.support.kafka_broker import Broker
+from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_users import client_of, url
 from tests.support.staged_batches import Batch
 
@@ -84,6 +88,27 @@ def test_a_staged_batch_is_seen_when_it_is_committed_and_once(broker: Broker, ga
         again.stage(rows_of("a", "b", "c"))
         assert again.commit().outcome == "DUPLICATE"
     assert values(broker, topic, 4) == wanted("a", "b", "c")
+
+
+def test_a_topic_that_gets_more_partitions_keeps_what_was_written(broker: Broker, tmp_path: Path) -> None:
+    topic, names = broker.topic(1).topic, [f"o-{number}" for number in range(20)]
+    with GatewayProcess(tmp_path, ledger=url(broker, "grown")) as gateway, client_of(gateway) as client:
+        with client.attempt() as attempt:
+            assert attempt.produce(topic, rows_of(*names[:10]), id_col="key").rows == 10
+        broker.admin.create_partitions([NewPartitions(topic, 4)])[topic].result(WAIT_S)
+        # How many there are is asked anew each half minute, and by who starts.
+        gateway.kill()
+        gateway.start()
+        with client.attempt() as attempt:
+            assert attempt.produce(topic, rows_of(*names), id_col="key").rows == 10
+    assert values(broker, topic, 4) == wanted(*names)
+    assert values(broker, topic) != wanted(*names), "the new partitions are used"
+
+
+async def test_a_batch_that_one_transaction_is_too_short_for_is_refused_with_the_numbers() -> None:
+    topics = UserTopics({}, "", "p.", sending_ms=2_000)
+    with pytest.raises(TooLarge, match=r"100000000 bytes .* at most 67108864 bytes .* raise transaction_ms"):
+        await topics.check("flights", pa.schema([]), (), waiting_bytes=100_000_000)
 
 
 def test_a_stage_without_its_first_chunk_is_missing(broker: Broker, gateway: GatewayProcess) -> None:

@@ -53,6 +53,32 @@ async def refused_twice(watch: Watch, connection: Connection) -> None:
         await asyncio.Event().wait()
 
 
+async def test_a_batch_that_is_answered_lets_a_wait_go_on(watch: Watch) -> None:
+    ends_s = asyncio.get_running_loop().time() + 0.01
+    async with watch.until(ends_s):
+        watch.goes_on(FAR_S, far())
+        await until(lambda: asyncio.get_running_loop().time() > ends_s + 0.01)
+
+
+async def test_no_answer_lets_a_wait_go_on_beyond_its_last_moment(watch: Watch) -> None:
+    with pytest.raises(TimeoutError):
+        await answered(watch, asyncio.get_running_loop().time())
+
+
+async def test_what_is_answered_after_a_refusal_does_not_put_the_end_off(watch: Watch) -> None:
+    with pytest.raises(TimeoutError):
+        await answered(watch, far(), REFUSED)
+
+
+async def answered(watch: Watch, last_s: float, refusal: Exception | None = None) -> None:
+    """Waits long, while a batch is answered; `refusal`: what the brokers say before."""
+    async with watch.until(far()):
+        if refusal is not None:
+            watch.refused(refusal)
+        watch.goes_on(FAR_S, last_s)
+        await asyncio.Event().wait()
+
+
 async def test_refusals_that_go_on_do_not_put_the_end_off(watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "REFUSED_S", 0.1)
     with pytest.raises(TimeoutError):

@@ -13,8 +13,8 @@ from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log import accept, backup, open_log, restore, verify
 from oncegate.ledgers.log.admin.backup import copy_ledger
 from oncegate.ledgers.log.deleted import DELETED_NAME
-from oncegate.ledgers.log.files.segments import End
 from oncegate.ledgers.log.opening.recovery import LedgerPaths, inspect
+from oncegate.ledgers.witness import End
 from tests.support.crash_disk import Crashes, RecordingDisk, digest, materialize
 from tests.support.ledger_tools import SEED, FailingDisk, QuietDisk, produce
 

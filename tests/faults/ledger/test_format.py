@@ -9,8 +9,7 @@ from oncegate.ledgers.log.files.frame_body import Body, decode_body, encode_body
 from oncegate.ledgers.log.files.frames import FrameHeader, SegmentHeader, decode_header, encode_header
 from oncegate.ledgers.log.files.keys import key_check
 from oncegate.ledgers.log.files.ledger_list import read_list, write_list
-from oncegate.ledgers.log.files.segments import End
-from oncegate.ledgers.log.files.witness import Seen
+from oncegate.ledgers.witness import End, Seen
 
 LEDGER = bytes(range(16))
 CHAIN = bytes(range(100, 116))

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from oncegate.ledgers.disk import Disk
-from oncegate.ledgers.log.files.segments import End
-from oncegate.ledgers.log.files.witness import WitnessWriter, create_witness, read_witness
+from oncegate.ledgers.witness import End, WitnessWriter, create_witness, read_witness
 
 LEDGER = b"L" * 16
 

@@ -22,15 +22,15 @@ from urllib.parse import parse_qsl
 
 from oncegate.core.errors import BadRequest
 from oncegate.ledgers.kafka.compression import Compression
-from oncegate.ledgers.kafka.guard import Deadlines
 from oncegate.ledgers.kafka.security import PARAMETERS, Security
+from oncegate.ledgers.kafka.watch import Deadlines
+from oncegate.ledgers.url_options import file, folder, number, require_keys, yes
 
 _SERVER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 # Kafka takes 249 characters of a topic's name; a namespace's name and what comes behind it need the rest.
 _PREFIX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 # What is meant for `security`, also where it is misspelt.
 _OF_CONNECTIONS = re.compile(r"^(security|sasl|ssl)|password")
-_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 # What a broker's transaction may last beyond sending and committing, in which it is decided what became of it.
 _SPARE_MS = 30_000
 _EXAMPLE = "kafka://localhost:9092/oncegate?master_key=/etc/oncegate/master.key"
@@ -50,6 +50,8 @@ class Address:
     runs: Path | None = None
     send_ms: int = 20_000
     commit_ms: int = 10_000
+    # None: as long as both, and `_SPARE_MS`.
+    transaction_ms: int | None = None
     takeover_ms: int = 10_000
     compression: Compression = "none"
     security: Security = field(default_factory=Security)
@@ -73,7 +75,7 @@ class Address:
     def deadlines(self) -> Deadlines:
         """Returns how long each step of a transaction is waited for."""
         total_ms = self.send_ms + self.commit_ms
-        return Deadlines(total_ms, self.send_ms, self.commit_ms, total_ms + _SPARE_MS)
+        return Deadlines(total_ms, self.send_ms, self.commit_ms, self.transaction_ms or total_ms + _SPARE_MS)
 
 
 def parse_address(place: str) -> Address:
@@ -107,42 +109,13 @@ def _checked(address: Address) -> Address:
         raise BadRequest(
             f"min_insync={address.min_insync} is more than replication={address.replication}: nothing could be written"
         )
-    if address.old_master_key and not address.master_key:
-        raise BadRequest("the ledger's URL has old_master_key without master_key")
-    if address.bare_key and address.master_key:
-        raise BadRequest("the ledger's URL has both bare_key and master_key: keys are wrapped or they are not")
-    if not (address.master_key or address.bare_key):
+    if address.transaction_ms is not None and address.transaction_ms <= address.send_ms + address.commit_ms:
         raise BadRequest(
-            "the ledger's URL has no master_key: make one (openssl rand -hex 32 > master.key) and name the file; "
-            "bare_key=yes does without, where reading the topics is forbidden to all others"
+            f"transaction_ms={address.transaction_ms} of the ledger's URL is not longer than send_ms and commit_ms "
+            f"together ({address.send_ms + address.commit_ms}): brokers would abort what is still waited for"
         )
+    require_keys(address.master_key, address.old_master_key, address.bare_key, "topics")
     return address
-
-
-def _number(name: str, value: str) -> int:
-    if not _NUMBER.fullmatch(value):
-        raise BadRequest(f"{name}={value} of the ledger's URL is not a whole number from 1")
-    return int(value)
-
-
-def _file(name: str, value: str) -> Path:
-    path = Path(value)
-    if not path.is_file():
-        raise BadRequest(f"{name}={value} of the ledger's URL is no file")
-    return path
-
-
-def _folder(name: str, value: str) -> Path:
-    path = Path(value)
-    if not value or (path.exists() and not path.is_dir()):
-        raise BadRequest(f"{name}={value} of the ledger's URL is no folder")
-    return path
-
-
-def _yes(name: str, value: str) -> bool:
-    if value not in ("yes", "no"):
-        raise BadRequest(f"{name}={value} of the ledger's URL is neither yes nor no")
-    return value == "yes"
 
 
 def _compression(name: str, value: str) -> str:
@@ -152,14 +125,15 @@ def _compression(name: str, value: str) -> str:
 
 
 _READERS = {
-    "replication": _number,
-    "min_insync": _number,
-    "master_key": _file,
-    "old_master_key": _file,
-    "bare_key": _yes,
-    "runs": _folder,
-    "send_ms": _number,
-    "commit_ms": _number,
-    "takeover_ms": _number,
+    "replication": number,
+    "min_insync": number,
+    "master_key": file,
+    "old_master_key": file,
+    "bare_key": yes,
+    "runs": folder,
+    "send_ms": number,
+    "commit_ms": number,
+    "transaction_ms": number,
+    "takeover_ms": number,
     "compression": _compression,
 }

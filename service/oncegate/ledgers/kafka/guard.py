@@ -22,12 +22,14 @@ from aiokafka.errors import (
 )
 from aiokafka.producer import sender as aiokafka_sender
 
-from oncegate.ledgers.kafka.watch import Watch
+from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES, Deadlines, Watch
 
 # aiokafka waits 20 ms where the markers of the last transaction are still being written, ten times what they take.
 aiokafka_sender.BACKOFF_OVERRIDE = 0.001
 # What is on its way at most, of all partitions together, beside the batch that is handed over next.
 IN_FLIGHT_BYTES = 16 << 20
+# For how long a producer may write nothing: brokers forget its transactional id after days (seven, if nothing is set).
+IDLE_S = 3_600.0
 # What a producer that is closed may take to let go of its sockets.
 CLOSE_S = 2.0
 # What a task of aiokafka's may take to end by itself: after an error it pauses for 0.1 s.
@@ -52,21 +54,6 @@ class Batch:
 
 Batches = Sequence[Batch] | AsyncIterable[Batch]
 Then = Callable[[list[int]], Sequence[Batch]]
-
-
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """Bounds what is waited for; `transaction_ms` is the broker's own, and longer than sending and committing."""
-
-    start_ms: int = 30_000
-    send_ms: int = 20_000
-    commit_ms: int = 10_000
-    transaction_ms: int = 60_000
-
-    def __post_init__(self) -> None:
-        """Raises ValueError where the broker would abort what is still waited for."""
-        if self.transaction_ms <= self.send_ms + self.commit_ms:
-            raise ValueError("transaction_ms must be longer than send_ms and commit_ms together")
 
 
 class NotWritten(Exception):
@@ -118,7 +105,7 @@ class Guard:
         self,
         settings: Mapping[str, Any],
         transactional_id: str,
-        deadlines: Deadlines = Deadlines(),
+        deadlines: Deadlines = DEFAULT_DEADLINES,
         in_flight_bytes: int = IN_FLIGHT_BYTES,
     ) -> None:
         if not __debug__:
@@ -135,6 +122,7 @@ class Guard:
         self.closed = True
         self._turn = asyncio.Lock()
         self._ends_sent = 0
+        self._used_s = 0.0
 
     async def start(self) -> None:
         """Fences every producer before this one of the same id, whose open transaction is decided by that.
@@ -158,16 +146,18 @@ class Guard:
                 raise KafkaConnectionError(f"brokers hang up before they answer: {_PORT_HINT}") from error
             raise
         self._end_once()
+        self._used_s = asyncio.get_running_loop().time()
         self.closed = False
 
     @property
     def is_worn(self) -> bool:
-        """Whether the next transaction needs another producer: it was closed, or has lost a broker.
+        """Whether the next transaction needs another producer: it was closed, has lost a broker, or was idle for long.
 
         A broker that was started again may have forgotten the last transaction's markers, and an abort of the next one
         would then take the last one along.
         """
-        return self.closed or self._watch.has_been_cut
+        is_forgotten = asyncio.get_running_loop().time() > self._used_s + IDLE_S
+        return self.closed or self._watch.has_been_cut or is_forgotten
 
     async def commit(self, batches: Batches, then: Then = lambda _: ()) -> list[int]:
         """Writes the batches as one transaction; the offset of the first record of each, −1 where it was not told.
@@ -213,6 +203,7 @@ class Guard:
             try:
                 offsets = await self._write(batches, then)
                 await self._end()
+                self._used_s = asyncio.get_running_loop().time()
             except BaseException:
                 await self.close()
                 raise
@@ -221,15 +212,16 @@ class Guard:
     async def _write(self, batches: Batches, then: Then) -> list[int]:
         self._ends_sent = 0
         self._watch.begin()
-        until = asyncio.get_running_loop().time() + self._deadlines.send_ms / 1000
-        offsets = await self._send(batches, until, begin=True)
-        return offsets + await self._send(then(offsets), until)
+        last = asyncio.get_running_loop().time() + self._deadlines.sending_ms / 1000
+        offsets = await self._send(batches, last, begin=True)
+        return offsets + await self._send(then(offsets), last)
 
-    async def _send(self, batches: Batches, until: float, *, begin: bool = False) -> list[int]:
+    async def _send(self, batches: Batches, last: float, *, begin: bool = False) -> list[int]:
         """Each batch's own outcome: a commit would go through without it."""
-        sending = _Sending(self._in_flight_bytes)
+        send_s = self._deadlines.send_ms / 1000
+        sending = _Sending(self._in_flight_bytes, lambda: self._watch.goes_on(send_s, last))
         try:
-            async with self._watch.until(until):
+            async with self._watch.until(min(asyncio.get_running_loop().time() + send_s, last)):
                 if begin:
                     await self._producer.begin_transaction()
                 async for batch in each_of(batches):
@@ -249,6 +241,8 @@ class Guard:
             return RecordTooLarge(sending.too_large(), sending.culprits())
         if isinstance(error, TimeoutError) and self._watch.is_throttled:
             return Throttled(f"not written in {self._deadlines.send_ms} ms: {self._watch.quota()}")
+        if isinstance(error, TimeoutError) and sending.answered_bytes:
+            return NotWritten(f"not written: {sending.progress(self._deadlines)}", sending.culprits())
         return NotWritten(f"not written: {error!r}", sending.culprits())
 
     async def _end(self) -> None:
@@ -298,8 +292,10 @@ class Guard:
 class _Sending:
     """What of a transaction is on its way: a future for each batch, and the bytes of those without an answer."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, goes_on: Callable[[], None]) -> None:
         self._bytes_max = bytes_max
+        self._goes_on = goes_on
+        self.answered_bytes = 0
         self._sent: list[tuple[Partition, asyncio.Future[Any]]] = []
         self._sizes: list[int] = []
         self._unanswered: dict[asyncio.Future[Any], int] = {}
@@ -320,6 +316,19 @@ class _Sending:
         self._sizes.append(batch.encoded.size())
         self._unanswered[future] = batch.encoded.size()
         self._next = None
+        future.add_done_callback(lambda done: self._answered(done, batch.encoded.size()))
+
+    def _answered(self, future: "asyncio.Future[Any]", size_bytes: int) -> None:
+        if not _failed(future):
+            self.answered_bytes += size_bytes
+            self._goes_on()
+
+    def progress(self, deadlines: Deadlines) -> str:
+        """Says how far it came, and what lets a transaction take longer."""
+        return (
+            f"after {self.answered_bytes} bytes no batch was answered within send_ms={deadlines.send_ms}, or not all "
+            f"within {deadlines.sending_ms} ms (transaction_ms - commit_ms): raise them, or write smaller batches"
+        )
 
     async def offsets(self) -> list[int]:
         """Waits for all answers; the first offset of each batch."""

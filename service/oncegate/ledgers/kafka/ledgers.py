@@ -20,9 +20,7 @@ from oncegate.core.errors import (
 )
 from oncegate.ledgers.kafka.address import Address, parse_address
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.keys import KEY_BYTES, Keys, read_keys
 from oncegate.ledgers.kafka.namespaces import Changes, Listed, Namespace, NamespaceList, topic_names, topics_of_name
-from oncegate.ledgers.kafka.pause import pause
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.record_batch import warm_up
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
@@ -33,6 +31,8 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.standby.election import Election
 from oncegate.ledgers.kafka.standby.following import Following
 from oncegate.ledgers.kafka.topics import COMPACTED, KEPT, topics_of
+from oncegate.ledgers.keys import KEY_BYTES, Keys, read_keys
+from oncegate.ledgers.pause import pause
 from oncegate.ports import Followed, OpenLedger
 
 # What matters of its lines the ledger tells by its own errors; without a handler Python prints them raw.
@@ -158,7 +158,8 @@ class KafkaLedgers:
             opened = await open_place(place, self._list, self._election.lead, warm)
             await self._rewrap(namespace, opened.key)
         address = self._address
-        topics = UserTopics(address.settings, address.bootstrap, address.prefix, address.compression)
+        sending_ms = address.deadlines.sending_ms
+        topics = UserTopics(address.settings, address.bootstrap, address.prefix, address.compression, sending_ms)
         ledger = KafkaLedger(place, opened, self._list, topics)
         self._open.setdefault(namespace, set()).add(ledger)
         try:

@@ -21,11 +21,12 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
-from oncegate.ledgers.kafka.guard import Batch, Deadlines, Guard, InDoubt, NotWritten, Partition
+from oncegate.ledgers.frames import End
+from oncegate.ledgers.kafka.guard import Batch, Guard, InDoubt, NotWritten, Partition
 from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
-from oncegate.ledgers.kafka.watch import Watch
+from oncegate.ledgers.kafka.watch import Deadlines, Watch
 
 # Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
 TURNS_MAX = 20
@@ -74,14 +75,6 @@ class Generation(msgspec.Struct, frozen=True):
     proved: int = 0
 
 
-class Witness(msgspec.Struct, frozen=True):
-    """Says that a ledger reaches this frame, or once did."""
-
-    serial: int
-    position: int
-    chain: bytes
-
-
 class Holder(msgspec.Struct, frozen=True):
     """Names the gateway that is to own the ledgers; `term`: how many were, this one included."""
 
@@ -102,7 +95,7 @@ class Listed:
 
     namespaces: dict[str, Namespace] = field(default_factory=dict)
     generations: dict[str, Generation] = field(default_factory=dict)
-    witnesses: dict[str, dict[int, Witness]] = field(default_factory=dict)
+    witnesses: dict[str, dict[int, End]] = field(default_factory=dict)
     holder: Holder = field(default_factory=Holder)
     beats: dict[str, Beat] = field(default_factory=dict)
 
@@ -132,7 +125,7 @@ class Listed:
         if value is None:
             seen.pop(generation, None)
         else:
-            seen[generation] = msgspec.json.decode(value, type=Witness)
+            seen[generation] = msgspec.json.decode(value, type=End)
 
     def _take_beat(self, gateway: str, value: bytes | None) -> None:
         if value is None:
@@ -237,7 +230,7 @@ class NamespaceList:
             await guard.start()
             await markers.heal([guard.transactional_id])
 
-    async def witness(self, name: str, generation: int, seen: Witness) -> None:
+    async def witness(self, name: str, generation: int, seen: End) -> None:
         """Writes the witness of a generation; KafkaError, OSError, TimeoutError: unknown whether it is written."""
         await self._put(f"w/{name}/{generation}", msgspec.json.encode(seen))
 

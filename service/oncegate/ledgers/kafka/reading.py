@@ -14,9 +14,9 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.pause import turn
 from oncegate.ledgers.kafka.refusals import READING, BrokersRefuse
 from oncegate.ledgers.kafka.watch import Watch
+from oncegate.ledgers.pause import turn
 from oncegate.ledgers.uncancelled import uncancelled
 
 # Without a record or a marker for so long: a transaction is open whose producer nobody has ended.

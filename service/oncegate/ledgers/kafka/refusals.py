@@ -9,6 +9,7 @@ from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
     IllegalSaslStateError,
+    InvalidTransactionTimeout,
     KafkaError,
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
@@ -134,6 +135,11 @@ def _tls(error: ssl.SSLError, _: Caller) -> Refusal:
     return Refusal(f"TLS ({reason})", mend)
 
 
+def _too_long(_: InvalidTransactionTimeout, __: Caller) -> Refusal:
+    mend = "longer than the brokers let one take: lower transaction_ms, or raise their transaction.max.timeout.ms"
+    return Refusal("transactions", mend)
+
+
 def _named(kind: str, error: BaseException) -> str:
     return f"{kind} {error.args[0]}" if error.args else kind
 
@@ -148,6 +154,7 @@ _TOLD: dict[type[BaseException], Callable[[Any, Caller], Refusal]] = {
     SaslAuthenticationFailed: _user,
     UnsupportedSaslMechanismError: _mechanism,
     IllegalSaslStateError: _no_sasl,
+    InvalidTransactionTimeout: _too_long,
     ssl.SSLCertVerificationError: _certificate,
     ssl.SSLError: _tls,
 }

@@ -19,9 +19,9 @@ from aiokafka.structs import TopicPartition
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.kafka.address import Address
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.pause import pause, turn
 from oncegate.ledgers.kafka.refusals import LOOKING, SHORTENING, BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.watch import Watch
+from oncegate.ledgers.pause import pause, turn
 
 # Of what a ledger is written with, and checked for at each opening.
 KEPT = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
 
@@ -28,6 +29,33 @@ SESSION_PART = 0.5
 _CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
 
 
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Bounds what is waited for.
+
+    `send_ms`: for the next batch to be answered. `transaction_ms`: the broker's own, and longer than both others: what
+    is sent has all of it but the time to commit, for as long as batches are answered.
+    """
+
+    start_ms: int = 30_000
+    send_ms: int = 20_000
+    commit_ms: int = 10_000
+    transaction_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where the broker would abort what is still waited for."""
+        if self.transaction_ms <= self.send_ms + self.commit_ms:
+            raise ValueError("transaction_ms must be longer than send_ms and commit_ms together")
+
+    @property
+    def sending_ms(self) -> int:
+        """Tells how long one transaction may be sent at most."""
+        return self.transaction_ms - self.commit_ms
+
+
+DEFAULT_DEADLINES = Deadlines()
+
+
 class Session(AIOKafkaConnection):  # type: ignore[misc]
     """Connects to a broker, and knows until when that is to be used."""
 
@@ -44,11 +72,10 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
         """Drops the connection at once: aiokafka's own close flushes, and over TLS waits for the broker's goodbye."""
         if self.watch is not None and reason in _CUT:
             self.watch.has_been_cut = True
-        writer = self._writer
-        closed = super().close(reason, exc)
-        if writer is not None:
-            writer.transport.abort()
-        return closed
+        if self._writer is not None:
+            # First: Python before 3.11.4 cannot abort what the other side has ended and this one closes.
+            self._writer.transport.abort()
+        return super().close(reason, exc)
 
     async def _do_sasl_handshake(self) -> None:
         """Logs in as aiokafka does, which lets through what it stumbles over in an answer that is none."""
@@ -120,6 +147,12 @@ class Watch:
                 yield
         finally:
             self._limit = None
+
+    def goes_on(self, wait_s: float, last: float) -> None:
+        """Waits so long from now on, but not beyond `last`: a batch was answered, and nothing is refused."""
+        if self._refused is None and self._limit is not None and not self._limit.expired():
+            self._until = min(asyncio.get_running_loop().time() + wait_s, last)
+            self._limit.reschedule(self._until)
 
     def connected(self, place: tuple[str, int], session: Any) -> None:
         """Takes a connection that is open."""

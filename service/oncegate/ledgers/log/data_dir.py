@@ -18,10 +18,10 @@ from oncegate.ledgers.disk import FULL, TEMPORARY, Disk, make_folders
 from oncegate.ledgers.log.deleted import is_deleted, set_aside, set_witness_aside
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, read_list, write_list
 from oncegate.ledgers.log.files.segments import NoRoom
-from oncegate.ledgers.log.files.witness import ACCEPT, WITNESS_SUFFIX, witness_path
 from oncegate.ledgers.log.locks import OWNER_NAME, FolderLock
 from oncegate.ledgers.log.opening.create import make_ledger
 from oncegate.ledgers.log.opening.recovery import SHARD_NAME, LedgerPaths
+from oncegate.ledgers.witness import ACCEPT, WITNESS_SUFFIX, witness_path
 
 DEFAULT = "default"
 BACKUP_NAME = "BACKUP"  # the list that a backup has in place of a data folder's

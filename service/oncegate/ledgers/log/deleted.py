@@ -12,9 +12,9 @@ A start goes on where a crash came between these.
 from pathlib import Path
 
 from oncegate.ledgers.disk import Disk, make_folders
-from oncegate.ledgers.log.files.witness import witness_path
 from oncegate.ledgers.log.locks import FolderLock
 from oncegate.ledgers.log.opening.recovery import SHARD_NAME
+from oncegate.ledgers.witness import witness_path
 
 DELETED_NAME = "DELETED"  # in capitals, which no namespace can be
 

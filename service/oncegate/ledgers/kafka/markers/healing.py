@@ -22,8 +22,8 @@ from aiokafka.errors import ClusterAuthorizationFailedError, IncompatibleBrokerV
 
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.brokers import Brokers, Open, State, brokers_of
-from oncegate.ledgers.kafka.pause import pause
 from oncegate.ledgers.kafka.refusals import Caller
+from oncegate.ledgers.pause import pause
 
 # Brokers that were started again know their leaders, and coordinators their ids, within seconds.
 PATIENCE_S = 10.0

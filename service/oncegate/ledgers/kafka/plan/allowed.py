@@ -20,7 +20,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.transaction import EndTxnRequest
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
-from oncegate.ledgers.kafka.pause import pause
+from oncegate.ledgers.pause import pause
 
 # The bits of a topic's rights, and what Kafka's tools call them.
 OPERATIONS = {"Read": 3, "Write": 4, "Create": 5, "Delete": 6, "Alter": 7, "Describe": 8, "DescribeConfigs": 10}

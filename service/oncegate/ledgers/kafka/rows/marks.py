@@ -3,47 +3,77 @@
 Each stands on every record, small and binary; numbers are big-endian, as Kafka's own:
 
 oncegate-ns        the namespace's name, UTF-8
-oncegate-producer  the producer's name, UTF-8
-oncegate-epoch     the producer's epoch, 8 bytes, unsigned
+oncegate-producer  who wrote it, UTF-8
+oncegate-epoch     its epoch, 8 bytes, unsigned
 oncegate-seq       the record's sequence, 8 bytes, unsigned
-oncegate-digest    the payload's digest, as many bytes as it has; left out where rows come without one
-"""
+oncegate-digest    the payload's digest, 4 bytes, little-endian as in the ledger; left out where rows come without one
 
-from dataclasses import dataclass
+They stand behind the row's own headers, and no row may bring one whose name begins as theirs.
+"""
 
 import numpy as np
 
 from oncegate.arraytypes import I64, U8
-from oncegate.ledgers.kafka.record_batch import Field
+from oncegate.core.errors import BadRequest
+from oncegate.ledgers.kafka.record_batch import Field, RowHeaders
+from oncegate.ports import Origin
 
-NAMESPACE, PRODUCER = "oncegate-ns", "oncegate-producer"
-EPOCH, SEQUENCE, DIGEST = "oncegate-epoch", "oncegate-seq", "oncegate-digest"
+_PREFIX = "oncegate-"
+NAMESPACE, PRODUCER = f"{_PREFIX}ns", f"{_PREFIX}producer"
+EPOCH, SEQUENCE, DIGEST = f"{_PREFIX}epoch", f"{_PREFIX}seq", f"{_PREFIX}digest"
+Marks = list[tuple[str, Field]]
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Says who wrote n rows, and which rows of theirs they are.
+def marks_of(origin: Origin | None, at: int, rows: int) -> Marks:
+    """Returns the headers by name, as `record_batch.Records.headers` takes them; each has `rows` values.
 
-    `sequences`: int64 (n,), from 0 on. `digests`: uint8 (n, size), or None where rows come without.
+    They are of the rows from place `at` on among those of `origin`; None: no headers.
     """
-
-    namespace: str
-    producer: str
-    epoch: int
-    sequences: I64
-    digests: U8 | None = None
-
-
-def marks_of(origin: Origin) -> list[tuple[str, Field]]:
-    """Returns the headers by name, as `record_batch.Records.headers` takes them; each has n values."""
-    rows = len(origin.sequences)
+    if origin is None:
+        return []
     found = [
         (NAMESPACE, _same(origin.namespace.encode(), rows)),
         (PRODUCER, _same(origin.producer.encode(), rows)),
         (EPOCH, _same(origin.epoch.to_bytes(8, "big"), rows)),
-        (SEQUENCE, _of_one_size(origin.sequences.astype(">u8").view(np.uint8).reshape(rows, 8))),
+        (SEQUENCE, _of_one_size(_sequences(origin, at, rows).astype(">u8").view(np.uint8).reshape(rows, 8))),
     ]
-    return found if origin.digests is None else [*found, (DIGEST, _of_one_size(origin.digests))]
+    if origin.digests is None:
+        return found
+    digests = origin.digests[at : at + rows].astype("<u4").view(np.uint8).reshape(rows, 4)
+    return [*found, (DIGEST, _of_one_size(digests))]
+
+
+def check_names(own: RowHeaders | None) -> None:
+    """Refuses rows that bring a header whose name begins as the gateway's. BadRequest names the row."""
+    if own is None:
+        return
+    items = np.flatnonzero(_begins(own.names, _PREFIX.encode()))
+    # Rows have their items one behind the other; those of a row that is null are nobody's.
+    rows = np.searchsorted(own.starts + own.counts, items, side="right")
+    is_somebodys = rows < len(own.starts)
+    is_somebodys[is_somebodys] = own.starts[rows[is_somebodys]] <= items[is_somebodys]
+    if is_somebodys.any():
+        at = int(np.flatnonzero(is_somebodys)[0])
+        start, length = int(own.names.starts[items[at]]), int(own.names.lengths[items[at]])
+        name = own.names.data[start : start + length].tobytes().decode(errors="replace")
+        raise BadRequest(
+            f"row {int(rows[at])} has a header {name[:80]!r}, and with record_headers names that begin with {_PREFIX} "
+            "are the gateway's: take another name; nothing was written"
+        )
+
+
+def _begins(names: Field, prefix: bytes) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Which of the names begin so: bool (m,)."""
+    found = names.lengths >= len(prefix)
+    places = names.starts[found][:, None] + np.arange(len(prefix))
+    found[found] = (names.data[places] == np.frombuffer(prefix, np.uint8)).all(axis=1)
+    return np.asarray(found, np.bool_)
+
+
+def _sequences(origin: Origin, at: int, rows: int) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
+    if origin.sequences is not None:
+        return origin.sequences[at : at + rows]
+    return np.arange(rows, dtype=np.uint64) + np.uint64(origin.first + at)
 
 
 def _same(value: bytes, rows: int) -> Field:
@@ -52,4 +82,5 @@ def _same(value: bytes, rows: int) -> Field:
 
 def _of_one_size(values: U8) -> Field:
     rows, size = values.shape
-    return Field(np.ascontiguousarray(values).reshape(-1), np.arange(rows) * size, np.full(rows, size, np.int64))
+    starts: I64 = np.arange(rows) * size
+    return Field(np.ascontiguousarray(values).reshape(-1), starts, np.full(rows, size, np.int64))

@@ -16,8 +16,12 @@ from oncegate.ledgers.kafka.compression import Compression, compressed
 from oncegate.ledgers.kafka.guard import Batch, Partition
 from oncegate.ledgers.kafka.record_batch import RecordBatch, RecordTooLarge, check, encode
 from oncegate.ledgers.kafka.rows.contract import Columns, columns_of
-from oncegate.ledgers.kafka.rows.marks import Origin, marks_of
+from oncegate.ledgers.kafka.rows.marks import Marks, check_names, marks_of
 from oncegate.ledgers.kafka.rows.shares import Share, shares
+from oncegate.ports import Origin
+
+# Rows as one Arrow IPC stream.
+Piece = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class Target:
 
     `counts`: how many partitions each topic has.
     `now_ms`: the time of rows that bring none, since 1970. `turn`: of the first piece's rows without a key; each piece
-    has the next one.
+    has the next one. `origin`: who wrote the rows of all pieces, where records shall say it.
     """
 
     topic: str | None
@@ -34,13 +38,6 @@ class Target:
     now_ms: int
     turn: int = 0
     compression: Compression = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Holds rows as one Arrow IPC stream, and who wrote them where records shall say it."""
-
-    data: bytes | memoryview
     origin: Origin | None = None
 
 
@@ -81,18 +78,18 @@ class RowStream:
         Raises what `pieces` and `ask` raise, and SchemaMismatch, BadRequest, NotFound, TooLarge for rows that fit no
         record of their topic.
         """
-        turn = self._target.turn
+        turn, rows = self._target.turn, 0
         async for piece in self._pieces:
             columns = await asyncio.to_thread(_columns, piece, self._target)
             await self._ask(columns.topics)
-            encoded = await asyncio.to_thread(_encoded, columns, piece.origin, self._target, turn)
+            encoded = await asyncio.to_thread(_encoded, columns, self._target, turn, rows)
             # Each is let go of as it is handed over.
             encoded.reverse()
             while encoded:
                 batch = encoded.pop()
                 self._sent.append((batch.partition, batch.encoded.record_count()))
                 yield batch
-            turn += 1
+            turn, rows = turn + 1, rows + len(columns.times_ms)
 
     @property
     def partitions(self) -> list[Partition]:
@@ -109,12 +106,15 @@ class RowStream:
         return [Written(partition, first, records[partition]) for partition, first in firsts.items()]
 
 
-def check_columns(columns: Columns, counts: Mapping[str, int]) -> None:
-    """Checks rows before any effect: whatever a stream would refuse of them later. `counts`: as of `Target`.
+def check_columns(columns: Columns, counts: Mapping[str, int], origin: Origin | None = None) -> None:
+    """Checks rows before any effect: whatever a stream would refuse of them later. `counts`, `origin`: as of `Target`.
 
-    Raises BadRequest, NotFound as `partitions` says; TooLarge: a row fits no batch.
+    Raises BadRequest, NotFound as `partitions` says; BadRequest: a row brings a header of the gateway's; TooLarge: a
+    row fits no batch.
     """
-    _checked(shares(columns, counts, 0))
+    if origin is not None:
+        check_names(columns.row_headers)
+    _checked(shares(columns, counts, 0, marks_of(origin, 0, len(columns.times_ms))))
 
 
 def option_of(topic: str | None, schema: Any) -> str | None:
@@ -123,12 +123,12 @@ def option_of(topic: str | None, schema: Any) -> str | None:
 
 
 def _columns(piece: Piece, target: Target) -> Columns:
-    with pa.ipc.open_stream(pa.py_buffer(piece.data)) as reader:
+    with pa.ipc.open_stream(pa.py_buffer(piece)) as reader:
         return columns_of(reader.schema, list(reader), option_of(target.topic, reader.schema), target.now_ms)
 
 
-def _encoded(columns: Columns, origin: Origin | None, target: Target, turn: int) -> list[Batch]:
-    marks = () if origin is None else marks_of(origin)
+def _encoded(columns: Columns, target: Target, turn: int, rows_before: int) -> list[Batch]:
+    marks: Marks = marks_of(target.origin, rows_before, len(columns.times_ms))
     found = _checked(shares(columns, target.counts, turn, marks))
     return [Batch(share.partition, batch) for share in found for batch in _batches(share, target.compression)]
 

@@ -10,18 +10,22 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError, for_code
 
-from oncegate.core.errors import BadRequest, LedgerFull, NotFound, ReadElsewhere
+from oncegate.core.errors import BadRequest, LedgerFull, NotFound, ReadElsewhere, TooLarge
 from oncegate.ledgers.kafka.compression import Compression
 from oncegate.ledgers.kafka.record_batch import BATCH_BYTES
 from oncegate.ledgers.kafka.refusals import Caller, refusal_of
 from oncegate.ledgers.kafka.rows.contract import COLUMNS, columns_of
 from oncegate.ledgers.kafka.rows.stream import check_columns, option_of
 from oncegate.ledgers.kafka.topics import admin_of
+from oncegate.ledgers.kafka.watch import DEFAULT_DEADLINES
+from oncegate.ports import Origin
 
 # A topic is asked about again after so long: Kafka's own clients take up to five minutes.
 FRESH_S = 30.0
 # How long a topic is left alone whose batches were refused: each try refuses a whole group of requests.
 SUSPENDED_S = 5.0
+# Slower than brokers that a batch of a GiB goes to: what would take a transaction longer at this rate is not begun.
+BYTES_PER_SECOND_MIN = 32 << 20
 # Rows of more than this are checked in a thread.
 ASIDE_BYTES = 64 << 10
 _NOTHING = "nothing was written"
@@ -31,17 +35,23 @@ class UserTopics:
     """Implements `ports.RowTopics` over a cluster's topics; connects at the first question. Use `close` last.
 
     `brokers`: as users write them; `own_prefix`: what names of the gateway's own topics begin with; `compression`: of
-    the batches that go to users' topics.
+    the batches that go to users' topics; `sending_ms`: how long one transaction may be sent.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], brokers: str, own_prefix: str, compression: Compression = "none"
+        self,
+        settings: Mapping[str, Any],
+        brokers: str,
+        own_prefix: str,
+        compression: Compression = "none",
+        sending_ms: int = DEFAULT_DEADLINES.sending_ms,
     ) -> None:
         self._settings = settings
         self._caller = Caller.of(settings)
         self._brokers = brokers
         self._own_prefix = own_prefix
         self.compression = compression
+        self._sending_ms = sending_ms
         self._one = asyncio.Lock()
         self._admin: AIOKafkaAdminClient | None = None
         self._connection = AsyncExitStack()
@@ -55,12 +65,20 @@ class UserTopics:
         """Implements the port's `RowTopics.where`."""
         return self._brokers
 
-    async def check(self, topic: str, schema: Any, batches: Sequence[Any]) -> None:
+    async def check(
+        self,
+        topic: str,
+        schema: Any,
+        batches: Sequence[Any],
+        origin: Origin | None = None,
+        waiting_bytes: int = 0,
+    ) -> None:
         """Implements the port's `RowTopics.check`."""
+        self._require_time(topic, waiting_bytes)
         size_bytes = sum(batch.nbytes for batch in batches)
         columns = await _aside(size_bytes, columns_of, schema, batches, option_of(topic, schema), now_ms())
         await self.ask(columns.topics)
-        await _aside(size_bytes, check_columns, columns, self.counts)
+        await _aside(size_bytes, check_columns, columns, self.counts, origin)
 
     def takes(self, column: str) -> bool:
         """Implements the port's `RowTopics.takes`."""
@@ -99,6 +117,15 @@ class UserTopics:
         """Lets go of the connection."""
         async with self._one:
             await self._disconnect()
+
+    def _require_time(self, topic: str, size_bytes: int) -> None:
+        bytes_max = BYTES_PER_SECOND_MIN * self._sending_ms // 1000
+        if size_bytes > bytes_max:
+            raise TooLarge(
+                f"a batch of {size_bytes} bytes for topic {topic} is one transaction, and one of at most {bytes_max} "
+                f"bytes is begun, what {self._sending_ms} ms are enough for: write smaller batches (in Spark "
+                f"maxOffsetsPerTrigger or maxBytesPerTrigger), or raise transaction_ms in the ledger's URL; {_NOTHING}"
+            )
 
     def _require_users(self, topic: str) -> None:
         if topic.startswith((f"{self._own_prefix}.", "__")):

@@ -10,11 +10,11 @@ from itertools import accumulate
 from typing import Protocol
 
 from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, change_of, located
+from oncegate.ledgers.frames import Sent
 from oncegate.ledgers.kafka.guard import Batch
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, location
-from oncegate.ledgers.kafka.shard.frames import Sent
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ports import OutputChange, PublishRanges, SendRanges, WriteRange
 
@@ -69,7 +69,7 @@ class AppendRanges:
             for batch in blobs.batches:
                 yield batch
         for number, send in enumerate(self.sends):
-            target = Target(send.topic, topics.counts, now_ms(), turn + number, topics.compression)
+            target = Target(send.topic, topics.counts, now_ms(), turn + number, topics.compression, send.origin)
             async with aclosing(self._pieces(send, stages)) as pieces:
                 stream = RowStream(pieces, target, topics.ask)
                 self._streams.append(stream)
@@ -82,7 +82,7 @@ class AppendRanges:
         async with aclosing(stages.blobs([self._waiting[one] for one in self._stored(send)])) as stored:
             for range_id in send.range_ids:
                 direct = self._direct.get(range_id)
-                yield Piece(await anext(stored) if direct is None else direct.data)
+                yield await anext(stored) if direct is None else direct.data
 
     def changes(self, first_offsets: Sequence[int]) -> list[Change]:
         """Returns the changes of the catalog; `first_offsets`: of each batch that `batches` has yielded."""

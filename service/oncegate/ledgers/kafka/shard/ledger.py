@@ -9,12 +9,12 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
 from oncegate.ledgers.catalog import Change, Location
+from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange, Collected
 from oncegate.ledgers.kafka.guard import NotWritten, Partition
-from oncegate.ledgers.kafka.namespaces import NamespaceList, Witness
+from oncegate.ledgers.kafka.namespaces import NamespaceList
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, end_of
-from oncegate.ledgers.kafka.shard.frames import ENTRIES_BYTES_MAX, AnyChange, Collected
 from oncegate.ledgers.kafka.shard.opening import Opened
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import OutputReadback
@@ -243,15 +243,15 @@ class KafkaLedger:
     async def _witness(self) -> None:
         end = self._fold.end
         if end.serial > self._witnessed:
-            seen = Witness(end.serial, end.position, end.chain)
-            await self._list.witness(self._place.name, self.epoch, seen)
+            await self._list.witness(self._place.name, self.epoch, end)
             self._witnessed = end.serial
 
     async def _prove(self) -> None:
         """Of a generation that began after a bad end: a frame of its own was written since."""
         if self._writer.proved > self._proved:
-            await self._writer.ownership.prove()
-            self._proved = self._writer.proved
+            proved = self._writer.proved
+            await self._writer.ownership.prove(proved)
+            self._proved = proved
 
     async def _renew(self) -> None:
         """What a lost broker has left open in users' topics waits for no append: others read there."""

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.frames import End, Frame, Owned, encode_frame
 from oncegate.ledgers.kafka.guard import Fenced, Guard, InDoubt, NotWritten
-from oncegate.ledgers.kafka.namespaces import Changes, Listed, NamespaceList, Witness
+from oncegate.ledgers.kafka.namespaces import Changes, Listed, NamespaceList
 from oncegate.ledgers.kafka.reading import Reader, Trimmed, reader
+from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.blobs import Blobs
 from oncegate.ledgers.kafka.shard.fold import Fold
-from oncegate.ledgers.kafka.shard.frames import Assembly, Frame, Owned, encode_frame
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.states import saved_pieces
@@ -63,7 +64,7 @@ async def open_place(
             # Before older generations are forgotten, which may have left something open there.
             ownership.user_partitions.look_at(fold.sent_to.take())
             await ownership.user_partitions.heal(place.deadlines.commit_ms / 1000)
-            await ownership.prove()
+            await ownership.prove(ownership.generation)
             await _witness(listed, place.name, fold, ownership.generation)
         except (KafkaError, OSError) as error:
             raise LedgerDown(f"{place.frames.topic} cannot be opened now: {error!r}") from error
@@ -155,7 +156,7 @@ async def settle(place: KafkaPlace, fold: Fold) -> None:
         raise LedgerDamaged(f"{place.states.topic}: not of a format that this version reads ({error})") from error
 
 
-def _newest(listed: Listed, name: str) -> Witness | None:
+def _newest(listed: Listed, name: str) -> End | None:
     """Returns the witness of a namespace that saw most; None: there is none."""
     return max(listed.witnesses.get(name, {}).values(), key=lambda seen: seen.serial, default=None)
 
@@ -188,6 +189,6 @@ async def _own(place: KafkaPlace, fold: Fold, guard: Guard, owned: Owned) -> int
 async def _witness(listed: NamespaceList, name: str, fold: Fold, generation: int) -> None:
     """What older witnesses saw is behind this entry; they are removed after it was seen itself."""
     end = fold.end
-    await listed.witness(name, generation, Witness(end.serial, end.position, end.chain))
+    await listed.witness(name, generation, end)
     for older in [older for older in listed.listed.witnesses.get(name, {}) if older < generation]:
         await listed.forget_witness(name, older)

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oncegate.core.errors import LedgerFenced
-from oncegate.ledgers.kafka.guard import Deadlines, Guard, Partition
+from oncegate.ledgers.kafka.guard import Guard, Partition
 from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.markers.user_partitions import UserPartitions
 from oncegate.ledgers.kafka.namespaces import Changes, Generation, Listed, NamespaceList
+from oncegate.ledgers.kafka.watch import Deadlines
 
 # Started at once: each costs a connection and some milliseconds.
 STARTS_AT_ONCE = 8
@@ -78,9 +79,12 @@ class Ownership:
             raise
         return guard
 
-    async def prove(self) -> None:
-        """Notes that all generations before this one are ended: to be called after a commit. Errors as `begin`."""
-        await self._list.change(self._proved)
+    async def prove(self, generation: int) -> None:
+        """Notes that all generations before one of ours are ended, once that one has committed. Errors as `begin`.
+
+        Not the newest that was taken: it may have ended none of those before it yet.
+        """
+        await self._list.change(lambda listed: self._proved(listed, generation))
 
     async def newer_owner(self) -> bool:
         """Tells whether another has taken a generation since ours; KafkaError, OSError, TimeoutError."""
@@ -96,11 +100,11 @@ class Ownership:
             self._require_highest(listed)
         return [*self._lead(listed), (f"g/{self._name}", Generation(now.highest + 1, self._holder, now.proved))]
 
-    def _proved(self, listed: Listed) -> Changes:
+    def _proved(self, listed: Listed, generation: int) -> Changes:
         now = listed.generation(self._name)
-        if now.proved >= self.generation:
+        if now.proved >= generation:
             return []
-        return [(f"g/{self._name}", Generation(now.highest, now.holder, self.generation))]
+        return [(f"g/{self._name}", Generation(now.highest, now.holder, generation))]
 
     def _require_highest(self, listed: Listed) -> None:
         if listed.generation(self._name).highest != self.generation:

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from oncegate.ledgers.kafka.guard import Deadlines, Partition
-from oncegate.ledgers.kafka.keys import Keys
+from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.namespaces import Namespace, topic_names
+from oncegate.ledgers.kafka.watch import Deadlines
+from oncegate.ledgers.keys import Keys
 
 
 @dataclass(frozen=True, slots=True)

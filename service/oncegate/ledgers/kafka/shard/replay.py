@@ -6,9 +6,10 @@ from contextlib import aclosing
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.ledgers.frames import Collected, Frame
 from oncegate.ledgers.kafka.reading import Trimmed, reader
+from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.fold import Fold
-from oncegate.ledgers.kafka.shard.frames import Assembly, Collected, Frame
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.states import saved_pieces
 from oncegate.ports import Replayed

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, Rejected
+from oncegate.ledgers.frames import AnyChange, End, encode_frame
 from oncegate.ledgers.kafka.guard import Batch, Batches, Guard, InDoubt, NotWritten
 from oncegate.ledgers.kafka.reading import Trimmed
 from oncegate.ledgers.kafka.shard.blobs import Blobs
 from oncegate.ledgers.kafka.shard.fold import Fold
-from oncegate.ledgers.kafka.shard.frames import AnyChange, End, encode_frame
 from oncegate.ledgers.kafka.shard.opening import Opened, read_frames
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace

@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerFenced, Recovering
 from oncegate.ledgers.kafka.namespaces import Beat, Changes, Holder, Listed, NamespaceList
-from oncegate.ledgers.kafka.pause import pause
+from oncegate.ledgers.pause import pause
 
 # A tenth of the shortest time without a word that anybody should take for an end.
 BEAT_S = 1.0

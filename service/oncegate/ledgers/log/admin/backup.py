@@ -21,10 +21,10 @@ from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.files.garbage import held
 from oncegate.ledgers.log.files.keys import copy_key
 from oncegate.ledgers.log.files.outputs import output_path, require_range
-from oncegate.ledgers.log.files.segments import End, Walk, segment_path, segments_in
-from oncegate.ledgers.log.files.witness import read_witness
+from oncegate.ledgers.log.files.segments import Walk, segment_path, segments_in
 from oncegate.ledgers.log.opening.recovery import ASIDE_NAME, OUTPUTS_NAME, LedgerPaths, require_witnessed
 from oncegate.ledgers.log.opening.scan import Scan
+from oncegate.ledgers.witness import End, read_witness
 
 _FIRST = "oncegate backup 1\n"
 

@@ -20,9 +20,9 @@ from oncegate.ledgers.log.files.ledger_list import read_list
 from oncegate.ledgers.log.files.outputs import output_path
 from oncegate.ledgers.log.files.segments import Frame, Walk
 from oncegate.ledgers.log.files.snapshots import read_snapshot
-from oncegate.ledgers.log.files.witness import read_witness
 from oncegate.ledgers.log.opening.recovery import LedgerPaths
 from oncegate.ledgers.log.opening.scan import Scan
+from oncegate.ledgers.witness import read_witness
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from oncegate.core.errors import BadRequest, LedgerDamaged, NotFound
 from oncegate.ledgers.disk import Disk, empty_folder
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.files.ledger_list import write_list
-from oncegate.ledgers.log.files.witness import create_witness, read_witness
 from oncegate.ledgers.log.opening.recovery import begin_epoch, copy_last_segment, inspect
+from oncegate.ledgers.witness import create_witness, read_witness
 
 
 def init(folder: str, witness: str | None = None) -> None:

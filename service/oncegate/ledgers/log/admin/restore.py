@@ -12,9 +12,9 @@ from oncegate.ledgers.log.admin.backup import Copied, copy_ledger, read_copies, 
 from oncegate.ledgers.log.admin.verify import verify_ranges
 from oncegate.ledgers.log.data_dir import DataDir, ledger_errors
 from oncegate.ledgers.log.files.ledger_list import LIST_NAME, write_list
-from oncegate.ledgers.log.files.witness import Seen, create_witness, witness_path
 from oncegate.ledgers.log.opening.create import UNFINISHED
 from oncegate.ledgers.log.opening.recovery import LedgerPaths, begin_epoch, inspect
+from oncegate.ledgers.witness import Seen, create_witness, witness_path
 
 
 @dataclass(frozen=True)

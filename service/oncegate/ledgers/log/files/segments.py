@@ -20,6 +20,7 @@ from oncegate.ledgers.log.files.frames import (
     decode_header,
     encode_header,
 )
+from oncegate.ledgers.witness import End
 
 _NAME = re.compile(r"(\d{8,})\.seg")
 
@@ -45,16 +46,6 @@ class Frame:
     segment: SegmentHeader
     header: FrameHeader
     body: memoryview
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Says where a walk stands: behind a good frame, or behind the header of a segment without any."""
-
-    segment: int
-    offset: int
-    position: int
-    chain: bytes
 
 
 class Walk:

@@ -10,9 +10,9 @@ from oncegate.ledgers.chain import FIRST_CHAIN
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk
 from oncegate.ledgers.log.files.frames import NO_LEDGER, SegmentHeader
 from oncegate.ledgers.log.files.keys import key_check, write_new_key
-from oncegate.ledgers.log.files.segments import End, SegmentWriter, segment_path, segments_in
-from oncegate.ledgers.log.files.witness import create_witness, read_witness, witness_path
+from oncegate.ledgers.log.files.segments import SegmentWriter, segment_path, segments_in
 from oncegate.ledgers.log.opening.recovery import ASIDE_NAME, OUTPUTS_NAME, SHARD_NAME
+from oncegate.ledgers.witness import End, create_witness, read_witness, witness_path
 
 BEGINNING = End(1, BLOCK_BYTES, 0, FIRST_CHAIN)
 UNFINISHED = "NEW-"  # in capitals, which no namespace can be

@@ -21,8 +21,8 @@ from oncegate.ledgers.log.files.keys import key_check, read_key
 from oncegate.ledgers.log.files.outputs import outputs_in, require_reach
 from oncegate.ledgers.log.files.segments import SegmentWriter, Walk, segment_path
 from oncegate.ledgers.log.files.snapshots import read_snapshot
-from oncegate.ledgers.log.files.witness import ACCEPT, Seen, WitnessWriter, read_witness
 from oncegate.ledgers.log.opening.scan import Scan
+from oncegate.ledgers.witness import ACCEPT, Seen, WitnessWriter, read_witness
 from oncegate.ports import Mark
 
 OUTPUTS_NAME = "outputs"

@@ -8,9 +8,10 @@ from pathlib import Path
 from oncegate.ledgers.disk import Disk
 from oncegate.ledgers.log.files.frame_body import Compacted
 from oncegate.ledgers.log.files.frames import SegmentHeader
-from oncegate.ledgers.log.files.segments import End, Frame, Walk
+from oncegate.ledgers.log.files.segments import Frame, Walk
 from oncegate.ledgers.log.files.snapshots import read_snapshot
 from oncegate.ledgers.log.opening.scan import frame_body, frame_mark
+from oncegate.ledgers.witness import End
 from oncegate.ports import Mark, Replayed
 
 

@@ -1,4 +1,4 @@
-"""The bytes of a frame: what one append writes, cut into records (`blobs`) of the topic `.ledger`.
+"""The bytes of a frame: what one append writes into a ledger on servers. `shard` of each says how a frame lies there.
 
     frame   "OGK1" | body length u64 | serial u64 | first position u64 | count u32 | ledger id 16
             | previous chain 16 | chain 16 | body
@@ -9,7 +9,7 @@ numbers and the body: a frame fits in one place of one history.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -28,7 +28,7 @@ FRAME_BYTES_MAX = 2 * ENTRIES_BYTES_MAX
 
 
 class Owned(msgspec.Struct, frozen=True, array_like=True, tag=16):
-    """Begins the ownership of a generation of transactional ids; `key`: the namespace's key, wrapped."""
+    """Begins the ownership of a generation: the number of an opening; `key`: the namespace's key, wrapped."""
 
     generation: int
     key: bytes
@@ -38,7 +38,7 @@ class Collected(msgspec.Struct, frozen=True, array_like=True, tag=17):
     """Says that the entries up to `position` are those at `state` from now on.
 
     `ledger`, `chain`: of the mark that stood at `position`. No frame before `first_serial` is needed; `previous_chain`:
-    what that one says. `states_from`: the first offset of the topic `.states` that is needed. `catalog`: where the
+    what that one says. `states_from`: the first offset of saved pieces that is needed. `catalog`: where the
     pieces of the catalog are; what changed while they were written stands behind this in the same frame. `key`: the
     namespace's key, wrapped.
     """
@@ -96,7 +96,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Carries a whole frame; `offset`: of its first record."""
+    """Carries a whole frame; `offset`: where it lies."""
 
     offset: int
     serial: int
@@ -129,57 +129,37 @@ def encode_frame(
     return head + body, End(serial, before.position + count, chain)
 
 
+def frame_bytes(head: bytes, where: str) -> int:
+    """Returns how many bytes the frame has that begins so. LedgerDamaged, naming `where`: none begins there."""
+    if len(head) < _HEAD.size or head[:4] != _MAGIC:
+        raise damage(where, "no frame begins there")
+    wanted_bytes: int = _HEAD.size + _HEAD.unpack_from(head)[1]
+    if wanted_bytes > FRAME_BYTES_MAX:
+        raise damage(where, f"a frame of {wanted_bytes} bytes begins there")
+    return wanted_bytes
+
+
+def decode_frame(data: bytes, offset: int, where: str) -> Frame:
+    """Returns the frame of these bytes, as many as `frame_bytes` says. LedgerDamaged, naming `where`."""
+    _, _, serial, first, count, ledger, previous, chain = _HEAD.unpack_from(data)
+    raw = data[_HEAD.size :]
+    if chain != _chain(ledger, serial, previous, first, count, raw):
+        raise damage(where, "the bytes of a frame are not those that were written")
+    try:
+        body = _decoder.decode(raw)
+    except ValueError as error:
+        raise damage(where, f"a frame is not of a format that this version reads ({error})") from error
+    if len(body.entries) != count:
+        raise damage(where, f"a frame has {len(body.entries)} entries and says {count}")
+    return Frame(offset, serial, first, count, ledger, previous, chain, body)
+
+
+def damage(where: str, what: str) -> LedgerDamaged:
+    """Makes the error that says what is wrong with a frame there."""
+    return LedgerDamaged(
+        f"{where}: {what}; nothing was changed. Only a gateway may write there: put it back from a copy"
+    )
+
+
 def _chain(ledger: bytes, serial: int, previous: bytes, first: int, count: int, body: bytes) -> bytes:
     return chain_of(ledger + _SERIAL.pack(serial), previous, first, count, body)
-
-
-class Assembly:
-    """Makes frames of the records of a topic, given in their order. `where`: the topic, for messages."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-        self._data = bytearray()
-        self._wanted_bytes = 0
-        self._offset = 0
-
-    def add(self, offset: int, value: bytes | None) -> Iterator[Frame]:
-        """Takes the next record; yields the frame that it completes, if any. LedgerDamaged."""
-        if not self._data:
-            self._begin(offset, value or b"")
-        self._data += value or b""
-        if len(self._data) > self._wanted_bytes:
-            raise self._damage(offset, "a frame has more bytes than its head says")
-        if len(self._data) == self._wanted_bytes:
-            data, self._data = bytes(self._data), bytearray()
-            yield self._frame(data)
-
-    def require_whole(self) -> None:
-        """Raises LedgerDamaged where the last frame lacks records."""
-        if self._data:
-            raise self._damage(self._offset, f"{len(self._data)} of {self._wanted_bytes} bytes of a frame are there")
-
-    def _begin(self, offset: int, value: bytes) -> None:
-        if len(value) < _HEAD.size or value[:4] != _MAGIC:
-            raise self._damage(offset, "no frame begins there")
-        self._offset, self._wanted_bytes = offset, _HEAD.size + _HEAD.unpack_from(value)[1]
-        if self._wanted_bytes > FRAME_BYTES_MAX:
-            raise self._damage(offset, f"a frame of {self._wanted_bytes} bytes begins there")
-
-    def _frame(self, data: bytes) -> Frame:
-        _, _, serial, first, count, ledger, previous, chain = _HEAD.unpack_from(data)
-        raw = data[_HEAD.size :]
-        if chain != _chain(ledger, serial, previous, first, count, raw):
-            raise self._damage(self._offset, "the bytes of a frame are not those that were written")
-        try:
-            body = _decoder.decode(raw)
-        except ValueError as error:
-            raise self._damage(self._offset, f"a frame is not of a format that this version reads ({error})") from error
-        if len(body.entries) != count:
-            raise self._damage(self._offset, f"a frame has {len(body.entries)} entries and says {count}")
-        return Frame(self._offset, serial, first, count, ledger, previous, chain, body)
-
-    def _damage(self, offset: int, what: str) -> LedgerDamaged:
-        return LedgerDamaged(
-            f"topic {self._where}, offset {offset}: {what}; nothing was changed. Only a gateway may write there: put "
-            "the topic back from a copy"
-        )

@@ -21,12 +21,24 @@ from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.disk import BLOCK_BYTES, Disk, replace_file
-from oncegate.ledgers.log.files.segments import End
 
 _SLOT = struct.Struct("<4sQ16sQIQQ16s16s")
 _MAGIC = b"OGW1"
 WITNESS_SUFFIX = ".witness"
 ACCEPT = "accept what is there with `oncegate ledger accept`"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Says where a ledger ends: behind a good frame, or behind the header of a segment without any.
+
+    Of a ledger without segments `segment` is 0, and `offset` the number of its last frame.
+    """
+
+    segment: int
+    offset: int
+    position: int
+    chain: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +71,18 @@ def witness_path(folder: Path, namespace: str) -> Path:
     return folder / (namespace + WITNESS_SUFFIX)
 
 
-def read_witness(disk: Disk, path: Path) -> Seen:
-    """Returns the newer whole slot; LedgerDamaged when there is none."""
+def read_witness(disk: Disk, path: Path, accept: str = ACCEPT) -> Seen:
+    """Returns the newer whole slot; LedgerDamaged when there is none, which says how to `accept` what is there."""
     if not path.exists():
         raise LedgerDamaged(
             f"the witness {path} is missing, and without it nobody can tell whether the end of the ledger is there; "
-            f"put it back from a copy, or {ACCEPT}"
+            f"put it back from a copy, or {accept}"
         )
     data = disk.read(path)
     slots = [Seen.decode(data[offset : offset + _SLOT.size]) for offset in (0, BLOCK_BYTES)]
     seen = [slot for slot in slots if slot is not None]
     if not seen:
-        raise LedgerDamaged(f"the witness {path} cannot be read; put it back from a copy, or {ACCEPT}")
+        raise LedgerDamaged(f"the witness {path} cannot be read; put it back from a copy, or {accept}")
     return max(seen, key=lambda slot: slot.serial)
 
 

@@ -1,4 +1,4 @@
-"""Lets time pass in what talks to brokers, which have no clock of ours."""
+"""Lets time pass in what talks to servers, which have no clock of ours."""
 
 import asyncio
 from contextlib import suppress

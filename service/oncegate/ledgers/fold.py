@@ -1,0 +1,173 @@
+"""Adds up what the frames of a ledger come to, in their order: at an opening, and while an owner goes on."""
+
+from collections.abc import Iterable
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.catalog import Catalog, Change, Location, SnapshotChange
+from oncegate.ledgers.chain import FIRST_CHAIN
+from oncegate.ledgers.frames import AnyChange, Collected, End, Frame, Owned, Sent
+from oncegate.packed import PackedList
+from oncegate.ports import Mark
+
+# Last position, where it lies, serial, chain of the mark: of each frame that has entries.
+_FRAME = "<QQQ8s"
+# Serial, chain before: of each frame.
+_LINK = "<Q16s"
+
+
+class Fold:
+    """Holds what the frames so far have made. `where`: what the ledger lies in, for messages.
+
+    `catalog` is right once `pending` was applied to what the last collection saved; None: there was no collection.
+    """
+
+    def __init__(self, ledger: bytes, where: str) -> None:
+        self._ledger = ledger
+        self._where = where
+        self._frames = PackedList(_FRAME)
+        self._links = PackedList(_LINK)
+        self.catalog = Catalog()
+        self.collected: Collected | None = None
+        self.pending: list[Change] = []
+        self.settled = False
+        # Where the first frame lies that is needed.
+        self.ledger_from = 0
+        # Where the last frame lies.
+        self.last_offset = 0
+        self.generation = 0
+        self.key = b""
+        self.end = End(0, 0, FIRST_CHAIN)
+        self.mark = Mark(ledger, 0, bytes(8))
+
+    def take(self, frame: Frame) -> None:
+        """Applies the next frame. LedgerDamaged: it is not the one that follows."""
+        self._require_next(frame)
+        before = End(frame.serial - 1, frame.first_position - 1, frame.previous_chain)
+        self.advance(frame.offset, before, frame.end)
+        for change in frame.body.changes:
+            self._take(change, frame.offset)
+            if self.settled and isinstance(change, Collected):
+                # Behind it stands once more what frames before this one have told.
+                break
+
+    def advance(self, offset: int, before: End, end: End) -> None:
+        """Notes that a frame was written that lies at `offset`, and that the ledger ends with it.
+
+        `before`: where the frame begins, which no frame need have told where those before it were deleted.
+        """
+        self._links.append(end.serial, before.chain)
+        if end.position > before.position:
+            self.mark = Mark(self._ledger, end.position, end.chain[:8])
+            self._frames.append(end.position, offset, end.serial, self.mark.chain)
+        self.end, self.last_offset = end, offset
+
+    def _require_next(self, frame: Frame) -> None:
+        if frame.ledger != self._ledger:
+            raise LedgerDamaged(
+                f"{self._where} holds ledger {frame.ledger.hex()}, and the list of namespaces says "
+                f"{self._ledger.hex()}; nothing was changed, put it back that belongs here"
+            )
+        if not len(self._links):
+            return
+        if (frame.serial, frame.first_position) != (self.end.serial + 1, self.end.position + 1) or (
+            frame.previous_chain != self.end.chain
+        ):
+            raise LedgerDamaged(
+                f"{self._where}, offset {frame.offset}: frame {frame.serial} does not follow frame "
+                f"{self.end.serial} of this history; nothing was changed, put it back from a copy"
+            )
+
+    def _take(self, change: AnyChange, offset: int) -> None:
+        match change:
+            case Owned():
+                self.generation, self.key = change.generation, change.key
+            case Collected():
+                self.adopt(change, offset)
+                self.pending, self.key = self.pending if self.settled else [], change.key
+            case Sent():
+                self.take_sent(change)
+            case _:
+                self.pending.append(change)
+
+    def take_sent(self, change: Sent) -> None:
+        """Notes where rows of users were sent to, in a ledger that does so."""
+
+    def adopt(self, collected: Collected, offset: int) -> None:
+        """Takes note of a collection, whose frame lies at `offset`: frames before the first needed are forgotten."""
+        self.collected = collected
+        if self.mark.position < collected.position:
+            self.mark = collected.mark
+        self._frames.drop(self._frames.not_above(collected.position))
+        self._links.drop(self._links.not_above(collected.first_serial - 1))
+        self.ledger_from = self._frames[0][1] if len(self._frames) else offset
+
+    def settle(self, pieces: Iterable[bytes]) -> list[Location]:
+        """Makes the catalog of what the last collection saved, and what has changed since. ValueError: no pieces.
+
+        Returns the locations whose rows nothing names any more since then.
+        """
+        for piece in pieces:
+            self.catalog.take(piece)
+        self.settled = True
+        return self.catch_up()
+
+    def catch_up(self) -> list[Location]:
+        """Applies to the catalog, once it was made, what has changed since; returns what `apply` does."""
+        pending, self.pending = self.pending, []
+        return self.apply(pending)
+
+    def apply(self, changes: Iterable[SnapshotChange]) -> list[Location]:
+        """Applies changes of the catalog; returns the locations whose rows nothing names any more."""
+        return [gone for change in changes for gone in self.catalog.apply(change)]
+
+    def require_whole(self, witness: End | None, proved: bool) -> None:
+        """Raises LedgerDamaged unless the first frame needed is there, and the ledger reaches what was witnessed.
+
+        `proved`: somebody has owned this ledger before.
+        """
+        if proved and not len(self._links):
+            raise self._damage("is empty, and was not: it was made anew or deleted")
+        collected = self.collected
+        if collected is not None and self.chain_before(collected.first_serial) != collected.previous_chain:
+            raise self._damage(f"lacks frame {collected.first_serial}, the first behind the last collection")
+        if collected is None and len(self._links) and self.chain_before(1) != FIRST_CHAIN:
+            raise self._damage("lacks its first frames: it was cut, or shortened by others than a gateway")
+        if witness is not None:
+            self._require_witnessed(witness)
+
+    def _require_witnessed(self, witness: End) -> None:
+        if witness.serial > self.end.serial:
+            raise self._damage(
+                f"ends at frame {self.end.serial} (position {self.end.position}), and its witness saw frame "
+                f"{witness.serial} (position {witness.position}): acknowledged entries would be forgotten"
+            )
+        seen = self.end.chain if witness.serial == self.end.serial else self.chain_before(witness.serial + 1)
+        if seen is not None and seen != witness.chain:
+            raise self._damage(f"has another history up to frame {witness.serial} than its witness saw")
+
+    def _damage(self, what: str) -> LedgerDamaged:
+        return LedgerDamaged(f"{self._where} {what}; nothing was changed, put it back from a copy")
+
+    def first_after(self, position: int) -> tuple[int, int] | None:
+        """Returns place and serial of the first frame with entries behind `position`; None: there is none."""
+        at = self._frames.not_above(position)
+        return self._frames[at][1:3] if at < len(self._frames) else None
+
+    def chain_before(self, serial: int) -> bytes | None:
+        """Returns what frame `serial` says of the chain before it; None: it is not known."""
+        at = self._links.not_above(serial) - 1
+        return self._links[at][1] if at >= 0 and self._links[at][0] == serial else None
+
+    def holds(self, end: End) -> bool:
+        """Tells whether the ledger ended there once."""
+        return end == self.end or self.chain_before(end.serial + 1) == end.chain
+
+    def mark_at(self, position: int) -> Mark:
+        """Returns the mark of the append that ended there; ValueError: none that is still known did."""
+        collected = self.collected
+        at = self._frames.not_above(position) - 1
+        if at >= 0 and self._frames[at][0] == position:
+            return Mark(self._ledger, position, self._frames[at][3])
+        if collected is not None and collected.position == position:
+            return collected.mark
+        raise ValueError(f"no append that is still known ended at position {position}")

@@ -1,0 +1,140 @@
+"""Reads the URL of ledgers on Redis: redis://HOST:PORT/PREFIX[?OPTION=VALUE&...]; rediss:// is the same over TLS.
+
+master_key       a file with 32 bytes, or 64 hexadecimal digits, that the namespaces' keys are wrapped with
+old_master_key   the file before it, while master keys are changed
+bare_key=yes     namespaces' keys stand unwrapped on the server: whoever reads it can tell which ids are known
+no_witness=yes   without --witness: what the server loses while no gateway runs is seen by nobody
+wait_replicas    replicas that have an append before it is acknowledged (0)
+wait_ms          what they may take (1000)
+reply_ms         what the server may take to answer (5000); also to connect
+runs             a folder on this machine for what memory need not hold; without it, all is in memory
+db               the number of the server's database (0)
+user             the user's name
+password_file    a file that holds the password, in one line: never in the URL
+ssl_cafile       the authorities that may sign the server's certificate, as PEM (those that this machine trusts)
+ssl_certfile     this client's certificate, as PEM
+ssl_keyfile      its key
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from oncegate.core.errors import BadRequest
+from oncegate.ledgers.url_options import any_number, file, folder, number, require_keys, yes
+
+_SERVER = re.compile(r"(?:([A-Za-z0-9._-]+)|\[([0-9A-Fa-f:.]+)\]):([0-9]{1,5})")
+# Not a number alone, which other clients take for a database.
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_EXAMPLE = "redis://localhost:6379/oncegate?master_key=/etc/oncegate/master.key"
+_OF_TLS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Says where ledgers on Redis are, and how they are kept. `shown`: what log lines say of it."""
+
+    host: str
+    port: int
+    prefix: str
+    tls: bool = False
+    master_key: Path | None = None
+    old_master_key: Path | None = None
+    bare_key: bool = False
+    no_witness: bool = False
+    wait_replicas: int = 0
+    wait_ms: int = 1_000
+    reply_ms: int = 5_000
+    runs: Path | None = None
+    db: int = 0
+    user: str | None = None
+    password_file: Path | None = None
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+
+    @property
+    def shown(self) -> str:
+        """Returns the URL without its options."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"redis{'s' * self.tls}://{host}:{self.port}/{self.prefix}"
+
+    @property
+    def runs_folder(self) -> Path | None:
+        """Returns where runs of these ledgers lie on this machine: prefixes may share a folder."""
+        return None if self.runs is None else self.runs / self.prefix
+
+    def password(self) -> str | None:
+        """Reads the password, as its file is now; BadRequest: it cannot be read."""
+        if self.password_file is None:
+            return None
+        try:
+            return self.password_file.read_text().strip()
+        except (OSError, ValueError) as error:
+            raise BadRequest(f"password_file={self.password_file} of the ledger's URL cannot be read") from error
+
+
+def parse_address(place: str, tls: bool = False) -> Address:
+    """Reads what follows `redis:` or `rediss:`. BadRequest: what is wrong with it, and how it is written."""
+    where, _, query = place.partition("?")
+    server, slash, prefix = where.removeprefix("//").partition("/")
+    found = _SERVER.fullmatch(server)
+    if not where.startswith("//") or not slash or found is None:
+        # What stands before an @ may be a password.
+        raise BadRequest(f"the ledger's URL names no server and prefix; it is written as {_EXAMPLE}")
+    if not _PREFIX.fullmatch(prefix):
+        raise BadRequest(
+            f"the prefix {prefix!r} is not 1 to 64 of A-Z, a-z, 0-9, '_', '-', a letter first: keys begin with it; a "
+            "database has the option db"
+        )
+    name, address, port = found.groups()
+    return _checked(Address(name or address, int(port), prefix, tls, **_options(query)))
+
+
+def _options(query: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in found:
+            raise BadRequest(f"the ledger's URL has {name} twice")
+        if name not in _READERS:
+            raise BadRequest(f"the ledger's URL has {name}, which is none of {', '.join(_READERS)}")
+        found[name] = _READERS[name](name, value)
+    return found
+
+
+def _checked(address: Address) -> Address:
+    require_keys(address.master_key, address.old_master_key, address.bare_key, "server")
+    if not address.tls and (given := [name for name in _OF_TLS if getattr(address, name)]):
+        raise BadRequest(f"{given[0]} does nothing with redis://; write rediss://")
+    if address.ssl_keyfile and not address.ssl_certfile:
+        raise BadRequest("ssl_keyfile needs ssl_certfile, the certificate that it belongs to")
+    if address.user and not address.password_file:
+        raise BadRequest("the ledger's URL has user without password_file")
+    return address
+
+
+def _text(name: str, value: str) -> str:
+    if not value:
+        raise BadRequest(f"{name} of the ledger's URL is empty")
+    return value
+
+
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    "master_key": file,
+    "old_master_key": file,
+    "bare_key": yes,
+    "no_witness": yes,
+    "wait_replicas": any_number,
+    "wait_ms": number,
+    "reply_ms": number,
+    "runs": folder,
+    "db": any_number,
+    "user": _text,
+    "password_file": file,
+    "ssl_cafile": file,
+    "ssl_certfile": file,
+    "ssl_keyfile": file,
+}

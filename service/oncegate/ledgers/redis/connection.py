@@ -1,0 +1,262 @@
+"""Talks to a Redis server over one connection, and tells what is unknown from what was refused.
+
+    Refused       the server said no: the command had no effect
+    Unreachable   nothing was sent: there is no connection, or the server is not one that may hold a ledger
+    Lost          it was sent, and how it ended is unknown
+
+redis-py's client sends again by itself what found no answer; its `Connection` does not, so that is what is used here.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from redis.asyncio.connection import Connection, SSLConnection
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    MasterDownError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
+
+from oncegate.ledgers.redis.address import Address
+from oncegate.ledgers.redis.scripts import Script
+from oncegate.ledgers.redis.server import Server, Unfit, parse_config, parse_info
+
+_INFO = ("INFO", "server", "replication", "memory", "persistence", "cluster")
+_CONFIG = ("CONFIG", "GET", "appendfsync", "min-replicas-to-write")
+# What a server says before it begins with a command or a script. A script that writes nothing first is not cut short.
+_BEFORE = (
+    AuthenticationError,
+    BusyLoadingError,
+    MasterDownError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+)
+_BEFORE_CODES = ("MISCONF ", "NOREPLICAS ", "BUSY ", "NOAUTH ", "WRONGPASS ")
+# Options of the URL by redis-py's names.
+_TLS = {"ssl_cafile": "ssl_ca_certs", "ssl_certfile": "ssl_certfile", "ssl_keyfile": "ssl_keyfile"}
+Value = bytes | memoryview | str | int
+
+
+class Refused(Exception):
+    """Says that the server refused a command. `is_definite`: it had no effect; else it failed within it."""
+
+    def __init__(self, error: RedisError) -> None:
+        super().__init__(str(error))
+        self.is_definite = isinstance(error, _BEFORE) or str(error).startswith(_BEFORE_CODES)
+
+
+class Unreachable(Exception):
+    """Says that nothing was sent: the server is not there, or may hold no ledger."""
+
+
+class OtherServer(Unreachable):
+    """Says that the server was started anew, or is another one: what it holds is to be looked at first."""
+
+
+class Lost(Exception):
+    """Says that how a command ended is unknown: it was sent, and no answer came in time."""
+
+
+class Link:
+    """Holds one connection, made at the first call and anew after each loss; one call at a time. Use `close` last.
+
+    `run_id`: of the server that this link is to talk to; None: whichever is there at first. `any_server`: whichever is
+    there, each time.
+    """
+
+    def __init__(self, address: Address, run_id: str | None = None, *, any_server: bool = False) -> None:
+        self._any_server = any_server
+        self._address = address
+        self.run_id = run_id
+        self._one = asyncio.Lock()
+        self._connection: Any = None
+        self.server: Server | None = None
+        # How many connections were made: what was agreed upon over one holds for no other.
+        self.connections = 0
+
+    @property
+    def is_connected(self) -> bool:
+        """Tells whether there is a connection, as far as is known without using it."""
+        return self._connection is not None
+
+    async def connect(self) -> Server:
+        """Connects where there is no connection, and returns what the server said then. Unreachable."""
+        async with self._one:
+            return await self._connected()
+
+    async def call(self, *arguments: Value) -> Any:
+        """Sends one command and returns the answer; Refused, Unreachable, Lost."""
+        (answer,) = await self.calls([arguments])
+        return answer
+
+    async def calls(self, commands: Sequence[Sequence[Value]]) -> list[Any]:
+        """Sends commands at once, and returns their answers in their order.
+
+        Refused: the first of them that the server refused; those around it were done. Unreachable, Lost.
+        """
+        async with self._one:
+            await self._connected()
+            return _answers(await self._exchanged(commands))
+
+    async def ask(self, *arguments: Value) -> Any:
+        """Sends a command that changes nothing, and once more where it was lost; errors as `call`."""
+        return (await self.asks([arguments]))[0]
+
+    async def asks(self, commands: Sequence[Sequence[Value]]) -> list[Any]:
+        """Sends commands that change nothing at once, and once more where they were lost; errors as `calls`.
+
+        A server closes connections that nobody uses.
+        """
+        try:
+            return await self.calls(commands)
+        except Lost:
+            return await self.calls(commands)
+
+    async def run(self, script: Script, keys: Sequence[str], *arguments: Value) -> Any:
+        """Runs a script and returns its answer; Refused, Unreachable, Lost."""
+        return (await self.run_then(script, keys, arguments, ()))[0]
+
+    async def run_then(
+        self,
+        script: Script,
+        keys: Sequence[str],
+        arguments: Sequence[Value],
+        then: Sequence[Sequence[Value]],
+        more_ms: int = 0,
+    ) -> list[Any]:
+        """Runs a script and the commands behind it, at once; returns all answers. Errors as `run`, of the script alone.
+
+        `more_ms`: what the commands behind it may take by themselves; their refusals are among the answers.
+        """
+        command = ("EVALSHA", script.sha1, len(keys), *keys, *arguments)
+        async with self._one:
+            await self._connected()
+            answers = await self._exchanged([command, *then], more_ms)
+            if isinstance(answers[0], NoScriptError):
+                # The server forgot it, and did nothing.
+                answers = await self._exchanged([("SCRIPT", "LOAD", script.text), command, *then], more_ms)
+                answers = answers[1:]
+            return [*_answers(answers[:1]), *answers[1:]]
+
+    async def read(self, script: Script, keys: Sequence[str], *arguments: Value) -> Any:
+        """Runs a script that changes nothing, and once more where it was lost; errors as `run`."""
+        try:
+            return await self.run(script, keys, *arguments)
+        except Lost:
+            return await self.run(script, keys, *arguments)
+
+    async def look(self) -> Server:
+        """Asks the server again what it is; Unreachable, Lost."""
+        async with self._one:
+            await self._connected()
+            try:
+                return await self._looked()
+            except Unfit as error:
+                await self._drop()
+                raise Unreachable(f"{self._address.shown}: {error}") from error
+
+    async def drop(self) -> None:
+        """Lets go of the connection: the next call makes another."""
+        async with self._one:
+            await self._drop()
+
+    close = drop
+
+    async def _connected(self) -> Server:
+        if self._connection is None:
+            try:
+                await self._connect()
+            except BaseException:
+                await self._drop()
+                raise
+        assert self.server is not None
+        return self.server
+
+    async def _connect(self) -> None:
+        shown = self._address.shown
+        try:
+            async with asyncio.timeout(self._address.reply_ms / 1_000):
+                self._connection = _connection(self._address)
+                await self._connection.connect()
+                server = await self._looked()
+        except (RedisError, OSError, Lost, Unfit) as error:
+            raise Unreachable(f"{shown}: {error or type(error).__name__}") from error
+        if self.run_id not in (None, server.run_id) and not self._any_server:
+            raise OtherServer(f"{shown} was started anew, or is another server than before")
+        self.run_id = server.run_id
+        self.connections += 1
+
+    async def _looked(self) -> Server:
+        info, config = await self._exchanged([_INFO, _CONFIG])
+        if isinstance(info, RedisError):
+            raise Unfit(f"it does not say what it is ({info}): allow INFO")
+        found = parse_config(config) if isinstance(config, list) else {}
+        self.server = Server(parse_info(info), found)
+        self.server.require_fit()
+        return self.server
+
+    async def _exchanged(self, commands: Sequence[Sequence[Value]], more_ms: int = 0) -> list[Any]:
+        """Answers in their order, refusals among them as exceptions. After any other end the connection is gone."""
+        connection, answers = self._connection, list[Any]()
+        try:
+            async with asyncio.timeout((self._address.reply_ms + more_ms) / 1_000):
+                await connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+                while len(answers) < len(commands):
+                    answers.append(await _answer(connection))
+        except (RedisError, OSError) as error:
+            await self._drop()
+            raise Lost(f"{self._address.shown} gave no answer ({error or type(error).__name__})") from error
+        except BaseException:
+            await self._drop()
+            raise
+        return answers
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.disconnect(nowait=True)
+
+
+def _connection(address: Address) -> Any:
+    settings: dict[str, Any] = {
+        "host": address.host,
+        "port": address.port,
+        "db": address.db,
+        "username": address.user,
+        "password": address.password(),
+        # Deadlines are set around whole exchanges.
+        "socket_timeout": None,
+        "socket_connect_timeout": None,
+        "protocol": 2,
+        "driver_info": None,
+    }
+    if not address.tls:
+        return Connection(**settings)
+    for name, argument in _TLS.items():
+        path = getattr(address, name)
+        settings[argument] = None if path is None else str(path)
+    return SSLConnection(**settings)
+
+
+async def _answer(connection: Any) -> Any:
+    try:
+        return await connection.read_response()
+    except (BusyLoadingError, ResponseError) as error:
+        # The first is an answer too, though redis-py counts it among lost connections.
+        return error
+
+
+def _answers(answers: list[Any]) -> list[Any]:
+    for answer in answers:
+        if isinstance(answer, RedisError):
+            raise Refused(answer) from answer
+    return answers

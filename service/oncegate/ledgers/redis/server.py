@@ -1,0 +1,91 @@
+"""Says what a Redis server is, as it tells itself on each connection: whether it may hold a ledger, and how durably.
+
+A ledger needs the primary (what replicas answer may be old), no eviction (Redis would forget ids by itself), Redis 7
+(scripts that are refused before they begin) and no cluster (one namespace's keys have one hash tag, but the list's has
+another). What makes an append durable is told, not asked for: nobody but its operator knows what the server is for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+NOEVICTION = "noeviction"
+OLDEST = 7
+_UNKNOWN = "unknown"
+
+
+class Unfit(Exception):
+    """Says why a server may hold no ledger, and what mends it; nothing was written."""
+
+
+class Evicts(Unfit):
+    """Says that a server forgets by itself what it was given: perhaps it has already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Holds what INFO and CONFIG say. `config`: empty where this user may not ask for it."""
+
+    info: Mapping[str, str]
+    config: Mapping[str, str]
+
+    @property
+    def run_id(self) -> str:
+        """Returns what is another one after each start of a server, and on each server."""
+        return self.info.get("run_id", "")
+
+    def require_fit(self) -> None:
+        """Raises Unfit unless the server may hold a ledger."""
+        version, policy = self.info.get("redis_version", "0"), self.info.get("maxmemory_policy", _UNKNOWN)
+        if int(version.partition(".")[0]) < OLDEST:
+            raise Unfit(f"Redis {version} is older than {OLDEST}")
+        if self.info.get("cluster_enabled") == "1":
+            raise Unfit("it is part of a cluster; take a server of its own")
+        if self.info.get("role") != "master":
+            primary = f"{self.info.get('master_host')}:{self.info.get('master_port')}"
+            raise Unfit(f"it is a replica of {primary}: name the primary")
+        if policy != NOEVICTION:
+            raise Evicts(
+                f"its maxmemory-policy is {policy}, by which it forgets what it was given: CONFIG SET maxmemory-policy "
+                f"{NOEVICTION}"
+            )
+
+    @property
+    def room_bytes(self) -> tuple[int, int]:
+        """Returns free and total bytes of the memory that it may use; (1, 1) where nothing bounds it."""
+        total = int(self.info.get("maxmemory", 0))
+        if total == 0:
+            return 1, 1
+        used = int(self.info.get("used_memory", 0)) - int(self.info.get("mem_not_counted_for_evict", 0))
+        return max(0, min(total, total - used)), total
+
+    def durability(self, wait_replicas: int) -> str:
+        """Says in one line what an acknowledged append outlives."""
+        return f"{self._on_disk()}; {self._on_replicas(wait_replicas)}"
+
+    def _on_disk(self) -> str:
+        if self.info.get("aof_enabled") != "1":
+            return "NOT DURABLE: appendonly no, so that a crash of the server loses what its last RDB file lacks"
+        policy = self.config.get("appendfsync", _UNKNOWN)
+        if policy == "always":
+            return "durable, appendfsync always: synced before each answer"
+        return f"NOT DURABLE when the power fails: appendfsync {policy}, the last seconds may be lost"
+
+    def _on_replicas(self, wait_replicas: int) -> str:
+        there = self.info.get("connected_slaves", _UNKNOWN)
+        if wait_replicas:
+            return f"{wait_replicas} of {there} replicas have it before it is acknowledged"
+        if there in ("0", _UNKNOWN):
+            return "no replica"
+        return f"{there} replicas that nobody waits for: a failover may lose the last appends (wait_replicas)"
+
+
+def parse_info(text: bytes) -> dict[str, str]:
+    """Reads what INFO answers."""
+    lines = (line.partition(":") for line in text.decode(errors="replace").splitlines() if line[:1] != "#")
+    return {name: value.strip() for name, _, value in lines if name}
+
+
+def parse_config(pairs: list[bytes]) -> dict[str, str]:
+    """Reads what CONFIG GET answers: names and values in turns."""
+    texts = [one.decode(errors="replace") for one in pairs]
+    return dict(zip(texts[::2], texts[1::2], strict=True))

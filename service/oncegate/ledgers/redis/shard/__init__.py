@@ -1,0 +1,1 @@
+"""One ledger: its keys, how it is opened, appended to, read back and shortened."""

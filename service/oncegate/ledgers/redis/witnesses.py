@@ -1,0 +1,142 @@
+"""Keeps beside the server what it acknowledged: in this process, and in files where `--witness` names a folder.
+
+A server that was set back, emptied or followed by a replica that lacked something does not reach its witness. The file
+is written behind each append and before its answer, and synced each second: it may lag, and never lead.
+"""
+
+import asyncio
+import os
+from pathlib import Path
+
+from oncegate.core.errors import LedgerDamaged, LedgerDown
+from oncegate.ledgers.disk import Disk
+from oncegate.ledgers.frames import End
+from oncegate.ledgers.witness import WITNESS_SUFFIX, WitnessWriter, create_witness, read_witness
+from oncegate.ledgers.witness import End as Reached
+
+
+class Witness:
+    """Holds what was seen of one ledger, over its openings in this process. `path`: its file, if it has one."""
+
+    def __init__(self, disk: Disk, path: Path | None, ledger: bytes) -> None:
+        self._disk = disk
+        self._path = path
+        self._ledger = ledger
+        self._writer: WitnessWriter | None = None
+        self.seen: End | None = None
+
+    async def begin(self) -> None:
+        """Reads the file, where there is one; LedgerDamaged: it is of another ledger, or none can be read of it."""
+        if self._path is not None and self._writer is None:
+            try:
+                await asyncio.to_thread(self._read, self._path)
+            except OSError as error:
+                raise LedgerDown(f"the witness {self._path} cannot be read: {error}") from error
+
+    def _read(self, path: Path) -> None:
+        if not path.exists():
+            return
+        accept = f"remove {path} to accept what is there"
+        found = read_witness(self._disk, path, accept)
+        if found.ledger != self._ledger:
+            raise LedgerDamaged(
+                f"the witness {path} saw ledger {found.ledger.hex()}, and the server holds {self._ledger.hex()}; "
+                f"nothing was changed, put back what the server held, or {accept}"
+            )
+        end = End(found.end.offset, found.end.position, found.end.chain)
+        if self.seen is None or end.serial > self.seen.serial:
+            self.seen = end
+
+    async def own(self, fence: int, end: End) -> None:
+        """Begins to write what the owner with this fence sees, which begins at `end`; LedgerDown."""
+        self.seen = end
+        await self._to_disk(self._own, fence, end)
+
+    def _own(self, fence: int, end: End) -> None:
+        if self._path is None:
+            return
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        create_witness(self._disk, self._path, self._ledger, fence, _reached(end))
+        self._writer = WitnessWriter(self._disk, self._path, self._ledger, fence, 0)
+
+    async def see(self, end: End) -> None:
+        """Notes that the frame that ends here was acknowledged; LedgerDown: the file cannot be written."""
+        self.seen = end
+        await self._to_disk(self._see, end)
+
+    def _see(self, end: End) -> None:
+        if self._writer is not None:
+            self._writer.see(_reached(end))
+
+    async def sync(self) -> None:
+        """Makes durable what was seen; LedgerDown."""
+        await self._to_disk(self._sync)
+
+    def _sync(self) -> None:
+        if self._writer is not None:
+            self._writer.sync()
+
+    async def close(self) -> None:
+        """Syncs and closes the file; what was seen stays known in this process."""
+        await self._to_disk(self._close)
+
+    def _close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            try:
+                writer.sync()
+            finally:
+                writer.close()
+
+    async def _to_disk(self, work: "object", *arguments: object) -> None:
+        if self._path is None:
+            return
+        try:
+            await asyncio.to_thread(work, *arguments)  # type: ignore[arg-type]
+        except OSError as error:
+            raise LedgerDown(f"the witness {self._path} cannot be written ({error}); open the ledger anew") from error
+
+
+class Witnesses:
+    """Gives each ledger its witness. `folder`: where files lie; None: there are none, and this process alone knows."""
+
+    def __init__(self, folder: Path | None, disk: Disk | None = None) -> None:
+        self._folder = folder
+        self._disk = disk or Disk()
+        self._known: dict[str, Witness] = {}
+
+    def of(self, name: str, ledger: bytes) -> Witness:
+        """Returns the witness of a ledger; `name`: of its place, PREFIX/NAMESPACE/NUMBER."""
+        if name not in self._known:
+            self._known[name] = Witness(self._disk, self._path(name), ledger)
+        return self._known[name]
+
+    def _path(self, name: str) -> Path | None:
+        return None if self._folder is None else self._folder / (name.replace("/", ".") + WITNESS_SUFFIX)
+
+    def make_folder(self) -> None:
+        """Makes the folder where it is missing; OSError."""
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def of_prefix(self, prefix: str) -> list[Path]:
+        """Returns the files of all ledgers below a prefix, sorted; OSError."""
+        if self._folder is None or not self._folder.exists():
+            return []
+        return sorted(self._folder / name for name in os.listdir(self._folder) if _is_of(name, prefix))
+
+    def forget(self, name: str) -> None:
+        """Removes a deleted ledger's witness; OSError: its file may still be there."""
+        self._known.pop(name, None)
+        if (path := self._path(name)) is not None:
+            path.unlink(missing_ok=True)
+
+
+def _is_of(file: str, prefix: str) -> bool:
+    return file.startswith(f"{prefix}.") and file.endswith(WITNESS_SUFFIX)
+
+
+def _reached(end: End) -> Reached:
+    return Reached(0, end.serial, end.position, end.chain)

@@ -1,0 +1,58 @@
+"""Reads options of ledgers' URLs: a value's kind, and what belongs together, by the option's name in each error."""
+
+import re
+from pathlib import Path
+
+from oncegate.core.errors import BadRequest
+
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
+
+
+def any_number(name: str, value: str) -> int:
+    """Returns a whole number from 0; BadRequest."""
+    if not _NUMBER.fullmatch(value):
+        raise BadRequest(f"{name}={value} of the ledger's URL is not a whole number")
+    return int(value)
+
+
+def number(name: str, value: str) -> int:
+    """Returns a whole number from 1; BadRequest."""
+    if not _NUMBER.fullmatch(value) or value == "0":
+        raise BadRequest(f"{name}={value} of the ledger's URL is not a whole number from 1")
+    return int(value)
+
+
+def file(name: str, value: str) -> Path:
+    """Returns the path of a file that is there; BadRequest."""
+    path = Path(value)
+    if not path.is_file():
+        raise BadRequest(f"{name}={value} of the ledger's URL is no file")
+    return path
+
+
+def folder(name: str, value: str) -> Path:
+    """Returns the path of a folder, or of one to be made; BadRequest."""
+    path = Path(value)
+    if not value or (path.exists() and not path.is_dir()):
+        raise BadRequest(f"{name}={value} of the ledger's URL is no folder")
+    return path
+
+
+def yes(name: str, value: str) -> bool:
+    """Returns whether it is yes; BadRequest where it is not no either."""
+    if value not in ("yes", "no"):
+        raise BadRequest(f"{name}={value} of the ledger's URL is neither yes nor no")
+    return value == "yes"
+
+
+def require_keys(master_key: Path | None, old_master_key: Path | None, bare_key: bool, where: str) -> None:
+    """Raises BadRequest unless keys are wrapped, or bare by name; `where`: what is then to be read by nobody else."""
+    if old_master_key and not master_key:
+        raise BadRequest("the ledger's URL has old_master_key without master_key")
+    if bare_key and master_key:
+        raise BadRequest("the ledger's URL has both bare_key and master_key: keys are wrapped or they are not")
+    if not (master_key or bare_key):
+        raise BadRequest(
+            "the ledger's URL has no master_key: make one (openssl rand -hex 32 > master.key) and name the file; "
+            f"bare_key=yes does without, where reading the {where} is forbidden to all others"
+        )

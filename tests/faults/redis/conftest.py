@@ -1,0 +1,28 @@
+"""One redis-server for each module of tests, and a proxy in front of it that tests hold and lose commands at."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.redis_ledger import Prefix
+from tests.support.redis_proxy import RedisProxy, proxied
+from tests.support.redis_server import RedisServer
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    # What is killed leaves what it wrote: only a power failure needs each append synced, and that takes long here.
+    with RedisServer(tmp_path_factory.mktemp("redis"), appendfsync="everysec") as server:
+        yield server
+
+
+@pytest.fixture
+async def proxy(server: RedisServer) -> AsyncIterator[RedisProxy]:
+    async with proxied(server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def prefix(server: RedisServer, tmp_path: Path) -> Prefix:
+    return Prefix(server, tmp_path / "witness")

@@ -1,0 +1,273 @@
+"""Appends of a ledger on Redis whose answer is lost or that come late, and owners that follow each other."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+
+from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.redis.scripts import APPEND, OWN, PIECE
+from oncegate.ports import DropRanges, OpenLedger
+from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
+from tests.support.redis_ledger import Prefix, entries
+from tests.support.redis_proxy import RedisProxy
+from tests.support.redis_server import RedisServer
+
+
+async def test_an_append_whose_answer_is_lost_is_found_written(prefix: Prefix, proxy: RedisProxy) -> None:
+    """Row D7: it was done, and is told as done, with its rows."""
+    async with prefix.opened(proxy) as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        proxy.lose_answer(APPEND)
+        mark = await opened.ledger.append([b"b"], [range_of(2, 4), publish(0, 1, 2)])
+        assert (mark.position, await entries(opened.ledger)) == (2, [b"a", b"b"])
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [
+            chunk_of(0, range_of(1, 3)),
+            chunk_of(3, range_of(2, 4)),
+        ]
+        await opened.ledger.append([b"c"], [])
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a", b"b", b"c"]
+
+
+async def test_an_append_that_never_arrived_is_sent_again_and_written_once(prefix: Prefix, proxy: RedisProxy) -> None:
+    async with prefix.opened(proxy) as opened:
+        proxy.lose(APPEND)
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        await opened.ledger.append([b"b"], [publish(0, 1)])
+        assert await entries(opened.ledger) == [b"a", b"b"]
+
+
+async def test_an_append_that_is_lost_twice_is_refused_and_the_next_goes_on(prefix: Prefix, proxy: RedisProxy) -> None:
+    async with prefix.opened(proxy) as opened:
+        proxy.lose(APPEND)
+        first = asyncio.ensure_future(opened.ledger.append([b"a"], []))
+        while not first.done():
+            proxy.lose(APPEND)
+            await asyncio.wait([first], timeout=0.001)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await first
+        proxy.forget()
+        await opened.ledger.append([b"b"], [])
+        assert await entries(opened.ledger) == [b"b"]
+
+
+async def test_a_late_copy_of_an_append_is_never_written(prefix: Prefix, proxy: RedisProxy) -> None:
+    """The server reads it behind the append that took its place: a connection's fence is over with the connection."""
+    async with prefix.opened(proxy) as opened:
+        proxy.hold(APPEND)
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        assert proxy.held.is_set()
+        proxy.release()
+        await opened.ledger.append([b"b"], [publish(0, 1)])
+        assert await entries(opened.ledger) == [b"a", b"b"]
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a", b"b"]
+
+
+async def test_a_late_copy_of_an_append_that_was_refused_is_never_written(prefix: Prefix, proxy: RedisProxy) -> None:
+    """It would still fit behind the last frame: the fence alone says that its time is over."""
+    async with prefix.opened(proxy) as opened:
+        proxy.hold(APPEND)
+        proxy.lose(APPEND, after=1)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"a"], [])
+        proxy.release()
+        await proxy.close()  # until the server has read it
+        assert await entries(opened.ledger) == []
+        await opened.ledger.append([b"b"], [])
+        assert await entries(opened.ledger) == [b"b"]
+
+
+async def test_an_append_is_in_doubt_while_its_server_is_away_and_known_once_it_is_back(
+    prefix: Prefix, proxy: RedisProxy, server: RedisServer
+) -> None:
+    async with prefix.opened(proxy) as opened:
+        await opened.ledger.append([b"a"], [])
+        proxy.hold_answer(APPEND)
+        appending = asyncio.create_task(opened.ledger.append([b"b"], []))
+        await proxy.held.wait()
+        server.kill()
+        proxy.release()
+        with pytest.raises(LedgerDown, match="unknown whether it was written"):
+            await appending
+        with pytest.raises(LedgerDown):
+            await opened.ledger.append([b"c"], [])
+        server.start()
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"a", b"b"]
+
+
+async def test_a_connection_that_the_server_closed_costs_no_append(prefix: Prefix, server: RedisServer) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+        server.run("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        await opened.ledger.append([b"b"], [])
+        server.run("SCRIPT", "FLUSH")
+        await opened.ledger.append([b"c"], [])
+        assert await entries(opened.ledger) == [b"a", b"b", b"c"]
+
+
+async def test_a_collection_whose_answer_is_lost_is_found_written(prefix: Prefix, proxy: RedisProxy) -> None:
+    async with prefix.opened(proxy) as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3)])
+        await opened.ledger.append([b"b"], [])
+        proxy.lose_answer(APPEND)
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+        assert await entries(opened.ledger) == [b"state", b"b"]
+        await opened.ledger.append([b"c"], [publish(0, 1)])
+    async with prefix.opened() as opened:
+        assert opened.compacted == 1
+        assert await entries(opened.ledger) == [b"state", b"b", b"c"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+
+
+async def test_a_snapshot_whose_piece_is_lost_replaces_nothing(prefix: Prefix, proxy: RedisProxy) -> None:
+    async with prefix.opened(proxy) as opened:
+        await opened.ledger.append([b"a"], [])
+        proxy.lose_answer(PIECE)
+        with pytest.raises(LedgerFull):
+            await opened.ledger.compact(1, snapshot_of(b"state"))
+        await opened.ledger.append([b"b"], [])
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+        assert await entries(opened.ledger) == [b"state", b"b"]
+
+
+async def test_an_owner_that_was_followed_writes_nothing_and_leaves_its_successor_alone(prefix: Prefix) -> None:
+    async with prefix.opened() as older:
+        await older.ledger.append([b"by the older"], [])
+        async with prefix.opened() as newer:
+            await newer.ledger.append([b"by the newer"], [])
+            for _ in range(2):
+                with pytest.raises(LedgerFenced):
+                    await older.ledger.append([b"by a zombie"], [])
+            with pytest.raises(LedgerFenced):
+                older.require_owner()
+            await newer.ledger.append([b"and on"], [])
+            assert await entries(newer.ledger) == [b"by the older", b"by the newer", b"and on"]
+
+
+async def test_an_owner_that_was_followed_learns_it_without_writing(prefix: Prefix) -> None:
+    async with prefix.opened() as older, prefix.opened() as newer:
+        await older.ledger.keep_up()  # type: ignore[attr-defined]
+        with pytest.raises(LedgerFenced):
+            older.require_owner()
+        await newer.ledger.keep_up()  # type: ignore[attr-defined]
+        newer.require_owner()
+
+
+async def test_a_zombie_whose_connection_was_lost_does_not_take_the_ledger_back(
+    prefix: Prefix, proxy: RedisProxy, server: RedisServer
+) -> None:
+    async with prefix.opened(proxy) as older, prefix.opened() as newer:
+        await newer.ledger.append([b"by the newer"], [])
+        proxy.cut()
+        with pytest.raises(LedgerFenced):
+            await older.ledger.append([b"by a zombie"], [])
+        await newer.ledger.append([b"and on"], [])
+
+
+async def test_a_zombie_whose_server_was_started_anew_does_not_take_the_ledger_back(
+    prefix: Prefix, server: RedisServer
+) -> None:
+    async with prefix.opened() as older:
+        async with prefix.opened() as newer:
+            await newer.ledger.append([b"by the newer"], [])
+        server.restart()
+        with pytest.raises(LedgerFenced):
+            await older.ledger.append([b"by a zombie"], [])
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+async def test_an_append_in_doubt_whose_owner_was_followed_is_told_as_what_it_is(
+    prefix: Prefix, proxy: RedisProxy, is_done: bool
+) -> None:
+    async with prefix.opened(proxy) as older:
+        await older.ledger.append([b"a"], [])
+        (proxy.hold_answer if is_done else proxy.hold)(APPEND)
+        appending = asyncio.create_task(older.ledger.append([b"in doubt"], []))
+        await proxy.held.wait()
+        if is_done:
+            async with prefix.opened() as newer:
+                await newer.ledger.append([b"b"], [])
+                proxy.release()
+                assert (await appending).position == 2
+                with pytest.raises(LedgerFenced):
+                    await older.ledger.append([b"by a zombie"], [])
+                assert await entries(newer.ledger) == [b"a", b"in doubt", b"b"]
+        else:
+            await appending
+            async with prefix.opened() as newer:
+                proxy.release()
+                await newer.ledger.append([b"b"], [])
+                assert await entries(newer.ledger) == [b"a", b"in doubt", b"b"]
+
+
+async def test_an_opening_that_comes_late_owns_nothing(prefix: Prefix, proxy: RedisProxy) -> None:
+    """Who slept while it opened, and whose command the server reads behind another opening, fences nobody."""
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+    proxy.hold(OWN)
+    with pytest.raises(LedgerDown):
+        async with prefix.opened(proxy):
+            pass
+    async with prefix.opened() as newer:
+        proxy.release()
+        await newer.ledger.append([b"b"], [])
+        await newer.ledger.append([b"c"], [])
+        assert await entries(newer.ledger) == [b"a", b"b", b"c"]
+
+
+async def test_an_opening_whose_answer_is_lost_is_made_again(prefix: Prefix, proxy: RedisProxy) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+    proxy.lose_answer(OWN)
+    with pytest.raises(LedgerDown):
+        async with prefix.opened(proxy):
+            pass
+    async with prefix.opened(proxy) as opened:
+        await opened.ledger.append([b"b"], [])
+        assert await entries(opened.ledger) == [b"a", b"b"]
+
+
+async def test_of_two_gateways_that_open_at_once_one_owns_the_ledger(prefix: Prefix) -> None:
+    """The other is fenced while it opens, or by its first append."""
+    async with AsyncExitStack() as stack:
+        opening = [stack.enter_async_context(prefix.opened()) for _ in range(2)]
+        found = await asyncio.gather(*opening, return_exceptions=True)
+        assert all(isinstance(one, OpenLedger | LedgerFenced) for one in found)
+        *older, newer = sorted((one for one in found if isinstance(one, OpenLedger)), key=lambda one: one.epoch)
+        for one in older:
+            with pytest.raises(LedgerFenced):
+                await one.ledger.append([b"by the older"], [])
+        await newer.ledger.append([b"by the newer"], [])
+        assert await entries(newer.ledger) == [b"by the newer"]
+
+
+async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: Prefix) -> None:
+    async with prefix.opened() as first:
+        await first.ledger.append([b"a"], [])
+        async with prefix.opened() as second:
+            await second.ledger.append([b"b"], [])
+            await second.ledger.compact(2, snapshot_of(b"state"))
+            await second.ledger.keep_up()  # type: ignore[attr-defined]
+            with pytest.raises(LedgerFenced):
+                await entries(first.ledger)
+            await second.ledger.append([b"c"], [])
+
+
+async def test_what_was_replaced_or_given_up_leaves_the_server(prefix: Prefix, server: RedisServer) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [range_of(1, 3), range_of(2, 3)])
+        await opened.ledger.append([b"b"], [publish(0, 1)])
+        await opened.ledger.append([], [DropRanges((range_of(2, 3).range_id,))])
+        await opened.ledger.compact(2, snapshot_of(b"one"))
+        await opened.ledger.compact(2, snapshot_of(b"two"))
+        await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        assert server.run("XLEN", prefix.key("rows")) == 1
+        assert server.run("XLEN", prefix.key("frames")) <= 2
+        assert server.run("XLEN", prefix.key("states")) <= 4
+        assert await entries(opened.ledger) == [b"two"]
+    async with prefix.opened() as opened:
+        assert await entries(opened.ledger) == [b"two"]
+        assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]

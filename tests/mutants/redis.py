@@ -1,0 +1,104 @@
+"""Planted bugs of ledgers on Redis."""
+
+from tests.mutants.mutant import Mutant, one
+
+_REDIS = "service/oncegate/ledgers/redis"
+_SHARD = f"{_REDIS}/shard"
+_LUA = f"{_REDIS}/lua"
+_OWNERS = "tests/faults/redis/test_ledger_ownership.py"
+_DAMAGE = "tests/faults/redis/test_ledger_damage.py"
+_SERVER = "tests/faults/redis/test_server_faults.py"
+
+REDIS: tuple[Mutant, ...] = (
+    one(
+        "an append is taken with any fence",
+        f"{_LUA}/append.lua",
+        "if head[1] ~= ARGV[1] then\n",
+        "if false then\n",
+        f"{_OWNERS}::test_a_late_copy_of_an_append_that_was_refused_is_never_written",
+    ),
+    one(
+        "an opening that comes late takes the ledger",
+        f"{_LUA}/own.lua",
+        "if head[2] ~= ARGV[2] then\n",
+        "if false then\n",
+        f"{_OWNERS}::test_an_opening_that_comes_late_owns_nothing",
+    ),
+    one(
+        "an append in doubt is taken for refused",
+        f"{_SHARD}/writer.py",
+        "        return head.end == end\n",
+        "        return False\n",
+        f"{_OWNERS}::test_an_append_whose_answer_is_lost_is_found_written",
+    ),
+    one(
+        "an append in doubt is taken for written",
+        f"{_SHARD}/writer.py",
+        "        return head.end == end\n",
+        "        return True\n",
+        f"{_OWNERS}::test_an_append_that_never_arrived_is_sent_again_and_written_once",
+    ),
+    one(
+        "a zombie takes the ledger back over a new connection",
+        f"{_SHARD}/writer.py",
+        "            if read.holder != self._holder:\n",
+        "            if False:\n",
+        f"{_OWNERS}::test_a_zombie_whose_connection_was_lost_does_not_take_the_ledger_back",
+    ),
+    one(
+        "a server that was started anew is gone on with",
+        f"{_REDIS}/connection.py",
+        "        if self.run_id not in (None, server.run_id) and not self._any_server:\n",
+        "        if False:\n",
+        f"{_DAMAGE}::test_a_restart_that_lost_nothing_is_read_anew_and_goes_on",
+    ),
+    one(
+        "a ledger is not held against its witness",
+        f"{_SHARD}/opening.py",
+        "            require_witnessed(place, head.end, witness.seen)\n",
+        "            witness.seen = None\n",
+        f"{_DAMAGE}::test_a_server_that_lost_its_last_appends_is_told_by_the_witness",
+    ),
+    one(
+        "an emptied server is begun anew beside a witness",
+        f"{_REDIS}/ledgers.py",
+        "        if seen:\n",
+        "        if False:\n",
+        f"{_DAMAGE}::test_a_flushed_server_is_told_by_the_next_append_and_by_each_opening",
+    ),
+    one(
+        "what is seen is not written to the witness",
+        f"{_REDIS}/witnesses.py",
+        "        await self._to_disk(self._see, end)\n",
+        "        return\n",
+        f"{_DAMAGE}::test_a_server_that_lost_its_last_appends_is_told_by_the_witness",
+    ),
+    one(
+        "a server that evicts holds a ledger",
+        f"{_REDIS}/server.py",
+        "        if policy != NOEVICTION:\n",
+        "        if False:\n",
+        f"{_SERVER}::test_a_server_that_evicts_is_refused_before_anything_is_written",
+    ),
+    one(
+        "a replica holds a ledger",
+        f"{_REDIS}/server.py",
+        '        if self.info.get("role") != "master":\n',
+        "        if False:\n",
+        f"{_SERVER}::test_a_replica_holds_no_ledger",
+    ),
+    one(
+        "what too few replicas have is acknowledged",
+        f"{_SHARD}/head.py",
+        "        if not isinstance(count, int) or count < place.address.wait_replicas:\n",
+        "        if False:\n",
+        f"{_SERVER}::test_with_wait_replicas_nothing_is_acknowledged_that_a_failover_could_lose",
+    ),
+    one(
+        "a full server's refusal is unknown",
+        f"{_REDIS}/connection.py",
+        "    OutOfMemoryError,\n    ReadOnlyError,\n)\n_BEFORE_CODES",
+        "    ReadOnlyError,\n)\n_BEFORE_CODES",
+        f"{_SERVER}::test_a_full_server_refuses_appends_and_takes_them_again_by_itself",
+    ),
+)

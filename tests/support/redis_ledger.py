@@ -1,0 +1,53 @@
+"""Ledgers of tests on a Redis server: a prefix of their own each, opened directly or through a proxy."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+from oncegate.ledgers.redis.ledgers import open_redis
+from oncegate.ports import Ledger, OpenLedger
+from oncegate.testing.ledger_places import replayed
+from tests.support.redis_proxy import RedisProxy
+from tests.support.redis_server import RedisServer
+
+# Longer than any disk takes: what is lost is lost by tests, and not by the time that passes.
+REPLY_MS = 60_000
+_prefixes = count()
+
+
+class Prefix:
+    """Keys below a prefix of their own. `witness`: a folder, None for a gateway without one. `options`: of the URL."""
+
+    def __init__(self, at: RedisServer | RedisProxy, witness: Path | None, options: str = "bare_key=yes") -> None:
+        self.at = at
+        self.name = f"ledgers-{next(_prefixes)}"
+        self.witness = witness
+        self.options = options
+
+    def key(self, what: str) -> str:
+        """A key of the default namespace's ledger."""
+        return f"{{{self.name}/default/1}}:{what}"
+
+    def place(self, at: RedisServer | RedisProxy | None = None, options: str | None = None) -> str:
+        """What follows `redis:` in the URL."""
+        options = (options or self.options) + "&no_witness=yes" * (self.witness is None)
+        patience = "" if "reply_ms" in options else f"&reply_ms={REPLY_MS}"
+        return f"//{(at or self.at).address}/{self.name}?{options}{patience}"
+
+    @asynccontextmanager
+    async def opened(
+        self, at: RedisServer | RedisProxy | None = None, options: str | None = None
+    ) -> AsyncIterator[OpenLedger]:
+        """The default namespace's ledger, as a process that starts now opens it."""
+        witness = None if self.witness is None else str(self.witness)
+        async with (
+            open_redis(self.place(at, options), create=True, witness=witness) as ledgers,
+            ledgers.open("default") as opened,
+        ):
+            yield opened
+
+
+async def entries(ledger: Ledger) -> list[bytes]:
+    """All entries, in their order."""
+    return [bytes(one.body) for one in await replayed(ledger)]
