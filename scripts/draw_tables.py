@@ -43,7 +43,7 @@ from oncegate.core.producers import (
 )
 from oncegate.core.producers import Asker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
-from scripts.reference_tables import counters, settings, spark_habits, spark_options, table
+from scripts.reference_tables import by_label, counters, metrics, settings, spark_habits, spark_options, table
 
 FreeIds = dict[tuple[IdState, Asker], Cell]
 # What may be asked about free ids: the table, and the state of an id that is granted.
@@ -185,6 +185,7 @@ PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "spark-options.md": {"options": spark_options, "habits": spark_habits},
     "settings.md": {"settings": settings},
     "operations.md": {"counters": counters},
+    "metrics.md": {"metrics": metrics, "verdicts": partial(by_label, "verdict"), "causes": partial(by_label, "cause")},
 }
 
 

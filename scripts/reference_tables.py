@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from oncegate.engine.counters import COUNTERS
+from oncegate.engine.metrics.families import METRICS, Metric
 from oncegate.settings import ProcessSettings, SemanticSettings
 from oncegate_spark.spark.options import habit_rows, option_rows
 
@@ -39,6 +40,29 @@ def counters() -> str:
     return table(["counter", "unit", "what it counts"], [[f"`{row.name}`", row.unit, row.meaning] for row in COUNTERS])
 
 
+def metrics() -> str:
+    """Draws every metric of /metrics: its kind, its labels with their values, its unit and what it tells."""
+    head = ["metric", "kind", "labels", "unit", "what it tells"]
+    rows = [[f"`{one.full_name}`", one.kind.value, _labels(one), one.unit, one.meaning] for one in METRICS]
+    return table(head, rows)
+
+
+def _labels(metric: Metric) -> str:
+    *names, last = metric.all_labels or ("",)
+    values = f": {', '.join(f'`{value}`' for value in metric.known)}" if metric.known else ""
+    return ", ".join(f"`{name}`" for name in (*names, last) if name) + values
+
+
+def by_label(label: str) -> str:
+    """Draws the counters that a label tells apart: its value, the counter of the API, what it counts."""
+    rows = [
+        [f"`{row.label[1]}`", f"`{row.name}`", row.meaning]
+        for row in COUNTERS
+        if row.label is not None and row.label[0] == label
+    ]
+    return table([label, "counter of the API", "what it counts"], rows)
+
+
 def settings() -> str:
     """Draws every setting, its default, and the reason of the limits among them."""
     reasons = limit_reasons()
@@ -55,9 +79,12 @@ def settings() -> str:
 OTHERS = {
     "ledger": (
         "where the data is: `log:FOLDER` on disk (`--data` is the short form), `kafka://…` "
-        "[on Kafka](operations.md#on-kafka), `memory:` for tests"
+        "[on Kafka](operations.md#on-kafka), `redis://…` [on Redis](redis.md), `memory:` for tests"
     ),
-    "witness": "where the ledger's high-water mark is kept; beside the data folder if not given",
+    "witness": (
+        "where the ledger's high-water mark is kept; beside the data folder if not given; "
+        "[on Redis](redis.md#the-witness) it has to be given"
+    ),
     "host": "a loopback address: there are no credentials yet",
     "port": "0: any free one",
     "port_file": "the port is written here once the gateway is ready",

@@ -6,7 +6,8 @@ import pytest
 from oncegate.core.claims import Action
 from oncegate.core.producers import Action as SequenceAction
 from oncegate.core.verdicts import Flag, Verdict
-from oncegate.engine.counters import COUNTERS, Counts, description
+from oncegate.engine.counters import COUNTERS, description
+from oncegate.engine.counts.counts import Counts
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import SAME_INDEX
 from tests.support.held import serving
@@ -26,7 +27,7 @@ def test_few_ids_are_counted_as_many_are(times: int) -> None:
     actions = [*Action, SAME_INDEX, Action.DUPLICATE] * times
     verdicts = [*[Verdict.GRANTED] * (len(Action) + 1), Verdict.DUPLICATE | Flag.OWN] * times
     counts = Counts()
-    counts.add_ids(np.array(actions, np.uint8), np.array(verdicts, np.uint8))
+    counts.add_ids(np.array(actions, np.uint8), np.array(verdicts, np.uint8), None)
     found = {name: count for name, count in counts.all(ShardIndex()).items() if count}
     assert found == {
         "granted": 2 * times,
@@ -36,6 +37,7 @@ def test_few_ids_are_counted_as_many_are(times: int) -> None:
         "conflicts": times,
         "busy": times,
         "same": 2 * times,
+        "duplicates_upstream": times,
     }
 
 

@@ -11,6 +11,8 @@ class Admission:
         self._limits = limits
         self.requests = 0
         self.size_bytes = 0
+        # How many were refused for want of room since the process started.
+        self.refused = 0
 
     def hold(self, size_bytes: int) -> "Hold":
         """Reserves room for one request with a body of `size_bytes`, from `with` to its end.
@@ -32,16 +34,20 @@ class Admission:
         if size_bytes > self._limits.body_bytes:
             raise TooLarge(f"a body of {size_bytes} bytes; at most {self._limits.body_bytes} are read")
         if self.requests >= self._limits.requests_in_flight:
-            raise Overloaded(f"{self.requests} requests in flight; nothing was written")
+            raise self._overloaded(f"{self.requests} requests in flight")
         if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
-            raise Overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes}; nothing was written")
+            raise self._overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes}")
         self.requests += 1
 
     def grow(self, size_bytes: int) -> None:
         """Reserves room for so many bytes more of a request that was let in. Raises Overloaded."""
         if self.size_bytes + size_bytes > self._limits.bytes_in_flight:
-            raise Overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes} more; nothing was written")
+            raise self._overloaded(f"{self.size_bytes} bytes in flight, no room for {size_bytes} more")
         self.size_bytes += size_bytes
+
+    def _overloaded(self, why: str) -> Overloaded:
+        self.refused += 1
+        return Overloaded(f"{why}; nothing was written")
 
     def give(self, size_bytes: int) -> None:
         """Gives back what `take` reserved."""

@@ -1,4 +1,4 @@
-"""Lists what a shard counts in one table, from which counting, the API's answer and its documents derive.
+"""Lists what a shard counts in one table, from which counting, the API's answer, /metrics and their documents derive.
 
 Two kinds of rows. A row with `read` is read of the index when somebody asks: most of these stand in the ledger, and a
 restart knows them. The others are counted by `Counts` as answers are given, from 0 when the process starts: by what was
@@ -9,20 +9,23 @@ A new counter is a row here, and where a use case counts it, one `Counts.add` th
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-from oncegate.arraytypes import U8
+from oncegate.core.causes import KNOWN_FROM, Cause
 from oncegate.core.claims import Action
 from oncegate.core.producers import Action as SequenceAction
-from oncegate.core.verdicts import Flag
 from oncegate.index.shard import ShardIndex
 from oncegate.index.table.arrays import SAME_INDEX
 
 
 @dataclass(frozen=True)
 class CounterRow:
-    """Says what one counter counts, in which unit, and by what; `labels`: what its values are told apart by."""
+    """Says what one counter counts, in which unit, and by what.
+
+    grows: it never goes back while the process runs, but for what a full disk refused. metric: its name at /metrics,
+    where that is not `name`; several rows of one name are told apart by `label`, a name and a value. scale: what one
+    is there, in base units.
+    """
 
     name: str
     unit: str
@@ -30,61 +33,97 @@ class CounterRow:
     actions: tuple[int, ...] = ()
     sequence_actions: tuple[int, ...] = ()
     read: Callable[[ShardIndex], int] | None = None
-    labels: tuple[str, ...] = ("namespace",)
+    grows: bool = True
+    metric: str = ""
+    label: tuple[str, str] | None = None
+    scale: float = 1.0
 
 
-OWN_DUPLICATES = CounterRow(
-    "own_duplicates", "ids", "answered DUPLICATE with `own`: the attempt that asks had written it itself"
+def _answered(
+    name: str, verdict: str, meaning: str, actions: tuple[int, ...] = (), sequence_actions: tuple[int, ...] = ()
+) -> CounterRow:
+    """A row of the ids and sequences that were answered so."""
+    label = ("verdict", verdict)
+    return CounterRow(name, "ids", meaning, actions, sequence_actions, metric="answered_ids", label=label)
+
+
+def _now(name: str, unit: str, meaning: str, read: Callable[[ShardIndex], int], **more: Any) -> CounterRow:
+    """A row that says how much there is at the moment, which may be less than before."""
+    return CounterRow(name, unit, meaning, read=read, grows=False, **more)
+
+
+OWN_DUPLICATES = _answered(
+    "own_duplicates", "own_duplicate", "answered DUPLICATE with `own`: the attempt that asks had written it itself"
 )
-STALE = CounterRow(
-    "stale", "ids", "answered STALE: their batch or sequence was acked", sequence_actions=(SequenceAction.STALE,)
+DUPLICATES = _answered(
+    "duplicates",
+    "duplicate",
+    "answered DUPLICATE, but for own_duplicates",
+    (Action.DUPLICATE,),
+    (SequenceAction.DUPLICATE,),
 )
-COMPLETED = CounterRow("completed", "claims", "completed")
-RELEASED = CounterRow("released", "claims", "released")
+STALE = _answered(
+    "stale", "stale", "answered STALE: their batch or sequence was acked", sequence_actions=(SequenceAction.STALE,)
+)
+COMPLETED = CounterRow("completed", "claims", "completed", metric="completed_claims")
+RELEASED = CounterRow("released", "claims", "released", metric="released_claims")
 PRODUCED_ROWS = CounterRow("produced_rows", "rows", "written by produce")
 STAGED_ROWS = CounterRow("staged_rows", "rows", "staged, whatever became of them")
 COMMITTED_ROWS = CounterRow("committed_rows", "rows", "published by commits")
 DUPLICATE_COMMITS = CounterRow("duplicate_commits", "commits", "answered DUPLICATE: the name was committed before")
+OTHER_REPLAYS = CounterRow(
+    "other_replays", "commits", "of these, those that brought other rows than were committed: the first output stays"
+)
+COMPACTIONS = CounterRow("compactions", "snapshots", "that replaced the ledger's entries")
+FAILED_COMPACTIONS = CounterRow("failed_compactions", "snapshots", "that could not be made, or found no room")
+
+# By `Cause`. What came again and was not written, whatever it was answered: DUPLICATE, SAME, or nothing at all.
+BY_CAUSE: tuple[CounterRow, ...] = tuple(
+    CounterRow(
+        f"duplicates_{cause.name.lower()}",
+        "ids",
+        KNOWN_FROM[cause],
+        metric="duplicates",
+        label=("cause", cause.name.lower()),
+    )
+    for cause in Cause
+)
 
 COUNTERS: tuple[CounterRow, ...] = (
-    CounterRow(
+    _answered(
         "granted",
-        "ids",
+        "granted",
         "granted for the first time, or taken over",
         (Action.GRANT, Action.TAKE_OVER),
         (SequenceAction.GRANT, SequenceAction.TAKE_OVER),
     ),
-    CounterRow(
+    _answered(
         "granted_again",
-        "ids",
+        "granted_again",
         "granted again to a repeat of the same request",
         (Action.GRANT_AGAIN,),
         (SequenceAction.GRANT_AGAIN,),
     ),
-    CounterRow(
-        "duplicates",
-        "ids",
-        "answered DUPLICATE, but for own_duplicates",
-        (Action.DUPLICATE,),
-        (SequenceAction.DUPLICATE,),
-    ),
+    DUPLICATES,
     OWN_DUPLICATES,
-    CounterRow("conflicts", "ids", "answered CONFLICT: written with another payload", (Action.CONFLICT,)),
-    CounterRow("busy", "ids", "answered BUSY: another holds them", (Action.BUSY,), (SequenceAction.BUSY,)),
-    CounterRow(
+    _answered("conflicts", "conflict", "answered CONFLICT: written with another payload", (Action.CONFLICT,)),
+    _answered("busy", "busy", "answered BUSY: another holds them", (Action.BUSY,), (SequenceAction.BUSY,)),
+    _answered(
         "same",
-        "ids",
+        "same",
         "answered SAME: the request, or the attempt, names them twice",
         (Action.SAME, SAME_INDEX),
         (SequenceAction.SAME,),
     ),
     STALE,
+    *BY_CAUSE,
     COMPLETED,
     RELEASED,
     PRODUCED_ROWS,
     STAGED_ROWS,
     COMMITTED_ROWS,
     DUPLICATE_COMMITS,
+    OTHER_REPLAYS,
     CounterRow(
         "takeovers",
         "ids",
@@ -96,12 +135,13 @@ COUNTERS: tuple[CounterRow, ...] = (
         "claims",
         "settled claims forgotten before settled_claim_ms, for memory was short",
         read=lambda index: index.claims.forgotten_early,
+        metric="claims_forgotten_early",
     ),
-    CounterRow(
+    _now(
         "results_bytes",
         "bytes",
         "of memory that results of completed claims take, at this moment",
-        read=lambda index: index.claims.results_bytes,
+        lambda index: index.claims.results_bytes,
     ),
     CounterRow(
         "results_forgotten",
@@ -109,57 +149,60 @@ COUNTERS: tuple[CounterRow, ...] = (
         "forgotten for memory, while their ids are known",
         read=lambda index: index.claims.results_forgotten,
     ),
-    CounterRow("open_claims", "claims", "open at this moment", read=lambda index: index.claims.open_claims),
-    CounterRow(
+    _now("open_claims", "claims", "open at this moment", lambda index: index.claims.open_claims),
+    _now(
         "ids",
         "ids",
         "known at this moment: held, done or taken, since the ledger was made",
-        read=lambda index: index.claims.known_ids,
+        lambda index: index.claims.known_ids,
     ),
-    CounterRow(
+    _now(
         "cold_ids",
         "ids",
         "of these, those that left memory, since the ledger was made",
-        read=lambda index: index.claims.archives.ids,
+        lambda index: index.claims.archives.ids,
     ),
     CounterRow(
         "cold_asked",
         "ids",
         "asked for in the runs of cold ids",
         read=lambda index: index.claims.cold.looks.asked,
+        metric="cold_asked_ids",
     ),
     CounterRow(
         "cold_looked_up",
         "look-ups",
         "made in runs for these, where a filter did not skip one",
         read=lambda index: index.claims.cold.looks.looked_up,
+        metric="cold_look_ups",
     ),
     CounterRow(
         "cold_in_vain",
         "look-ups",
         "of these, for ids that are in no run",
         read=lambda index: index.claims.cold.looks.in_vain,
+        metric="cold_look_ups_in_vain",
     ),
-    CounterRow(
+    _now(
         "cold_fpr_ppm",
         "ids in a million",
         "of those in no run, that filters let pass",
-        read=lambda index: round(1_000_000 * index.claims.cold.looks.false_positive_rate),
+        lambda index: round(1_000_000 * index.claims.cold.looks.false_positive_rate),
+        metric="cold_false_positive_ratio",
+        scale=1e-6,
     ),
-    CounterRow(
-        "cold_runs", "runs", "that cold ids lie in, at this moment", read=lambda index: len(index.claims.cold.runs)
-    ),
-    CounterRow(
+    _now("cold_runs", "runs", "that cold ids lie in, at this moment", lambda index: len(index.claims.cold.runs)),
+    _now(
         "cold_bytes",
         "bytes",
         "of memory that their filters and fences take",
-        read=lambda index: index.claims.cold.size_bytes,
+        lambda index: index.claims.cold.size_bytes,
     ),
-    CounterRow(
+    _now(
         "stage_bytes",
         "bytes",
         "staged and not committed, at this moment",
-        read=lambda index: index.batches.stage_bytes,
+        lambda index: index.batches.stage_bytes,
     ),
     CounterRow(
         "suppressed_rows",
@@ -167,50 +210,9 @@ COUNTERS: tuple[CounterRow, ...] = (
         "brought to commits and not published, since the ledger was made",
         read=lambda index: index.batches.suppressed_rows,
     ),
+    COMPACTIONS,
+    FAILED_COMPACTIONS,
 )
-
-_OWN_BIT = int(Flag.OWN)
-_BY_ACTION = {action: row.name for row in COUNTERS for action in row.actions}
-_BY_SEQUENCE_ACTION = {action: row.name for row in COUNTERS for action in row.sequence_actions}
-_OWN, _NOT_OWN = OWN_DUPLICATES.name, _BY_ACTION[Action.DUPLICATE]
-# Up to so many answers a list costs less than an array's functions do.
-_FEW = 32
-
-
-class Counts:
-    """Counts what one process answers, by `COUNTERS`, from 0."""
-
-    def __init__(self) -> None:
-        self._counts = {row.name: 0 for row in COUNTERS if row.read is None}
-
-    def add(self, row: CounterRow, count: int = 1) -> None:
-        """Counts so many more of `row`; KeyError for one that is read of the index."""
-        self._counts[row.name] += count
-
-    def add_ids(self, actions: U8, verdicts: U8) -> None:
-        """Counts one request's ids: what was done about each (`core.claims.Action`, SAME_INDEX), and its verdict."""
-        if len(actions) > _FEW:
-            self._add(_BY_ACTION, actions, verdicts)
-            return
-        counts = self._counts
-        for action, verdict in zip(actions.tolist(), verdicts.tolist(), strict=True):
-            counts[_OWN if verdict & _OWN_BIT else _BY_ACTION[action]] += 1
-
-    def add_sequences(self, actions: U8, verdicts: U8) -> None:
-        """Counts one request's sequences: what was done about each (`core.producers.Action`), and its verdict."""
-        self._add(_BY_SEQUENCE_ACTION, actions, verdicts)
-
-    def _add(self, names: dict[int, str], actions: U8, verdicts: U8) -> None:
-        by_action = np.bincount(actions, minlength=256)
-        for action, name in names.items():
-            self._counts[name] += int(by_action[action])
-        own = int(np.count_nonzero(verdicts & Flag.OWN))
-        self._counts[_NOT_OWN] -= own
-        self._counts[_OWN] += own
-
-    def all(self, index: ShardIndex) -> dict[str, int]:
-        """Returns every counter of the table by its name, in the table's order."""
-        return {row.name: self._counts[row.name] if row.read is None else row.read(index) for row in COUNTERS}
 
 
 def description() -> str:

@@ -121,6 +121,10 @@ class Gateway:
         """Names of the namespaces, sorted."""
         return sorted(self._owners)
 
+    def owners(self) -> list[Owner]:
+        """Lists who owns each namespace, sorted by their names; but for those that are being deleted."""
+        return [owner for _, owner in sorted(self._owners.items()) if owner.ended is None]
+
     def readiness(self) -> dict[str, str]:
         """Tells SERVING, FULL, STANDBY, RECOVERING or DOWN for each namespace; the gateway is ready when all serve."""
         return {name: owner.state for name, owner in sorted(self._owners.items()) if owner.ended is None}

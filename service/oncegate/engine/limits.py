@@ -73,6 +73,8 @@ class Limits:
     # Each reserves some 67 GB of address space for its index, and 128 TiB are all there are. Eight descriptors each: it
     # is less where the process may open fewer files.
     namespaces: int = 1_000
+    # Each has some 80 series at /metrics, and Prometheus keeps all of them; more are told together.
+    namespaces_in_metrics: int = 200
     # Four times the requests in flight: a connection costs a descriptor, and is less where those are fewer.
     connections: int = 4_096
     # Each costs some 100 bytes until it is settled.

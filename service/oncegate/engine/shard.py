@@ -4,20 +4,18 @@ Durable before answered: the index may run ahead of the ledger; every answer tha
 Deadlines are checked before a decision and never after.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
-
-import numpy as np
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from oncegate.core.claims import Verb
 from oncegate.core.entries.kinds import NamespaceSet
-from oncegate.core.errors import BadRequest, MissingStage, NotEmpty, Rejected, Stop
-from oncegate.core.verdicts import VERDICT_MASK, Verdict
+from oncegate.core.errors import BadRequest, NotEmpty
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.marks import Marks
 from oncegate.engine.commit.places import Places
+from oncegate.engine.commit.proven import answers_when_proven
+from oncegate.engine.counts.counts import Counts
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.id_sets import CLAIMED, chosen
 from oncegate.engine.limits import Limits
@@ -70,50 +68,8 @@ from oncegate.index.claims.results import Explained
 from oncegate.index.shard import ShardIndex
 from oncegate.ports import Clock, Ledger, Mark, Observer, Outputs, RowTopics
 
-# BUSY may have become untrue, and harms nobody: it is asked again.
-_LASTING = np.array([Verdict.DUPLICATE, Verdict.STALE, Verdict.BUSY], np.uint8)
-
-
-class _Committing(Protocol):
-    @property
-    def group_commit(self) -> GroupCommit: ...
-
-
-S = TypeVar("S", bound=_Committing)
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def answers_when_proven(
-    use: Callable[Concatenate[S, P], Awaitable[R]],
-) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
-    """Makes a method's answers wait for what they rest on.
-
-    Refusals wait until all that was submitted is durable: they too rest on what the index knows. Whatever may have
-    become untrue by a newer owner waits for `GroupCommit.owned`.
-    """
-
-    @wraps(use)
-    async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        group_commit = shard.group_commit
-        since = group_commit.next_append
-        try:
-            found = await use(shard, *args, **kwargs)
-        except (Rejected, Stop, MissingStage):
-            await group_commit.all_durable()
-            await group_commit.owned(since)
-            raise
-        if group_commit.fenced_by_appends and not _stays_true(found):
-            await group_commit.owned(since)
-        return found
-
-    return careful
-
-
-def _stays_true(found: object) -> bool:
-    """Tells whether an answer holds whoever owns the ledger by now: what is a duplicate or stale is so for ever."""
-    verdicts = found.verdicts if isinstance(found, ClaimResult | ProduceResult) else None
-    return verdicts is not None and not np.isin(verdicts & VERDICT_MASK, _LASTING, invert=True).any()
+# What may fail for a while, as `Shard.works` tells.
+WORKS = ("compaction", "eviction", "room")
 
 
 class Shard:
@@ -137,13 +93,15 @@ class Shard:
         free_bytes: Callable[[], tuple[int, int]],
         files: RunFiles,
         row_topics: RowTopics | None = None,
+        counts: Counts | None = None,
     ) -> None:
         self.namespace = namespace
         self._marks = marks
         self._id_sets = IdSets(key)
         self.row_fingerprints, self.payloads = RowFingerprinter(key), PayloadDigester(key)
-        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes)
-        self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits)
+        counts = Counts() if counts is None else counts
+        self.group_commit = GroupCommit(ledger, clock, marks, free_bytes, counts.appends)
+        self.journal = Journal(namespace, index, self.group_commit, clock, observer, limits, counts=counts)
         self.stages = StageQuota(self.journal, free_bytes)
         self.snapshotter = Snapshotter(ledger, clock, marks, self.group_commit)
         self.eviction = Eviction(self.journal, outputs, files, self.snapshotter)
@@ -154,6 +112,8 @@ class Shard:
         self._topics = Topics(self.journal, outputs, row_topics)
         # Where topics lie that rows are sent to; empty: they are the ledger's own.
         self.topics_at = "" if row_topics is None else row_topics.where
+        # What an acknowledged append outlives, where a server's settings decide that; else empty.
+        self.durability: Callable[[], str] = lambda: ""
         self._producers, self._drivers = Producers(self.journal), Drivers(self.journal)
         self._leftovers = Leftovers(self.journal)
         self._records = Records(self.journal, self._topics, self._producers, places)
@@ -305,7 +265,13 @@ class Shard:
             self.journal.observer.event("ledger_behind", namespace=self.namespace, position=mark.position)
             raise
 
-    async def configure(self, horizon_ms: int | None, auto_create_topics: bool | None, deadline: Deadline) -> None:
+    async def configure(
+        self,
+        horizon_ms: int | None,
+        auto_create_topics: bool | None,
+        deadline: Deadline,
+        record_headers: bool | None = None,
+    ) -> None:
         """Sets the namespace up; None: as it is. Durable when it returns.
 
         Raises BadRequest, LedgerFull, DeadlinePassed: nothing was changed; LedgerDown: unknown, repeat it.
@@ -319,10 +285,27 @@ class Shard:
                 f"a horizon of {horizon_ms} ms: at least {journal.limits.horizon_ms_min}, for a retry may "
                 "come as late as a lease and its repeats, or 0 to keep ids for ever"
             )
-        if (horizon_ms, auto) != (known.horizon_ms, known.auto_create_topics):
+        headers = known.record_headers if record_headers is None else int(record_headers)
+        if headers != known.record_headers:
+            self._check_record_headers(bool(headers))
+        settings = NamespaceSet(horizon_ms, auto, known.wall_ms, headers)
+        if settings != known:
             journal.group_commit.check()
-            await journal.group_commit.durable(journal.record([NamespaceSet(horizon_ms, auto, journal.wall_ms())]))
+            await journal.group_commit.durable(journal.record([replace(settings, wall_ms=journal.wall_ms())]))
         await journal.group_commit.durable(journal.index.settings_position)
+
+    def _check_record_headers(self, wanted: bool) -> None:
+        """Refuses a change of record_headers where rows go nowhere else, or where something is there already."""
+        if wanted and not self.topics_at:
+            raise BadRequest(
+                "record_headers are headers of Kafka records, and rows of this gateway lie in topics of its own: leave "
+                "it out, or serve with --ledger kafka://…; no setting was changed"
+            )
+        if self.journal.index.held():
+            raise BadRequest(
+                f"record_headers are set before anything is written, and namespace {self.namespace} holds something: "
+                "a reader could not tell its records from foreign ones; make another one; no setting was changed"
+            )
 
     async def require_empty(self) -> None:
         """Returns when the namespace holds nothing but its settings, and nothing waits to become durable.
@@ -352,19 +335,29 @@ class Shard:
         """Tells whether a first write makes its topic."""
         return bool(self.journal.index.settings.auto_create_topics)
 
+    @property
+    def record_headers(self) -> bool:
+        """Tells whether records in topics elsewhere say who wrote them."""
+        return bool(self.journal.index.settings.record_headers)
+
     def topics(self) -> list[str]:
         """Names of the topics there are."""
         return self.journal.index.topics.names()
 
     def failing(self) -> dict[str, str]:
         """Tells what fails for now, and why: work in the background, and room on the disk for more."""
-        errors = {
-            "compaction": self.scheduler.compaction_error,
-            "eviction": self.eviction.error,
-            "room": self.group_commit.shortage,
-        }
-        return {work: error for work, error in errors.items() if error}
+        return {work: error for work, error in self.works().items() if error}
+
+    def works(self) -> dict[str, str]:
+        """Tells of all that may fail why it does; empty where it does not."""
+        errors = self.scheduler.compaction_error, self.eviction.error, self.group_commit.shortage
+        return dict(zip(WORKS, errors, strict=True))
+
+    @property
+    def compacted_to(self) -> int:
+        """Tells up to which position a snapshot stands for the entries; 0: they are all there."""
+        return self._marks.compacted_to
 
     def counters(self) -> dict[str, int]:
-        """Tells every counter by its name; what each counts says `engine.counters`."""
+        """Tells every counter by its name; what each counts, `engine.counters` says."""
         return self.journal.counts.all(self.journal.index)

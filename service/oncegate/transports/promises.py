@@ -44,15 +44,22 @@ _DURABILITY = {
     "memory": "forgotten when this process ends",
     "log": "durable, synced each commit",
     "kafka": "durable, acknowledged by the in-sync replicas each commit",
+    "redis": "as durable as its server",
+    "rediss": "as durable as its server",
 }
+# Where keys of namespaces may stand unwrapped, and in what.
+_BARE = {"kafka": "topics", "redis": "server", "rediss": "server"}
 
 
-def promise_line(namespace: str, ledger: str, created: bool) -> str:
-    """Writes the log's first line about a namespace; `created`: its ledger is new."""
+def promise_line(namespace: str, ledger: str, created: bool, found: str = "") -> str:
+    """Writes the log's first line about a namespace; `created`: its ledger is new.
+
+    `found`: what an append outlives, where a server's settings decide that.
+    """
     scheme = ledger.partition(":")[0]
-    durability = _DURABILITY.get(scheme, _DURABILITY["log"])
-    if scheme == "kafka" and "bare_key=yes" in ledger:
-        durability += ", keys BARE: whoever reads its topics can tell which ids are known"
+    durability = found or _DURABILITY.get(scheme, _DURABILITY["log"])
+    if scheme in _BARE and "bare_key=yes" in ledger:
+        durability += f", keys BARE: whoever reads its {_BARE[scheme]} can tell which ids are known"
     names: dict[str, list[str]] = {}
     for mode in WRITE_MODES:
         names.setdefault(mode.promise, []).append(mode.name)

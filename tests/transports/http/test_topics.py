@@ -240,6 +240,9 @@ async def test_a_namespace_keeps_its_settings() -> None:
         assert (await put(http, "/v1/namespaces/mail", {"auto_create_topics": True})).json["horizon_ms"] == 86_400_000
         (await put(http, "/v1/namespaces/mail", {"horizon_ms": 1})).problem(400, "BAD_REQUEST")
         (await put(http, "/v1/namespaces/mail", {"horizon": 1})).problem(400, "BAD_REQUEST")
+        refused = (await put(http, "/v1/namespaces/mail", {"record_headers": True})).problem(400, "BAD_REQUEST")
+        assert "record_headers are headers of Kafka records" in refused["detail"]
+        assert (await put(http, "/v1/namespaces/mail", {"record_headers": False})).json["record_headers"] is False
         assert (await http.get("/v1/namespaces/mail")).json["horizon_ms"] == 86_400_000
 
 

@@ -72,6 +72,7 @@ IdSet = Annotated[str | None, "text", Tag(128)]
 Result = Annotated[bytes, "blob", Tag(128)]
 TakenAt = Annotated[bytes, "blob", Tag(129)]
 SourceOffsets = Annotated[bytes, "blob", Tag(128)]
+RecordHeaders = Annotated[int, "u8", Tag(1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +300,16 @@ class Retired:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSet:
-    """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever."""
+    """Sets the namespace's settings. `horizon_ms` 0: ids are kept for ever.
+
+    record_headers 1: records in topics elsewhere have the headers that say who wrote them.
+    """
 
     KIND: ClassVar[int] = 16
     horizon_ms: U64
     auto_create_topics: U8
     wall_ms: U64
+    record_headers: RecordHeaders = 0
 
 
 @dataclass(frozen=True, slots=True)

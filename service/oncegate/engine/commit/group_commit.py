@@ -10,13 +10,14 @@ Between two appends there may be other work on the same turn (`BetweenAppends`):
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Probe
 from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
+from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
+from oncegate.engine.commit.change import Change
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.failures import unknown_end
 from oncegate.ports import Clock, Ledger, OutputChange
 
@@ -28,40 +29,12 @@ MIB = 1 << 20
 _NOTHING_WRITTEN = "; nothing was written"
 
 
-@dataclass(slots=True)
-class Change:
-    """Holds what one decision wrote: its entries, its outputs, and how the index takes it back or settles it."""
-
-    entries: Sequence[bytes]
-    outputs: Sequence[OutputChange]
-    undo: Callable[[], None]
-    settle: Callable[[], None]
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the entries, and of the data of new outputs."""
-        outputs = sum(len(getattr(change, "data", b"")) for change in self.outputs) if self.outputs else 0
-        return sum(map(len, self.entries)) + outputs
-
-
-class BetweenAppends(Protocol):
-    """Does work between two appends, a turn at a time. No append is under way when a turn begins."""
-
-    def due_ms(self) -> int | None:
-        """Tells in how many milliseconds the next turn is due; 0 or less: now; None: not before `GroupCommit.wake`."""
-
-    async def turn(self) -> None:
-        """Does a few milliseconds of work; may call `append_all` or `append_next`. Must not raise."""
-
-    async def stop(self) -> None:
-        """Ends the work once no append will follow; returns when nothing of the work is under way any more."""
-
-
 class GroupCommit:
     """Appends groups of changes to the ledger, and lets answers wait until their entry is durable.
 
     The only caller of `Ledger.append` once a shard serves; lives on one event loop. `mark`: the last durable position.
-    `next_position`: that of the next entry submitted. `between`: the work between appends, none at first.
+    `next_position`: that of the next entry submitted. `between`: the work between appends, none at first. `appends`:
+    counts how long those took that ended well, in ms.
     """
 
     def __init__(
@@ -70,8 +43,10 @@ class GroupCommit:
         clock: Clock,
         marks: Marks,
         free_bytes: Callable[[], tuple[int, int]] = lambda: (1, 1),
+        appends: Histogram | None = None,
     ) -> None:
         self._ledger = ledger
+        self._appends = Histogram(()) if appends is None else appends
         self._free_bytes = free_bytes
         self._clock = clock
         self._marks = marks
@@ -83,7 +58,7 @@ class GroupCommit:
         self._probe_ms = 0
         # Whether a newer owner is noticed by an append alone.
         self.fenced_by_appends = False
-        self.between: BetweenAppends = _NoWork()
+        self.between: BetweenAppends = NoWork()
         # Called when the ledger has no room any more, and when it has room again.
         self.when_full: Callable[[LedgerFull | None], None] = _told_nobody
         # Called at once when it dies, perhaps long before `run` returns: an append may hang.
@@ -107,6 +82,11 @@ class GroupCommit:
     def full(self) -> bool:
         """Tells whether the ledger has no room but for what ends something."""
         return self._full is not None
+
+    @property
+    def queued(self) -> tuple[int, int]:
+        """Counts the changes that wait for the next append, and the answers that wait for one to end."""
+        return len(self._pending), len(self._waiters)
 
     @property
     def shortage(self) -> str:
@@ -297,6 +277,7 @@ class GroupCommit:
         entries = [entry for change in group for entry in change.entries]
         outputs = [output for change in group for output in change.outputs]
         self._begun = self.mark.position + len(entries)
+        began_ms = self._clock.monotonic_ms()
         try:
             mark = await self._ledger.append(entries, outputs)
         except LedgerFull as error:
@@ -306,6 +287,7 @@ class GroupCommit:
         except Exception as error:
             self.die(unknown_end("the ledger", error))
         else:
+            self._appends.observe(self._clock.monotonic_ms() - began_ms)
             self.mark = mark
             self._marks.add(mark)
             for change in group:
@@ -358,19 +340,6 @@ class GroupCommit:
         self.closing = True
         self._refusal = refusal if refusal is not None else self._refusal
         self._wake.set()
-
-
-class _NoWork:
-    """Does nothing: `BetweenAppends` of a group commit that nothing else works beside."""
-
-    def due_ms(self) -> int | None:
-        return None
-
-    async def turn(self) -> None:
-        return None
-
-    async def stop(self) -> None:
-        return None
 
 
 def _again(error: OncegateError) -> OncegateError:

@@ -8,7 +8,7 @@ from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Claimed, Entry
 from oncegate.core.errors import BadRequest
 from oncegate.engine.commit.group_commit import GroupCommit
-from oncegate.engine.counters import Counts
+from oncegate.engine.counts.counts import Counts
 from oncegate.engine.limits import Limits
 from oncegate.index.claims.bulk_claim import ClaimBatch, claim_many
 from oncegate.index.shard import ShardIndex, Undo

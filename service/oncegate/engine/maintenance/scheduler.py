@@ -6,6 +6,7 @@ from contextlib import closing
 from oncegate.core.entries.codec import encode
 from oncegate.core.entries.kinds import Retired, SnapshotPiece, Trimmed
 from oncegate.engine.commit.journal import Journal
+from oncegate.engine.counters import COMPACTIONS, FAILED_COMPACTIONS
 from oncegate.engine.maintenance import archive_log
 from oncegate.engine.maintenance.eviction import Eviction
 from oncegate.engine.maintenance.snapshotter import Snapshotter
@@ -32,6 +33,8 @@ class Scheduler:
         # Bytes of the snapshot under way, and of the entries that it replaces.
         self._sizes = (0, 0)
         self._compact_from_ms = 0
+        # When a snapshot last replaced the entries, on the monotonic clock; before any, when the ledger was opened.
+        self.compacted_ms = self._retired_ms
         # Why the ledger was not compacted when it was tried last; empty: it was, or there was no need to.
         self.compaction_error = ""
         # Where ids leave memory one round after the other, a compaction would never find a moment without one.
@@ -121,7 +124,10 @@ class Scheduler:
         if why is None:
             self._snapshot_bytes, self.compaction_error = self._sizes[0], ""
             self._journal.size_bytes -= self._sizes[1]
+            self._journal.counts.add(COMPACTIONS)
+            self.compacted_ms = self._journal.clock.monotonic_ms()
             return
+        self._journal.counts.add(FAILED_COMPACTIONS)
         self._something_went, self.compaction_error = True, str(why["error"])
         self._compact_from_ms = self._journal.clock.monotonic_ms() + COMPACT_AGAIN_MS
         self._journal.observer.event("compaction_failed", namespace=self._journal.namespace, **why)

@@ -18,6 +18,7 @@ from oncegate.core.errors import (
     Stop,
 )
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.counts.counts import Counts
 from oncegate.engine.failures import error_fields
 from oncegate.engine.limits import Limits
 from oncegate.engine.maintenance.run_files import RunFiles
@@ -42,6 +43,8 @@ MAINTENANCE_MS = 5_000
 EVICTION_MS = 500
 # A ledger of a GiB is read in a few seconds: who recovers for longer is told of, and again each time it has passed.
 RECOVERING_MS = 60_000
+# What `Owner.state` tells.
+STATES = ("SERVING", "FULL", "STANDBY", "RECOVERING", "DOWN")
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ class Owner:
         self._closing = False
         self._due_ms = self._looked_at = 0
         self._served = self._has_served = False
+        # What was answered, over all ownerships; how many there were, and how long the last recovery took.
+        self.counts = Counts()
+        self.opened, self._recovery_ms = 0, 0
         # The end of the opening that is under way, or of the last one.
         self._opening: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._own(), name=f"owner of {namespace}")
@@ -99,6 +105,13 @@ class Owner:
         if self.shard is None:
             return "STANDBY" if self.standing else "RECOVERING"
         return "FULL" if self.shard.group_commit.full else "SERVING"
+
+    @property
+    def recovery_ms(self) -> int:
+        """Tells for how long it has recovered, or stood by, so far; where it serves, how long the last time took."""
+        if self.shard is not None or self.failed is not None:
+            return self._recovery_ms
+        return self._world.clock.monotonic_ms() - self._recovering_ms
 
     @property
     def standing(self) -> str:
@@ -190,6 +203,7 @@ class Owner:
         async with AsyncExitStack() as stack:
             shard = await self._open(stack)
             self._shard, self._served, self._has_served = shard, True, True
+            self.opened, self._recovery_ms = self.opened + 1, self._world.clock.monotonic_ms() - self._recovering_ms
             shard.group_commit.when_dead = self._lost
             self._end_opening(None)
             if self._closing:
@@ -270,7 +284,9 @@ class Owner:
             opened.free_bytes,
             files,
             opened.row_topics,
+            self.counts,
         )
+        shard.durability = opened.durability
         shard.group_commit.fenced_by_appends = opened.fenced_by_appends
         shard.group_commit.when_full = self._tell_room
         if opened.free_bytes()[0] <= 0:

@@ -4,10 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oncegate.core.batches import Outcome, decide
+from oncegate.core.causes import Cause
 from oncegate.core.entries.kinds import Asked, Committed, Entry, Name, Part, Span, Staged
 from oncegate.core.errors import BadRequest, ChunkAltered, MissingStage, NotFound
+from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
-from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, STAGED_ROWS
+from oncegate.engine.counters import COMMITTED_ROWS, DUPLICATE_COMMITS, OTHER_REPLAYS, STAGED_ROWS
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.names import check_source_offsets
 from oncegate.engine.requests import AbortRequest, AbortResult, CommitRequest, CommitResult, StageRequest, StageResult
@@ -18,7 +20,7 @@ from oncegate.engine.usecases.topics import Topics, check_schema, read_schema
 from oncegate.engine.write_log import log_batch
 from oncegate.index.batches import Stage, StagedChunk, totals
 from oncegate.index.committed_names import CommittedName
-from oncegate.ports import DropRanges, OutputChange, WriteRange
+from oncegate.ports import DropRanges, Origin, OutputChange, WriteRange
 
 
 class Batches:
@@ -37,7 +39,8 @@ class Batches:
         Raises ChunkAltered, SchemaMismatch, QuotaExceeded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat it.
         """
-        await self._topics.fitted(request.name.topic, request.rows, request.keys)
+        origin = self._origin(request.name)
+        await self._topics.fitted(request.name.topic, request.rows, request.keys, origin=origin)
         partitions, _ = self._topics.layout(request.name.topic)
         written = await shares_aside(request.rows, _partition_of(request, partitions))
         deadline.check()
@@ -54,6 +57,10 @@ class Batches:
             position = self._store(request, stage, written, 0 if request.keys is None else partitions)
         await self._journal.group_commit.durable(position)
         return StageResult(False, request.rows.rows, request.fingerprint)
+
+    def _origin(self, name: Name, first: int = 0) -> Origin | None:
+        """Who wrote the batch's rows, where records tell it; `first`: how many stand before these."""
+        return origins.of_batch(self._journal.namespace, name, first) if self._topics.tells_origins else None
 
     @staticmethod
     def _repeated(request: StageRequest, known: StagedChunk) -> int:
@@ -114,12 +121,12 @@ class Batches:
         """Asks whether the topic can be written now, where it lies elsewhere and something is to be written."""
         if not self._topics.are_elsewhere:
             return
-        stages = (self._index.stage(request.name, winner.token) for winner in request.winners)
+        stages = [self._index.stage(request.name, winner.token) for winner in request.winners]
         # Any chunk: the first of a stage may have left while a later one was staged again.
-        chunks = (chunk for stage in stages if stage is not None for chunk in stage.chunks.values())
-        first = next(chunks, None)
-        if first is not None:
-            await self._topics.check_writable(request.name.topic, read_schema(first.schema))
+        chunks = [chunk for stage in stages if stage is not None for chunk in stage.chunks.values()]
+        if chunks:
+            size_bytes = sum(part.size_bytes for chunk in chunks for part in chunk.parts)
+            await self._topics.check_writable(request.name.topic, read_schema(chunks[0].schema), size_bytes)
 
     async def _commit(self, request: CommitRequest) -> CommitResult:
         if len({winner.token for winner in request.winners}) < len(request.winners):
@@ -154,6 +161,7 @@ class Batches:
         if row.outcome is not Outcome.DUPLICATE:
             raise refusal(row.outcome, row.reason, request, record)
         journal.counts.add(DUPLICATE_COMMITS)
+        journal.counts.add_cause(Cause.BATCH_REPLAY, rows)
         return self._duplicate(request, record, rows, facts.rows_equal)
 
     def _duplicate(
@@ -166,6 +174,7 @@ class Batches:
                 f"{record.rows} "
                 "committed: the plan is not deterministic or the job was changed; the first output stays"
             )
+            self._journal.counts.add(OTHER_REPLAYS)
             self._journal.observer.event("replay_differs", namespace=self._journal.namespace, detail=warning)
         return CommitResult("DUPLICATE", record.rows, self._topics.told(record.spans), rows, 0, warning)
 
@@ -173,7 +182,7 @@ class Batches:
         journal, name = self._journal, request.name
         journal.group_commit.check()
         entries, parts = self._winners_parts(request)
-        spans, outputs = self._published(name.topic, parts)
+        spans, outputs = self._published(name, parts)
         rows, fingerprint = totals(request.winners)
         winners = tuple(winner.token + winner.chunks.to_bytes(4, "little") for winner in request.winners)
         entries.append(
@@ -199,19 +208,21 @@ class Batches:
         suppressed = 0 if committed is None else committed.suppressed_rows
         await journal.group_commit.durable(position)
         journal.counts.add(COMMITTED_ROWS, rows)
+        journal.counts.add_cause(Cause.TASK_RETRY, suppressed)
         return CommitResult("COMMITTED", rows, self._topics.told(spans), suppressed, 0, first_of_app=is_first)
 
-    def _published(self, topic: str, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
+    def _published(self, name: Name, parts: list[Part]) -> tuple[tuple[Span, ...], list[OutputChange]]:
         """Computes where each partition's rows come to lie, and the changes that put them there."""
         spans: list[Span] = []
         outputs: list[OutputChange] = []
         for partition in sorted({part.partition for part in parts if part.rows}):
             mine = [part for part in parts if part.partition == partition]
-            first_offset = self._journal.index.topics.high_offset(topic, partition)
+            first_offset = self._journal.index.topics.high_offset(name.topic, partition)
+            origin = self._origin(name, sum(span.rows for span in spans))
             rows, size_bytes = sum(part.rows for part in mine), sum(part.size_bytes for part in mine)
             spans.append(Span(partition, first_offset, rows, size_bytes))
             range_ids = tuple(part.range_id for part in mine)
-            outputs.append(self._topics.publication(topic, partition, first_offset, range_ids))
+            outputs.append(self._topics.publication(name.topic, partition, first_offset, range_ids, origin, size_bytes))
         empty = [part.range_id for part in parts if part.partition not in {span.partition for span in spans}]
         return tuple(spans), [*outputs, *([DropRanges(tuple(empty))] if empty else [])]
 

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Claimed
 from oncegate.core.errors import OncegateError
 from oncegate.engine.commit.journal import Journal
@@ -19,6 +20,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult
 from oncegate.engine.usecases.claims import Claims, DecidedClaim, digest_of
 from oncegate.index.claims.bulk_claim import LEFT, ClaimBatch, is_repeat
+from oncegate.index.claims.firsts import AskedBy, Duplicates
 
 # Claims of more ids cost little beside their ids.
 IDS_MOST = 2_048
@@ -66,8 +68,8 @@ class ClaimBatcher:
         self._wait(pending)
         await pending.waiter
         assert pending.decided is not None, "decided, or refused"
-        result, actions, _ = pending.decided
-        self._journal.counts.add_ids(actions, result.verdicts)
+        result, actions, _, duplicates = pending.decided
+        self._journal.counts.add_ids(actions, result.verdicts, duplicates)
         return result
 
     def _wait(self, pending: _Pending) -> None:
@@ -156,8 +158,17 @@ class ClaimBatcher:
                 rests_on, position = position, position + 1
             name = claim.claim if is_granted else None
             result = ClaimResult(name, claim.lease_ms, answers.verdicts[at], answers.numbers[at])
-            one.decided = DecidedClaim(result, answers.actions[at], rests_on)
+            duplicates = self._duplicates(one.request, claim_batch, at)
+            one.decided = DecidedClaim(result, answers.actions[at], rests_on, duplicates)
             group_commit.wait(rests_on, one.waiter)
+
+    def _duplicates(self, request: ClaimRequest, claim_batch: ClaimBatch, at: slice) -> Duplicates | None:
+        """Tells why those came that are duplicates; no call of a batch is a repeat, none has a batch scope."""
+        if Action.DUPLICATE not in claim_batch.answers.actions[at].tobytes():
+            return None
+        archives = None if claim_batch.archives is None else claim_batch.archives[at]
+        asked, verdicts = AskedBy(request.call, is_repeat=False), claim_batch.answers.verdicts[at]
+        return self._journal.index.claims.duplicates_of(request.ids, verdicts, archives, asked, self._journal.wall_ms())
 
 
 def _cut(pending: list[_Pending]) -> Iterator[list[_Pending]]:

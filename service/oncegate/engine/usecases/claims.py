@@ -14,11 +14,12 @@ from oncegate.core.errors import BadRequest, Overloaded, ReleasedClaim, TooLarge
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import COMPLETED, RELEASED
+from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ClaimRequest, ClaimResult, SettleResult, TakeRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
 from oncegate.hashing.requests import digest_of_ids
-from oncegate.index.claims.firsts import Firsts
+from oncegate.index.claims.firsts import Duplicates, Firsts
 from oncegate.index.claims.results import ClaimDecision, Explained
 from oncegate.index.table.arrays import NO_DIGESTS
 from oncegate.index.table.grants import NO_CLAIM
@@ -36,11 +37,13 @@ class DecidedClaim(NamedTuple):
     """Holds an answer that has yet to become durable: the result, what was done about each id, and what it rests on.
 
     actions: uint8[n], `core.claims.Action` or SAME_INDEX. rests_on: a position of the ledger, 0 for none.
+    duplicates: what is known of those that are, None: none is.
     """
 
     result: ClaimResult
     actions: U8
     rests_on: int
+    duplicates: Duplicates | None
 
 
 class Claims:
@@ -71,7 +74,7 @@ class Claims:
         result = decided.result
         firsts = self._firsts(request.ids, result.verdicts) if request.locate else None
         await self._journal.group_commit.durable(decided.rests_on)
-        self._journal.counts.add_ids(decided.actions, result.verdicts)
+        self._journal.counts.add_ids(decided.actions, result.verdicts, decided.duplicates)
         if firsts is None:
             return result
         return replace(result, located=await self._places.located(firsts, deadline))
@@ -89,6 +92,7 @@ class Claims:
         digest = digest_of(request)
         decision = self._index.decide(request.token, request.call, digest, request.ids, now_ms, digests=digests)
         claim, rests_on = None, decision.rests_on
+        duplicates = duplicates_in(self._index, request, decision, self._journal.wall_ms())
         if decision.again and decision.claim is not None:
             claim = decision.claim
             self._index.renew(claim, now_ms)
@@ -100,7 +104,7 @@ class Claims:
             # Who takes over what was this claim's may yet be refused, and then it is this claim's again.
             rests_on = self._journal.group_commit.next_position - 1
         result = ClaimResult(claim, lease_ms, decision.verdicts, decision.numbers)
-        return DecidedClaim(result, decision.actions, rests_on)
+        return DecidedClaim(result, decision.actions, rests_on, duplicates)
 
     def _check_count(self, ids: NDArray[np.uint64]) -> None:
         if len(ids) > self._journal.limits.ids_per_request:
@@ -133,6 +137,7 @@ class Claims:
         now_ms = journal.clock.monotonic_ms()
         decision = self._index.decide_take(request.owner, request.ids, now_ms)
         rests_on = decision.rests_on
+        duplicates = duplicates_in(self._index, request, decision, journal.wall_ms())
         if len(decision.fresh) or len(decision.taken):
             journal.group_commit.check()
             self._index.make_room(len(decision.fresh) + len(decision.taken), now_ms)
@@ -141,7 +146,7 @@ class Claims:
             rests_on = journal.record([entry, *scoped(request.scope, NO_CLAIM)])
         firsts = self._firsts(request.ids, decision.verdicts) if request.locate else None
         await journal.group_commit.durable(rests_on)
-        journal.counts.add_ids(decision.actions, decision.verdicts)
+        journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
         located = None if firsts is None else await self._places.located(firsts, deadline)
         return ClaimResult(None, 0, decision.verdicts, decision.numbers, located)
 

@@ -5,14 +5,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oncegate.core.claims import Action
 from oncegate.core.entries.kinds import Entry, Produced, Span
 from oncegate.core.errors import BadRequest
 from oncegate.core.producers import Action as SequenceAction
+from oncegate.engine.commit import origins
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.commit.places import Places
 from oncegate.engine.counters import PRODUCED_ROWS
+from oncegate.engine.counts.duplicates import duplicates_in
 from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import ProduceRequest, ProduceResult, SequenceRequest
 from oncegate.engine.usecases.batch_scopes import is_over, scoped, stale
@@ -22,7 +25,7 @@ from oncegate.engine.usecases.topics import Topics
 from oncegate.engine.write_log import PlainWriteWarnings
 from oncegate.index.claims.results import ClaimDecision
 from oncegate.index.table.arrays import NO_DIGESTS
-from oncegate.ports import OutputChange, WriteRange
+from oncegate.ports import Origin, OutputChange, WriteRange
 
 _NO_DIGEST = bytes(16)
 
@@ -49,7 +52,8 @@ class Records:
         if request.locate and request.ids is None:
             raise BadRequest("locate names the first of an id, and these rows have none; nothing was written")
         if self._topics.are_elsewhere:
-            fitted = await self._topics.fitted(request.topic, request.rows, request.keys, request.beside)
+            origin = self._origin(request)
+            fitted = await self._topics.fitted(request.topic, request.rows, request.keys, request.beside, origin)
             request = replace(request, rows=fitted)
         if request.sequenced is not None:
             return await self._sequenced(request, request.sequenced, deadline)
@@ -67,6 +71,7 @@ class Records:
         decision = self._index.claims.decide(
             request.token, request.call, digest, request.ids, now_ms, "produce", digests
         )
+        duplicates = duplicates_in(self._index.claims, request, decision, self._journal.wall_ms())
         rests_on, claims = decision.rests_on, self._index.claims
         spans: tuple[Span, ...] = ()
         before: tuple[Span, ...] = ()
@@ -77,9 +82,9 @@ class Records:
         if request.locate:
             firsts = claims.firsts_of(request.ids, decision.verdicts, self._journal.limits.located_entries)
         if len(decision.fresh) or len(decision.taken):
-            rests_on, spans = self._write(request, decision, digest, entries)
+            rests_on, spans = self._write(request, decision, digest, entries, before)
         await self._journal.group_commit.durable(rests_on)
-        self._journal.counts.add_ids(decision.actions, decision.verdicts)
+        self._journal.counts.add_ids(decision.actions, decision.verdicts, duplicates)
         rows = sum(span.rows for span in spans)
         self._journal.counts.add(PRODUCED_ROWS, rows)
         located = None if firsts is None else await self._places.located(firsts, deadline)
@@ -128,7 +133,12 @@ class Records:
         return partition_of(request.keys, request.rows.rows, partitions, turns)
 
     def _write(
-        self, request: ProduceRequest, decision: ClaimDecision, digest: bytes, entries: list[Entry]
+        self,
+        request: ProduceRequest,
+        decision: ClaimDecision,
+        digest: bytes,
+        entries: list[Entry],
+        before: tuple[Span, ...],
     ) -> tuple[int, tuple[Span, ...]]:
         journal = self._journal
         journal.group_commit.check()
@@ -136,7 +146,15 @@ class Records:
         written = shares(request.rows, is_granted, self._partitions(request))
         ids = len(decision.fresh) + len(decision.taken)
         self._index.claims.make_room(ids, journal.clock.monotonic_ms(), len(written), digests=bool(decision.digests))
-        return self._record(request, written, entries, decision, digest)
+        return self._record(request, written, entries, decision, digest, before=before)
+
+    def _origin(
+        self, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()
+    ) -> Origin | None:
+        """Who wrote the rows, where records tell it; `rows`, `before`: as of `origins.of_rows`."""
+        if not self._topics.tells_origins:
+            return None
+        return origins.of_rows(self._journal.namespace, request, rows, before)
 
     def _record(
         self,
@@ -146,9 +164,10 @@ class Records:
         decision: ClaimDecision | None,
         digest: bytes,
         after: Sequence[Entry] = (),
+        before: tuple[Span, ...] = (),
     ) -> tuple[int, tuple[Span, ...]]:
         """Records an entry and a range for each partition, all in one append; returns the last position and what is
-        where."""
+        where. `before`: what earlier tries of the call have written."""
         journal = self._journal
         spans: list[Span] = []
         outputs: list[OutputChange] = []
@@ -164,7 +183,8 @@ class Records:
             entries.append(Produced(*output, claim, request.token, request.call, digest, wall_ms, *ids))
             range_id = journal.random(16)
             outputs.append(WriteRange(range_id, f"topic:{request.topic}:{span.partition}", span.rows, share.data))
-            outputs.append(self._topics.publication(request.topic, span.partition, first_offset, (range_id,)))
+            origin = self._origin(request, share.row_indices, (*before, *spans))
+            outputs.append(self._topics.publication(request.topic, span.partition, first_offset, (range_id,), origin))
             spans.append(span)
         entries += [*scoped(request.scope if decision is not None else None, claim), *after]
         return journal.record(entries, outputs), tuple(spans)

@@ -5,9 +5,10 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
+from oncegate.core.causes import Cause
 from oncegate.core.claims import SETTLE, STATE_AFTER, Effect, Verb
 from oncegate.core.entries.producers import ProducerRegistered, SequencesClaimed, SequencesCompleted, SequencesReleased
-from oncegate.core.errors import BadRequest, NotFound, ReleasedClaim, TooLarge, UnknownClaim
+from oncegate.core.errors import BadRequest, Fenced, NotFound, ReleasedClaim, TooLarge, UnknownClaim
 from oncegate.core.producers import PRODUCER, REGISTER_PRODUCER, SEQUENCE_MAX, Entrance, Registration
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.counters import COMPLETED, RELEASED
@@ -113,7 +114,11 @@ class Producers:
         Raises what refuses the request as a whole.
         """
         self._check(request)
-        producer = self.own(request.producer, request.epoch, request.token)
+        try:
+            producer = self.own(request.producer, request.epoch, request.token)
+        except Fenced:
+            self._journal.counts.add_cause(Cause.ZOMBIE, len(request.sequences))
+            raise
         digest = hashlib.blake2b(request.sequences.tobytes(), digest_size=16, person=person).digest()
         decision = self._index.decide(producer, request.call, digest, request.sequences, request.prev_sequence)
         if decision.gap:

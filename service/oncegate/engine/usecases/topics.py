@@ -12,7 +12,7 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.requests import Fetched, Rows, Schema, TopicRequest, TopicView
 from oncegate.engine.usecases.partitioning import selected
 from oncegate.index.topics import Topic
-from oncegate.ports import Outputs, PublishRanges, RowTopics, SendRanges
+from oncegate.ports import Origin, Outputs, PublishRanges, RowTopics, SendRanges
 
 
 class Topics:
@@ -88,9 +88,11 @@ class Topics:
             raise TooLarge(f"topic {request.topic} would have {columns} columns; at most {columns_max} are taken")
         return schema_bytes(merged), len(new)
 
-    async def fitted(self, topic: str, rows: Rows, keys: object = None, beside: Sequence[str] = ()) -> Rows:
+    async def fitted(
+        self, topic: str, rows: Rows, keys: object = None, beside: Sequence[str] = (), origin: Origin | None = None
+    ) -> Rows:
         """Returns the rows as a topic takes them, where it lies elsewhere: checked before any effect, and without
-        those of the columns `beside` that no record there has.
+        those of the columns `beside` that no record there has. `origin`: where records are to tell it.
 
         Raises BadRequest: they come with the hashes of keys, which place them in topics of the ledger alone; what
         `RowTopics.check` does.
@@ -104,25 +106,39 @@ class Topics:
             )
         names = [name for name in rows.schema.names if name not in beside or self._elsewhere.takes(name)]
         fitted = rows if len(names) == len(rows.schema.names) else selected(rows, names)
-        await self._elsewhere.check(topic, fitted.schema, fitted.batches)
+        await self._elsewhere.check(topic, fitted.schema, fitted.batches, origin)
         return fitted
 
-    async def check_writable(self, topic: str, schema: Schema) -> None:
-        """Checks that what was staged may be written now; raises what `RowTopics.check` does."""
+    async def check_writable(self, topic: str, schema: Schema, staged_bytes: int) -> None:
+        """Checks that what was staged may be written now, all of it at once; raises what `RowTopics.check` does."""
         if self._elsewhere is not None:
-            await self._elsewhere.check(topic, schema, ())
+            await self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes)
 
     @property
     def are_elsewhere(self) -> bool:
         """Tells whether rows are sent to topics that are not the ledger's own: then offsets are not known here."""
         return self._elsewhere is not None
 
+    @property
+    def tells_origins(self) -> bool:
+        """Tells whether records say who wrote them: in topics elsewhere, where the namespace asks for it."""
+        return self._elsewhere is not None and bool(self._journal.index.settings.record_headers)
+
     def publication(
-        self, topic: str, partition: int, first_offset: int, range_ids: tuple[bytes, ...]
+        self,
+        topic: str,
+        partition: int,
+        first_offset: int,
+        range_ids: tuple[bytes, ...],
+        origin: Origin | None = None,
+        staged_bytes: int = 0,
     ) -> PublishRanges | SendRanges:
-        """Returns the change that makes ranges the next rows of a topic."""
+        """Returns the change that makes ranges the next rows of a topic.
+
+        `origin`: as of `SendRanges`; `staged_bytes`: of ranges that were staged.
+        """
         if self._elsewhere is not None:
-            return SendRanges(topic, range_ids)
+            return SendRanges(topic, range_ids, origin, staged_bytes)
         return PublishRanges(topic, partition, first_offset, range_ids)
 
     def told(self, spans: tuple[Span, ...]) -> tuple[Span, ...]:

@@ -82,6 +82,20 @@ class BatchScopes:
         by_batch = {batch: self._open(known[batch]) for batch in sorted(known) if batch < batches}
         return {batch: claims for batch, claims in by_batch.items() if claims.ids}
 
+    def rows_in(self, driver: str, batch: int) -> U32:
+        """Returns the rows of one batch, uint32 (n,); of one that is acked, or unknown, there are none."""
+        known = self._drivers.get(driver, {}).get(batch)
+        return self._rows_of([] if known is None else [known])
+
+    def oldest_wall_ms(self) -> int | None:
+        """Tells when the first claim was made in the batch that waits for its ack for longest; None: none waits.
+
+        A step a driver, of whose batches the first one known is the oldest.
+        """
+        batches = [next(iter(known.values())) for known in self._drivers.values() if known]
+        first = [_Batch(batch.rows[:1], batch.made_by[:1]) for batch in batches]
+        return min(self._rows.wall_ms[self._rows_of(first)].tolist(), default=None)
+
     def _open(self, batch: _Batch) -> OpenClaims:
         """Returns what is open of one batch."""
         rows, holders = self._rows_of([batch]), self._rows.holders

@@ -36,6 +36,7 @@ class ClaimBatch:
     its verdicts rest on, 0 for none; LEFT: it is to be asked for alone.
     entries: of those that were granted any, in order; `rows`, `grants` and `registered` (what each one's name stood for
     before) have an element for each of these. counters: before the first. losers: rows that slots named for dead ids.
+    archives: as of `ClaimDecision`.
     """
 
     store: ClaimStore
@@ -49,6 +50,7 @@ class ClaimBatch:
     entries: list[Claimed]
     registered: list[tuple[ClaimRecord | None, bytes | None]]
     losers: U32
+    archives: I64 | None
 
     def settle(self) -> None:
         """Lets go of what an undo would need: the entries are durable."""
@@ -75,7 +77,7 @@ def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_
     Raises Overloaded and Recovering, before any effect.
     """
     ids = np.frombuffer(bytearray().join([claim.fresh for claim in claims]), np.uint64).reshape(-1, 2)
-    cold = cold_rows(store, ids)
+    cold, archives = cold_rows(store, ids)
     store.make_room(len(ids), now_ms, entries=len(claims))
     store.table.make_room_for([ids])
     counters, ends = store.counters(), np.cumsum([len(claim.fresh) // 16 for claim in claims])
@@ -94,7 +96,7 @@ def claim_many(store: ClaimStore, position: int, claims: Sequence[Claimed], now_
     registered = _count_in(store, entries, rows.tolist())
     store.ids += int(grants.absent.sum())
     return ClaimBatch(
-        store, claims, answers, ends.tolist(), rests_on, counters, rows, grants, entries, registered, losers
+        store, claims, answers, ends.tolist(), rests_on, counters, rows, grants, entries, registered, losers, archives
     )
 
 

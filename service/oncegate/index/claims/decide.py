@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oncegate.arraytypes import I32, U32, U64
+from oncegate.arraytypes import I32, I64, U32, U64
 from oncegate.core.claims import Action
 from oncegate.core.errors import TokenReused
 from oncegate.index.claims.apply import own
@@ -51,7 +51,7 @@ def decide_verb(
     question = Question(first, second, call, claim is not None, now_ms, table.tag_mask, digests)
     answers = Answers.empty(n)
     granted, slots = np.empty((n, 2), np.uint64), np.empty(n, np.int64)
-    cold = cold_rows(store, ids)
+    cold, archives = cold_rows(store, ids)
     rests_on, again, fresh, taken = store.kernels.decide(
         table.slots, store.rows.holders, store.rules[verb], question, ids, answers, cold, granted, slots
     )
@@ -64,6 +64,7 @@ def decide_verb(
         claim=claim,
         rests_on=int(rests_on),
         digests=_in_order(digests, answers) if len(digests) else b"",
+        archives=archives,
     )
 
 
@@ -74,21 +75,22 @@ def _in_order(digests: U32, answers: Answers) -> bytes:
     return granted + taken
 
 
-def cold_rows(store: ClaimStore, ids: U64) -> I32:
+def cold_rows(store: ClaimStore, ids: U64) -> tuple[I32, I64 | None]:
     """Returns the rows that stand for ids in live archives, int32 (n,), -1 for others; no elements: none is in one.
+    And the archives themselves, int64 (n,), or None.
 
     An archive's ids are all alike, so one row stands for all of a kind; it is made when it is first met.
     Raises Recovering: a run of old ids is damaged; Overloaded: no row is free. Nothing was written.
     """
     if not store.cold.runs:
-        return NO_COLD
+        return NO_COLD, None
     archives = store.cold.find(as_wide_as(store, ids))
     if archives is None:
-        return NO_COLD
+        return NO_COLD, None
     kinds = store.archives.kinds_of(archives)
     for number in list(store.archives.new_kinds):
         stand(store, number)
-    return store.standing_rows[kinds]
+    return store.standing_rows[kinds], archives
 
 
 def as_wide_as(store: ClaimStore, ids: U64) -> U64:

@@ -1,4 +1,5 @@
-"""Tells of ids that are duplicates what is known of the first: where it was written, what its claim was completed with.
+"""Tells of ids that are duplicates what is known of the first: where and when it was written, what its claim was
+completed with, and why they come again.
 
 A row says where the rows of its request lie, and so where its one id does, if it has only one. Of several the ledger's
 entry has the order: whoever wants to know reads it.
@@ -11,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from oncegate.arraytypes import I64, U8, U64
+from oncegate.core.causes import Cause
 from oncegate.core.entries.kinds import Span
-from oncegate.core.verdicts import VERDICT_MASK, Verdict
+from oncegate.core.verdicts import VERDICT_MASK, Flag, Verdict
 from oncegate.index.claims.apply import own
 from oncegate.index.claims.results import Located
 from oncegate.index.claims.store import ClaimStore
@@ -39,6 +41,58 @@ class Firsts:
 
     located: Located
     unread: Sequence[Unread]
+
+
+class AskedBy(NamedTuple):
+    """Says who asks: the call, whether it is known already, whether it takes for an owner, and for which batch of
+    which driver."""
+
+    call: int
+    is_repeat: bool
+    takes: bool = False
+    scope: tuple[str, int] | None = None
+
+
+class Duplicates(NamedTuple):
+    """Tells of k duplicates why each came, uint8 (k,), `Cause`; and how old its first is, ms, of those where that is
+    known."""
+
+    causes: U8
+    ages_ms: I64
+
+
+def duplicates_of(
+    store: ClaimStore, ids: U64, verdicts: U8, archives: I64 | None, asked: AskedBy, wall_ms: int
+) -> Duplicates | None:
+    """Looks up, for a request that was decided just now, why those of `ids`, (n, 2), came that are duplicates, and how
+    old their firsts are at `wall_ms`; None: there are none. It changes no answer.
+
+    Of an id that left memory the age is that of the newest of its archive, so it is somewhat older.
+    """
+    at = np.flatnonzero(verdicts & VERDICT_MASK == Verdict.DUPLICATE)
+    if not len(at):
+        return None
+    holders, found = store.rows.holders, store.table.rows_of(own(ids[at]))
+    is_taken = holders.state[found] == TAKEN
+    held = (found >= 0) & ((holders.state[found] == DONE) | is_taken)
+    is_own = verdicts[at] & Flag.OWN != 0
+    causes = np.full(len(at), Cause.UNKNOWN, np.uint8)
+    if asked.scope is not None:
+        causes[held & np.isin(found, store.scopes.rows_in(*asked.scope))] = Cause.TASK_RETRY
+    causes[(held & is_taken) | asked.takes] = Cause.OTHER_JOB
+    causes[is_own] = Cause.UPSTREAM
+    causes[is_own & (asked.is_repeat | (held & (holders.call[found] == asked.call)))] = Cause.CLIENT_RETRY
+    times_ms = [store.rows.wall_ms[found[held]]]
+    if archives is not None:
+        times_ms.append(_archived_ms(store, archives[at[~held]]))
+    return Duplicates(causes, np.maximum(wall_ms - np.concatenate(times_ms), 0))
+
+
+def _archived_ms(store: ClaimStore, archives: I64) -> I64:
+    """When the newest id of each archive was done or taken; those that are in none are left out."""
+    unique, place = np.unique(archives[archives >= 0], return_inverse=True)
+    newest = [store.archives.by_number[number].newest_wall_ms for number in unique.tolist()]
+    return np.array(newest, np.int64)[place.reshape(-1)]
 
 
 def firsts_of(store: ClaimStore, ids: U64, verdicts: U8, entries_max: int) -> Firsts:

@@ -5,13 +5,13 @@ back when the ledger refused it. Leases live in memory only. There is no clock h
 monotonic. One thread at a time.
 """
 
-from oncegate.arraytypes import U8, U32, U64
+from oncegate.arraytypes import I64, U8, U32, U64
 from oncegate.core.claims import ClaimState, IdState
 from oncegate.core.entries.kinds import Entry, Span
 from oncegate.index.claims.apply import Undo, apply, settle, undo
 from oncegate.index.claims.decide import as_wide_as, decide, decide_take
 from oncegate.index.claims.evict import drop
-from oncegate.index.claims.firsts import Firsts, firsts_of, written_by
+from oncegate.index.claims.firsts import AskedBy, Duplicates, Firsts, duplicates_of, firsts_of, written_by
 from oncegate.index.claims.results import ClaimDecision, ClaimView, Explained
 from oncegate.index.claims.store import ClaimStore, Widths
 from oncegate.index.table.arrays import NO_DIGESTS, SAME_INDEX, TAKEN
@@ -175,6 +175,12 @@ class ClaimIndex:
     def results_forgotten(self) -> int:
         """Counts what claims were completed with and was forgotten for memory."""
         return self.store.rows.results.forgotten
+
+    def duplicates_of(
+        self, ids: U64, verdicts: U8, archives: I64 | None, asked: AskedBy, wall_ms: int
+    ) -> Duplicates | None:
+        """Tells why the duplicates of a request came that was decided just now, as `claims.duplicates_of`."""
+        return duplicates_of(self.store, ids, verdicts, archives, asked, wall_ms)
 
     def firsts_of(self, ids: U64, verdicts: U8, entries_max: int) -> Firsts:
         """Tells what is known of the duplicates of a request that was decided just now, as `claims.firsts_of`."""

@@ -18,7 +18,8 @@ class ClaimDecision:
     states: the `IdState` that led to each action: it tells why an id is a duplicate (done, taken, done with another
     payload). claim: of the remembered (token, call). rests_on: the highest position a verdict other than BUSY rests
     on, or 0.
-    digests: of the payloads of `fresh`, then of `taken`, as the entry has them.
+    digests: of the payloads of `fresh`, then of `taken`, as the entry has them. archives: int64 (n,), of the ids that
+    left memory, -1 for others; None: none did.
     """
 
     actions: U8
@@ -31,6 +32,7 @@ class ClaimDecision:
     claim: bytes | None
     rests_on: int
     digests: bytes = b""
+    archives: I64 | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -53,6 +53,15 @@ class ProducerIndex:
         return self.store.drivers
 
     @property
+    def unacked(self) -> int:
+        """Counts the sequences from each producer's watermark to the highest that it claimed; a step a producer."""
+        return sum(
+            producer.claimed_to - (-1 if producer.watermark is None else producer.watermark)
+            for producer in self.producers.values()
+            if producer.claimed_to is not None
+        )
+
+    @property
     def takeovers(self) -> int:
         """Counts the sequences that were ever granted by takeover."""
         return self.store.takeovers

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oncegate.engine.gateway import Gateway
+from oncegate.engine.metrics.reader import MetricsReader
 from oncegate.ports import Observer
 from oncegate.transports.http import problems
 from oncegate.transports.http.gate import Gate
@@ -46,6 +47,7 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     app.state.about = about
     app.state.gate = Gate(about.hosts)
     app.state.observer = observer
+    app.state.metrics = MetricsReader()
     for routes in (claims, topics, batches, service, producers):
         app.include_router(routes.router)
     problems.install(app, observer)

@@ -83,6 +83,26 @@ def accepted(request: Request, writes: Sequence[str]) -> str:
     return best
 
 
+def accepted_of_any_version(request: Request, writes: Sequence[str]) -> str:
+    """Finds which of `writes` the caller likes best, as `accepted`, whatever else it says of each but its quality.
+
+    For formats whose readers name a version and take another one: what comes says which it is.
+    """
+    header = request.headers.get("Accept")
+    if header is None:
+        return writes[0]
+    best = _best(_without_parameters(header), tuple(writes))
+    if best is None:
+        raise NotAcceptable(f"Accept {header!r}: only {' or '.join(writes)} can be given", available=list(writes))
+    return best
+
+
+@lru_cache(_REMEMBERED)
+def _without_parameters(header: str) -> str:
+    ranges = (item.split(";") for item in header.split(","))
+    return ",".join(";".join([media, *(p for p in more if p.strip().startswith("q="))]) for media, *more in ranges)
+
+
 @lru_cache(_REMEMBERED)
 def _best(header: str, writes: tuple[str, ...]) -> str | None:
     wishes = [_wish(item) for item in header.split(",")]

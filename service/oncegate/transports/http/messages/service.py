@@ -9,10 +9,12 @@ from oncegate.transports.pages import LIMIT, LIMIT_MAX
 
 
 class NamespaceRequest(Read):
-    """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write."""
+    """What is left out stays as it is, or is as by default: ids kept for ever, topics made by their first write, no
+    headers of the gateway's in records."""
 
     horizon_ms: Annotated[Offset, Meta(description="how long a done id is known; 0: for ever")] | None = None
     auto_create_topics: bool | None = None
+    record_headers: bool | None = None
 
 
 class NamespaceDeletion(Read):
@@ -34,9 +36,11 @@ class NamespaceReply(Struct, frozen=True):
     ledger: str
     horizon_ms: Int64
     auto_create_topics: bool
+    record_headers: bool
     failing: dict[str, str]
     counters: dict[str, Int64]
     topics_at: str | UnsetType = UNSET
+    durability: str | UnsetType = UNSET
 
 
 class PageQuery(Read):

@@ -246,15 +246,22 @@ _MEMBERS: dict[str, dict[str, str]] = {
         "confirm": "the namespace's name once more: delete it whatever it holds, and also while it does not serve"
     },
     "DeletedReply": {"namespace": "as in the path"},
-    "NamespaceRequest": {"auto_create_topics": "whether a first write makes its topic"},
+    "NamespaceRequest": {
+        "auto_create_topics": "whether a first write makes its topic",
+        "record_headers": "whether records in Kafka topics have headers that say who wrote them; for namespaces that "
+        "hold nothing yet, with the ledger on Kafka",
+    },
     "NamespaceReply": {
         "namespace": "as in the path",
         "ledger": "its ledger's id, as in marks",
         "horizon_ms": "how long a done id is known; 0: for ever",
         "auto_create_topics": "whether a first write makes its topic",
+        "record_headers": "whether records in Kafka topics have headers that say who wrote them",
         "failing": "what fails for now, and why: work in the background (compaction, eviction), which is tried again; "
         "`room`, while the disk is full, says how much must be made. Requests are answered meanwhile",
         "counters": counters.description(),
+        "durability": "what an acknowledged append outlives, as the ledger's server said last; absent where the "
+        "kind of ledger says it",
         "topics_at": "the brokers of the Kafka topics that rows are written into; absent: topics are the gateway's own",
     },
     "Problem": {

@@ -93,7 +93,7 @@ PRODUCE_REPLY = {
     "id_set": "invoices",
 }
 TOPIC_REQUEST = {"partitions": 4, "retention_ms": 604_800_000, "retention_bytes": 0}
-NAMESPACE_REQUEST = {"horizon_ms": 604_800_000, "auto_create_topics": True}
+NAMESPACE_REQUEST = {"horizon_ms": 604_800_000, "auto_create_topics": True, "record_headers": False}
 _SCHEMA = pa.schema({"carrier": pa.string(), "flight": pa.int64()})
 TOPIC_REPLY = {
     "topic": "departures",
@@ -118,6 +118,7 @@ NAMESPACE_REPLY = {
     "ledger": LEDGER,
     "horizon_ms": 0,
     "auto_create_topics": True,
+    "record_headers": False,
     "failing": {},
     "counters": {"granted": 3, "duplicates": 1},
 }

@@ -248,6 +248,11 @@ VERSION = operation(
     "getVersion",
     {200: answer("the version", marked=False, json=message(messages.VersionReply, examples.VERSION_REPLY))},
 )
+METRICS = operation(
+    "getMetrics",
+    {200: answer("every metric, as of now", marked=False, text=parts.METRICS, openmetrics=parts.METRICS)},
+    (*parts.EVERY,),
+)
 DOCUMENT = operation("getDocument", {})
 ERROR = operation(
     "getError",

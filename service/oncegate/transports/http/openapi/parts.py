@@ -16,6 +16,7 @@ from oncegate.transports.http.messages.fields import HEADER_NUMBERS, LEASE_BOUND
 from oncegate.transports.http.negotiation import ARROW, JSON, PACKED
 from oncegate.transports.http.openapi import descriptions, examples
 from oncegate.transports.http.taking import BODIES as FOR_BODIES
+from oncegate.transports.metrics import OPENMETRICS, TEXT
 from oncegate.transports.outcomes import Internal, public_errors
 
 Json = dict[str, Any]
@@ -253,8 +254,12 @@ def body(**media: Json) -> Json:
     return {"required": True, "content": {_MEDIA[name]: content for name, content in media.items()}}
 
 
-_MEDIA = {"json": JSON, "packed": PACKED, "arrow": ARROW}
+_MEDIA = {"json": JSON, "packed": PACKED, "arrow": ARROW, "text": TEXT, "openmetrics": OPENMETRICS}
 _BINARY: Json = {"schema": {"type": "string", "format": "binary"}}
+METRICS: Json = {
+    "schema": {"type": "string"},
+    "example": '# TYPE oncegate_open_claims gauge\noncegate_open_claims{namespace="default"} 3.0\n',
+}
 PACKED_IDS: Json = {**_BINARY, "schema": {**_BINARY["schema"], "description": "16 raw bytes an id"}}
 PACKED_REPLY: Json = {
     **_BINARY,

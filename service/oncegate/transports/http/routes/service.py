@@ -20,15 +20,25 @@ from oncegate.transports.http.inbound import (
     shard_of,
     timeout_ms,
 )
-from oncegate.transports.http.negotiation import ARROW, JSON, PACKED, accepted, content_type
+from oncegate.transports.http.negotiation import (
+    ARROW,
+    JSON,
+    PACKED,
+    accepted,
+    accepted_of_any_version,
+    content_type,
+)
 from oncegate.transports.http.openapi import operations
-from oncegate.transports.http.outbound import json_reply
+from oncegate.transports.http.outbound import json_reply, reply
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import holding, offload
+from oncegate.transports.metrics import CONTENT_TYPES, OPENMETRICS, TEXT, written
 from oncegate.transports.outcomes import outcome_of, public_errors
 from oncegate.transports.pages import page
 
 router = Routes(default_response_class=Response)
+# What writing one series takes, as bytes of a body that is read.
+_SERIES_BYTES = 256
 _SETTINGS = msgspec.json.Decoder(messages.NamespaceRequest)
 
 
@@ -47,7 +57,8 @@ async def create_namespace(request: Request) -> Response:
         body = await read_body(request, size_bytes, deadline, held.arrived, gateway.limits)
         settings = await offload(size_bytes * 8, decoded, body or b"{}", _SETTINGS, gateway.limits)
         created = await gateway.create(request.path_params["namespace"])
-        await shard_of(request).configure(settings.horizon_ms, settings.auto_create_topics, deadline)
+        wanted = settings.horizon_ms, settings.auto_create_topics, deadline, settings.record_headers
+        await shard_of(request).configure(*wanted)
         return _namespace(request, media, 201 if created else 200)
 
 
@@ -73,7 +84,7 @@ async def namespace(request: Request) -> Response:
 
 def _namespace(request: Request, media: str, status: int) -> Response:
     shard = shard_of(request)
-    settings = shard.horizon_ms, shard.auto_create_topics
+    settings = shard.horizon_ms, shard.auto_create_topics, shard.record_headers
     reply = messages.NamespaceReply(
         shard.namespace,
         shard.mark.ledger.hex(),
@@ -81,6 +92,7 @@ def _namespace(request: Request, media: str, status: int) -> Response:
         shard.failing(),
         shard.counters(),
         shard.topics_at or UNSET,
+        shard.durability() or UNSET,
     )
     return json_reply(reply, media, status, shard)
 
@@ -118,6 +130,15 @@ async def version(request: Request) -> Response:
     """Tell the program's version, and a fingerprint of the settings that change what a duplicate is."""
     media = accepted(request, [JSON])
     return json_reply(messages.VersionReply(oncegate.__version__, "v1", request.app.state.about.semantics), media)
+
+
+@router.get("/metrics", tags=["service"], openapi_extra=operations.METRICS)
+async def metrics(request: Request) -> Response:
+    """Give all metrics, in the text format of Prometheus or as OpenMetrics; also while namespaces recover."""
+    media = accepted_of_any_version(request, [TEXT, OPENMETRICS])
+    families = await request.app.state.metrics.read(request.app.state.gateway)
+    series = sum(len(family.values) for family in families)
+    return reply(await offload(series * _SERIES_BYTES, written, families, media), CONTENT_TYPES[media], None)
 
 
 @router.get("/healthz/live", tags=["health"], openapi_extra=operations.health("live"))

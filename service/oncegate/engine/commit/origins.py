@@ -1,0 +1,52 @@
+"""Says who wrote the rows that go into topics elsewhere, for records that have headers which tell it.
+
+producer                                      epoch               sequence
+producer:NAME                                 the producer's      the source's own
+batch:["APP","TOPIC","WRITE_ID"]              the batch's version the row's place among all rows of the batch
+batch:["APP","TOPIC","WRITE_ID","VERSION"]    0                   the same, where the version is no number below 2^64
+attempt:TOKEN                                 the call            the row's place among all that the call has written
+
+The names of a batch are JSON without blanks, characters beyond ASCII as they are; a token is 32 hex digits. Two
+batches, producers or calls have never the same text and epoch. What a repeat writes is told as what it repeats would
+have been: all of it stands in the request, and in what the ledger knows of its call.
+"""
+
+import json
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oncegate.core.entries.kinds import Name, Span
+from oncegate.engine.requests import ProduceRequest
+from oncegate.ports import Origin
+
+_NUMBER = re.compile("0|[1-9][0-9]{0,19}")
+_EPOCHS = 1 << 64
+
+
+def of_batch(namespace: str, name: Name, first: int = 0) -> Origin:
+    """Tells the origin of a named batch's rows; `first`: how many of them stand before these."""
+    named = [name.app, name.topic, name.write_id]
+    epoch = int(name.version) if _NUMBER.fullmatch(name.version) else _EPOCHS
+    if epoch >= _EPOCHS:
+        named, epoch = [*named, name.version], 0
+    text = json.dumps(named, ensure_ascii=False, separators=(",", ":"))
+    return Origin(namespace, f"batch:{text}", epoch, first)
+
+
+def of_rows(
+    namespace: str, request: ProduceRequest, rows: NDArray[np.int64] | None = None, before: tuple[Span, ...] = ()
+) -> Origin:
+    """Tells the origin of rows that are written at once.
+
+    `rows`: int64, which of the request's are written, ascending; None: all. `before`: what earlier tries of the very
+    call have written.
+    """
+    sequenced = request.sequenced
+    if sequenced is not None:
+        sequences = sequenced.sequences if rows is None else sequenced.sequences[rows]
+        return Origin(namespace, f"producer:{sequenced.producer}", sequenced.epoch, sequences=sequences)
+    digests = request.digests if request.digests is None or rows is None else request.digests[rows]
+    first = sum(span.rows for span in before)
+    return Origin(namespace, f"attempt:{request.token.hex()}", request.call, first, digests=digests)

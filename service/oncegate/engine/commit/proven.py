@@ -1,0 +1,57 @@
+"""Lets answers wait for what they rest on, and for the proof that nobody else owns the ledger by now."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+import numpy as np
+
+from oncegate.core.errors import MissingStage, Rejected, Stop
+from oncegate.core.verdicts import VERDICT_MASK, Verdict
+from oncegate.engine.commit.group_commit import GroupCommit
+from oncegate.engine.requests import ClaimResult, ProduceResult
+
+# BUSY may have become untrue, and harms nobody: it is asked again.
+_LASTING = np.array([Verdict.DUPLICATE, Verdict.STALE, Verdict.BUSY], np.uint8)
+
+
+class _Committing(Protocol):
+    @property
+    def group_commit(self) -> GroupCommit: ...
+
+
+S = TypeVar("S", bound=_Committing)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def answers_when_proven(
+    use: Callable[Concatenate[S, P], Awaitable[R]],
+) -> Callable[Concatenate[S, P], Coroutine[Any, Any, R]]:
+    """Makes a method's answers wait for what they rest on.
+
+    Refusals wait until all that was submitted is durable: they too rest on what the index knows. Whatever may have
+    become untrue by a newer owner waits for `GroupCommit.owned`.
+    """
+
+    @wraps(use)
+    async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        group_commit = shard.group_commit
+        since = group_commit.next_append
+        try:
+            found = await use(shard, *args, **kwargs)
+        except (Rejected, Stop, MissingStage):
+            await group_commit.all_durable()
+            await group_commit.owned(since)
+            raise
+        if group_commit.fenced_by_appends and not _stays_true(found):
+            await group_commit.owned(since)
+        return found
+
+    return careful
+
+
+def _stays_true(found: object) -> bool:
+    """Tells whether an answer holds whoever owns the ledger by now: what is a duplicate or stale is so for ever."""
+    verdicts = found.verdicts if isinstance(found, ClaimResult | ProduceResult) else None
+    return verdicts is not None and not np.isin(verdicts & VERDICT_MASK, _LASTING, invert=True).any()

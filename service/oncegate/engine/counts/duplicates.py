@@ -1,0 +1,22 @@
+"""Looks up why the duplicates of a request came, to be counted; before what it is granted is recorded."""
+
+from oncegate.core.claims import Action
+from oncegate.engine.requests import ClaimRequest, ProduceRequest, TakeRequest
+from oncegate.index.claims.firsts import AskedBy, Duplicates
+from oncegate.index.claims.index import ClaimIndex
+from oncegate.index.claims.results import ClaimDecision
+
+
+def duplicates_in(
+    index: ClaimIndex,
+    request: ClaimRequest | ProduceRequest | TakeRequest,
+    decision: ClaimDecision,
+    wall_ms: int,
+) -> Duplicates | None:
+    """Tells of the ids of a request that was decided just now and are duplicates why each came; None: none is."""
+    if request.ids is None or Action.DUPLICATE not in decision.actions.tobytes():
+        return None
+    scope = None if request.scope is None else (request.scope.driver, request.scope.batch)
+    call = None if isinstance(request, TakeRequest) else request.call
+    asked = AskedBy(call or 0, decision.claim is not None, call is None, scope)
+    return index.duplicates_of(request.ids, decision.verdicts, decision.archives, asked, wall_ms)

@@ -1,0 +1,55 @@
+"""Counts values by buckets, as Prometheus' histograms do: how many were at most so large, and their sum."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from oncegate.arraytypes import I64
+
+
+class Histogram:
+    """Counts whole numbers by the first of `bounds`, rising, that is not below them; and those above all bounds."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        self.bounds = tuple(bounds)
+        # A list: one observation costs less than with an array.
+        self.counts = [0] * (len(self.bounds) + 1)
+        self.total = 0
+
+    def observe(self, value: int) -> None:
+        """Counts one value."""
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def tally(self, values: I64) -> "Histogram":
+        """Counts values, int64 (n,), in a histogram of the same bounds, to be added when they are to count."""
+        tallied = Histogram(self.bounds)
+        at = np.searchsorted(self.bounds, values)
+        tallied.counts = np.bincount(at, minlength=len(self.counts)).tolist()
+        tallied.total = int(values.sum())
+        return tallied
+
+    def add(self, other: "Histogram") -> None:
+        """Adds what another histogram of the same bounds has counted."""
+        self.counts = [mine + its for mine, its in zip(self.counts, other.counts, strict=True)]
+        self.total += other.total
+
+    def plus(self, other: "Histogram") -> "Histogram":
+        """Returns what both have counted, of the same bounds."""
+        both = self.copy()
+        both.add(other)
+        return both
+
+    def copy(self) -> "Histogram":
+        """Returns what it has counted so far, which does not change any more."""
+        copied = Histogram(self.bounds)
+        copied.counts, copied.total = list(self.counts), self.total
+        return copied
+
+    def cumulative(self) -> list[int]:
+        """Tells how many values were at most each bound, and last how many there were."""
+        return list(accumulate(self.counts))

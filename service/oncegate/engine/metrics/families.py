@@ -1,0 +1,272 @@
+"""Lists every metric of /metrics in one table, which that page and its document derive from.
+
+A row reads a number that is kept anyway: none walks over ids or claims, none waits. What the counters of a namespace
+are, `engine.counters` says; what the index alone knows is left out while there is none, for then it is unknown.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+
+import oncegate
+from oncegate.engine.counters import COUNTERS, CounterRow
+from oncegate.engine.counts.histogram import Histogram
+from oncegate.engine.gateway import Gateway
+from oncegate.engine.recovery.owner import STATES, Owner
+from oncegate.engine.shard import WORKS, Shard
+
+PREFIX = "oncegate_"
+# More producers, or drivers, are not walked through: that would take milliseconds of the loop.
+STEPS_MOST = 1_000
+# By the values of a metric's own labels, those beside the namespace.
+Values = Mapping[tuple[str, ...], float | Histogram]
+
+
+class Kind(Enum):
+    """Says how a metric may change: a counter only grows while the process runs."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Says what one metric tells: of the gateway, or of each namespace (`of_owner`, at a monotonic time in ms).
+
+    name: without prefix and suffix, its unit last where that is a base unit. labels: beside the namespace; known: all
+    values of that one. scale: what one is in base units. greatest: namespaces that are told together show their
+    greatest value, else their sum.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    meaning: str
+    labels: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    of_gateway: Callable[[Gateway], Values] | None = None
+    of_owner: Callable[[Owner, int], Values] | None = None
+    scale: float = 1.0
+    greatest: bool = False
+
+    @property
+    def full_name(self) -> str:
+        """Returns its name as queries have it: with prefix, and the suffix of counters."""
+        return f"{PREFIX}{self.name}{'_total' if self.kind is Kind.COUNTER else ''}"
+
+    @property
+    def all_labels(self) -> tuple[str, ...]:
+        """Returns the names of its labels, the namespace first."""
+        return ("namespace", *self.labels) if self.of_owner is not None else self.labels
+
+
+def _of_gateway(name: str, unit: str, meaning: str, read: Callable[[Gateway], float]) -> Metric:
+    return Metric(name, Kind.GAUGE, unit, meaning, of_gateway=lambda gateway: {(): read(gateway)})
+
+
+def _of_owner(name: str, unit: str, meaning: str, read: Callable[[Owner, int], float], **more: object) -> Metric:
+    metric = Metric(name, Kind.GAUGE, unit, meaning, of_owner=lambda owner, now_ms: {(): read(owner, now_ms)})
+    return replace(metric, **more)  # type: ignore[arg-type]
+
+
+def _of_shard(name: str, unit: str, meaning: str, read: Callable[[Shard, int], float | None], **more: object) -> Metric:
+    """A gauge that is known while the namespace is served."""
+
+    def of_owner(owner: Owner, now_ms: int) -> Values:
+        value = None if owner.shard is None else read(owner.shard, now_ms)
+        return {} if value is None else {(): value}
+
+    return replace(Metric(name, Kind.GAUGE, unit, meaning, of_owner=of_owner), **more)  # type: ignore[arg-type]
+
+
+# What several counters are, that make one metric.
+_TOGETHER = {
+    "answered_ids": "answered, sequences too, by verdict",
+    "duplicates": "that came again and were not written, sequences and rows too, by what is known of the cause",
+}
+
+
+def _counted(name: str, rows: list[CounterRow]) -> Metric:
+    """A metric of one counter, or of several that a label tells apart."""
+    first = rows[0]
+    labels = () if first.label is None else (first.label[0],)
+    meaning = first.meaning if first.label is None else _TOGETHER[name]
+    kind, unit = Kind.COUNTER if first.grows else Kind.GAUGE, first.unit if first.scale == 1.0 else "ratio"
+    keys = [() if row.label is None else (row.label[1],) for row in rows]
+
+    def of_owner(owner: Owner, _: int) -> Values:
+        index = None if owner.shard is None else owner.shard.journal.index
+        shown = [owner.counts.shown(row, index) for row in rows]
+        return {key: value for key, value in zip(keys, shown, strict=True) if value is not None}
+
+    known = tuple(value for key in keys for value in key)
+    is_ratio = first.scale != 1.0
+    return Metric(name, kind, unit, meaning, labels, known, of_owner=of_owner, scale=first.scale, greatest=is_ratio)
+
+
+def _counters() -> Iterable[Metric]:
+    by_name: dict[str, list[CounterRow]] = {}
+    for row in COUNTERS:
+        by_name.setdefault(row.metric or row.name, []).append(row)
+    return [_counted(name, rows) for name, rows in by_name.items()]
+
+
+def _states(owner: Owner, _: int) -> Values:
+    state = owner.state
+    return {(one,): float(one == state) for one in STATES}
+
+
+def _failing(owner: Owner, _: int) -> Values:
+    return {} if owner.shard is None else {(work,): float(bool(error)) for work, error in owner.shard.works().items()}
+
+
+def _unacked(shard: Shard) -> int | None:
+    producers = shard.journal.index.producers
+    return producers.unacked if len(producers.producers) <= STEPS_MOST else None
+
+
+def _unacked_ms(shard: Shard) -> int | None:
+    if len(shard.journal.index.producers.drivers) > STEPS_MOST:
+        return None
+    oldest_wall_ms = shard.journal.index.claims.store.scopes.oldest_wall_ms()
+    return 0 if oldest_wall_ms is None else max(0, shard.journal.wall_ms() - oldest_wall_ms)
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "build_info",
+        Kind.GAUGE,
+        "",
+        "1, with the program's version",
+        ("version",),
+        of_gateway=lambda gateway: {(oncegate.__version__,): 1},
+    ),
+    _of_gateway("started", "", "1 once every ledger was opened; until then 0, and nothing else is told", lambda _: 1),
+    _of_gateway("namespaces", "namespaces", "there are", lambda gateway: len(gateway.namespaces())),
+    _of_gateway("admission_requests", "requests", "in flight", lambda gateway: gateway.admission.requests),
+    _of_gateway(
+        "admission_limit_requests", "requests", "that may be", lambda gateway: gateway.limits.requests_in_flight
+    ),
+    _of_gateway("admission_bytes", "bytes", "of bodies in flight", lambda gateway: gateway.admission.size_bytes),
+    _of_gateway("admission_limit_bytes", "bytes", "that may be", lambda gateway: gateway.limits.bytes_in_flight),
+    Metric(
+        "admission_refused_requests",
+        Kind.COUNTER,
+        "requests",
+        "answered OVERLOADED because one of these limits was reached",
+        of_gateway=lambda gateway: {(): gateway.admission.refused},
+    ),
+    _of_gateway(
+        "cold_false_positive_limit_ratio",
+        "ratio",
+        "of ids in no run that filters may let pass, by the setting cold_fpr",
+        lambda gateway: gateway.limits.cold_fpr,
+    ),
+    Metric(
+        "namespace_state",
+        Kind.GAUGE,
+        "",
+        "1 for the state that the namespace is in, 0 for the others",
+        ("state",),
+        STATES,
+        of_owner=_states,
+    ),
+    _of_owner(
+        "recovery_seconds",
+        "seconds",
+        "for which it has been opened, rebuilt or followed so far; where it serves, how long the last time took",
+        lambda owner, _: owner.recovery_ms,
+        scale=1e-3,
+        greatest=True,
+    ),
+    _of_owner(
+        "ownerships",
+        "ownerships",
+        "of its ledger that this process began: more than one, and it was lost in between",
+        lambda owner, _: owner.opened,
+        kind=Kind.COUNTER,
+    ),
+    Metric(
+        "failing",
+        Kind.GAUGE,
+        "",
+        "1 where this work in the background, or room on the disk for more, fails for now",
+        ("work",),
+        WORKS,
+        of_owner=_failing,
+    ),
+    *_counters(),
+    Metric(
+        "duplicate_age_seconds",
+        Kind.HISTOGRAM,
+        "seconds",
+        "from the claim or write of an id to its duplicate: those above a bucket a horizon of so long would miss",
+        of_owner=lambda owner, _: {(): owner.counts.ages.copy()},
+        scale=1e-3,
+    ),
+    _of_shard("ledger_position", "entries", "the ledger's last durable position", lambda shard, _: shard.mark.position),
+    _of_shard(
+        "snapshot_position",
+        "entries",
+        "up to which a snapshot stands for the entries; 0: they are all there",
+        lambda shard, _: shard.compacted_to,
+    ),
+    _of_shard(
+        "ledger_uncompacted_bytes",
+        "bytes",
+        "of entries since the last snapshot, which a start replays",
+        lambda shard, _: shard.journal.size_bytes,
+    ),
+    _of_shard(
+        "snapshot_age_seconds",
+        "seconds",
+        "since a snapshot replaced the entries; before the first of this ownership, since it began",
+        lambda shard, now_ms: now_ms - shard.scheduler.compacted_ms,
+        scale=1e-3,
+        greatest=True,
+    ),
+    Metric(
+        "append_seconds",
+        Kind.HISTOGRAM,
+        "seconds",
+        "that an append of the ledger took: on disk a write and a sync, on Kafka a transaction; in whole milliseconds",
+        of_owner=lambda owner, _: {(): owner.counts.appends.copy()},
+        scale=1e-3,
+    ),
+    _of_shard(
+        "group_commit_changes",
+        "changes",
+        "that wait for the next append",
+        lambda shard, _: shard.group_commit.queued[0],
+    ),
+    _of_shard(
+        "group_commit_answers",
+        "answers",
+        "that wait for an append to end",
+        lambda shard, _: shard.group_commit.queued[1],
+    ),
+    _of_shard(
+        "index_bytes",
+        "bytes",
+        "of memory that slots and rows of ids take",
+        lambda shard, _: shard.journal.index.claims.size_bytes,
+    ),
+    _of_shard("producers", "producers", "known", lambda shard, _: len(shard.journal.index.producers.producers)),
+    _of_shard("drivers", "drivers", "known", lambda shard, _: len(shard.journal.index.producers.drivers)),
+    _of_shard(
+        "unacked_sequences",
+        "sequences",
+        "from the producers' watermarks to the highest they claimed, added up; left out above 1,000 producers",
+        lambda shard, _: _unacked(shard),
+    ),
+    _of_shard(
+        "unacked_batch_age_seconds",
+        "seconds",
+        "since the first claim in the oldest batch that its driver has not acked; 0: there is none; left out above "
+        "1,000 drivers",
+        lambda shard, _: _unacked_ms(shard),
+        scale=1e-3,
+        greatest=True,
+    ),
+)

@@ -1,0 +1,169 @@
+"""What the metrics of a gateway say while namespaces come, recover, are refused and go."""
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oncegate.core.claims import Verb
+from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.engine.counters import COUNTERS
+from oncegate.engine.counts.histogram import Histogram
+from oncegate.engine.metrics.families import METRICS
+from oncegate.engine.metrics.reader import NAMESPACES_AT_ONCE, OTHERS, MetricsReader
+from oncegate.engine.recovery.owner import REOPEN_MS
+from tests.support.held import HeldLedgers, Served, serving, turns, until
+from tests.support.http_app import open_http
+
+
+async def read(served: Served, reader: MetricsReader | None = None) -> dict[str, dict[tuple[str, ...], Any]]:
+    families = await (reader or MetricsReader()).read(served.gateway)
+    return {family.metric.name: dict(family.values) for family in families}
+
+
+def state_of(found: dict[str, dict[tuple[str, ...], Any]], namespace: str) -> list[str]:
+    return [state for (name, state), is_now in found["namespace_state"].items() if name == namespace and is_now]
+
+
+async def test_a_namespace_that_recovers_shows_its_state_and_what_was_answered() -> None:
+    async with serving() as served:
+        await served.claim("a")
+        served.disk.faults = ["lost"]
+        served.ledgers.disk.refuse_to_open = OSError(5, "Input/output error")
+        with pytest.raises(LedgerDown):
+            await served.claim("b", token=2)
+        await turns()
+        found = await read(served)
+        assert state_of(found, "default") == ["RECOVERING"]
+        assert found["answered_ids"]["default", "granted"] == 1
+        assert found["ledger_position"] == found["ids"] == found["takeovers"] == {}, "nobody knows now"
+        served.clock.advance(REOPEN_MS - 1)
+        assert (await read(served))["recovery_seconds"]["default",] == REOPEN_MS - 1
+        served.disk.refuse_to_open = None
+        served.clock.advance(60_000)
+        await until(lambda: served.gateway.readiness() == {"default": "SERVING"})
+        found = await read(served)
+        assert state_of(found, "default") == ["SERVING"]
+        assert found["answered_ids"]["default", "granted"] == 1, "counted by the process, which went on"
+        assert found["ownerships"]["default",] == 2
+
+
+async def test_a_restart_begins_at_zero_what_the_process_counts_and_knows_what_the_ledger_does() -> None:
+    ledgers = HeldLedgers()
+    async with serving(ledgers) as served:
+        await served.claim("a", lease_ms=1_000)
+        served.clock.advance(2_000)
+        await served.claim("a", token=2)
+        found = await read(served)
+        assert (found["answered_ids"]["default", "granted"], found["takeovers"]["default",]) == (2, 1)
+    async with serving(ledgers) as served:
+        found = await read(served)
+        assert (found["answered_ids"]["default", "granted"], found["takeovers"]["default",]) == (0, 1)
+
+
+async def test_a_counter_is_not_less_after_a_full_disk_took_back_what_it_counted() -> None:
+    async with serving() as served:
+        await served.claim("a", lease_ms=1_000)
+        served.clock.advance(2_000)
+        served.disk.hold()
+        served.disk.faults = ["full"]
+        asked = await served.begin(served.claim("a", token=2))
+        assert (await read(served))["takeovers"]["default",] == 1
+        await served.disk.let_go()
+        with pytest.raises(LedgerFull):
+            await asked
+        assert served.shard.counters()["takeovers"] == 0
+        found = await read(served)
+        assert found["takeovers"]["default",] == 1, "a rate would take less for a restart, and add all of it again"
+        assert (found["failing"]["default", "room"], found["failing"]["default", "eviction"]) == (1, 0)
+        assert state_of(found, "default") == ["FULL"]
+
+
+async def test_what_waits_and_what_an_append_took_is_told() -> None:
+    async with serving() as served:
+        before = (await read(served))["append_seconds"]["default",]
+        served.disk.hold()
+        asked = await served.begin(served.claim("a"))
+        served.start(served.claim("b", token=2))
+        await turns()
+        found = await read(served)
+        assert (found["group_commit_changes"]["default",], found["group_commit_answers"]["default",]) == (1, 2)
+        served.clock.advance(300)
+        await served.disk.let_go()
+        await asked
+        found = await read(served)
+        assert found["group_commit_answers"]["default",] == 0
+        took = found["append_seconds"]["default",]
+        assert (sum(took.counts) - sum(before.counts), took.total) == (2, 300)
+
+
+async def test_namespaces_beyond_the_limit_are_told_together() -> None:
+    async with serving(namespaces_in_metrics=2) as served:
+        reader = MetricsReader()
+        for name in ("a", "b", "c", "d"):
+            await served.gateway.create(name)
+        found = await read(served, reader)
+        assert {name for name, _ in found["namespace_state"]} == {"a", "b", OTHERS}
+        assert found["namespace_state"][OTHERS, "SERVING"] == 3, "so many are: c, d and default"
+        assert found["namespaces"][()] == 5
+
+
+async def test_one_told_together_stays_there_and_what_it_counted_stays_when_it_is_deleted() -> None:
+    async with serving(namespaces_in_metrics=1) as served:
+        reader = MetricsReader()
+        for name in ("a", "z"):
+            await served.gateway.create(name)
+        served.gateway.shard("z").journal.counts.add(row("completed"), 5)
+        assert (await read(served, reader))["completed_claims"][OTHERS,] == 5
+        await served.gateway.delete("a", None, [], served.deadline())
+        assert (await read(served, reader))["completed_claims"] == {(OTHERS,): 5}, "it does not jump to a name"
+        await served.gateway.delete("z", None, [], served.deadline())
+        await served.gateway.create("c")
+        assert (await read(served, reader))["completed_claims"] == {("c",): 0, (OTHERS,): 5}
+        assert (await read(served, reader))["namespace_state"][OTHERS, "SERVING"] == 1, "default; what is gone is not"
+
+
+async def test_a_namespace_made_again_under_its_name_begins_anew() -> None:
+    async with serving() as served:
+        reader = MetricsReader()
+        await served.gateway.create("a")
+        served.gateway.shard("a").journal.counts.add(row("completed"), 5)
+        assert (await read(served, reader))["completed_claims"]["a",] == 5
+        await served.gateway.delete("a", None, [], served.deadline())
+        await served.gateway.create("a")
+        assert (await read(served, reader))["completed_claims"]["a",] == 0
+
+
+async def test_many_namespaces_are_read_a_few_at_a_time() -> None:
+    async with open_http() as http:
+        for n in range(2 * NAMESPACES_AT_ONCE):
+            await http.gateway.create(f"n{n}")
+        reading = asyncio.create_task(MetricsReader().read(http.gateway))
+        await turns(2)
+        assert not reading.done(), "others have had their turn"
+        assert len({family.metric.name for family in await reading}) == len(METRICS)
+
+
+async def test_a_batch_that_is_not_acked_grows_old() -> None:
+    async with serving() as served:
+        assert (await read(served))["unacked_batch_age_seconds"]["default",] == 0
+        answer = await served.claim("a")
+        await served.settle(Verb.COMPLETE, answer.claim)
+        served.shard.journal.index.claims.store.scopes.add("driver", 7, [0])
+        served.clock.advance(5_000)
+        assert (await read(served))["unacked_batch_age_seconds"]["default",] == 5_000
+
+
+@pytest.mark.parametrize(("value", "at"), [(0, 0), (1, 0), (2, 1), (10, 1), (11, 2)])
+def test_a_histogram_counts_a_value_by_the_first_bound_that_is_not_below_it(value: int, at: int) -> None:
+    one, many = Histogram((1, 10)), Histogram((1, 10))
+    one.observe(value)
+    many.add(many.tally(np.array([value], np.int64)))
+    assert one.counts == many.counts == [int(n == at) for n in range(3)]
+    assert one.total == many.total == value
+    assert one.cumulative()[-1] == 1
+
+
+def row(name: str) -> Any:
+    return next(one for one in COUNTERS if one.name == name)
