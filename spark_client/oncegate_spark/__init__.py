@@ -48,7 +48,7 @@ from oncegate_spark.errors import (
     Unreadable,
     Unsettled,
 )
-from oncegate_spark.kafka_records import MissingSequences, RecordCheck, RecordKind
+from oncegate_spark.kafka_records import RecordCheck
 from oncegate_spark.protocol.answers import (
     Acked,
     Claimed,
@@ -66,6 +66,7 @@ from oncegate_spark.spark.acks import acknowledger
 from oncegate_spark.spark.assign_ids import assign_ids
 from oncegate_spark.spark.assign_sequences import assign_sequences
 from oncegate_spark.spark.audit import Audit, audit
+from oncegate_spark.spark.check_records import check_records
 from oncegate_spark.spark.committed_offsets import committed_offsets
 from oncegate_spark.spark.dedup import dedup
 from oncegate_spark.spark.foreach_batch import foreach_batch
@@ -116,7 +117,6 @@ __all__ = [
     "Gateway",
     "LedgerBehind",
     "LostClaim",
-    "MissingSequences",
     "MissingStage",
     "NoIdentity",
     "NotCompleted",
@@ -136,7 +136,6 @@ __all__ = [
     "Producer",
     "ProducerBusy",
     "RecordCheck",
-    "RecordKind",
     "Refused",
     "RefusedPart",
     "Registered",
@@ -159,6 +158,7 @@ __all__ = [
     "assign_ids",
     "assign_sequences",
     "audit",
+    "check_records",
     "committed_offsets",
     "dedup",
     "foreach_batch",

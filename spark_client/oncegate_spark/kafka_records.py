@@ -1,145 +1,307 @@
-"""Checks records of a Kafka topic by the headers that the gateway gave them: none doubled, none missing, none fenced.
+"""Checks records of Kafka topics by the headers that the gateway gave them: which are doubled, missing, or foreign.
 
-The headers are `oncegate-ns`, `oncegate-producer` (UTF-8), `oncegate-epoch`, `oncegate-seq` (8 bytes each, big-endian)
-and, where rows came with one, `oncegate-digest`. Pure: whoever reads the topic hands over what was read, whatever the
-Kafka client.
+The headers are `oncegate-ns`, `oncegate-producer` (UTF-8), `oncegate-epoch`, `oncegate-seq` (8 bytes each, big-endian).
+Pure: whoever reads the topics hands over what was read, whatever the Kafka client, as arrays or as lists of headers.
 """
 
-from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from enum import Enum
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+# What an ordered partition of a source has written: its sequences go on from epoch to epoch.
+SOURCE = "producer:"
+_NAMES = [f"oncegate-{name}" for name in ("ns", "producer", "epoch", "seq")]
 _NUMBER_BYTES = 8
-Headers = Iterable[tuple[str, bytes | None]]
-
-
-class RecordKind(Enum):
-    """Says what a record is, by its headers and by those of the records before it."""
-
-    FIRST = "its sequence was not seen before"
-    DUPLICATE = "its sequence was seen before"
-    ALTERED = "its sequence was seen before, with another digest"
-    OLDER_EPOCH = "a newer epoch of its producer wrote to this partition before: the writer was fenced"
-    UNMARKED = "it has not the headers of the gateway"
-
-
-class MissingSequences(NamedTuple):
-    """Names sequences of a producer that were not seen between some that were: from `first` to `last`, both missing."""
-
-    namespace: str
-    producer: str
-    first: int
-    last: int
-
-
-@dataclass
-class _Producer:
-    """Intervals of what was seen: from each of `starts` to the same place of `ends`, both seen, with gaps between."""
-
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    epochs: dict[Hashable, int] = field(default_factory=dict)
-
-    def add(self, sequence: int) -> bool:
-        """Takes a sequence; whether it is new."""
-        starts, ends = self.starts, self.ends
-        after = bisect_right(starts, sequence)
-        if after and sequence <= ends[after - 1]:
-            return False
-        joins_before = after > 0 and ends[after - 1] == sequence - 1
-        joins_behind = after < len(starts) and starts[after] == sequence + 1
-        if joins_before and joins_behind:
-            ends[after - 1] = ends.pop(after)
-            del starts[after]
-        elif joins_before:
-            ends[after - 1] = sequence
-        elif joins_behind:
-            starts[after] = sequence
-        else:
-            starts.insert(after, sequence)
-            ends.insert(after, sequence)
-        return True
+# Records that are taken in at once.
+_PENDING = 1 << 18
+_LISTED = 1 << 14
+_SPANS = pa.schema([("key", pa.int64()), ("first", pa.uint64()), ("last", pa.uint64())])
+_Key = tuple[str, str, int | None]
 
 
 class RecordCheck:
-    """Checks records in the order in which a reader gets them; partitions may be read in turns.
+    """Takes records in any order, and tells for each writer which of its sequences came twice, or not at all.
 
-    Read with `isolation.level=read_committed`: what was aborted is no record. Memory grows with gaps, not with records.
-    `digests`: of how many sequences, the latest seen, the digest is kept, by which ALTERED is told from DUPLICATE.
+    A writer is a namespace, a producer and an epoch; of a producer that was registered (`producer:…`) all epochs are
+    one writer, whose epoch is null. Read with `isolation.level=read_committed`: what was aborted is no record.
+    Memory: 24 bytes for each run of sequences without a gap, and some hundred for each writer; none for a record.
     """
 
-    def __init__(self, digests: int = 100_000) -> None:
-        self._producers: dict[tuple[str, str], _Producer] = {}
-        self._digests: OrderedDict[tuple[str, str, int], bytes] = OrderedDict()
-        self._digests_max = digests
+    def __init__(self) -> None:
+        self._ids: dict[_Key, int] = {}
+        self._records: list[int] = []
+        self._doubled: list[int] = []
+        self._foreign = 0
+        self._seen, self._repeated = _SPANS.empty_table(), _SPANS.empty_table()
+        self._pending: list[Any] = []
 
-    def take(self, headers: Headers, partition: Hashable = 0) -> RecordKind:
-        """Takes one record's headers, in their order, and says what the record is.
+    def add(self, headers: Any) -> None:
+        """Takes records by their headers.
 
-        `partition`: what names its topic and partition; epochs are compared within one, where order is that of writing.
-        An OLDER_EPOCH record is not counted as seen.
+        `headers`: an Arrow array of list<struct<key: string, value: binary>>, as Spark's Kafka source has it with
+        `includeHeaders`, or a pandas Series of the same; an Arrow table, record batch or pandas DataFrame with a column
+        `headers`; or any iterable with a list of (name, bytes) for each record, as confluent-kafka and aiokafka give
+        it, None or empty where a record has none. ValueError: it is none of these; of an iterable what came before was
+        taken.
         """
-        marks = _marks(headers)
-        if marks is None:
-            return RecordKind.UNMARKED
-        namespace, name, epoch, sequence, digest = marks
-        producer = self._producers.setdefault((namespace, name), _Producer())
-        if epoch < producer.epochs.get(partition, 0):
-            return RecordKind.OLDER_EPOCH
-        producer.epochs[partition] = epoch
-        known = self._digests.get((namespace, name, sequence))
-        if producer.add(sequence):
-            self._remember((namespace, name, sequence), digest)
-            return RecordKind.FIRST
-        return RecordKind.ALTERED if known is not None and known != digest else RecordKind.DUPLICATE
+        for some in _arrays(headers):
+            table, foreign = _marked(some)
+            self._foreign += foreign
+            if table.num_rows:
+                self._pending.append(self._numbered(table))
+        # As many as there are runs: each of these is gone through once for as many records.
+        if sum(table.num_rows for table in self._pending) > max(_PENDING, self._seen.num_rows):
+            self._take_in()
 
-    def take_column(self, headers: Any, partitions: Any = None) -> list[RecordKind]:
-        """Takes a column of headers as Spark's Kafka source has it with `includeHeaders`, and says what each record is.
+    def findings(self) -> pa.Table:
+        """Tells what was found: a row for each writer, and last one for records without the gateway's headers.
 
-        `headers`: an Arrow array, list<struct<key: string, value: binary>>; a null is a record without headers.
-        `partitions`: an Arrow array as long, or None where all are of one partition.
+        namespace, producer  string; both null of records that have not the headers, whole and in their form
+        epoch                uint64; null of a registered producer: all of its epochs
+        records              int64, how many there were
+        duplicates           int64: with a sequence that another of them has
+        missing              uint64, how many sequences did not come: below the highest; of a registered producer also
+                             above the lowest
+        lowest, highest      uint64, of the sequences that came
         """
-        rows = [[(item["key"], item["value"]) for item in row or ()] for row in headers.to_pylist()]
-        named = [0] * len(rows) if partitions is None else partitions.to_pylist()
-        return [self.take(row, partition) for row, partition in zip(rows, named, strict=True)]
+        self._take_in()
+        keys = list(self._ids)
+        spans = self._seen.append_column("rows", pc.add(pc.subtract(self._seen["last"], self._seen["first"]), _ONE))
+        whole = [("first", "min"), ("last", "max"), ("rows", "sum")]
+        by_key = spans.group_by("key", use_threads=False).aggregate(whole).sort_by("key")
+        lowest, highest, there = (by_key[name].combine_chunks() for name in ("first_min", "last_max", "rows_sum"))
+        # They begin with 0, but for a source's, which may have begun anywhere.
+        begins = pc.if_else(pa.array(map(_is_source, keys), pa.bool_()), lowest, pa.scalar(0, pa.uint64()))
+        missing = pc.subtract(pc.add(pc.subtract(highest, begins), _ONE), there)
+        counts = pa.array(self._records, pa.int64()), pa.array(self._doubled, pa.int64())
+        columns = [*_named(keys), *counts, missing, lowest, highest]
+        found = pa.table(dict(zip(_FINDINGS.names, columns, strict=True)), _FINDINGS)
+        if not self._foreign:
+            return found
+        return pa.concat_tables([found, pa.Table.from_pylist([{"records": self._foreign}], _FINDINGS)])
 
-    def missing(self) -> list[MissingSequences]:
-        """Returns what was not seen between the lowest and the highest sequence of each producer, in order.
+    def missing(self) -> pa.Table:
+        """Names the sequences that are missing: namespace, producer, epoch, and from `first` to `last`, both missing.
 
-        Ask once all partitions of the topic are read up to one moment: rows of a producer may lie in several. Sequences
-        that the source itself leaves out, as offsets of markers in Kafka, are named too.
+        In order of sequences for each writer. What each means is said by `findings`; what a writer lost behind the
+        highest that came cannot be known here.
         """
-        return [
-            MissingSequences(*name, before + 1, after - 1)
-            for name, producer in sorted(self._producers.items())
-            for before, after in zip(producer.ends, producer.starts[1:], strict=False)
-        ]
+        self._take_in()
+        key, first, last = self._seen["key"], self._seen["first"], self._seen["last"]
+        is_first = _begins(key)
+        before = pa.concat_arrays([pa.nulls(1, pa.uint64()), last.combine_chunks()]).slice(0, len(key))
+        begins = pc.if_else(is_first, pa.scalar(0, pa.uint64()), pc.add(before, _ONE))
+        sources = pa.array(map(_is_source, self._ids), pa.bool_())
+        is_known = pc.and_(is_first, pc.or_(pc.take(sources, key), pc.equal(first, pa.scalar(0, pa.uint64()))))
+        spans = pa.table({"key": key, "first": begins, "last": pc.subtract(first, _ONE)}).filter(pc.invert(is_known))
+        return self._shown(spans)
 
-    def _remember(self, place: tuple[str, str, int], digest: bytes | None) -> None:
-        if digest is None or not self._digests_max:
+    def duplicated(self) -> pa.Table:
+        """Names the sequences that came more than once, in the form of `missing`."""
+        self._take_in()
+        return self._shown(self._repeated)
+
+    def _numbered(self, table: pa.Table) -> pa.Table:
+        """The records (key, seq) of a table with namespace, producer, epoch and seq; counts them by writer."""
+        names = ["namespace", "producer", "epoch"]
+        counted = table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        ids = []
+        for *name, records in zip(*(counted[column].to_pylist() for column in counted.column_names), strict=True):
+            key: _Key = (name[0], name[1], name[2])
+            if key not in self._ids:
+                self._ids[key] = len(self._records)
+                self._records.append(0)
+                self._doubled.append(0)
+            ids.append(self._ids[key])
+            self._records[ids[-1]] += records
+        by_name = [_text_of(one) for one in (counted, table)]
+        places = pc.index_in(by_name[1], by_name[0])
+        return pa.table({"key": pc.take(pa.array(ids, pa.int64()), places), "seq": table["seq"]})
+
+    def _take_in(self) -> None:
+        if not self._pending:
             return
-        self._digests[place] = digest
-        if len(self._digests) > self._digests_max:
-            self._digests.popitem(last=False)
+        points = pa.concat_tables(self._pending).combine_chunks()
+        self._pending = []
+        points = points.group_by(["key", "seq"], use_threads=False).aggregate([([], "count_all")])
+        self._seen, repeated = _joined(self._seen, points)
+        by_key = repeated.group_by("key", use_threads=False).aggregate([("copies", "sum")])
+        for key, copies in zip(by_key["key"].to_pylist(), by_key["copies_sum"].to_pylist(), strict=True):
+            self._doubled[key] += copies
+        once = repeated.select(["key", "seq"]).append_column("count_all", pa.nulls(repeated.num_rows, pa.int64()))
+        self._repeated, _ = _joined(self._repeated, once)
+
+    def _shown(self, spans: pa.Table) -> pa.Table:
+        names = pa.table(dict(zip(_FINDINGS.names, _named(list(self._ids)), strict=False)))
+        return pa.table({**_columns(names.take(spans["key"])), "first": spans["first"], "last": spans["last"]})
 
 
-def _marks(headers: Headers) -> tuple[str, str, int, int, bytes | None] | None:
-    """Namespace, producer, epoch, sequence, digest; None where they are not all there once, in their form.
+_ONE = pa.scalar(1, pa.uint64())
+_FINDINGS = pa.schema(
+    [
+        *[("namespace", pa.string()), ("producer", pa.string()), ("epoch", pa.uint64())],
+        *[("records", pa.int64()), ("duplicates", pa.int64())],
+        *[("missing", pa.uint64()), ("lowest", pa.uint64()), ("highest", pa.uint64())],
+    ]
+)
 
-    The gateway's stand behind the row's own, so that of two with one name the last is the gateway's.
-    """
-    found = dict(headers)
-    named = [found.get(f"oncegate-{name}") for name in ("ns", "producer", "epoch", "seq")]
-    namespace, producer, epoch, sequence = named
-    if namespace is None or producer is None or epoch is None or sequence is None:
-        return None
-    if len(epoch) != _NUMBER_BYTES or len(sequence) != _NUMBER_BYTES:
-        return None
+
+def _is_source(key: _Key) -> bool:
+    return key[1].startswith(SOURCE)
+
+
+def _named(keys: list[_Key]) -> list[pa.Array]:
+    kinds = (pa.string(), pa.string(), pa.uint64())
+    return [pa.array((key[place] for key in keys), kind) for place, kind in enumerate(kinds)]
+
+
+def _columns(table: pa.Table) -> dict[str, Any]:
+    return dict(zip(table.column_names, table.columns, strict=True))
+
+
+def _text_of(names: pa.Table) -> Any:
+    """One text for each (namespace, producer, epoch); a namespace has no blank in it."""
+    epoch = pc.fill_null(names["epoch"].cast(pa.string()), "")
+    return pc.binary_join_element_wise(names["namespace"], epoch, names["producer"], " ").combine_chunks()
+
+
+def _arrays(headers: Any) -> Iterator[pa.Array]:
+    """What was given as arrays of HEADERS."""
+    if type(headers).__module__.startswith("pyspark."):
+        raise ValueError("a DataFrame of Spark is checked by check_records(df)")
+    if isinstance(headers, pa.Table | pa.RecordBatch) or type(headers).__name__ == "DataFrame":
+        headers = headers["headers"]
+    if isinstance(headers, pa.ChunkedArray):
+        yield from (_checked(chunk) for chunk in headers.chunks)
+    elif isinstance(headers, pa.Array):
+        yield _checked(headers)
+    else:
+        records = iter(headers)
+        while some := list(islice(records, _LISTED)):
+            yield _checked(some)
+
+
+def _checked(headers: Any) -> pa.Array:
     try:
-        who = namespace.decode(), producer.decode()
+        return headers.cast(HEADERS) if isinstance(headers, pa.Array) else pa.array(headers, HEADERS)
+    except (pa.ArrowException, TypeError) as error:
+        raise ValueError(f"headers of records are {HEADERS}, or lists of (name, bytes): {error}") from error
+
+
+def _marked(array: pa.Array) -> tuple[pa.Table, int]:
+    """Namespace, producer, epoch and seq of the records that have them in their form; how many have not."""
+    items, rows = array.flatten(), pc.list_parent_indices(array)
+    names, values = (items.field(part) for part in ("key", "value"))
+    found = [_last_of(name, names, rows, values) for name in _NAMES]
+    common = found[0]["row"]
+    for one in found[1:]:
+        common = common.filter(pc.is_in(common, one["row"]))
+    columns = [one.filter(pc.is_in(one["row"], common))["value"].combine_chunks() for one in found]
+    texts = [_decoded(column) for column in columns[:2]]
+    fit = pc.and_(*map(pc.is_valid, texts))
+    for column in columns[2:]:
+        fit = pc.and_(fit, pc.fill_null(pc.equal(pc.binary_length(column), _NUMBER_BYTES), False))
+    namespace, producer, epoch, seq = (column.filter(fit) for column in (*texts, *columns[2:]))
+    epochs = pc.if_else(pc.starts_with(producer, SOURCE), pa.scalar(None, pa.uint64()), _numbers(epoch))
+    table = pa.table({"namespace": namespace, "producer": producer, "epoch": epochs, "seq": _numbers(seq)})
+    return table, len(array) - table.num_rows
+
+
+def _last_of(name: str, names: Any, rows: Any, values: Any) -> pa.Table:
+    """Row and value of each header of this name, the last one of each row: the gateway's stand behind the row's own."""
+    is_one = pc.equal(names, name)
+    found = pa.table({"row": rows.filter(is_one), "value": values.filter(is_one)}).combine_chunks()
+    if not found.num_rows:
+        return found
+    is_last = pc.not_equal(found["row"].slice(0, found.num_rows - 1), found["row"].slice(1))
+    return found.filter(pa.concat_arrays([*is_last.chunks, pa.array([True])]))
+
+
+def _decoded(column: Any) -> pa.Array:
+    """The texts of a column of bytes; null where they are none. Each different one is looked at once."""
+    encoded = column.dictionary_encode()
+    texts = [_text(one) for one in encoded.dictionary.to_pylist()]
+    return pc.take(pa.array(texts, pa.string()), encoded.indices)
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode()
     except UnicodeDecodeError:
         return None
-    return *who, int.from_bytes(epoch, "big"), int.from_bytes(sequence, "big"), found.get("oncegate-digest")
+
+
+def _numbers(column: Any) -> pa.Array:
+    """Big-endian numbers of 8 bytes each as uint64."""
+    fixed = column.cast(pa.binary(_NUMBER_BYTES))
+    numbers = pa.Array.from_buffers(pa.uint64(), len(fixed), [None, fixed.buffers()[1]], offset=fixed.offset)
+    if sys.byteorder == "big":
+        return numbers
+    swapped = pa.scalar(0, pa.uint64())
+    for byte in range(0, 64, 8):
+        one = pc.bit_wise_and(pc.shift_right(numbers, pa.scalar(byte, pa.uint64())), pa.scalar(0xFF, pa.uint64()))
+        swapped = pc.bit_wise_or(swapped, pc.shift_left(one, pa.scalar(56 - byte, pa.uint64())))
+    return swapped
+
+
+def _begins(keys: Any) -> Any:
+    """Where another key begins than that of the row before."""
+    keys = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
+    if not len(keys):
+        return pa.array([], pa.bool_())
+    return pa.concat_arrays([pa.array([True]), pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))])
+
+
+def _joined(seen: pa.Table, points: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Takes points (key, seq, count_all), each once, into runs; both are gone through once, sorted.
+
+    Returns the runs, none touching another, sorted; and of the points that came again key, seq and `copies`: how often,
+    beyond the first time.
+    """
+    nothing = pa.nulls(seen.num_rows, pa.int64())
+    spans = seen.append_column("last_of_run", seen["last"]).append_column("run", seen["key"])
+    spans = spans.append_column("count", nothing)
+    count = points.num_rows
+    alone = pa.table(
+        {
+            "key": points["key"],
+            "first": points["seq"],
+            "last": points["seq"],
+            "last_of_run": pa.nulls(count, pa.uint64()),
+            "run": pa.nulls(count, pa.int64()),
+            "count": points["count_all"],
+        }
+    )
+    # A run stands before the point that it begins with, for sorting keeps the order of what is alike.
+    every = pa.concat_tables([spans, alone]).combine_chunks()
+    is_point = pa.concat_arrays([pa.array([False]).take(_zeros(seen.num_rows)), pa.array([True]).take(_zeros(count))])
+    every = every.append_column("is_point", is_point)
+    every = every.sort_by([("key", "ascending"), ("first", "ascending"), ("is_point", "ascending")]).combine_chunks()
+    run, last_of_run = (pc.fill_null_forward(every[name].combine_chunks()) for name in ("run", "last_of_run"))
+    inside = pc.and_(pc.equal(run, every["key"]), pc.less_equal(every["first"], last_of_run))
+    is_known = pc.and_(every["is_point"], pc.fill_null(inside, False))
+    copies = pc.add(pc.subtract(every["count"], pa.scalar(1, pa.int64())), is_known.cast(pa.int64()))
+    repeated = pa.table({"key": every["key"], "seq": every["first"], "copies": copies})
+    repeated = repeated.filter(pc.fill_null(pc.greater(copies, 0), False))
+    return _closed(every.filter(pc.invert(is_known)).select(_SPANS.names)), repeated
+
+
+def _zeros(count: int) -> pa.Array:
+    return pc.fill_null(pa.nulls(count, pa.int64()), 0)
+
+
+def _closed(spans: pa.Table) -> pa.Table:
+    """Makes one run of those that touch; they are sorted, and none lies in another."""
+    if not spans.num_rows:
+        return spans
+    key, first, last = (spans[name].combine_chunks() for name in _SPANS.names)
+    size = len(key)
+    touches = pc.equal(first.slice(1), pc.add(last.slice(0, size - 1), _ONE))
+    begins = pc.or_(_begins(key), pa.concat_arrays([pa.array([True]), pc.invert(touches)]))
+    ends = pa.concat_arrays([begins.slice(1), pa.array([True])])
+    return pa.table([key.filter(begins), first.filter(begins), last.filter(ends)], schema=_SPANS)

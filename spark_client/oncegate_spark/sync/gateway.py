@@ -276,12 +276,19 @@ class Gateway:
         """
         return self.run(self.calls.explain(*columns, id_set=id_set))
 
-    def create_namespace(self, *, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> None:
+    def create_namespace(
+        self,
+        *,
+        horizon_ms: int | None = None,
+        auto_create_topics: bool | None = None,
+        record_headers: bool | None = None,
+    ) -> None:
         """Make the namespace; no effect when it exists.
 
-        `horizon_ms`: how long a free id stays known after it is done, 0 for ever.
+        `horizon_ms`: how long a free id stays known after it is done, 0 for ever. `record_headers`: records in Kafka
+        topics say who wrote them, which `RecordCheck` and `check_records` check; set before anything is written.
         """
-        self.run(self.calls.create_namespace(horizon_ms, auto_create_topics))
+        self.run(self.calls.create_namespace(horizon_ms, auto_create_topics, record_headers))
 
     def delete_namespace(self, *, confirm: str = "") -> None:
         """Delete the namespace: its name is free, and whoever makes it again begins with nothing.

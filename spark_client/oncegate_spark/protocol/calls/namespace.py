@@ -159,10 +159,19 @@ class Calls:
         what = f"look at the source offsets of {app} in topic {topic}"
         return self.get(f"/batches:offsets{query}", what, lambda reply: str(json.loads(reply.body)["source_offsets"]))
 
-    def create_namespace(self, horizon_ms: int | None = None, auto_create_topics: bool | None = None) -> Steps[None]:
+    def create_namespace(
+        self,
+        horizon_ms: int | None = None,
+        auto_create_topics: bool | None = None,
+        record_headers: bool | None = None,
+    ) -> Steps[None]:
         """Create the namespace; no effect when it exists."""
         return self._put(
-            "", f"namespace {self._namespace}", horizon_ms=horizon_ms, auto_create_topics=auto_create_topics
+            "",
+            f"namespace {self._namespace}",
+            horizon_ms=horizon_ms,
+            auto_create_topics=auto_create_topics,
+            record_headers=record_headers,
         )
 
     def delete_namespace(self, confirm: str = "") -> Steps[None]:
