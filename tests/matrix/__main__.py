@@ -18,7 +18,7 @@ from rich.console import Console
 from tests.matrix.catalogue import ROWS
 from tests.matrix.report import Counted, markdown, table
 from tests.matrix.rows import Row
-from tests.matrix.runs import one, run
+from tests.matrix.runs import STAGES, run
 
 OUT = Path(__file__).parents[2] / "out" / "matrix"
 RUNS = 50
@@ -37,9 +37,12 @@ def wanted(names: str | None) -> list[Row]:
 
 def counted(rows: Sequence[Row], runs: int, folder: Path) -> Iterator[Counted]:
     """Each row's figures, once it is over."""
-    with one(folder) as stage:
-        for row in rows:
-            yield run(row, range(runs), stage, folder)
+    for brokers, stage_of in STAGES.items():
+        mine = [row for row in rows if row.brokers == brokers]
+        if mine:
+            with stage_of(folder) as stage:
+                for row in mine:
+                    yield run(row, range(runs), stage, folder)
 
 
 def main() -> int:

@@ -1,6 +1,7 @@
 """The rows of the matrix."""
 
 from tests.matrix.deliveries import Delivery
+from tests.matrix.killed_brokers import KILLED_BROKERS
 from tests.matrix.rows import (
     Row,
     answer_lost,
@@ -105,5 +106,6 @@ ROWS: tuple[Row, ...] = (
     *OWNERS,
     *COLLECTIONS,
     *DELIVERIES,
+    *KILLED_BROKERS,
     *CONTROLS,
 )

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from deploy.kafka.cluster import Cluster
 from tests.matrix.audit import audited
 from tests.matrix.life import Life
 from tests.matrix.report import Counted
@@ -26,6 +27,16 @@ def one(folder: Path) -> Iterator[Stage]:
     """A broker behind its proxy, for all rows that one is enough for."""
     with one_broker(folder / "broker") as broker, KafkaProxyThread(broker) as kafka:
         yield Stage(broker, kafka)
+
+
+@contextmanager
+def three(folder: Path) -> Iterator[Stage]:
+    """Three brokers, for rows that kill one of them."""
+    with Cluster(folder / "brokers", brokers=3) as cluster:
+        yield Stage(Broker(cluster, behind=0, proxy_port=0), None)
+
+
+STAGES = {1: one, 3: three}
 
 
 def run(row: Row, numbers: Iterable[int], stage: Stage, folder: Path) -> Counted:

@@ -33,7 +33,9 @@ from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
 from tests.mutants.id_sets import ID_SETS
 from tests.mutants.kafka import KAFKA
+from tests.mutants.kafka_headers import KAFKA_HEADERS
 from tests.mutants.kafka_matrix import KAFKA_MATRIX
+from tests.mutants.kafka_models import KAFKA_MODELS
 from tests.mutants.kafka_owners import KAFKA_OWNERS
 from tests.mutants.kafka_plan import KAFKA_PLAN
 from tests.mutants.kafka_sink import KAFKA_SINK
@@ -41,10 +43,12 @@ from tests.mutants.kafka_standby import KAFKA_STANDBY
 from tests.mutants.kafka_topics import KAFKA_TOPICS
 from tests.mutants.lanes import LANES
 from tests.mutants.meetings import MEETINGS
+from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
+from tests.mutants.redis import REDIS
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
 from tests.mutants.source_offsets import SOURCE_OFFSETS
@@ -73,14 +77,18 @@ MUTANTS = (
     *BACKGROUND,
     *ID_SETS,
     *DELETION,
+    *METRICS,
     *SPARK_DRIVER,
     *KAFKA,
     *KAFKA_OWNERS,
     *KAFKA_MATRIX,
+    *KAFKA_MODELS,
     *KAFKA_PLAN,
     *KAFKA_SINK,
     *KAFKA_TOPICS,
+    *KAFKA_HEADERS,
     *KAFKA_STANDBY,
+    *REDIS,
     *CHECKPOINTS,
     *TOPIC_COLUMNS,
     *SOURCE_OFFSETS,

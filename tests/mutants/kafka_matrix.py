@@ -53,8 +53,8 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
     one(
         "frames do not tell an opener where rows went to",
         f"{_KAFKA}/shard/fold.py",
-        "                self.sent_to.add([Partition(change.topic, change.partition)])\n",
-        "                self.sent_to.add([])\n",
+        "        self.sent_to.add([Partition(change.topic, change.partition)])\n",
+        "        self.sent_to.add([])\n",
         f"{_USERS}::test_an_opener_writes_them_in_every_topic_that_frames_name",
     ),
     one(

@@ -30,14 +30,14 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "an owner that was followed tells what it remembers",
-        "service/oncegate/engine/shard.py",
+        "service/oncegate/engine/commit/proven.py",
         "        if group_commit.fenced_by_appends and not _stays_true(found):\n",
         "        if False:\n",
         f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
     ),
     one(
         "an owner that was followed denies what it does not know",
-        "service/oncegate/engine/shard.py",
+        "service/oncegate/engine/commit/proven.py",
         "            await group_commit.owned(since)\n            raise\n",
         "            raise\n",
         f"{_OWNED}::test_an_owner_that_was_followed_tells_nothing_that_may_be_untrue_by_now",
@@ -59,7 +59,7 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
     ),
     one(
         "the mark of a ledger without its first frames is that of a frame without entries",
-        f"{_SHARD}/fold.py",
+        "service/oncegate/ledgers/fold.py",
         "        if end.position > before.position:\n",
         "        if end.position > self.end.position:\n",
         f"{_OWNERS}::test_a_mark_stays_what_it_was_once_the_frame_that_gave_it_was_deleted",

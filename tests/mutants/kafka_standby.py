@@ -69,7 +69,7 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     ),
     one(
         "changes that a collection repeats are applied twice",
-        f"{_SHARD}/fold.py",
+        "service/oncegate/ledgers/fold.py",
         "            if self.settled and isinstance(change, Collected):\n",
         "            if False:\n",
         f"{_LEDGERS}::test_a_collection_by_the_owner_changes_nothing_for_who_has_read_it",

@@ -6,6 +6,8 @@ _ENGINE = "service/oncegate/engine/usecases"
 _SHARD = "service/oncegate/ledgers/kafka/shard"
 _ROWS = "service/oncegate/ledgers/kafka/rows"
 _TESTS = "tests/faults/kafka/test_topics_of_users.py"
+_ELSEWHERE = "tests/engine/usecases/test_rows_elsewhere.py"
+_WATCH = "tests/faults/kafka/test_watch.py"
 _STAGES = "tests/faults/kafka/test_stages.py"
 _COMPRESSED = "tests/faults/kafka/test_compressed_rows.py"
 _REFUSED = f"{_TESTS}::test_rows_that_can_be_no_record_are_refused_before_any_effect"
@@ -14,9 +16,45 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "rows are staged that can be no record of Kafka's",
         f"{_ENGINE}/batches.py",
-        "        await self._topics.fitted(request.name.topic, request.rows, request.keys)\n",
+        "        await self._topics.fitted(request.name.topic, request.rows, request.keys, origin=origin)\n",
         "",
         _REFUSED,
+    ),
+    one(
+        "a batch is begun that no transaction is long enough for",
+        f"{_ENGINE}/topics.py",
+        "            await self._elsewhere.check(topic, schema, (), waiting_bytes=staged_bytes)\n",
+        "            await self._elsewhere.check(topic, schema, ())\n",
+        f"{_ELSEWHERE}::test_a_batch_that_cannot_be_sent_at_once_is_refused_before_any_effect",
+    ),
+    one(
+        "large batches share one transaction",
+        "service/oncegate/engine/commit/change.py",
+        "            return change.waiting_bytes\n",
+        "            return 0\n",
+        f"{_ELSEWHERE}::test_what_waited_and_is_sent_counts_as_the_append_s_own_bytes",
+    ),
+    one(
+        "a batch that is answered does not let its transaction go on",
+        "service/oncegate/ledgers/kafka/watch.py",
+        "            self._until = min(asyncio.get_running_loop().time() + wait_s, last)\n"
+        "            self._limit.reschedule(self._until)\n",
+        "            pass\n",
+        f"{_WATCH}::test_a_batch_that_is_answered_lets_a_wait_go_on",
+    ),
+    one(
+        "answers let a transaction go on until the broker aborts it",
+        "service/oncegate/ledgers/kafka/watch.py",
+        "            self._until = min(asyncio.get_running_loop().time() + wait_s, last)\n",
+        "            self._until = asyncio.get_running_loop().time() + wait_s\n",
+        f"{_WATCH}::test_no_answer_lets_a_wait_go_on_beyond_its_last_moment",
+    ),
+    one(
+        "a producer that was idle for days is used again",
+        "service/oncegate/ledgers/kafka/guard.py",
+        "        return self.closed or self._watch.has_been_cut or is_forgotten\n",
+        "        return self.closed or self._watch.has_been_cut\n",
+        "tests/faults/kafka/test_forgotten_producers.py::test_a_producer_is_replaced_before_it_is_forgotten",
     ),
     one(
         "rows may go to the gateway's own topics",
@@ -35,8 +73,8 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "rows go to users' topics as they are, whatever compression the URL asks for",
         f"{_SHARD}/append_ranges.py",
-        "now_ms(), turn + number, topics.compression)",
-        "now_ms(), turn + number)",
+        "now_ms(), turn + number, topics.compression, send.origin)",
+        "now_ms(), turn + number, origin=send.origin)",
         f"{_COMPRESSED}::test_rows_lie_in_batches_of_the_codec_that_the_setting_names",
     ),
     one(
@@ -105,8 +143,8 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
     one(
         "a commit asks for its topic by the first chunk alone",
         f"{_ENGINE}/batches.py",
-        "        chunks = (chunk for stage in stages if stage is not None for chunk in stage.chunks.values())\n",
-        "        chunks = (stage.chunks[0] for stage in stages if stage is not None and stage.chunks)\n",
+        "        chunks = [chunk for stage in stages if stage is not None for chunk in stage.chunks.values()]\n",
+        "        chunks = [stage.chunks[0] for stage in stages if stage is not None and stage.chunks]\n",
         f"{_TESTS}::test_a_stage_without_its_first_chunk_is_missing",
     ),
     Mutant(

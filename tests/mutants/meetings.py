@@ -208,7 +208,7 @@ MEETINGS: tuple[Mutant, ...] = (
     ),
     one(
         "what the witness saw during a sync forgotten",
-        f"{LOG}/files/witness.py",
+        "service/oncegate/ledgers/witness.py",
         "                self._dirty = False\n                with self._named():\n                    self._disk.sync(self._fd)\n",
         "                with self._named():\n                    self._disk.sync(self._fd)\n                self._dirty = False\n",
         "tests/faults/ledger/test_witness.py::test_what_is_seen_while_a_sync_runs_is_synced_by_the_next",

@@ -105,8 +105,8 @@ PLANTED: tuple[Mutant, ...] = (
             ),
             (
                 f"{ENGINE}/usecases/claims.py",
-                "        return DecidedClaim(result, decision.actions, rests_on)\n",
-                "        cache[request.token, request.call] = DecidedClaim(result, decision.actions, rests_on)\n"
+                "        return DecidedClaim(result, decision.actions, rests_on, duplicates)\n",
+                "        cache[request.token, request.call] = DecidedClaim(result, decision.actions, rests_on, duplicates)\n"
                 "        return cache[request.token, request.call]\n",
             ),
         ),

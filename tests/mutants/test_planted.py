@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.__main__ import MUTANTS, ROOT
+from tests.mutants.kafka_models import KAFKA_MODELS
 from tests.mutants.mutant import Mutant
 
 
@@ -34,4 +35,6 @@ BY_WALKS_ALONE = {
 
 
 def test_no_more_bugs_than_these_are_left_to_walks_alone() -> None:
-    assert {mutant.name for mutant in MUTANTS if mutant.seen_by == "walk"} == BY_WALKS_ALONE
+    # Of the ledger on Kafka the first walks are always the same, and say which invariant breaks.
+    by_model = {mutant.name for mutant in KAFKA_MODELS}
+    assert {mutant.name for mutant in MUTANTS if mutant.seen_by == "walk"} == BY_WALKS_ALONE | by_model
