@@ -9,13 +9,15 @@ from functools import cache
 import pytest
 
 import oncegate_spark
+from oncegate.engine.counters import COUNTERS
+from oncegate.engine.metrics.families import METRICS
 from oncegate_spark.spark.options import OPTIONS
 from tests.docs.pages import PAGES, ROOT, Page, named
 
 FOLDERS = ("service", "spark_client", "tests", "docs", "scripts", "examples", "demo", "bench", "requirements")
 _PATH = re.compile(rf"(?<![\w/.])(?:{'|'.join(FOLDERS)})/[\w./*-]*")
-# An option that a page gives to a sink of its reader's.
-OF_A_SINK = {"bootstrap"}
+# Options that a page gives to a sink of its reader's, or to Spark's own Kafka source.
+OF_OTHERS = {"bootstrap", "subscribe", "includeHeaders"}
 OPENAPI = ROOT / "service/oncegate/transports/http/openapi/openapi.json"
 
 
@@ -28,7 +30,8 @@ def sources() -> str:
 
 @cache
 def words() -> set[str]:
-    return set(re.findall(r"\w+", sources()))
+    made = (*(metric.full_name for metric in METRICS), *(row.name for row in COUNTERS))
+    return {*re.findall(r"\w+", sources()), *made}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -102,7 +105,7 @@ def test_a_name_that_is_not_exported_would_be_found() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_every_spark_option_exists(page: Page) -> None:
-    given = set(re.findall(r"\.option\(\"(\w+)\"", page.text)) - OF_A_SINK
+    given = set(re.findall(r"\.option\(\"(\w+)\"", page.text)) - OF_OTHERS
     assert given <= {option.name for option in OPTIONS}
 
 
