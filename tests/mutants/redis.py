@@ -11,6 +11,13 @@ _SERVER = "tests/faults/redis/test_server_faults.py"
 
 REDIS: tuple[Mutant, ...] = (
     one(
+        "an owner that was followed writes over its successor's witness",
+        f"{_REDIS}/witnesses.py",
+        "            if self._has_followed(self._path, fence):\n",
+        "            if False:\n",
+        f"{_OWNERS}::test_a_witness_stays_with_the_later_owner",
+    ),
+    one(
         "an append is taken with any fence",
         f"{_LUA}/append.lua",
         "if head[1] ~= ARGV[1] then\n",

@@ -182,6 +182,17 @@ def replace_file(disk: Disk, path: Path, parts: Sequence[bytes | memoryview], *,
     disk.sync_folder(path.parent)
 
 
+@contextmanager
+def locked_folder(path: Path) -> Iterator[None]:
+    """Keeps everybody else out who asks for the same; waits for whoever is in. OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
 def make_folders(disk: Disk, path: Path) -> None:
     """The folder and whatever is missing above it, durably; no effect when it is there."""
     if not path.is_dir():

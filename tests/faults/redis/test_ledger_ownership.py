@@ -2,11 +2,15 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import pytest
 
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
+from oncegate.ledgers.disk import Disk
+from oncegate.ledgers.frames import End
 from oncegate.ledgers.redis.scripts import APPEND, OWN, PIECE
+from oncegate.ledgers.redis.witnesses import Witness
 from oncegate.ports import DropRanges, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.redis_ledger import Prefix, entries
@@ -235,13 +239,25 @@ async def test_of_two_gateways_that_open_at_once_one_owns_the_ledger(prefix: Pre
     async with AsyncExitStack() as stack:
         opening = [stack.enter_async_context(prefix.opened()) for _ in range(2)]
         found = await asyncio.gather(*opening, return_exceptions=True)
-        assert all(isinstance(one, OpenLedger | LedgerFenced) for one in found)
+        assert all(isinstance(one, OpenLedger | LedgerFenced) for one in found), found
         *older, newer = sorted((one for one in found if isinstance(one, OpenLedger)), key=lambda one: one.epoch)
         for one in older:
             with pytest.raises(LedgerFenced):
                 await one.ledger.append([b"by the older"], [])
         await newer.ledger.append([b"by the newer"], [])
         assert await entries(newer.ledger) == [b"by the newer"]
+
+
+async def test_a_witness_stays_with_the_later_owner(tmp_path: Path) -> None:
+    """Two gateways of one machine that open at once: who was followed leaves its file alone."""
+    path, ledger, end = tmp_path / "p.default.1.witness", bytes(16), End(3, 7, bytes(16))
+    older, newer, next_start = (Witness(Disk(), path, ledger) for _ in range(3))
+    await newer.own(2, end)
+    await older.own(1, End(2, 5, bytes(16)))
+    await older.see(End(2, 6, bytes(16)))
+    await newer.see(End(4, 9, bytes(16)))
+    await next_start.begin()
+    assert next_start.seen == End(4, 9, bytes(16))
 
 
 async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: Prefix) -> None:

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.disk import Disk
+from oncegate.ledgers.disk import Disk, locked_folder
 from oncegate.ledgers.frames import End
 from oncegate.ledgers.witness import WITNESS_SUFFIX, WitnessWriter, create_witness, read_witness
 from oncegate.ledgers.witness import End as Reached
@@ -58,8 +58,18 @@ class Witness:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        create_witness(self._disk, self._path, self._ledger, fence, _reached(end))
-        self._writer = WitnessWriter(self._disk, self._path, self._ledger, fence, 0)
+        with locked_folder(self._path.parent):
+            if self._has_followed(self._path, fence):
+                return
+            create_witness(self._disk, self._path, self._ledger, fence, _reached(end))
+            self._writer = WitnessWriter(self._disk, self._path, self._ledger, fence, 0)
+
+    def _has_followed(self, path: Path, fence: int) -> bool:
+        """Whether a later owner on this machine keeps the file: then it stays that one's."""
+        if not path.exists():
+            return False
+        found = read_witness(self._disk, path)
+        return found.ledger == self._ledger and found.epoch > fence
 
     async def see(self, end: End) -> None:
         """Notes that the frame that ends here was acknowledged; LedgerDown: the file cannot be written."""
