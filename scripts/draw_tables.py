@@ -43,7 +43,16 @@ from oncegate.core.producers import (
 )
 from oncegate.core.producers import Asker as SequenceAsker
 from oncegate.core.verdicts import VERDICTS
-from scripts.reference_tables import by_label, counters, metrics, settings, spark_habits, spark_options, table
+from scripts.reference_tables import (
+    by_label,
+    counters,
+    metrics,
+    settings,
+    spark_habits,
+    spark_options,
+    spark_promises,
+    table,
+)
 
 FreeIds = dict[tuple[IdState, Asker], Cell]
 # What may be asked about free ids: the table, and the state of an id that is granted.
@@ -183,6 +192,7 @@ DECISIONS: dict[str, Callable[[], str]] = {
 PAGES: dict[str, dict[str, Callable[[], str]]] = {
     "decisions.md": DECISIONS,
     "spark-options.md": {"options": spark_options, "habits": spark_habits},
+    "spark-guide.md": {"promises": spark_promises},
     "settings.md": {"settings": settings},
     "operations.md": {"counters": counters},
     "metrics.md": {"metrics": metrics, "verdicts": partial(by_label, "verdict"), "causes": partial(by_label, "cause")},

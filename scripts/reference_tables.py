@@ -6,7 +6,7 @@ from pathlib import Path
 from oncegate.engine.counters import COUNTERS
 from oncegate.engine.metrics.families import METRICS, Metric
 from oncegate.settings import ProcessSettings, SemanticSettings
-from oncegate_spark.spark.options import habit_rows, option_rows
+from oncegate_spark.spark.options import habit_rows, option_rows, promise_rows
 
 LIMITS_SOURCE = Path(__file__).parent.parent / "service/oncegate/engine/limits.py"
 _FIELD = re.compile(r"^    (\w+): ")
@@ -33,6 +33,12 @@ def spark_habits() -> str:
     """Draws the options of other connectors, and what is written here in their place."""
     rows = [[f"`{name}`", connector, here] for name, connector, here in habit_rows()]
     return table(["option", "of", "here"], rows)
+
+
+def spark_promises() -> str:
+    """Draws what each write mode keeps, and what it does not."""
+    rows = [[f"`{mode}`", f"`{guarantee}`", keeps, unless] for mode, guarantee, keeps, unless in promise_rows()]
+    return table(["`write=`", "`guarantee=`", "what is kept", "what is not"], rows)
 
 
 def counters() -> str:

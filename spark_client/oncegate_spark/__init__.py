@@ -72,6 +72,7 @@ from oncegate_spark.spark.dedup import dedup
 from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.observe import observe
 from oncegate_spark.spark.observe.counts import BatchCounts, WriteCounts
+from oncegate_spark.spark.writers.explain_job import JobPromise, explain_job
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver, Producer
@@ -115,6 +116,7 @@ __all__ = [
     "Fenced",
     "Gap",
     "Gateway",
+    "JobPromise",
     "LedgerBehind",
     "LostClaim",
     "MissingStage",
@@ -161,6 +163,7 @@ __all__ = [
     "check_records",
     "committed_offsets",
     "dedup",
+    "explain_job",
     "foreach_batch",
     "observe",
     "register",

@@ -27,6 +27,7 @@ FORCED = {
     "service/oncegate/runtime/last_resort.py": {"_exit"},
     "spark_client/oncegate_spark/spark/assign_ids.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/assign_sequences.py": {"_jdf"},
+    "spark_client/oncegate_spark/spark/writers/explain_job.py": {"_jdf"},
     "spark_client/oncegate_spark/spark/checkpoint/hadoop.py": {"_jsparkSession", "_jvm"},
     "spark_client/oncegate_spark/spark/checkpoint/session.py": {"_jsparkSession", "_jvm"},
 }

@@ -7,10 +7,25 @@ _TARGET = "tests/client/spark/test_target.py"
 _OBSERVE = "tests/client/spark/test_observe.py"
 _HABITS = "tests/client/spark/test_habits.py"
 _WAITING = "tests/spark/test_source_waiting.py"
+_GUARANTEES = "tests/client/spark/test_guarantees.py"
 _FITTED = "tests/client/spark/test_columns.py"
 _COLUMNS = f"{CLIENT}/spark/writers/columns"
 
 SPARK_DRIVER: tuple[Mutant, ...] = (
+    one(
+        "a write mode that keeps less than is wanted is taken",
+        f"{CLIENT}/spark/options/guarantees.py",
+        "    if ORDER.index(PROMISES[write].guarantee) < ORDER.index(wanted):\n",
+        "    if ORDER.index(PROMISES[write].guarantee) > ORDER.index(wanted):\n",
+        f"{_GUARANTEES}::test_what_no_mode_or_not_the_given_one_keeps_is_refused",
+    ),
+    one(
+        "effectively once is promised of a user's sink",
+        f"{CLIENT}/spark/options/guarantees.py",
+        '        if "sink" in raw:\n            raise BadOption(OWN_SINK)\n',
+        '        if "sink" in raw:\n            return "claim"\n',
+        f"{_GUARANTEES}::test_what_no_mode_or_not_the_given_one_keeps_is_refused",
+    ),
     one(
         "a table's options are taken by a read that says where",
         f"{CLIENT}/spark/options/tables.py",

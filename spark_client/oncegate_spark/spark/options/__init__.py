@@ -1,7 +1,8 @@
 """The options of format("oncegate"): declared once in `table`, read once on the driver, carried to the tasks."""
 
+from oncegate_spark.spark.options.guarantees import PROMISES, promise_rows
 from oncegate_spark.spark.options.habits import HABITS, habit_rows
 from oncegate_spark.spark.options.sink import Options
 from oncegate_spark.spark.options.table import OPTIONS, Option, option_rows
 
-__all__ = ["HABITS", "OPTIONS", "Option", "Options", "habit_rows", "option_rows"]
+__all__ = ["HABITS", "OPTIONS", "PROMISES", "Option", "Options", "habit_rows", "option_rows", "promise_rows"]

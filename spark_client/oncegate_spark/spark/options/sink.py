@@ -7,6 +7,7 @@ from urllib.parse import quote
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.protocol.names import TOPIC
+from oncegate_spark.spark.options.guarantees import chosen_write
 from oncegate_spark.spark.options.refusals import check_names, lower_names, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_ID, BY_NAME
 
@@ -60,7 +61,7 @@ class Options:
         Raises BadOption with the line to write instead.
         """
         raw = lower_names(given)
-        write = BY_NAME["write"].choice(raw)
+        write = chosen_write(raw)
         check_names(raw, write)
         topic = topic_of(raw)
         by_row = not topic and write != "claim" and TOPIC_COLUMN in columns

@@ -12,6 +12,7 @@ READ = "read"
 BY_ID = ("ids", "claim")  # the write modes that know a row by its id or sequence
 LATER = ("direct",)  # write modes of a later version
 SCOPES = ("namespace", "retry")
+EFFECTIVELY_ONCE, AT_LEAST_ONCE = "effectively_once", "at_least_once"
 TRUTHS = ("true", "false")
 
 WRITE, WRITE_STREAM, FOREACH_BATCH = "df.write", "df.writeStream", "foreachBatch"
@@ -152,6 +153,15 @@ OPTIONS: tuple[Option, ...] = (
         "leaves the writing to a sink of yours, plain appends and accepts duplicates.",
         default="staged",
         allowed=WRITE_MODES,
+    ),
+    Option(
+        "guarantee",
+        WRITE_MODES,
+        "What is to be kept, in place of `write`: effectively_once takes ids where the rows have an id, else staged; "
+        "at_least_once takes claim with a sink, ids with an id, else plain. Beside a `write` that keeps less it is "
+        "refused.",
+        missing="what `write` keeps",
+        allowed=(EFFECTIVELY_ONCE, AT_LEAST_ONCE),
     ),
     Option(
         "idCol",

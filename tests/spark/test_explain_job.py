@@ -1,0 +1,63 @@
+"""What a job is promised, said before it runs."""
+
+from typing import Any
+
+import pytest
+from pyspark.sql import functions as F
+
+from oncegate_spark import explain_job
+from oncegate_spark.errors import BadId, BadOption
+
+pytestmark = pytest.mark.spark
+# Nothing listens there: a promise asks no gateway.
+TARGET = {"url": "http://127.0.0.1:1", "topic": "t"}
+
+
+def stream(spark: Any, source: str = "rate") -> Any:
+    return spark.readStream.format(source).option("host", "127.0.0.1").option("port", "1").load()
+
+
+def test_a_stream_with_its_checkpoint_is_effectively_once_and_says_what_that_rests_on(spark: Any) -> None:
+    told = explain_job(stream(spark), **TARGET, checkpointLocation="/data/checkpoint")
+    assert (told.write, told.guarantee) == ("staged", "effectively_once")
+    assert "a replayed batch is compared by its input, in the checkpoint /data/checkpoint" in told.because
+    assert "write=staged is the default" in told.because
+    assert not [one for one in told.unless if "no checkpoint" in one or "at each run" in one]
+    assert str(told).splitlines()[0] == f"write=staged, effectively_once: {told.keeps}"
+
+
+def test_a_stream_whose_checkpoint_is_not_named_is_told_what_a_replay_does(spark: Any) -> None:
+    told = explain_job(stream(spark), **TARGET)
+    assert [one for one in told.unless if one.startswith("no checkpoint is named here") and "BATCH_CONFLICT" in one]
+
+
+def test_a_plan_that_makes_other_values_at_each_run_is_seen(spark: Any) -> None:
+    rows = stream(spark).withColumn("id", F.expr("uuid()"))
+    told = explain_job(rows, **TARGET, guarantee="effectively_once", idCol="id")
+    assert told.write == "ids"
+    assert "guarantee=effectively_once chooses write=ids" in told.because
+    assert 'a row is known again by its id in set "t"' in told.because
+    assert [one for one in told.unless if "uuid()" in one and "never a duplicate" in one]
+    (first_stays,) = [one for one in explain_job(rows, **TARGET).unless if "uuid()" in one]
+    assert "published first stay" in first_stays
+
+
+def test_a_source_that_cannot_be_read_again_is_named(spark: Any) -> None:
+    told = explain_job(stream(spark, "socket"), **TARGET)
+    assert [one for one in told.unless if one.startswith("source socket cannot be read again")]
+    assert not [one for one in explain_job(stream(spark), **TARGET).unless if "cannot be read again" in one]
+
+
+def test_a_batch_job_without_a_name_is_told_so(spark: Any) -> None:
+    unnamed = explain_job(spark.range(3), **TARGET)
+    assert [one for one in unnamed.unless if "txnAppId and txnVersion" in one]
+    named = explain_job(spark.range(3), **TARGET, txnAppId="load", txnVersion="1")
+    assert "a batch is known again by txnAppId load and txnVersion 1" in named.because
+    assert not [one for one in named.unless if "txnVersion" in one]
+
+
+def test_what_the_write_would_be_refused_for_is_refused_here(spark: Any) -> None:
+    with pytest.raises(BadOption, match="cannot take back"):
+        explain_job(spark.range(3), **TARGET, guarantee="effectively_once", sink="a:b")
+    with pytest.raises(BadId, match="idCol names nowhere"):
+        explain_job(spark.range(3), **TARGET, write="ids", idCol="nowhere")
