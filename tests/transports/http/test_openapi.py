@@ -86,6 +86,13 @@ def test_every_refusal_is_a_problem_with_an_example_for_each_code(case: Any) -> 
             msgspec.convert(shown, messages.Problem)
 
 
+def test_what_is_said_of_a_message_is_one_line_whichever_python_wrote_the_document() -> None:
+    said = {name: schema.get("description", "") for name, schema in COMMITTED["components"]["schemas"].items()}
+    assert "\n* GRANTED" in said.pop("VerdictMessage"), "a list of its own"
+    assert any(said.values())
+    assert not {name: one for name, one in said.items() if one != " ".join(one.split())}
+
+
 def test_the_frameworks_own_error_schema_is_nowhere() -> None:
     assert "HTTPValidationError" not in json.dumps(COMMITTED)
 

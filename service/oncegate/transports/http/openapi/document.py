@@ -52,6 +52,9 @@ def schemas() -> dict[str, Any]:
     kinds = [kind for _, kind in inspect.getmembers(messages, inspect.isclass)]
     kinds.sort(key=lambda kind: kind.__module__ == messages.producers.__name__)  # theirs stand last in the document
     _, components = msgspec.json.schema_components([*kinds, Limits], ref_template="#/components/schemas/{name}")
+    for schema in components.values():
+        if "description" in schema:  # a docstring, whose lines Python 3.13 indents no more
+            schema["description"] = " ".join(schema["description"].split())
     found: dict[str, Any] = _with_tuples(descriptions.described(components))
     return found
 
