@@ -62,7 +62,7 @@ demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafk
 spark-matrix: setup ## nine faults against five ways to write, ARGS="--runs 3" for each: out/spark-matrix/result.json and .md
 	@$(RUN) $(PY) -m demo.matrix $(ARGS)
 
-matrix: setup ## faults against a ledger on Kafka, 50 times each, ARGS="--runs 3 --only K4": out/matrix/result.md and .json
+matrix: setup ## faults against a ledger on Kafka, 50 times each, ARGS="--runs 3 --only K4 --jobs 2" (--resume): out/matrix/result.md and .json
 	@$(RUN) $(PY) -m tests.matrix $(ARGS)
 
 bench: setup ## speed beside Redis and others, 20 minutes, ARGS=--short 2: out/bench/result.json, .md and .png

@@ -3,6 +3,8 @@
 from tests.matrix.deliveries import Delivery
 from tests.matrix.killed_brokers import KILLED_BROKERS
 from tests.matrix.rows import (
+    HELD_MS,
+    WAIT_MS,
     Row,
     answer_lost,
     followed,
@@ -28,12 +30,18 @@ ANSWERS = (
 REQUESTS = (
     Row("end-answer-lost", "K3 X08 F15", "the answer to EndTxn is lost", through("lose_answer", END_TXN)),
     Row("end-lost", "K3 X08", "EndTxn never comes, its connection is cut", through("lose", END_TXN)),
-    Row("end-held", "K3", "EndTxn waits longer than the gateway", through("hold", END_TXN)),
-    Row("end-answer-held", "K3", "the answer to EndTxn waits longer than the gateway", through("hold_answer", END_TXN)),
+    Row("end-held", "K3", "EndTxn waits longer than the gateway", through("hold", END_TXN), wait_ms=HELD_MS),
+    Row(
+        "end-answer-held",
+        "K3",
+        "the answer to EndTxn waits longer than the gateway",
+        through("hold_answer", END_TXN),
+        wait_ms=HELD_MS,
+    ),
     Row("end-late", "K4", "EndTxn comes while a later transaction is under way", late(END_TXN, of_ledgers)),
     Row("produce-late", "K5 X18 X20 F18", "PRODUCE comes in a later transaction", late(PRODUCE, of_any)),
     Row("produce-answer-lost", "K3", "the answer to PRODUCE is lost: it comes twice", through("lose_answer", PRODUCE)),
-    Row("produce-held", "K2 X35", "PRODUCE waits longer than the gateway", through("hold", PRODUCE)),
+    Row("produce-held", "K2 X35", "PRODUCE waits longer than the gateway", through("hold", PRODUCE), wait_ms=HELD_MS),
     Row("partitions-lost", "K6", "the answer to AddPartitionsToTxn is lost", through("lose_answer", ADD_PARTITIONS)),
     Row(
         "doubt-start-lost", "K3 X36", "in doubt, InitProducerId's answer is lost too", twice(END_TXN, INIT_PRODUCER_ID)
@@ -79,7 +87,14 @@ COLLECTIONS = tuple(
     )
 )
 DELIVERIES = tuple(
-    Row(f"rows-{name}", of, f"rows for two topics: {what}", strike, made=Delivery)
+    Row(
+        f"rows-{name}",
+        of,
+        f"rows for two topics: {what}",
+        strike,
+        made=Delivery,
+        wait_ms=HELD_MS if name.endswith("-held") else WAIT_MS,
+    )
     for name, of, what, strike in (
         ("end-answer-lost", "K3 X08 F15", "the answer to EndTxn is lost", through("lose_answer", END_TXN)),
         ("end-lost", "K3 X08", "EndTxn never comes, its connection is cut", through("lose", END_TXN)),
@@ -109,3 +124,4 @@ ROWS: tuple[Row, ...] = (
     *KILLED_BROKERS,
     *CONTROLS,
 )
+BY_NAME = {row.name: row for row in ROWS}

@@ -31,7 +31,8 @@ class Delivery(Life):
         with self._client(ASK_MS) as client, client.attempt() as attempt:
             new = int(attempt.produce("ids-of-several", self._rows(self.ids), id_col="key").rows)
             new += self._commit(client, LATER_RUN) != "DUPLICATE"
-        there = [self._read(topic)[one] for topic in self.world.topics for one in (*self.ids, *self.batch_ids)]
+        read = [self._read(topic) for topic in self.world.topics]
+        there = [each[one] for each in read for one in (*self.ids, *self.batch_ids)]
         return Told(sum(max(times - 1, 0) for times in there), new + there.count(0))
 
     def _produce(self) -> None:

@@ -1,19 +1,24 @@
 """The matrix as a table, and whether it shows what is promised."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.table import Table
 
 from bench.report.report import machine
+from tests.matrix.catalogue import BY_NAME
 from tests.matrix.rows import Row
+
+_COUNTS = ("asked", "runs", "hits", "duplicated", "lost", "seconds", "wrong")
 
 
 @dataclass
 class Counted:
-    """What the runs of one row came to; `wrong`: what was found of them, a line each."""
+    """What the runs of one row came to, of those that are `asked` for; `wrong`: what was found of them, a line each."""
 
     row: Row
+    asked: int = 0
     runs: int = 0
     hits: int = 0
     duplicated: int = 0
@@ -27,30 +32,49 @@ class Counted:
         return 3 / self.hits if self.hits else 1.0
 
     @property
+    def is_over(self) -> bool:
+        """Whether nothing of it is left to run: a row ends with the first thing that is wrong."""
+        return bool(self.wrong) or self.runs >= self.asked
+
+    @property
     def verdict(self) -> str:
         """`holds`, or what is wrong."""
         if self.wrong:
             return self.wrong[0].splitlines()[0][:160]
+        if not self.row.control and (self.duplicated or self.lost):
+            return "BROKEN"
+        if not self.is_over:
+            return f"missing: {self.asked - self.runs} of {self.asked} runs"
         if not self.hits:
             return "never hit, shows nothing"
         if self.row.control:
             return "seen" if self.duplicated else "no duplicates seen: the check is blind"
-        return "holds" if not self.duplicated and not self.lost else "BROKEN"
+        return "holds"
 
     @property
     def is_good(self) -> bool:
         """Whether it shows what it should."""
         return self.verdict in ("holds", "seen")
 
+    def plain(self) -> dict[str, Any]:
+        """What JSON takes, and `of_plain`."""
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        return {"row": self.row.name, "of": self.row.of.split(), **counts, "bound": self.bound, "verdict": self.verdict}
 
-HEADINGS = ("row", "tries", "what happens", "runs", "hits", "duplicated", "lost", "bound", "verdict")
+
+def of_plain(plain: Mapping[str, Any]) -> Counted:
+    """What was counted, by a name of a row that there is."""
+    return Counted(BY_NAME[plain["row"]], **{name: plain[name] for name in _COUNTS})
+
+
+HEADINGS = ("row", "tries", "what happens", "runs", "hits", "duplicated", "lost", "bound", "seconds", "verdict")
 
 
 def _cells(one: Counted) -> tuple[str, ...]:
     row = one.row
     numbers = (one.runs, one.hits, one.duplicated, one.lost)
     bound = f"{one.bound:.2f}" if one.is_good and not row.control else "–"
-    return (f"`{row.name}`", row.of, row.what, *map(str, numbers), bound, one.verdict)
+    return (f"`{row.name}`", row.of, row.what, *map(str, numbers), bound, f"{one.seconds:.0f}", one.verdict)
 
 
 def table(counted: Sequence[Counted]) -> Table:
@@ -61,8 +85,9 @@ def table(counted: Sequence[Counted]) -> Table:
     return shown
 
 
-def markdown(counted: Sequence[Counted], command: str, seconds: float) -> str:
+def markdown(counted: Sequence[Counted], command: str) -> str:
     """The rows for a page."""
-    lines = [f"`{command}`, {sum(one.runs for one in counted)} runs in {seconds / 60:.0f} minutes; {machine()}", ""]
+    runs, minutes = sum(one.runs for one in counted), sum(one.seconds for one in counted) / 60
+    lines = [f"`{command}`, {runs} runs, {minutes:.0f} minutes of all rows together; {machine()}", ""]
     lines += [f"| {' | '.join(cells)} |" for cells in (HEADINGS, ["---"] * len(HEADINGS), *map(_cells, counted))]
     return "\n".join(lines) + "\n"

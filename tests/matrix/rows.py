@@ -12,6 +12,9 @@ from tests.matrix.life import Life
 from tests.matrix.world import StruckGateway, World, until
 from tests.support.kafka_proxy import ADD_PARTITIONS, END_TXN, KafkaProxy
 
+# On a busy machine brokers take seconds. Of rows that wait until it is over the time is shorter.
+WAIT_MS = 4_000
+HELD_MS = 2_000
 # Strikes one life of a world, and returns once it is done; whether the fault was met.
 Strike = Callable[[World, Life], bool]
 
@@ -20,7 +23,7 @@ Strike = Callable[[World, Life], bool]
 class Row:
     """One fault. `of`: the rows of the list of faults that it tries; `control`: it has to show duplicates, without a
     gateway's help; `collecting`: the ledger is collected all the time; `made`: makes the work that is struck;
-    `brokers`: how many it needs."""
+    `brokers`: how many it needs; `wait_ms`: what they may take for sending a transaction, and again for ending it."""
 
     name: str
     of: str
@@ -30,6 +33,7 @@ class Row:
     collecting: bool = False
     made: type[Life] = Life
     brokers: int = 1
+    wait_ms: int = WAIT_MS
 
 
 def through(verb: str, api: int, **more: bool) -> Strike:
@@ -162,16 +166,21 @@ def killed_opening(point: str) -> Strike:
         life.start()
         life.finish()
         world.gateway.kill()
-        world.gateway.arm(point)
-        world.gateway.spawn()
-        until("the gateway is struck", lambda: world.gateway.is_struck or world.gateway.is_ready())
-        struck = world.gateway.is_struck
-        if struck:
-            world.gateway.await_end()
-        world.gateway.settle()
-        return struck
+        return killed_in_its_opening(world.gateway, point)
 
     return strike
+
+
+def killed_in_its_opening(gateway: StruckGateway, point: str) -> bool:
+    """A gateway that is dead is started, and killed at a point; whether it was. It serves afterwards."""
+    gateway.arm(point)
+    gateway.spawn()
+    until("the gateway is struck", lambda: gateway.is_struck or gateway.is_ready())
+    struck = gateway.is_struck
+    if struck:
+        gateway.await_end()
+    gateway.settle()
+    return struck
 
 
 def followed(point: str) -> Strike:

@@ -1,7 +1,7 @@
 """Runs rows of the matrix, each over a prefix of its own, and counts what is found."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,8 @@ from tests.matrix.report import Counted
 from tests.matrix.rows import Row
 from tests.matrix.world import KafkaProxyThread, World, world
 from tests.support.kafka_broker import Broker, one_broker
+
+Told = Callable[[Counted], None]
 
 
 class Stage(NamedTuple):
@@ -39,17 +41,24 @@ def three(folder: Path) -> Iterator[Stage]:
 STAGES = {1: one, 3: three}
 
 
-def run(row: Row, numbers: Iterable[int], stage: Stage, folder: Path) -> Counted:
-    """Runs one row in a world of its own, once for each number; what raises ends it: `wrong`."""
-    began = time.monotonic()
+def run(counted: Counted, stage: Stage, folder: Path, told: Told) -> None:
+    """Runs what is left of one row in a world of its own; what raises ends it: `wrong`. `told` after each run.
+
+    Its runs are numbered from 0 on, whoever runs them: the number says what is struck.
+    """
+    began, before, row = time.monotonic(), counted.seconds, counted.row
+
+    def timed(counted: Counted) -> None:
+        counted.seconds = before + time.monotonic() - began
+        told(counted)
+
     try:
-        with world(*stage, folder, row.collecting) as struck:
+        with world(*stage, folder, row.collecting, row.wait_ms) as struck:
             warm_up(struck, row)
-            counted = run_in(struck, row, numbers)
+            run_in(struck, counted, range(counted.runs, counted.asked), timed)
     except Exception as error:
-        counted = Counted(row, wrong=[f"{type(error).__name__}: {error}"])
-    counted.seconds = time.monotonic() - began
-    return counted
+        counted.wrong.append(_error(error))
+        timed(counted)
 
 
 def warm_up(struck: World, row: Row) -> None:
@@ -59,24 +68,30 @@ def warm_up(struck: World, row: Row) -> None:
     life.finish()
 
 
-def run_in(struck: World, row: Row, numbers: Iterable[int]) -> Counted:
-    """Runs one row once for each number, which says what append is struck, and is new to the world."""
-    counted = Counted(row)
-    try:
-        for number in numbers:
-            _run_once(struck, row.made(struck, number, not row.control), row, counted)
-    except Exception as error:
-        counted.wrong.append(f"{type(error).__name__}: {error}")
+def run_in(struck: World, counted: Counted, numbers: range, told: Told = lambda _: None) -> Counted:
+    """Runs one row once for each number, new to the world, that says what append is struck; ends with what is wrong."""
+    for number in numbers:
+        try:
+            _run_once(struck, counted.row.made(struck, number, not counted.row.control), counted)
+        except Exception as error:
+            counted.wrong.append(_error(error))
+        told(counted)
+        if counted.wrong:
+            break
     return counted
 
 
-def _run_once(struck: World, life: Life, row: Row, counted: Counted) -> None:
+def _error(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _run_once(struck: World, life: Life, counted: Counted) -> None:
     ended_again = struck.kafka.proxy.ended_again if struck.kafka else 0
-    counted.runs += 1
-    counted.hits += row.strike(struck, life)
+    counted.hits += counted.row.strike(struck, life)
     told = life.ask_again()
     counted.duplicated += told.duplicated
     counted.lost += told.lost
     counted.wrong += audited(struck.broker, struck.prefix, struck.topics).wrong
     if struck.kafka and struck.kafka.proxy.ended_again > ended_again:
         counted.wrong.append("EndTxn was sent twice for one transaction")
+    counted.runs += 1

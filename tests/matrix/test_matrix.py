@@ -5,13 +5,13 @@ from itertools import count
 
 import pytest
 
-from tests.matrix.catalogue import ROWS
+from tests.matrix.catalogue import BY_NAME
 from tests.matrix.life import STEPS
+from tests.matrix.report import Counted
 from tests.matrix.runs import one, run_in, warm_up
 from tests.matrix.world import World, world
 
 pytestmark = [pytest.mark.slow, pytest.mark.server, pytest.mark.timeout(900)]
-BY_NAME = {row.name: row for row in ROWS}
 # One of each kind (a lost and a late answer, a late record, kills in a transaction, behind it and in an opening, an
 # owner that slept) and the append that is struck: a claim, its completion, rows; of `rows-` ids, a stage, its commit.
 SHORT = {
@@ -34,18 +34,19 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield struck
 
 
-def number_of(step: int) -> int:
-    """A number that no other life of this world has, and that strikes this append."""
-    return STEPS * next(_turns) + step
+def run_one(name: str, step: int, struck: World) -> Counted:
+    """One run that strikes this append, with a number that no other life of this world has."""
+    number = STEPS * next(_turns) + step
+    return run_in(struck, Counted(BY_NAME[name], asked=1), range(number, number + 1))
 
 
 @pytest.mark.parametrize(("name", "step"), SHORT.items())
 def test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing(name: str, step: int, struck: World) -> None:
-    counted = run_in(struck, BY_NAME[name], [number_of(step)])
+    counted = run_one(name, step, struck)
     assert (counted.verdict, counted.wrong) == ("holds", [])
 
 
 def test_a_writer_that_writes_each_try_anew_is_seen_to_double(struck: World) -> None:
-    counted = run_in(struck, BY_NAME["control-kill"], [number_of(0)])
+    counted = run_one("control-kill", 0, struck)
     assert counted.verdict == "seen"
     assert counted.duplicated >= counted.hits > 0

@@ -132,14 +132,16 @@ class World:
     gateway is the present one, through `http`, which can lose answers.
     """
 
-    def __init__(self, broker: Broker, kafka: KafkaProxyThread | None, folder: Path, collecting: bool = False) -> None:
+    def __init__(
+        self, broker: Broker, kafka: KafkaProxyThread | None, folder: Path, collecting: bool, wait_ms: int
+    ) -> None:
         self.broker = broker
         self.kafka = kafka
         self.prefix = f"matrix-{next(_worlds)}"
         self.topics = [broker.topic(**{"max.message.bytes": "1048588"}).topic for _ in range(TOPICS)]
         self.topic = self.topics[0]
         self._folder = folder / self.prefix
-        self._collecting = collecting
+        self._collecting, self._wait_ms = collecting, wait_ms
         self._made: list[StruckGateway] = []
         self.gateway = self.another()
         self.http = Proxy(self.gateway.port)
@@ -158,7 +160,7 @@ class World:
         replicas = len(self.broker.cluster.nodes)
         durable = f"replication={replicas}&min_insync={max(1, replicas - 1)}"
         where = self.broker.cluster.bootstrap if self.kafka is None else self.broker.proxied_bootstrap
-        return f"kafka://{where}/{self.prefix}?{durable}&bare_key=yes&send_ms=4000&commit_ms=4000"
+        return f"kafka://{where}/{self.prefix}?{durable}&bare_key=yes&send_ms={self._wait_ms}&commit_ms={self._wait_ms}"
 
     def another(self) -> StruckGateway:
         """A gateway over the same prefix that is not started."""
@@ -178,9 +180,11 @@ class World:
 
 
 @contextmanager
-def world(broker: Broker, kafka: KafkaProxyThread | None, folder: Path, collecting: bool = False) -> Iterator[World]:
+def world(
+    broker: Broker, kafka: KafkaProxyThread | None, folder: Path, collecting: bool = False, wait_ms: int = 4_000
+) -> Iterator[World]:
     """A prefix of its own with a gateway that serves it, until the context ends."""
-    made = World(broker, kafka, folder, collecting)
+    made = World(broker, kafka, folder, collecting, wait_ms)
     with ExitStack() as stack:
         stack.enter_context(made.http)
         stack.callback(made.end)
