@@ -1,6 +1,7 @@
 """The rows of the matrix."""
 
 from tests.matrix.deliveries import Delivery
+from tests.matrix.followed import REMEMBERED
 from tests.matrix.killed_brokers import KILLED_BROKERS
 from tests.matrix.rows import (
     HELD_MS,
@@ -119,6 +120,7 @@ ROWS: tuple[Row, ...] = (
     *KILLS,
     *OPENINGS,
     *OWNERS,
+    *REMEMBERED,
     *COLLECTIONS,
     *DELIVERIES,
     *KILLED_BROKERS,

@@ -44,9 +44,12 @@ class Delivery(Life):
             self._commit(client, "the-only-run")
 
     def _commit(self, client: Gateway, run: str) -> str:
-        batch = Batch(client, "batches-of-several", run, app=self.world.prefix, version=self.number + 1)
+        batch = self._new_batch(client, run)
         batch.stage(self._rows(self.batch_ids))
         return str(batch.commit().outcome)
+
+    def _new_batch(self, client: Gateway, run: str) -> Batch:
+        return Batch(client, "batches-of-several", run, app=self.world.prefix, version=self.number + 1)
 
     def _rows(self, ids: list[str]) -> pa.Table:
         """Each id's row for each topic; its key tells them apart."""

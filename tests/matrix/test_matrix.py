@@ -5,8 +5,9 @@ from itertools import count
 
 import pytest
 
+from oncegate.ledgers.kafka.guard import Partition
 from tests.matrix.catalogue import BY_NAME
-from tests.matrix.life import STEPS
+from tests.matrix.life import IDS, STEPS
 from tests.matrix.report import Counted
 from tests.matrix.runs import one, run_in, warm_up
 from tests.matrix.world import World, world
@@ -50,3 +51,12 @@ def test_a_writer_that_writes_each_try_anew_is_seen_to_double(struck: World) -> 
     counted = run_one("control-kill", 0, struck)
     assert counted.verdict == "seen"
     assert counted.duplicated >= counted.hits > 0
+
+
+def test_a_reader_that_asks_for_what_is_uncommitted_sees_rows_that_were_aborted(struck: World) -> None:
+    topic = Partition(struck.topic, 0)
+    before = len(struck.broker.messages(topic)), len(struck.broker.messages(topic, "read_uncommitted"))
+    assert run_one("kill-before-end", 2, struck).verdict == "holds"
+    after = len(struck.broker.messages(topic)), len(struck.broker.messages(topic, "read_uncommitted"))
+    assert after[0] - before[0] == IDS
+    assert after[1] - before[1] == 2 * IDS, "the killed gateway's rows, and those of the retry"

@@ -88,12 +88,12 @@ class Broker:
         (answer,) = admin.list_offsets({TopicPartition(topic, 0): spec}, **more).values()
         return int(answer.result(WAIT_S).offset)
 
-    def messages(self, partition: Partition) -> list[Message]:
-        """What another client reads of it, up to its end, of committed transactions."""
+    def messages(self, partition: Partition, isolation: str = "read_committed") -> list[Message]:
+        """What another client reads of it, up to its end, of committed transactions unless another level is given."""
         asked = {
             **self._as_admin(),
             "group.id": "test",
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "auto.offset.reset": "earliest",
             # The end is told by an answer without records, which a broker keeps back for so long.
             "fetch.wait.max.ms": 10,

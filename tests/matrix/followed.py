@@ -1,0 +1,106 @@
+"""Strikes on what an owner remembers, and on what waits for its next one."""
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
+
+from oncegate_spark import Gateway
+from tests.matrix.deliveries import Delivery
+from tests.matrix.life import ASK_MS, Life
+from tests.matrix.rows import Row, Strike, killed_in_its_opening
+from tests.matrix.world import PATIENCE_S, World
+from tests.support.staged_batches import Batch
+
+# Longer than any opening takes.
+LEASE_MS = 600_000
+NOBODYS_CLAIM = "0" * 26
+
+
+def told_by_a_sleeper(world: World, life: Life) -> bool:
+    """The owner sleeps, is followed, and is asked for what it could tell from memory before it can know of that.
+
+    The requests lie in its sockets when it wakes: they come before anything that it hears from brokers.
+    """
+    older, newer = world.gateway, world.another()
+    with Gateway(older.url, timeout_ms=ASK_MS) as client:
+        held = client.attempt().claim([f"{world.prefix}-held-{life.number}"], lease_ms=LEASE_MS)
+    asked = [f"{held.verdicts.claim}:renew", f"{NOBODYS_CLAIM}:release"]
+    with ExitStack() as open_connections:
+        connections = [open_connections.enter_context(_connected(older.port)) for _ in asked]
+        older.signal(signal.SIGSTOP)
+        newer.start()
+        world.follow(newer)
+        for connection, verb in zip(connections, asked, strict=True):
+            connection.request("POST", f"/v1/namespaces/default/claims/{verb}")
+        older.go_on()
+        told = [json.loads(connection.getresponse().read()).get("code", "OPEN") for connection in connections]
+    older.kill()
+    life.start()
+    life.finish()
+    assert set(told) <= {"LEDGER_FENCED", "RECOVERING"}, f"an owner that was followed tells from memory: {told}"
+    return True
+
+
+@contextmanager
+def _connected(port: int) -> Iterator[HTTPConnection]:
+    """A connection that the gateway has taken already."""
+    with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
+        connection.request("GET", "/healthz/ready")
+        connection.getresponse().read()
+        yield connection
+
+
+class Staged(Delivery):
+    """A batch that is staged before the strike and committed after it, by somebody who has its rows no more."""
+
+    _batch: Batch | None = None
+
+    def stage(self, client: Gateway) -> None:
+        """Sends its rows; the client has to live as long as this."""
+        self._batch = Batch(
+            client, "batches-of-several", "the-only-run", app=self.world.prefix, version=self.number + 1
+        )
+        self._batch.stage(self._rows(self.batch_ids))
+
+    def _publish(self) -> None:
+        if self._batch is None:
+            super()._publish()
+        else:
+            self._batch.commit()
+
+
+def opened_over_stages(point: str) -> Strike:
+    """An opener is killed at a point while a batch waits for its commit, which comes to the next one."""
+
+    def strike(world: World, life: Life) -> bool:
+        assert isinstance(life, Staged)
+        with Gateway(world.url, timeout_ms=ASK_MS) as client:
+            life.stage(client)
+            world.gateway.kill()
+            struck = killed_in_its_opening(world.gateway, point)
+            life.start()
+            life.finish()
+        return struck
+
+    return strike
+
+
+REMEMBERED: tuple[Row, ...] = (
+    Row("sleep-told", "K9 X28", "the owner sleeps, is followed, is asked when it wakes", told_by_a_sleeper),
+    Row(
+        "staged-open-read",
+        "X46 X59 F19",
+        "a batch waits for its commit: an opener is killed that has read",
+        opened_over_stages("frames read"),
+        made=Staged,
+    ),
+    Row(
+        "staged-open-ended",
+        "X46 X59 F19",
+        "a batch waits for its commit: an opener is killed that has ended others",
+        opened_over_stages("older ended"),
+        made=Staged,
+    ),
+)
