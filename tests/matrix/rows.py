@@ -206,13 +206,18 @@ def followed(point: str) -> Strike:
 
 
 def _require_refused(older: StruckGateway, name: str) -> None:
-    """A gateway that was followed grants nothing."""
+    """A gateway that was followed grants nothing, and says so however often it is asked."""
+    until("it says that it was followed", lambda: _asked(older, name) == "LEDGER_FENCED")
+
+
+def _asked(older: StruckGateway, name: str) -> str | None:
     with Gateway(older.url, timeout_ms=2_000) as client:
         try:
             claimed = client.attempt().claim([name])
-        except OncegateError:
-            return
+        except OncegateError as error:
+            return error.code
         assert not list(claimed.granted), "an owner that was followed grants an id"
+        return None
 
 
 def slept(point: str) -> Strike:
@@ -228,11 +233,12 @@ def slept(point: str) -> Strike:
         newer = world.another()
         newer.start()
         world.follow(newer)
+        life.start()
         if struck:
             sleeper.go_on()
-        life.start()
+            until("it ends that slept", lambda: not sleeper.is_alive or sleeper.is_ready())
+            assert not sleeper.is_alive, "an opener that slept serves a ledger that another has opened"
         life.finish()
-        sleeper.kill()
         return struck
 
     return strike

@@ -38,6 +38,7 @@ from tests.mutants.kafka_matrix import KAFKA_MATRIX
 from tests.mutants.kafka_models import KAFKA_MODELS
 from tests.mutants.kafka_owners import KAFKA_OWNERS
 from tests.mutants.kafka_plan import KAFKA_PLAN
+from tests.mutants.kafka_rows import KAFKA_ROWS
 from tests.mutants.kafka_sink import KAFKA_SINK
 from tests.mutants.kafka_standby import KAFKA_STANDBY
 from tests.mutants.kafka_topics import KAFKA_TOPICS
@@ -83,6 +84,7 @@ MUTANTS = (
     *KAFKA_OWNERS,
     *KAFKA_MATRIX,
     *KAFKA_MODELS,
+    *KAFKA_ROWS,
     *KAFKA_PLAN,
     *KAFKA_SINK,
     *KAFKA_TOPICS,
