@@ -47,8 +47,8 @@ KAFKA_MODELS: tuple[Mutant, ...] = (
     one(
         "what was committed, and was told nowhere, is told as refused",
         f"{_SHARD}/writer.py",
-        "            await self._read_on()\n            return None\n        self.proved",
-        "            raise await self._refusal(NotWritten('untold')) from None\n        self.proved",
+        "            await self._read_on()\n            return None\n        self._require_grown(offset)",
+        "            raise await self._refusal(NotWritten('untold')) from None\n        self._require_grown(offset)",
         _SENDERS,
     ),
     one(

@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 _SHARD = "service/oncegate/ledgers/kafka/shard"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
+_DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 _OWNED = "tests/engine/commit/test_owned_before_said.py"
 
 KAFKA_OWNERS: tuple[Mutant, ...] = (
@@ -63,5 +64,19 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "        if end.position > before.position:\n",
         "        if end.position > self.end.position:\n",
         f"{_OWNERS}::test_a_mark_stays_what_it_was_once_the_frame_that_gave_it_was_deleted",
+    ),
+    one(
+        "an owner goes on in a topic that was made anew below it",
+        f"{_SHARD}/writer.py",
+        "        self._require_grown(offset)\n",
+        "",
+        f"{_DAMAGE}::test_a_topic_that_is_made_anew_under_an_owner_ends_its_ownership_with_the_next_append",
+    ),
+    one(
+        "frames that are gone below an owner are found at the next start alone",
+        "service/oncegate/ledgers/kafka/ledgers.py",
+        "                    await ledger.check_frames()\n",
+        "",
+        f"{_DAMAGE}::test_frames_that_are_deleted_under_an_owner_end_its_ownership",
     ),
 )

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from aiokafka.errors import TopicAuthorizationFailedError
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, NotFound, OncegateError
+from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, LedgerFull, NotFound, OncegateError
 from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.ports import Ledger, TrimRanges
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
@@ -142,6 +143,48 @@ async def test_settings_that_change_under_an_owner_end_its_ownership(
         )
         broker.admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
         with pytest.raises(LedgerDamaged, match=r"retention\.ms=86400000, not -1"):
+            await appended_until_refused(opened.ledger)
+
+
+async def test_a_topic_that_is_made_anew_under_an_owner_ends_its_ownership_with_the_next_append(
+    prefix: Prefix, broker: Broker
+) -> None:
+    async with prefix.opened() as opened:
+        for body in (b"a", b"b"):
+            await opened.ledger.append([body], [])
+        remove(broker, prefix.frames)
+        make(broker, prefix.frames)
+        with pytest.raises(LedgerDamaged, match=f"{prefix.frames} goes on at offset .* made anew or cut"):
+            await appended_until_taken(opened.ledger)
+        with pytest.raises(LedgerDamaged):
+            await opened.ledger.append([b"d"], [])
+    await refused(prefix, "topic")
+
+
+async def appended_until_taken(ledger: Ledger) -> None:
+    """A broker may say for a moment that it does not know a topic that was made just now."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            with suppress(LedgerFull):
+                await ledger.append([b"c"], [])
+                return
+
+
+async def test_frames_that_are_deleted_under_an_owner_end_its_ownership(
+    prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.CHECK_S", 0.0)
+    monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 0.05)
+    async with prefix.opened() as opened:
+        # An owner's own deletion is none of these.
+        await opened.ledger.append([b"a"], [])
+        await opened.ledger.compact(1, snapshot_of(b"state"))
+        await opened.ledger.keep_up()  # type: ignore[attr-defined]
+        await opened.ledger.check_frames()  # type: ignore[attr-defined]
+        await opened.ledger.append([b"b"], [])
+        cut = TopicPartition(prefix.frames, 0, broker.ends(prefix.frames)[1])
+        broker.admin.delete_records([cut])[cut].result(WAIT_S)
+        with pytest.raises(LedgerDamaged, match=f"{prefix.frames} has offsets .* are needed"):
             await appended_until_refused(opened.ledger)
 
 

@@ -114,8 +114,8 @@ SENDING = {
     "what is committed and was told nowhere is no refusal": rule(
         FrameWriter,
         "write",
-        "            await self._read_on()\n            return None\n        self.proved",
-        "            raise await self._refusal(NotWritten('untold')) from None\n        self.proved",
+        "            await self._read_on()\n            return None\n        self._require_grown(offset)",
+        "            raise await self._refusal(NotWritten('untold')) from None\n        self._require_grown(offset)",
         SENDERS,
         "REFUSED",
         "TWICE",

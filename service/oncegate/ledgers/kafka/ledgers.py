@@ -227,12 +227,13 @@ class KafkaLedgers:
             checked = loop.time() if due else checked
 
     async def _keep_one_up(self, ledger: KafkaLedger, checking: bool) -> None:
-        """Ends a ledger whose topics would lose something, or whose upkeep raises what nobody expects."""
+        """Ends a ledger whose topics would lose something or lost it, or whose upkeep raises what nobody expects."""
         try:
             await ledger.keep_up()
             if checking:
                 with suppress(KafkaError, OSError):
                     await self._check_topics(ledger.place)
+                    await ledger.check_frames()
         except OncegateError as error:
             ledger.end(error)
         except Exception as error:

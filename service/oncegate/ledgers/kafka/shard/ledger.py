@@ -12,6 +12,7 @@ from oncegate.ledgers.catalog import Change, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange, Collected
 from oncegate.ledgers.kafka.guard import NotWritten, Partition
 from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
 from oncegate.ledgers.kafka.shard.append_ranges import AppendRanges
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, end_of
@@ -170,10 +171,10 @@ class KafkaLedger:
             fold.adopt(collected, offset)
 
     async def _write_dying(self, writing: Awaitable[T]) -> T:
-        """Waits for a write; after an end that nobody knows, or another owner's, this ledger is dead."""
+        """Waits for a write; after an end that nobody knows, another owner's, or damage, this ledger is dead."""
         try:
             return await writing
-        except (LedgerFenced, LedgerDown) as error:
+        except (LedgerFenced, LedgerDown, LedgerDamaged) as error:
             self._dead = error
             raise
 
@@ -226,6 +227,20 @@ class KafkaLedger:
                 self._behind_since = None
             except (KafkaError, OSError, LedgerFull) as error:
                 self._fall_behind(error)
+
+    async def check_frames(self) -> None:
+        """Raises LedgerDamaged where frames are gone that a next opening needs; LedgerFenced, KafkaError, OSError."""
+        reached = self._writer.read_to
+        async with reader(self._place.settings) as found:
+            lowest, end = await found.bounds(self._place.frames)
+        # Asked first: a deletion of our own comes behind what it follows.
+        needed = self._fold.ledger_from
+        if lowest > needed or end < reached:
+            gone = self._writer.is_gone(
+                f"has offsets {lowest} to {end}, and frames from {needed} to {reached} are needed"
+            )
+            await self._require_not_followed(gone)
+            raise gone
 
     def _fall_behind(self, error: Exception) -> None:
         """Ends this ownership where appends go on and its upkeep has failed for long: opening it anew says why."""

@@ -32,7 +32,8 @@ class FrameWriter:
         self.fold: Fold = opened.fold
         self.ownership: Ownership = opened.ownership
         self._guard: Guard = opened.guard
-        self._read_to = opened.read_to
+        # The offset behind what was read or written of the frames' topic.
+        self.read_to = opened.read_to
         # The last generation that a frame was written in: those before it are ended.
         self.proved = opened.ownership.generation
 
@@ -42,7 +43,8 @@ class FrameWriter:
         Returns the offset of the frame's first record; None: it was read back, and `fold` has taken it but for the
         changes of the catalog, which are left to the caller.
 
-        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown. After the last two this one is dead.
+        Raises LedgerFull, LedgerFenced: nothing was written; LedgerDown: unknown; LedgerDamaged: frames from before are
+        gone. After the last three this one is dead.
         """
         before = self.fold.end
         written: list[tuple[Blobs, End, int]] = []
@@ -68,9 +70,10 @@ class FrameWriter:
             # It is committed, and was sent twice: the broker took the first and did not say where it lies.
             await self._read_on()
             return None
+        self._require_grown(offset)
         self.proved = self.ownership.generation
         self.fold.advance(offset, before, end)
-        self._read_to = offset + blobs.records
+        self.read_to = offset + blobs.records
         return offset
 
     async def write_blob(self, blobs: Blobs) -> list[int]:
@@ -141,7 +144,7 @@ class FrameWriter:
         """Reads what was committed since; LedgerDown, LedgerDamaged."""
         try:
             try:
-                self._read_to = await read_frames(self._place, self.fold, self._read_to)
+                end = await read_frames(self._place, self.fold, self.read_to)
             except LedgerDamaged as error:
                 # Somebody else writes there now: of his open transaction the end cuts a frame.
                 if await self.ownership.newer_owner():
@@ -149,5 +152,19 @@ class FrameWriter:
                 raise
         except (Trimmed, KafkaError, OSError) as error:
             raise LedgerDown(f"{self._place.frames.topic} cannot be read on: {error!r}; open it anew") from error
+        self._require_grown(end)
+        self.read_to = end
         # Changes that were read are the caller's own: it applies them, or another owner's, and this ledger is dead.
         self.fold.pending = []
+
+    def _require_grown(self, offset: int) -> None:
+        """Raises LedgerDamaged where the frames' topic goes on below what it held: offsets of one topic only grow."""
+        if offset < self.read_to:
+            raise self.is_gone(f"goes on at offset {offset} and had reached {self.read_to}: it was made anew or cut")
+
+    def is_gone(self, what: str) -> LedgerDamaged:
+        """Says that frames are missing below an owner that serves; what it was about to write may stand there."""
+        return LedgerDamaged(
+            f"topic {self._place.frames.topic} {what}; nothing more is answered, put the topics of this namespace back "
+            "from a copy"
+        )
