@@ -17,7 +17,7 @@ import msgspec
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.catalog import Change, Location
 from oncegate.ledgers.chain import chain_of
-from oncegate.ports import Mark
+from oncegate.ports import Mark, Replayed
 
 _HEAD = struct.Struct("<4sQQQI16s16s16s")
 _SERIAL = struct.Struct("<Q")
@@ -152,6 +152,13 @@ def decode_frame(data: bytes, offset: int, where: str) -> Frame:
     if len(body.entries) != count:
         raise damage(where, f"a frame has {len(body.entries)} entries and says {count}")
     return Frame(offset, serial, first, count, ledger, previous, chain, body)
+
+
+def entries_of(frame: Frame, behind: int = 0) -> list[Replayed]:
+    """Returns the entries of a frame whose position is above `behind`."""
+    mark = frame.mark
+    numbered = enumerate(frame.body.entries, frame.first_position)
+    return [Replayed(position, body, mark) for position, body in numbered if position > behind]
 
 
 def damage(where: str, what: str) -> LedgerDamaged:

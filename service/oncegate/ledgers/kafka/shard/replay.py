@@ -6,7 +6,7 @@ from contextlib import aclosing
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
-from oncegate.ledgers.frames import Collected, Frame
+from oncegate.ledgers.frames import Collected, Frame, entries_of
 from oncegate.ledgers.kafka.reading import Trimmed, reader
 from oncegate.ledgers.kafka.shard.assembly import Assembly
 from oncegate.ledgers.kafka.shard.fold import Fold
@@ -68,10 +68,3 @@ async def frames_up_to(place: KafkaPlace, first: tuple[int, int], last_serial: i
                     if serial > last_serial:
                         return
     raise LedgerDamaged(f"topic {place.frames.topic} lacks frame {serial}; put the topic back from a copy")
-
-
-def entries_of(frame: Frame, behind: int = 0) -> Batch:
-    """Returns the entries of a frame whose position is above `behind`."""
-    mark = frame.mark
-    numbered = enumerate(frame.body.entries, frame.first_position)
-    return [Replayed(position, body, mark) for position, body in numbered if position > behind]

@@ -5,7 +5,7 @@ from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.fold import Fold
-from oncegate.ledgers.frames import Collected, Frame
+from oncegate.ledgers.frames import Collected, Frame, entries_of
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.shard.opening import saved_pieces
 from oncegate.ledgers.redis.shard.place import RedisPlace
@@ -55,10 +55,3 @@ async def frames_up_to(link: Link, place: RedisPlace, serial: int, last: int) ->
             if serial > last:
                 return
     raise LedgerDamaged(f"key {place.frames} lacks frame {serial}; put back what the server held")
-
-
-def entries_of(frame: Frame, behind: int = 0) -> Batch:
-    """Returns the entries of a frame whose position is above `behind`."""
-    mark = frame.mark
-    numbered = enumerate(frame.body.entries, frame.first_position)
-    return [Replayed(position, body, mark) for position, body in numbered if position > behind]
