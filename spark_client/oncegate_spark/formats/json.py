@@ -1,0 +1,104 @@
+"""Encodes rows as JSON, alone or with the number of their JSON Schema in a schema registry before them."""
+
+import base64
+import json as plain_json
+import math
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from oncegate_spark.errors import BadOption
+from oncegate_spark.formats.registry import EXTRA, RegisteredSchema, registered
+
+if TYPE_CHECKING:
+    from confluent_kafka.schema_registry import SchemaRegistryClient
+
+
+@dataclass(frozen=True)
+class Json:
+    """Encodes a row as an object, members in the order of its columns, without spaces.
+
+    Times are ISO 8601, bytes base64, decimals texts, so that no reader rounds them; a null column is null. With a
+    schema, each row is checked by it before it is encoded.
+    """
+
+    schema: RegisteredSchema | None = None
+
+    @cached_property
+    def _validator(self) -> Any:
+        import jsonschema
+        from referencing import Registry, Resource
+
+        assert self.schema is not None
+        parsed = plain_json.loads(self.schema.text)
+        named = [(name, Resource.from_contents(plain_json.loads(text))) for name, text in self.schema.references]
+        made = jsonschema.validators.validator_for(parsed, default=jsonschema.Draft7Validator)
+        return made(parsed, registry=Registry().with_resources(named))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"schema": self.schema}
+
+    def check(self, fields: list[pa.Field]) -> None:
+        """Refuses two columns of one name, which an object cannot have."""
+        names = [field.name for field in fields]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise BadOption(f"two columns are named {', '.join(twice)}")
+
+    def value(self, row: dict[str, object]) -> bytes:
+        """Encodes one row; BadOption for a number that is none (NaN, infinity), or what the schema refuses."""
+        content = {name: _plain(name, value) for name, value in row.items()}
+        if self.schema is None:
+            return _text(content)
+        if (error := next(self._validator.iter_errors(content), None)) is not None:
+            raise BadOption(f"the row does not fit the JSON Schema: {error.json_path}: {error.message}")
+        return self.schema.prefix + _text(content)
+
+
+def json(registry: "str | SchemaRegistryClient | None" = None, subject: str = "", schema: str | None = None) -> Json:
+    """Makes a format of JSON alone, or of the JSON Schema of a registry's subject, or registers `schema` under it.
+
+    Raises BadOption where only one of registry and subject is given, or the registry refuses; Unreachable where it does
+    not answer.
+    """
+    if registry is None and not subject and schema is None:
+        return Json()
+    if registry is None or not subject:
+        raise BadOption("a JSON Schema needs both registry and subject")
+    try:
+        import jsonschema
+    except ImportError as error:
+        raise BadOption(f"a JSON Schema needs jsonschema: {EXTRA}") from error
+    made = Json(registered(registry, subject, "JSON", schema))
+    try:
+        parsed = plain_json.loads(made.schema.text if made.schema else "")
+        jsonschema.validators.validator_for(parsed, default=jsonschema.Draft7Validator).check_schema(parsed)
+    except (ValueError, jsonschema.SchemaError) as error:
+        raise BadOption(f"not a JSON Schema: {error}") from error
+    return made
+
+
+def _text(content: dict[str, object]) -> bytes:
+    return plain_json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _plain(name: str, value: Any) -> Any:
+    """What JSON has for a value of Arrow."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadOption(f"column {name} holds {value}, which JSON has no number for")
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {inner: _plain(f"{name}.{inner}", one) for inner, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(name, one) for one in value]
+    return value
