@@ -1,4 +1,6 @@
-"""Quotes the last `make bench`, `make scale` and `make spark-matrix` on their pages, between the markers of each.
+"""Quotes the last `make bench`, `make scale`, `make spark-matrix` and `make matrix`, between the markers of each.
+
+It rewrites the pages that quote them.
 
 python scripts/quote_figures.py     rewrite the pages from out/<name>/result.md, where it is there; pictures go to docs/
 """
@@ -9,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-RESULTS = {"PERFORMANCE.md": ("bench", "scale", "scale-300M"), "RELIABILITY.md": ("spark-matrix",)}
+RESULTS = {"PERFORMANCE.md": ("bench", "scale", "scale-300M"), "RELIABILITY.md": ("spark-matrix", "matrix")}
 
 
 def quoted(page: str, name: str, text: str) -> str:
