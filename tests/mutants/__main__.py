@@ -31,8 +31,8 @@ from tests.mutants.deletion import DELETION
 from tests.mutants.demo import DEMO
 from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
-from tests.mutants.id_sets import ID_SETS
 from tests.mutants.formats import FORMATS
+from tests.mutants.id_sets import ID_SETS
 from tests.mutants.kafka import KAFKA
 from tests.mutants.kafka_headers import KAFKA_HEADERS
 from tests.mutants.kafka_matrix import KAFKA_MATRIX
