@@ -18,8 +18,9 @@ from tests.support.kafka_proxy import KafkaProxy
 
 # Whatever is waited for is there by then, on a busy machine too.
 PATIENCE_S = 240
-# The least that a ledger is collected for, where a row is about that.
-COLLECTING = "1"
+# Where a row is about collections: the least that a ledger is collected for, and next to nothing of the claims that are
+# over, so that the next collection does not wait until twice as many entries are written.
+COLLECTING = ("ONCEGATE_COLLECT_BYTES=1", "ONCEGATE_SETTLED_CLAIMS_BYTES=1")
 # How often a gateway is started that ends instead, as where a busy machine leaves the brokers no time.
 STARTS_MAX = 5
 # Topics of users that one world has.
@@ -86,7 +87,7 @@ class StruckGateway(GatewayProcess):
     def __init__(self, folder: Path, ledger: str, collecting: bool) -> None:
         folder.mkdir(parents=True)
         variables = [f"{failpoints.FOLDER}={folder}"]
-        variables += [f"ONCEGATE_COLLECT_BYTES={COLLECTING}"] if collecting else []
+        variables += COLLECTING if collecting else ()
         super().__init__(folder, ledger=ledger, runner=("env", *variables), module="tests.matrix.gateway")
 
     def start(self) -> "StruckGateway":

@@ -10,7 +10,30 @@ _RUNS = "tests/engine/maintenance/test_runs_of_another_history.py"
 _COMPACTION = "tests/faults/ledger/test_compaction.py"
 _SNAPSHOTTER = "tests/engine/maintenance/test_snapshotter.py"
 
+_CLAIMS_COLLECTED = "tests/engine/maintenance/test_claims_collected.py"
+
 BACKGROUND: tuple[Mutant, ...] = (
+    one(
+        "a namespace that is only claimed in is never compacted",
+        f"{ENGINE}/maintenance/scheduler.py",
+        "journal.index.producers.superseded + journal.index.claims.superseded\n",
+        "journal.index.producers.superseded\n",
+        f"{_CLAIMS_COLLECTED}::test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_again",
+    ),
+    one(
+        "ids that are taken over leave nothing to compact",
+        f"{INDEX}/claims/apply.py",
+        "    store.superseded += bool(losers)\n",
+        "",
+        f"{_CLAIMS_COLLECTED}::test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_again",
+    ),
+    one(
+        "completions alone make a namespace be compacted",
+        f"{INDEX}/claims/apply.py",
+        "    store.superseded += state == RELEASED\n",
+        "    store.superseded += 1\n",
+        f"{_CLAIMS_COLLECTED}::test_entries_that_all_mean_something_are_left_as_they_are",
+    ),
     one(
         "a second snapshot in the window of the first",
         f"{ENGINE}/maintenance/snapshotter.py",

@@ -96,8 +96,9 @@ class Scheduler:
             return
         if self._eviction.evicted_some:
             self._something_went, self._eviction.evicted_some = True, False
-        if journal.index.producers.superseded > self._superseded:
-            self._something_went, self._superseded = True, journal.index.producers.superseded
+        superseded = journal.index.producers.superseded + journal.index.claims.superseded
+        if superseded > self._superseded:
+            self._something_went, self._superseded = True, superseded
         if not self._something_went or journal.size_bytes < threshold_bytes:
             return
         if self._snapshotter.compacting or not journal.group_commit.open:

@@ -1,0 +1,64 @@
+"""A namespace that is only claimed in: its entries are compacted once some mean nothing, and not before."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from oncegate.core.claims import Verb
+from oncegate.engine.maintenance.scheduler import COMPACT_AGAIN_MS
+from tests.support.held import Served, serving, until
+
+COLLECT_BYTES = 4 << 10
+# A claim that is over stays known by its name for a while, so a snapshot is not small: twice as much is waited for.
+ROUNDS, CLAIMS_MAX = 100, 1_500
+LEASE_MS = 1_000
+Round = Callable[[Served, int], Awaitable[None]]
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    """A gateway whose ledger was compacted since it was opened: what follows is due to what follows."""
+    async with serving(collect_bytes=COLLECT_BYTES) as served:
+        assert await claims_until_compacted(served, released, 0) <= CLAIMS_MAX
+        yield served
+
+
+async def released(served: Served, token: int) -> None:
+    claimed = await served.claim("released", token=token)
+    await served.settle(Verb.RELEASE, claimed.claim)
+
+
+async def taken_over(served: Served, token: int) -> None:
+    """Nobody lets go: each claim takes over from the one before, whose lease is over."""
+    served.clock.advance(2 * LEASE_MS)
+    await served.claim("taken over", token=token, lease_ms=LEASE_MS)
+
+
+async def completed(served: Served, token: int) -> None:
+    claimed = await served.claim(f"id {token}", token=token)
+    await served.settle(Verb.COMPLETE, claimed.claim)
+
+
+async def claims_until_compacted(served: Served, one: Round, first: int) -> int:
+    """How many claims it took; more than CLAIMS_MAX: it was not compacted."""
+    before = served.events.names().count("compaction")
+    for number in range(1, CLAIMS_MAX + 1):
+        await one(served, first + number)
+        if number % ROUNDS == 0:
+            served.clock.advance(COMPACT_AGAIN_MS)
+            served.shard.scheduler.step()
+            await until(lambda: not served.shard.snapshotter.compacting)
+            if served.events.names().count("compaction") > before:
+                return number
+    return CLAIMS_MAX + 1
+
+
+@pytest.mark.parametrize("one", [released, taken_over])
+async def test_ids_that_were_let_go_of_or_taken_over_are_compacted_again_and_again(served: Served, one: Round) -> None:
+    took = [await claims_until_compacted(served, one, 10_000 * number) for number in (1, 2)]
+    assert max(took) <= CLAIMS_MAX
+
+
+async def test_entries_that_all_mean_something_are_left_as_they_are(served: Served) -> None:
+    assert await claims_until_compacted(served, completed, 10_000) > CLAIMS_MAX
+    assert served.shard.journal.size_bytes > 10 * COLLECT_BYTES
