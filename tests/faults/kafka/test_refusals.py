@@ -1,6 +1,6 @@
 """What a client is told that lacks a right, has an old password, or writes too much at once: on a real broker."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,14 @@ from confluent_kafka.admin import AclOperation
 from deploy.kafka.access import CLIENT, Access
 from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.kafka.address import Address, parse_address
-from oncegate.ledgers.kafka.guard import Partition, RecordTooLarge
+from oncegate.ledgers.kafka.guard import Batch, Partition, RecordTooLarge
 from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.refusals import BrokersRefuse
 from oncegate.ledgers.kafka.topics import KEPT, shorten, topics_of
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_guards import batch, new_id, refused_at_start, started
-from tests.support.kafka_proxy import proxied
+from tests.support.kafka_proxy import PRODUCE, proxied
 from tests.support.kafka_rights import DELETE, DESCRIBE, DESCRIBE_CONFIGS, READ, TOPIC, TRANSACTIONAL_ID, WRITE, Rights
 
 pytestmark = pytest.mark.slow
@@ -160,3 +160,26 @@ async def test_a_batch_that_a_topic_does_not_take_is_told_with_the_limit_and_the
     async with started(broker.settings(), name) as guard:
         await guard.commit([batch(small, b"a")])
     assert broker.committed(small) == [b"a"]
+
+
+async def test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuses_a_size(
+    broker: Broker, rights: Rights
+) -> None:
+    small, other, name = broker.topic(max_message_bytes="1000"), broker.topic(), new_id()
+    rights.allow(TRANSACTIONAL_ID, name, WRITE, DESCRIBE)
+    for partition in (small, other):
+        rights.allow(TOPIC, partition.topic, WRITE, DESCRIBE)
+    settings = broker.settings() | {"bootstrap_servers": broker.proxied_bootstrap}
+    async with proxied(broker.proxy_port, broker.behind) as proxy, started(settings, name) as guard:
+        await guard.commit([batch(small, b"a"), batch(other, b"a")])  # both topics are known: the next needs no answer
+        proxy.hold_answer(PRODUCE)
+
+        async def batches() -> AsyncIterator[Batch]:
+            yield batch(small, bytes(2_000))
+            await proxy.held.wait()
+            yield batch(other, b"waits behind the answer that is held")
+            proxy.release()
+
+        with pytest.raises(RecordTooLarge) as refused:
+            await guard.commit(batches())
+    assert refused.value.culprits == (small,)

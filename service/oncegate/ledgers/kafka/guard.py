@@ -238,7 +238,7 @@ class Guard:
         if (refusal := self._watch.refusal(error)) is not None:
             return Refused(f"not written: {refusal}", sending.partitions(refusal.topics))
         if isinstance(error, MessageSizeTooLargeError):
-            return RecordTooLarge(sending.too_large(), sending.culprits())
+            return sending.too_large()
         if isinstance(error, TimeoutError) and self._watch.is_throttled:
             return Throttled(f"not written in {self._deadlines.send_ms} ms: {self._watch.quota()}")
         if isinstance(error, TimeoutError) and sending.answered_bytes:
@@ -339,16 +339,17 @@ class _Sending:
         all_of_them = [*(partition for partition, _ in self._sent), *([] if self._next is None else [self._next])]
         return [partition for partition in dict.fromkeys(all_of_them) if partition.topic in topics]
 
-    def too_large(self) -> str:
-        """Says which batch was refused for its size, and by what."""
-        errors = (_error(future) for _, future in self._sent)
-        at = next(at for at, error in enumerate(errors) if isinstance(error, MessageSizeTooLargeError))
-        topic, number = self._sent[at][0]
-        return (
-            f"not written: a batch of {self._sizes[at]} bytes is more than {topic}-{number} takes: raise "
+    def too_large(self) -> RecordTooLarge:
+        """Says which batch was refused for its size, and by what; those without an answer have refused nothing."""
+        answers = zip(self._sent, self._sizes, strict=True)
+        refused = [(partition, size) for (partition, future), size in answers if _is_too_large(future)]
+        (topic, number), size_bytes = refused[0]
+        why = (
+            f"not written: a batch of {size_bytes} bytes is more than {topic}-{number} takes: raise "
             f"max.message.bytes of topic {topic} (without one message.max.bytes of the brokers counts), or write "
             "smaller records; what is written without it is taken"
         )
+        return RecordTooLarge(why, list(dict.fromkeys(partition for partition, _ in refused)))
 
     def culprits(self) -> list[Partition]:
         """The partitions that refused a batch or did not answer; else the one whose batch was not handed over."""
@@ -379,9 +380,9 @@ def _failed(future: "asyncio.Future[Any]") -> bool:
     return not future.done() or future.cancelled() or future.exception() is not None
 
 
-def _error(future: "asyncio.Future[Any]") -> BaseException | None:
-    """What a batch was refused with; None: nothing, or nothing yet."""
-    return future.exception() if future.done() and not future.cancelled() else None
+def _is_too_large(future: "asyncio.Future[Any]") -> bool:
+    """Whether a batch was answered, and refused for its size."""
+    return future.done() and not future.cancelled() and isinstance(future.exception(), MessageSizeTooLargeError)
 
 
 async def _uncancelled(work: Coroutine[Any, Any, list[int]]) -> list[int]:
