@@ -58,9 +58,12 @@ class Job:
         if self.row:
             self._process.terminate()
         self._process.join(STOP_S)
-        for process in _started_by(self.folder):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        # Again until there are none: what dies last may just have started another.
+        while started := _started_by(self.folder):
+            for process in started:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(started, STOP_S)
         self._process.join()
 
 
