@@ -1,7 +1,7 @@
 # Every command that a person or CI runs; plain `make` prints them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help setup wheels test check format generate demo matrix spark-matrix bench scale mutants soak kafka docs image clean
+.PHONY: help setup wheels test check format generate ops demo matrix spark-matrix bench scale mutants soak kafka docs image clean
 
 PY := .venv/bin/python
 # The Java that setup found, also where another one comes first in the path. Compiled modules are kept: tests start
@@ -45,6 +45,7 @@ check: setup ## ruff, format, mypy --strict, the import contracts, what is gener
 	@$(RUN) $(PY) scripts/unasync.py --check
 	@$(RUN) $(PY) scripts/generate.py --check
 	@$(RUN) $(PY) -m scripts.draw_tables --check
+	@$(RUN) $(PY) -m deploy.grafana --check
 	@$(RUN) scripts/spectral/lint.sh
 
 format: setup ## what ruff can mend by itself
@@ -54,7 +55,11 @@ format: setup ## what ruff can mend by itself
 generate: setup ## the committed files that are made from code: OpenAPI, the client's parts, tables in docs/
 	@$(RUN) $(PY) scripts/generate.py
 	@$(RUN) $(PY) -m scripts.draw_tables
+	@$(RUN) $(PY) -m deploy.grafana
 	@$(RUN) $(PY) scripts/unasync.py
+
+ops: setup ## dashboards, rules, alerts and compose: every query against a real gateway and Prometheus (apt: prometheus)
+	@$(RUN) CI=true $(PY) -m pytest tests/deploy/test_dashboards.py tests/deploy/test_rules.py tests/deploy/test_compose.py tests/meta/test_image.py $(ARGS)
 
 demo: setup ## real data, real Spark, six faults, one job four ways, ARGS=--kafka on a broker, --short: out/demo/result.json and .png
 	@$(RUN) $(PY) -m demo $(ARGS)

@@ -4,16 +4,18 @@ import asyncio
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from oncegate.core.claims import Verb
-from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.core.errors import LedgerDown, LedgerFull, TokenReused
 from oncegate.engine.counters import COUNTERS
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.metrics.families import METRICS
 from oncegate.engine.metrics.reader import NAMESPACES_AT_ONCE, OTHERS, MetricsReader
 from oncegate.engine.recovery.owner import REOPEN_MS
-from tests.support.held import HeldLedgers, Served, serving, turns, until
+from oncegate.engine.requests import ClaimRequest
+from tests.support.held import HeldLedgers, Served, id16, serving, turns, until
 from tests.support.http_app import open_http
 
 
@@ -167,3 +169,28 @@ def test_a_histogram_counts_a_value_by_the_first_bound_that_is_not_below_it(valu
 
 def row(name: str) -> Any:
     return next(one for one in COUNTERS if one.name == name)
+
+
+async def test_every_answered_claim_is_timed_once_whatever_way_it_went() -> None:
+    async with serving() as served:
+        assert sum((await read(served))["claim_seconds"]["default",].counts) == 0
+        served.disk.hold()
+        asked = await served.begin(served.claim("a", "b", "c"))
+        served.clock.advance(30)
+        await served.disk.let_go()
+        await asked
+        prints = served.shard.fingerprints().of_array(pa.array(["a"], pa.string()))
+        await served.shard.claim(ClaimRequest(id16(2), 1, prints, None, locate=True), served.deadline(None))
+        took = (await read(served))["claim_seconds"]["default",]
+        assert (sum(took.counts), took.total) == (2, 30)
+        assert took.counts[took.bounds.index(50)] == 1
+        with pytest.raises(TokenReused):
+            await served.claim("another")
+        assert sum((await read(served))["claim_seconds"]["default",].counts) == 2, "it was refused, not answered"
+
+
+async def test_the_horizon_is_told() -> None:
+    async with serving() as served:
+        assert (await read(served))["horizon_seconds"]["default",] == 0
+        await served.shard.configure(86_400_000, None, served.deadline(None))
+        assert (await read(served))["horizon_seconds"]["default",] == 86_400_000

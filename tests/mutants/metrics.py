@@ -5,6 +5,8 @@ from tests.mutants.planted import ENGINE, INDEX
 
 _PAGE = "tests/transports/http/test_metrics.py"
 _READ = "tests/engine/test_metrics.py"
+_PANELS = "tests/deploy/test_dashboards.py"
+_RULES = "tests/deploy/test_rules.py"
 _CAUSES = "tests/engine/test_duplicate_causes.py"
 _FIRSTS = f"{INDEX}/claims/firsts.py"
 _FAMILIES = f"{ENGINE}/metrics/families.py"
@@ -17,6 +19,42 @@ METRICS: tuple[Mutant, ...] = (
         "    keys = [() if row.label is None else (row.label[1],) for row in rows]",
         "    rows = rows[:7]\n    keys = [() if row.label is None else (row.label[1],) for row in rows]",
         f"{_PAGE}::test_every_counter_of_the_api_is_the_number_that_its_series_shows",
+    ),
+    one(
+        "a claim that is not batched is not timed",
+        f"{ENGINE}/usecases/claim_batching.py",
+        "            result = await self._claims.claim(request, lease_ms, deadline)\n",
+        "            return await self._claims.claim(request, lease_ms, deadline)\n",
+        f"{_READ}::test_every_answered_claim_is_timed_once_whatever_way_it_went",
+    ),
+    one(
+        "a claim is timed before it is durable",
+        f"{ENGINE}/usecases/claim_batching.py",
+        "            result = await self._claim_with_others(request, lease_ms, deadline)\n",
+        "            self._journal.counts.claims.observe(0)\n"
+        "            return await self._claim_with_others(request, lease_ms, deadline)\n",
+        f"{_READ}::test_every_answered_claim_is_timed_once_whatever_way_it_went",
+    ),
+    one(
+        "the share of duplicates is of what was granted",
+        "deploy/prometheus/rules.yaml",
+        "          / clamp_min(sum by (namespace) (rate(oncegate_answered_ids_total[5m])), 1e-9)",
+        '          / clamp_min(sum by (namespace) (rate(oncegate_answered_ids_total{verdict="granted"}[5m])), 1e-9)',
+        f"{_RULES}::test_no_alert_fires_beside_it",
+    ),
+    one(
+        "a panel shows NaN while nothing happens",
+        "deploy/grafana/dashboards/duplicates.json",
+        '[$__rate_interval])), 1e-9)",\n     "legendFormat": "Duplicate share",\n',
+        '[$__rate_interval])), 0)",\n     "legendFormat": "Duplicate share",\n',
+        f"{_PANELS}::test_every_panel_shows_a_number_while_nothing_happens_and_moves_with_duplicates",
+    ),
+    one(
+        "an alert on a metric that there is not",
+        "deploy/prometheus/rules.yaml",
+        "rate(oncegate_admission_refused_requests_total[5m])",
+        "rate(oncegate_refused_requests_total[5m])",
+        f"{_RULES}::test_a_rule_names_only_what_the_gateway_has",
     ),
     one(
         "a series is missing until something happens",

@@ -14,6 +14,8 @@ from oncegate.index.table.arrays import SAME_INDEX
 
 # Upper bounds, in ms: an append is a sync of a disk, or a transaction of brokers with its deadlines.
 APPEND_MS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_000, 2_000, 5_000, 10_000, 30_000)
+# Upper bounds, in ms: a claim waits for others, for the append before its own, and for its own.
+CLAIM_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000)
 # Upper bounds, in ms, of a duplicate's age: from a retry at once to horizons that somebody may think of.
 _S, _H, _D = 1_000, 3_600_000, 86_400_000
 AGE_MS = (_S, 10 * _S, 60 * _S, 600 * _S, _H, 6 * _H, _D, 3 * _D, 7 * _D, 14 * _D, 30 * _D, 90 * _D)
@@ -29,13 +31,14 @@ _FEW = 32
 class Counts:
     """Counts what one process answers, by `COUNTERS`, from 0; also over several ownerships of one ledger.
 
-    appends: how long each append of the ledger took, in ms. ages: how old the firsts of duplicates were, in ms.
+    appends: how long each append of the ledger took, in ms; claims: how long each answered claim waited, from its ids
+    to what it rests on. ages: how old the firsts of duplicates were, in ms.
     """
 
     def __init__(self) -> None:
         self._counts = {row.name: 0 for row in COUNTERS if row.read is None}
         self._highest: dict[str, int] = {}
-        self.appends, self.ages = Histogram(APPEND_MS), Histogram(AGE_MS)
+        self.appends, self.claims, self.ages = Histogram(APPEND_MS), Histogram(CLAIM_MS), Histogram(AGE_MS)
 
     def add(self, row: CounterRow, count: int = 1) -> None:
         """Counts so many more of `row`; KeyError for one that is read of the index."""

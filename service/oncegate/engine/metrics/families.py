@@ -205,6 +205,23 @@ METRICS: tuple[Metric, ...] = (
         of_owner=lambda owner, _: {(): owner.counts.ages.copy()},
         scale=1e-3,
     ),
+    Metric(
+        "claim_seconds",
+        Kind.HISTOGRAM,
+        "seconds",
+        "that an answered claim waited, from its ids to a durable ledger; a request each, however many ids it has; in "
+        "whole milliseconds",
+        of_owner=lambda owner, _: {(): owner.counts.claims.copy()},
+        scale=1e-3,
+    ),
+    _of_shard(
+        "horizon_seconds",
+        "seconds",
+        "for which ids are known at least; 0: for ever, unless their batches are acked",
+        lambda shard, _: shard.horizon_ms,
+        scale=1e-3,
+        greatest=True,
+    ),
     _of_shard("ledger_position", "entries", "the ledger's last durable position", lambda shard, _: shard.mark.position),
     _of_shard(
         "snapshot_position",

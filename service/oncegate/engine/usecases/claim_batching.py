@@ -59,11 +59,18 @@ class ClaimBatcher:
         Raises TokenReused, TooLarge, BadRequest, Overloaded, LedgerFull, DeadlinePassed: nothing was written;
         LedgerDown: unknown, repeat the same token and call.
         """
+        began_ms = self._journal.clock.monotonic_ms()
         lease_ms = self._claims.check(request)
         is_plain = request.scope is None and request.digests is None and not request.locate
-        if not is_plain or not 0 < len(request.ids) <= self._ids_most:
+        if is_plain and 0 < len(request.ids) <= self._ids_most:
+            result = await self._claim_with_others(request, lease_ms, deadline)
+        else:
             deadline.check()
-            return await self._claims.claim(request, lease_ms, deadline)
+            result = await self._claims.claim(request, lease_ms, deadline)
+        self._journal.counts.claims.observe(self._journal.clock.monotonic_ms() - began_ms)
+        return result
+
+    async def _claim_with_others(self, request: ClaimRequest, lease_ms: int, deadline: Deadline) -> ClaimResult:
         pending = _Pending(request, lease_ms, deadline, asyncio.get_running_loop().create_future())
         self._wait(pending)
         await pending.waiter

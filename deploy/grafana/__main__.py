@@ -1,0 +1,50 @@
+"""Writes the dashboards as Grafana reads them; `--check` says which are stale and writes nothing.
+
+python -m deploy.grafana [--check]
+"""
+
+import sys
+from pathlib import Path
+
+from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+
+from deploy.grafana.capacity import capacity
+from deploy.grafana.duplicates import duplicates
+from deploy.grafana.ledger import ledger
+
+FOLDER = Path(__file__).parent / "dashboards"
+DASHBOARDS = {"duplicates.json": duplicates, "ledger.json": ledger, "capacity.json": capacity}
+
+
+def text(dashboard: Dashboard) -> str:
+    """Writes a dashboard as it is committed, with its panels numbered: Grafana refuses two of one number."""
+    built = dashboard.build()
+    for number, panel in enumerate(built.panels or (), 1):
+        panel.id_val = number
+    return str(JSONEncoder(sort_keys=True, indent=1).encode(built)) + "\n"
+
+
+def stale() -> dict[str, str]:
+    """Makes the dashboards that differ from what is committed: name and text."""
+    made = {name: text(make()) for name, make in DASHBOARDS.items()}
+    return {
+        name: new for name, new in made.items() if not (FOLDER / name).is_file() or (FOLDER / name).read_text() != new
+    }
+
+
+def main() -> int:
+    """Writes what is stale, or with `--check` names it; returns the exit status."""
+    found = stale()
+    if "--check" in sys.argv[1:]:
+        sys.stdout.writelines(f"deploy/grafana/dashboards/{name} is stale: make generate\n" for name in found)
+        return 1 if found else 0
+    FOLDER.mkdir(exist_ok=True)
+    for name, new in found.items():
+        (FOLDER / name).write_text(new)
+        sys.stdout.write(f"wrote deploy/grafana/dashboards/{name}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
