@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())
 BROKERS = {name: service for name, service in COMPOSE["services"].items() if name.startswith("kafka-")}
 PORTS = [Ports(FIRST_PORT + n, FIRST_PORT + 10_000 + n) for n in range(3)]
+PROVISIONING = ROOT / "deploy/grafana/provisioning"
+PROMETHEUS = "127.0.0.1:9090"
 # Where the image keeps data, and what it takes that is no property.
 DATA = "/var/lib/kafka/data"
 OTHERS = {"CLUSTER_ID": CLUSTER_ID, "KAFKA_HEAP_OPTS": f"-Xms{HEAP} -Xmx{HEAP}"}
@@ -37,7 +39,7 @@ def test_there_are_as_many_brokers_as_the_properties_know_of_each_with_a_volume_
     assert len(BROKERS) == len(PORTS)
     for name, broker in BROKERS.items():
         assert broker["volumes"] == [f"{name}:{DATA}"]
-    assert set(COMPOSE["volumes"]) == {*BROKERS, "gateway"}
+    assert set(COMPOSE["volumes"]) == {*BROKERS, "gateway", "redis", "prometheus", "grafana"}
 
 
 def test_the_brokers_are_of_the_version_that_is_tested_from_jars() -> None:
@@ -55,6 +57,38 @@ def test_nothing_listens_beyond_this_machine() -> None:
     services = COMPOSE["services"].values()
     assert {service["network_mode"] for service in services} == {"host"}
     assert not [service for service in services if "ports" in service]
+    assert "--bind 127.0.0.1" in COMPOSE["services"]["redis"]["command"]
+    assert f"--web.listen-address={PROMETHEUS}" in COMPOSE["services"]["prometheus"]["command"]
+    assert COMPOSE["services"]["grafana"]["environment"]["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
+
+
+def test_prometheus_scrapes_the_gateway_by_the_rules_that_are_tested_and_grafana_asks_it() -> None:
+    config = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yaml").read_text())
+    (port,) = re.findall(r'"--port", "(\d+)"', (ROOT / "Dockerfile").read_text())
+    assert config["scrape_configs"][0]["static_configs"] == [{"targets": [f"127.0.0.1:{port}"]}]
+    assert [(ROOT / "deploy/prometheus" / name).exists() for name in config["rule_files"]] == [True]
+    assert mounted("prometheus")["/etc/prometheus"] == ROOT / "deploy/prometheus"
+    assert "--config.file=/etc/prometheus/prometheus.yaml" in COMPOSE["services"]["prometheus"]["command"]
+    source = yaml.safe_load((PROVISIONING / "datasources/prometheus.yaml").read_text())["datasources"][0]
+    assert source["url"] == f"http://{PROMETHEUS}"
+
+
+def test_grafana_reads_the_dashboards_where_it_is_told_that_they_are() -> None:
+    provider = yaml.safe_load((PROVISIONING / "dashboards/oncegate.yaml").read_text())["providers"][0]
+    assert mounted("grafana")["/etc/grafana/provisioning"] == PROVISIONING
+    assert mounted("grafana")[provider["options"]["path"]] == ROOT / "deploy/grafana/dashboards"
+
+
+def test_redis_keeps_what_a_ledger_needs() -> None:
+    command = COMPOSE["services"]["redis"]["command"]
+    assert [option in command for option in ("--appendonly yes", "--appendfsync always", "noeviction")] == [True] * 3
+
+
+def mounted(service: str) -> dict[str, Path]:
+    """The folders of the project that a service reads, by where it finds them; it writes into none."""
+    binds = [volume.split(":") for volume in COMPOSE["services"][service]["volumes"] if volume.startswith("./")]
+    assert {bind[2] for bind in binds} == {"ro"}
+    return {bind[1]: (ROOT / "deploy" / bind[0]).resolve() for bind in binds}
 
 
 def test_the_gateway_is_this_one_behind_brokers_that_answer_with_its_data_in_a_volume() -> None:

@@ -50,6 +50,13 @@ METRICS: tuple[Mutant, ...] = (
         f"{_PANELS}::test_every_panel_shows_a_number_while_nothing_happens_and_moves_with_duplicates",
     ),
     one(
+        "Grafana looks for dashboards where none are",
+        "deploy/compose.yaml",
+        "      - ./grafana/dashboards:/etc/grafana/dashboards:ro",
+        "      - ./grafana/dashboards:/var/lib/grafana/dashboards:ro",
+        "tests/deploy/test_compose.py::test_grafana_reads_the_dashboards_where_it_is_told_that_they_are",
+    ),
+    one(
         "an alert on a metric that there is not",
         "deploy/prometheus/rules.yaml",
         "rate(oncegate_admission_refused_requests_total[5m])",
