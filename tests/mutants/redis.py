@@ -108,4 +108,11 @@ REDIS: tuple[Mutant, ...] = (
         "    ReadOnlyError,\n)\n_BEFORE_CODES",
         f"{_SERVER}::test_a_full_server_refuses_appends_and_takes_them_again_by_itself",
     ),
+    one(
+        "a part of a cluster holds a ledger",
+        f"{_REDIS}/server.py",
+        '        if self.info.get("cluster_enabled") == "1":\n',
+        "        if False:\n",
+        f"{_SERVER}::test_a_part_of_a_cluster_holds_no_ledger",
+    ),
 )

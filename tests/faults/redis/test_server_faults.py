@@ -93,6 +93,36 @@ async def test_a_server_without_the_replicas_that_it_wants_refuses_appends(prefi
         assert await entries(opened.ledger) == [b"b"]
 
 
+async def test_two_primaries_are_two_histories_until_one_is_cut_off(server: RedisServer, replica: RedisServer) -> None:
+    """Row D2, what is not kept: a failover that leaves the old primary writable has two owners, who both append."""
+    prefix = Prefix(server, None)
+    async with prefix.opened() as first:
+        await first.ledger.append([b"a"], [])
+        follow(server, replica)
+        replica.run("REPLICAOF", "NO", "ONE")
+        async with prefix.opened(replica) as second:
+            await first.ledger.append([b"b of the old"], [])
+            await second.ledger.append([b"b of the new"], [])
+            assert await entries(first.ledger) == [b"a", b"b of the old"]
+            assert await entries(second.ledger) == [b"a", b"b of the new"]
+            server.run("CONFIG", "SET", "min-replicas-to-write", 1)
+            try:
+                with pytest.raises(LedgerFull, match="nothing was written"):
+                    await first.ledger.append([b"c"], [])
+            finally:
+                server.run("CONFIG", "SET", "min-replicas-to-write", 0)
+            await second.ledger.append([b"c"], [])
+
+
+async def test_a_part_of_a_cluster_holds_no_ledger(tmp_path: Path) -> None:
+    """Row D6: it is refused before anything is asked that it could answer with MOVED or ASK."""
+    with RedisServer(tmp_path, cluster_enabled="yes") as server:
+        with pytest.raises(LedgerDown, match="part of a cluster"):
+            async with Prefix(server, None).opened():
+                pass
+        assert server.run("DBSIZE") == 0
+
+
 async def test_a_server_that_does_not_answer_leaves_an_append_in_doubt_and_reads_it_once_at_most(
     prefix: Prefix, server: RedisServer
 ) -> None:
