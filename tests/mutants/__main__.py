@@ -51,6 +51,7 @@ from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.redis import REDIS
+from tests.mutants.refused_part import REFUSED_PART
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
 from tests.mutants.source_offsets import SOURCE_OFFSETS
@@ -87,6 +88,7 @@ MUTANTS = (
     *KAFKA_MODELS,
     *KAFKA_ROWS,
     *KAFKA_PLAN,
+    *REFUSED_PART,
     *KAFKA_SINK,
     *KAFKA_TOPICS,
     *FORMATS,

@@ -9,7 +9,7 @@ abilities   what a ledger may leave out
 """
 
 from oncegate.ports.abilities import LEAVING_OUT, Ability
-from oncegate.ports.ledger import Ledger, Ledgers, Mark, OpenLedger, Replayed
+from oncegate.ports.ledger import AppendRefused, Ledger, Ledgers, Mark, OpenLedger, Replayed
 from oncegate.ports.outputs import (
     Chunk,
     DropRanges,
@@ -29,6 +29,7 @@ from oncegate.ports.world import Clock, Observer
 __all__ = [
     "LEAVING_OUT",
     "Ability",
+    "AppendRefused",
     "Chunk",
     "Clock",
     "DropRanges",

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from oncegate.core.errors import OncegateError
 from oncegate.ports.outputs import OutputChange, Outputs, RowTopics
 
 
@@ -32,6 +33,19 @@ class Replayed:
     mark: Mark
 
 
+class AppendRefused(Exception):
+    """Says that a ledger never takes a part of an append as it is; nothing was written, and the ledger goes on.
+
+    refusal: what whoever brought that part is told. first_output: the place, among the append's outputs, of the first
+    that may be it, where that is known.
+    """
+
+    def __init__(self, refusal: OncegateError, first_output: int | None = None) -> None:
+        super().__init__(refusal.detail)
+        self.refusal = refusal
+        self.first_output = first_output
+
+
 class Ledger(Protocol):
     """Keeps entries in a durable, append-only, fenced log with one writer. The only truth.
 
@@ -49,6 +63,7 @@ class Ledger(Protocol):
 
         Raises:
             LedgerFull: a definite refusal: nothing was written, and the ledger goes on.
+            AppendRefused: the same of a part of it: what is appended without that part is taken.
             LedgerFenced: a newer owner has opened the ledger; nothing was written, and this one is dead.
             LedgerDown: unknown whether it was written; this ledger object is dead, open it anew.
         """

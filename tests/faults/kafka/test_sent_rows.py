@@ -7,8 +7,8 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from oncegate.core.errors import LedgerDamaged, LedgerFull
-from oncegate.ports import RowTopics
+from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerFull, NotFound, TooLarge
+from oncegate.ports import AppendRefused, RowTopics
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_ledger import Prefix, entries
 from tests.support.kafka_proxy import END_TXN, KafkaProxy
@@ -68,8 +68,9 @@ async def test_a_topic_that_is_not_there_refuses_its_rows_and_no_others(prefix: 
     there, staged, other = broker.topic(), range_of("a"), range_of("b")
     async with prefix.opened() as opened:
         await opened.ledger.append([b"staged"], [staged])
-        with pytest.raises(LedgerFull, match="no Kafka topic 'nowhere'") as refused:
+        with pytest.raises(AppendRefused, match="no Kafka topic 'nowhere'") as refused:
             await opened.ledger.append([b"committed"], [sent("nowhere", staged)])
+        assert isinstance(refused.value.refusal, NotFound)
         await opened.ledger.append([b"another"], [other, sent(there.topic, other)])
         # What waits is still there, for the topic that is meant.
         # The refusal, which a caller may still hold, holds nothing that reading needs.
@@ -79,7 +80,9 @@ async def test_a_topic_that_is_not_there_refuses_its_rows_and_no_others(prefix: 
     assert broker.committed(there) == [b"b", b"a"]
 
 
-async def test_a_topic_that_refuses_a_batch_is_left_alone_for_a_while(prefix: Prefix, broker: Broker) -> None:
+async def test_rows_that_a_topic_takes_no_more_are_named_in_their_group_and_the_others_are_taken(
+    prefix: Prefix, broker: Broker
+) -> None:
     small, there = broker.topic(), broker.topic()
     large, other = range_of("x" * 10_000), range_of("b")
     async with prefix.opened() as opened:
@@ -88,12 +91,17 @@ async def test_a_topic_that_refuses_a_batch_is_left_alone_for_a_while(prefix: Pr
         lower = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, small.topic, incremental_configs=[lower])
         broker.admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
-        with pytest.raises(LedgerFull, match="nothing was written"):
-            await opened.ledger.append([b"refused"], [large, sent(small.topic, large)])
-        with pytest.raises(LedgerFull, match=f"topic {small.topic} cannot be written now"):
+        group = [other, sent(there.topic, other), large, sent(small.topic, large)]
+        with pytest.raises(AppendRefused, match=rf"raise max\.message\.bytes of topic {small.topic}") as refused:
+            await opened.ledger.append([b"another", b"refused"], group)
+        assert isinstance(refused.value.refusal, TooLarge)
+        assert refused.value.first_output == 3
+        # It is asked about anew, and no more is begun with it.
+        with pytest.raises(BadRequest, match=r"max\.message\.bytes=2000"):
             await topics.check(small.topic, table_of("x").schema, table_of("x").to_batches())
         await topics.check(there.topic, table_of("x").schema, table_of("x").to_batches())
-        await opened.ledger.append([b"another"], [other, sent(there.topic, other)])
+        await opened.ledger.append([b"another"], group[:2])
+        assert await entries(opened.ledger) == [b"another"]
     assert (broker.committed(small), broker.committed(there)) == ([], [b"b"])
 
 

@@ -1,5 +1,6 @@
 """Holds what one decision hands to the group commit."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -8,12 +9,16 @@ from oncegate.ports import OutputChange, SendRanges, WriteRange
 
 @dataclass(slots=True)
 class Change:
-    """Holds what one decision wrote: its entries, its outputs, and how the index takes it back or settles it."""
+    """Holds what one decision wrote: its entries, its outputs, and how the index takes it back or settles it.
+
+    submitter: the task that waits for it; None: several do, or nobody.
+    """
 
     entries: Sequence[bytes]
     outputs: Sequence[OutputChange]
     undo: Callable[[], None]
     settle: Callable[[], None]
+    submitter: "asyncio.Task[object] | None" = None
 
     @property
     def size_bytes(self) -> int:

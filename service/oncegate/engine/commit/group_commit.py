@@ -1,8 +1,9 @@
 """Appends groups of changes to the ledger, one append at a time; answers wait for their entry.
 
-A group is closed when the append before it has returned. Three ends of an append:
+A group is closed when the append before it has returned. Four ends of an append:
     durable     everyone who waits for a position up to the new mark goes on
     refused     (LedgerFull: nothing was written) this group and what came after is undone, newest first
+    in part     (AppendRefused: nothing was written) `RefusedPart` finds the change; it and what came after is undone
     unknown     (anything else) the group commit is dead; its shard must be opened anew from the ledger
 
 Between two appends there may be other work on the same turn (`BetweenAppends`): the snapshotter's.
@@ -17,9 +18,10 @@ from oncegate.core.errors import LedgerDown, LedgerFull, OncegateError
 from oncegate.engine.commit.between_appends import BetweenAppends, NoWork
 from oncegate.engine.commit.change import Change
 from oncegate.engine.commit.marks import Marks
+from oncegate.engine.commit.refused_part import RefusedPart, submitter
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.failures import unknown_end
-from oncegate.ports import Clock, Ledger, OutputChange
+from oncegate.ports import AppendRefused, Clock, Ledger, OutputChange
 
 # How long a full ledger is left alone before one probe is appended.
 PROBE_MS = 1_000
@@ -52,7 +54,10 @@ class GroupCommit:
         self._marks = marks
         self._pending: list[Change] = []
         self._wake = asyncio.Event()
-        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiters: list[tuple[int, asyncio.Future[None], asyncio.Task[object] | None]] = []
+        self._refused_part = RefusedPart()
+        # How often what others had submitted was undone with a change that was refused: it may be decided again.
+        self.undone = 0
         self._full: LedgerFull | None = None
         self._missing_bytes = 0
         self._probe_ms = 0
@@ -125,7 +130,7 @@ class GroupCommit:
 
         Neither list may be changed afterwards.
         """
-        self._pending.append(Change(entries, outputs, undo, settle))
+        self._pending.append(Change(entries, outputs, undo, settle, submitter()))
         self.next_position += len(entries)
         self._wake.set()
         return self.next_position - 1
@@ -133,7 +138,8 @@ class GroupCommit:
     async def durable(self, position: int) -> None:
         """Returns once `position` is durable; raises what became of it otherwise.
 
-        LedgerFull: it was not written. LedgerDown: unknown; then nothing is answered any more, whatever it rests on.
+        LedgerFull: it was not written. What the ledger refuses of a change: the same, told to its submitter alone.
+        LedgerDown: unknown; then nothing is answered any more, whatever it rests on.
         """
         if self.dead is not None:
             raise self.dead
@@ -150,7 +156,7 @@ class GroupCommit:
         elif position <= self.mark.position:
             waiter.set_result(None)
         else:
-            self._waiters.append((position, waiter))
+            self._waiters.append((position, waiter, submitter()))
 
     async def all_durable(self) -> None:
         """Waits for everything submitted so far, as `durable` does: what an answer rests on that denies something."""
@@ -248,7 +254,8 @@ class GroupCommit:
     @property
     def fits_one_group(self) -> bool:
         """Tells whether one append may hold all that waits for one."""
-        return sum(change.size_bytes for change in self._pending) <= GROUP_BYTES_MAX
+        size_bytes = sum(change.size_bytes for change in self._pending)
+        return size_bytes <= GROUP_BYTES_MAX and not self._refused_part.sought
 
     async def append_all(self) -> None:
         """Appends all that waits as one group; for work between appends, where `fits_one_group`."""
@@ -264,13 +271,13 @@ class GroupCommit:
             await self._clock.sleep_ms(0)
 
     def _close_group(self) -> list[Change]:
-        size_bytes = 0
-        for count, change in enumerate(self._pending):
+        size_bytes, most = 0, self._refused_part.cut(len(self._pending))
+        for count, change in enumerate(self._pending[:most]):
             size_bytes += change.size_bytes
             if count and size_bytes > GROUP_BYTES_MAX:
-                group, self._pending = self._pending[:count], self._pending[count:]
-                return group
-        group, self._pending = self._pending, []
+                most = count
+                break
+        group, self._pending = self._pending[:most], self._pending[most:]
         return group
 
     async def _append(self, group: list[Change]) -> None:
@@ -282,6 +289,8 @@ class GroupCommit:
             mark = await self._ledger.append(entries, outputs)
         except LedgerFull as error:
             self._refuse(group, error)
+        except AppendRefused as error:
+            self._refuse_part(group, error)
         except OncegateError as error:
             self.die(error)
         except Exception as error:
@@ -290,6 +299,7 @@ class GroupCommit:
             self._appends.observe(self._clock.monotonic_ms() - began_ms)
             self.mark = mark
             self._marks.add(mark)
+            self._refused_part.taken(len(group))
             for change in group:
                 change.settle()
             self._release(mark.position)
@@ -297,19 +307,40 @@ class GroupCommit:
     def _release(self, position: int) -> None:
         waiting = self._waiters
         self._waiters = [item for item in waiting if item[0] > position]
-        for position_awaited, waiter in waiting:
+        for position_awaited, waiter, _ in waiting:
             if position_awaited <= position and not waiter.done():
                 waiter.set_result(None)
 
     def _refuse(self, group: list[Change], error: LedgerFull) -> None:
-        """Takes the index back to what is durable, newest change first: nothing was written."""
+        """Takes the index back to what is durable: nothing was written."""
+        self._undo(group)
+        self.begin_full(error)
+        self._fail_waiters(self._no_room())
+
+    def _undo(self, group: list[Change]) -> None:
+        """Undoes a group and all that waits behind it, newest change first."""
         for change in reversed(group + self._pending):
             change.undo()
         self._pending = []
+        self._refused_part.found()
         self.next_position = self.mark.position + 1
         self._begun = self.mark.position
-        self.begin_full(error)
-        self._fail_waiters(self._no_room())
+
+    def _refuse_part(self, group: list[Change], error: AppendRefused) -> None:
+        """Goes on with fewer of a group at a time; of one change, undoes it and says why to its submitter."""
+        if len(group) > 1:
+            self._begun = self.mark.position
+            self._pending = group + self._pending
+            self._refused_part.refused(group, error)
+            return
+        self._undo(group)
+        culprit, waiting = group[0].submitter, self._waiters
+        self._waiters = [one for one in waiting if culprit is None or one[2] is not culprit]
+        self.undone += culprit is not None
+        self._fail_waiters(LedgerFull(f"{error.refusal.detail}; nothing was written, send it again"))
+        for _, waiter, _ in waiting:
+            if not waiter.done():
+                waiter.set_exception(_again(error.refusal))
 
     def begin_full(self, error: LedgerFull) -> None:
         """Takes nothing more but what ends something, until a probe finds room."""
@@ -330,7 +361,7 @@ class GroupCommit:
 
     def _fail_waiters(self, error: OncegateError) -> None:
         waiting, self._waiters = self._waiters, []
-        for _, waiter in waiting:
+        for _, waiter, _ in waiting:
             if not waiter.done():
                 waiter.set_exception(_again(error))
 

@@ -6,11 +6,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from oncegate.core.errors import MissingStage, Rejected, Stop
+from oncegate.core.errors import LedgerFull, MissingStage, Rejected, Stop
 from oncegate.core.verdicts import VERDICT_MASK, Verdict
 from oncegate.engine.commit.group_commit import GroupCommit
 from oncegate.engine.requests import ClaimResult, ProduceResult
 
+# How often a request is decided again that was undone with another's change, before its client is told to retry.
+DECIDED_AGAIN = 8
 # BUSY may have become untrue, and harms nobody: it is asked again.
 _LASTING = np.array([Verdict.DUPLICATE, Verdict.STALE, Verdict.BUSY], np.uint8)
 
@@ -32,10 +34,11 @@ def answers_when_proven(
 
     Refusals wait until all that was submitted is durable: they too rest on what the index knows. Whatever may have
     become untrue by a newer owner waits for `GroupCommit.owned`.
+
+    What was undone because the ledger refuses another's change is decided again, as if it had come then.
     """
 
-    @wraps(use)
-    async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def proven(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         group_commit = shard.group_commit
         since = group_commit.next_append
         try:
@@ -47,6 +50,17 @@ def answers_when_proven(
         if group_commit.fenced_by_appends and not _stays_true(found):
             await group_commit.owned(since)
         return found
+
+    @wraps(use)
+    async def careful(shard: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(DECIDED_AGAIN):
+            undone = shard.group_commit.undone
+            try:
+                return await proven(shard, *args, **kwargs)
+            except LedgerFull:
+                if shard.group_commit.undone == undone:
+                    raise
+        return await proven(shard, *args, **kwargs)
 
     return careful
 

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from oncegate.arraytypes import U64
-from oncegate.core.errors import LedgerFull
+from oncegate.core.errors import LedgerFull, OncegateError, TooLarge
 from oncegate.engine.commit.journal import Journal
 from oncegate.engine.failures import error_fields
 from oncegate.engine.maintenance import archive_log
@@ -186,7 +186,7 @@ class Eviction:
             raise refused
         return True
 
-    async def _append(self, picked: Picked) -> tuple[list[tuple[Archive, U64]], LedgerFull | None]:
+    async def _append(self, picked: Picked) -> tuple[list[tuple[Archive, U64]], OncegateError | None]:
         """Appends what is picked as archives; returns what became durable of it, and why not all did."""
         made: list[tuple[Archive, U64]] = []
         gathered: list[Gathered] = []
@@ -201,7 +201,7 @@ class Eviction:
                     self._journal.group_commit.check()
                     position, given = archive_log.record(self._journal, parts)
                     await self._journal.group_commit.durable(position)
-                except LedgerFull as error:
+                except (LedgerFull, TooLarge) as error:
                     return made, error
                 made += given
             await self._journal.clock.sleep_ms(0)

@@ -113,6 +113,11 @@ class UserTopics:
             self._suspended[topic] = (until, why)
             self._asked.pop(topic, None)
 
+    def forget(self, topics: Collection[str]) -> None:
+        """Asks about topics anew before more is written to them: what they take has changed."""
+        for topic in topics:
+            self._asked.pop(topic, None)
+
     async def close(self) -> None:
         """Lets go of the connection."""
         async with self._one:

@@ -4,14 +4,14 @@ A range that waits for its commit is a blob of the topic `.stages`, one that is 
 `.outputs`: what waits goes soon, and archives stay for long. One that is sent as it is written is no blob.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from itertools import accumulate
 from typing import Protocol
 
 from oncegate.ledgers.catalog import NOWHERE, Catalog, Change, Dropped, Location, change_of, located
 from oncegate.ledgers.frames import Sent
-from oncegate.ledgers.kafka.guard import Batch
+from oncegate.ledgers.kafka.guard import Batch, Partition
 from oncegate.ledgers.kafka.rows.stream import Piece, RowStream, Target
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics, now_ms
 from oncegate.ledgers.kafka.shard.blobs import OUTPUTS, STAGES, Blobs, location
@@ -37,6 +37,7 @@ class AppendRanges:
             Blobs(partition, [one.data for one, of in zip(self._kept, self._topic_of, strict=True) if of == number])
             for number, partition in enumerate((place.outputs, place.stages))
         ]
+        self._send_places = [at for at, output in enumerate(outputs) if isinstance(output, SendRanges)]
         self.sends = [output for output in outputs if isinstance(output, SendRanges)]
         self._streams: list[RowStream] = []
         # What the catalog is to note, with ranges nowhere yet.
@@ -83,6 +84,18 @@ class AppendRanges:
             for range_id in send.range_ids:
                 direct = self._direct.get(range_id)
                 yield await anext(stored) if direct is None else direct.data
+
+    def first_sent_to(self, partitions: Collection[Partition]) -> int | None:
+        """Returns the place of the first output that went to one of these partitions; None: none has."""
+        for at, stream in zip(self._send_places, self._streams, strict=False):
+            if any(partition in partitions for partition in stream.partitions):
+                return at
+        return None
+
+    @property
+    def last_sent(self) -> int | None:
+        """The place of the output whose rows were read last; None: none were."""
+        return self._send_places[len(self._streams) - 1] if self._streams else None
 
     def changes(self, first_offsets: Sequence[int]) -> list[Change]:
         """Returns the changes of the catalog; `first_offsets`: of each batch that `batches` has yielded."""

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from aiokafka.errors import KafkaError
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, OncegateError, Rejected, TooLarge
 from oncegate.ledgers.catalog import Change, Location
 from oncegate.ledgers.frames import ENTRIES_BYTES_MAX, AnyChange, Collected
-from oncegate.ledgers.kafka.guard import NotWritten, Partition
+from oncegate.ledgers.kafka.guard import NotWritten, Partition, RecordTooLarge
 from oncegate.ledgers.kafka.namespaces import NamespaceList
 from oncegate.ledgers.kafka.reading import reader
 from oncegate.ledgers.kafka.rows.user_topics import UserTopics
@@ -25,7 +25,7 @@ from oncegate.ledgers.kafka.shard.writer import FrameWriter
 from oncegate.ledgers.kafka.topics import shorten
 from oncegate.ledgers.snapshotting import Places, SnapshotTaking
 from oncegate.ledgers.uncancelled import uncancelled
-from oncegate.ports import Chunk, Mark, OutputChange, Replayed
+from oncegate.ports import AppendRefused, Chunk, Mark, OutputChange, Replayed
 
 # Witness and deletions may fail for so long while appends succeed; what stops both is told by the appends.
 BEHIND_S = 60.0
@@ -113,6 +113,7 @@ class KafkaLedger:
                     await self._write_dying(self._writer.write(batches, entries, changes_of))
             except LedgerFull as error:
                 self._suspend(error)
+                self._refuse_part(error, ranges)
                 raise
             if self._taking is not None:
                 self._taking.changed(changes)
@@ -128,7 +129,19 @@ class KafkaLedger:
         if isinstance(error.__cause__, NotWritten):
             own = {partition.topic for partition in self._place.partitions}
             refused = {partition.topic for partition in error.__cause__.culprits} - own
+            if isinstance(error.__cause__, RecordTooLarge):
+                self._topics.forget(refused)
+                return
             self._topics.suspend(refused, str(error.__cause__))
+
+    def _refuse_part(self, error: LedgerFull, ranges: AppendRanges) -> None:
+        """Raises AppendRefused where what was appended is to blame, and not brokers that cannot take anything now."""
+        match error.__cause__:
+            case RecordTooLarge(culprits=culprits) as cause:
+                refusal = TooLarge(str(cause))
+                raise AppendRefused(refusal, ranges.first_sent_to(culprits)) from error
+            case Rejected() as cause:
+                raise AppendRefused(cause, ranges.last_sent) from error
 
     async def compact(self, position: int, snapshot: AsyncIterable[bytes]) -> None:
         """Implements the port's `Ledger.compact`; not stopped by its caller being cancelled.

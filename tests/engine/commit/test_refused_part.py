@@ -1,0 +1,158 @@
+"""A ledger that never takes a part of a group: its request alone is refused, and nobody else notices."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from oncegate.core.entries.codec import decode
+from oncegate.core.errors import LedgerFull, OncegateError, TooLarge
+from oncegate.engine.commit.proven import DECIDED_AGAIN
+from oncegate.ports import AppendRefused, OpenLedger, OutputChange, WriteRange
+from tests.support.held import HeldLedger, HeldLedgers, Served, rows_of, said, serving, turns, winner
+
+# What is in no row of the others.
+LARGE = 424_242
+
+
+class ChoosyLedger(HeldLedger):
+    """Takes no rows with `LARGE` in them; names the first output that has them, where `naming` is set."""
+
+    naming = False
+    refused_kinds: str = ""
+
+    async def append(self, entries: Sequence[bytes], outputs: Sequence[OutputChange]) -> Any:
+        mark = LARGE.to_bytes(8, "little")
+        large = [at for at, one in enumerate(outputs) if isinstance(one, WriteRange) and mark in one.data]
+        kinds = [type(decode(entry)).__name__ for entry in entries]
+        if large or self.refused_kinds in kinds:
+            await self._disk.gate.wait()
+            self._disk.refused.append(kinds)
+            raise AppendRefused(TooLarge("more than the topic takes"), large[0] if self.naming else None)
+        return await super().append(entries, outputs)
+
+
+class ChoosyLedgers(HeldLedgers):
+    def __init__(self, names: bool = False) -> None:
+        super().__init__()
+        self.naming = names
+        self.disk.refused = []  # type: ignore[attr-defined]
+
+    def held(self, opened: OpenLedger) -> HeldLedger:
+        assert opened.outputs is not None
+        self.choosy = ChoosyLedger(opened.ledger, opened.outputs, self.disk)
+        self.choosy.naming = self.naming
+        return self.choosy
+
+
+@pytest.fixture(params=[False, True], ids=["unnamed", "named"])
+async def served(request: Any) -> AsyncIterator[Served]:
+    async with serving(ChoosyLedgers(request.param)) as served:
+        yield served
+
+
+async def ends(served: Served, *tasks: "asyncio.Task[Any]") -> list[Any]:
+    await served.disk.let_go()
+    async with asyncio.timeout(20):
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def behind_an_append(served: Served, *asked: Any) -> "list[asyncio.Task[Any]]":
+    """What is asked for waits in one group for an append that is held."""
+    served.disk.hold()
+    first = await served.begin(served.claim("first", token=900))
+    return [first, *[await served.begin(one) for one in asked]]
+
+
+@pytest.mark.parametrize("place", range(5))
+async def test_the_request_that_is_refused_is_told_so_and_all_others_are_written_once(
+    served: Served, place: int
+) -> None:
+    numbers = [1, 2, 3, 4]
+    numbers.insert(place, LARGE)
+    asked = [served.produce(rows_of(number), call=number) for number in numbers]
+    told = (await ends(served, *await behind_an_append(served, *asked)))[1:]
+    refused = told.pop(place)
+    assert isinstance(refused, TooLarge)
+    assert refused.detail == "more than the topic takes"
+    assert [one.rows for one in told] == [1, 1, 1, 1]
+    assert sorted(await served.read()) == [1, 2, 3, 4]
+    assert served.gateway.readiness() == {"default": "SERVING"}, "one request is no full ledger"
+
+
+async def test_what_came_before_the_refused_one_keeps_its_decision(served: Served) -> None:
+    claim, *_ = told = await ends(
+        served,
+        *(
+            await behind_an_append(
+                served, served.claim("a", token=1), served.produce(rows_of(LARGE)), served.claim("a")
+            )
+        ),
+    )
+    assert isinstance(told[2], TooLarge)
+    assert said(told[1]) == ["GRANTED"]
+    kinds = [kind for group in served.disk.kinds() for kind in group]
+    assert kinds.count("Claimed") == 2, "it was not decided twice"
+    assert claim.claim != told[1].claim
+
+
+async def test_what_rests_on_the_refused_one_is_decided_without_it(served: Served) -> None:
+    """The topic is made by the entry that is refused; whoever found it there makes it now."""
+    refused, after = (
+        await ends(
+            served, *await behind_an_append(served, served.produce(rows_of(LARGE)), served.produce(rows_of(1), call=2))
+        )
+    )[1:]
+    assert isinstance(refused, TooLarge)
+    assert (after.rows, await served.read()) == (1, [1])
+    kinds = [kind for group in served.disk.kinds() for kind in group]
+    assert kinds.count("TopicCreated") == 1
+
+
+async def test_nothing_is_said_of_a_group_that_was_refused_before_it_is_written(served: Served) -> None:
+    tasks = await behind_an_append(served, served.produce(rows_of(LARGE)), served.produce(rows_of(1), call=2))
+    served.disk.gate.set()
+    while not served.disk.refused:  # type: ignore[attr-defined]
+        await turns(1)
+        assert not tasks[2].done()
+    told = await ends(served, *tasks)
+    assert told[2].rows == 1
+
+
+async def test_a_refused_commit_leaves_its_stages_and_the_index_as_the_ledger_has_it(served: Served) -> None:
+    before = served.shard.journal.index.claims.contents()
+    with pytest.raises(TooLarge):
+        await served.produce(rows_of(LARGE))
+    assert served.shard.journal.index.claims.contents() == before
+    assert served.shard.topics() == []
+    staged = winner(await served.stage(rows_of(7)))
+    assert (await served.commit(staged)).outcome == "COMMITTED"
+
+
+async def test_a_change_of_several_claims_is_told_to_be_sent_again_for_nobody_can_be_named() -> None:
+    async with serving(ChoosyLedgers()) as served:
+        served.ledgers.choosy.refused_kinds = "Claimed"  # type: ignore[attr-defined]
+        tasks = [served.start(served.claim(str(n), token=n)) for n in range(1, 4)]
+        for error in await ends(served, *tasks):
+            assert isinstance(error, LedgerFull)
+        assert len(served.disk.refused) == 1, "and it is not tried again for them"  # type: ignore[attr-defined]
+        served.ledgers.choosy.refused_kinds = ""  # type: ignore[attr-defined]
+        assert said(await served.claim("1")) == ["GRANTED"]
+
+
+async def test_who_is_undone_with_one_after_another_is_told_to_retry_in_the_end() -> None:
+    """Nothing is decided for ever: the client's own retry goes on."""
+    async with serving(ChoosyLedgers()) as served:
+        group_commit, tries = served.shard.group_commit, []
+
+        async def undone(_position: int) -> None:
+            tries.append(1)
+            group_commit.undone += 1
+            raise LedgerFull("undone with another's")
+
+        group_commit.durable = undone  # type: ignore[method-assign]
+        with pytest.raises(OncegateError) as told:
+            await served.produce(rows_of(1))
+        assert isinstance(told.value, LedgerFull)
+        assert len(tries) == DECIDED_AGAIN + 1
