@@ -49,7 +49,7 @@ REFUSED_PART: tuple[Mutant, ...] = (
         _GROUP,
         "            self._pending = group + self._pending\n",
         "            self._pending = group[::-1] + self._pending\n",
-        f"{_PART}::test_what_came_before_the_refused_one_keeps_its_decision",
+        _ALONE,
     ),
     one(
         "what is undone with others is told to retry at once",
