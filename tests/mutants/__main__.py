@@ -198,8 +198,11 @@ def try_all(wanted: list[Mutant], places: Places) -> list[dict[str, object]] | N
 
 
 def main() -> int:
-    planted = MUTANTS
-    wanted = [mutant for mutant in planted if not sys.argv[1:] or mutant.name in sys.argv[1:]]
+    unknown = sorted(set(sys.argv[1:]) - {mutant.name for mutant in MUTANTS})
+    if unknown:
+        print(f"mutants: no planted bug has the name {', '.join(map(repr, unknown))}: see tests/mutants for the names")
+        return 2
+    wanted = [mutant for mutant in MUTANTS if not sys.argv[1:] or mutant.name in sys.argv[1:]]
     out = ROOT / "out" / "mutants"
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="oncegate-mutants-") as root:

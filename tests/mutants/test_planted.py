@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import MUTANTS, ROOT
+from tests.mutants.__main__ import MUTANTS, ROOT, main
 from tests.mutants.kafka_models import KAFKA_MODELS
 from tests.mutants.mutant import Mutant
 
@@ -38,3 +38,12 @@ def test_no_more_bugs_than_these_are_left_to_walks_alone() -> None:
     # Of the ledger on Kafka the first walks are always the same, and say which invariant breaks.
     by_model = {mutant.name for mutant in KAFKA_MODELS}
     assert {mutant.name for mutant in MUTANTS if mutant.seen_by == "walk"} == BY_WALKS_ALONE | by_model
+
+
+def test_a_name_that_no_planted_bug_has_is_refused_before_any_is_tried(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mutants", MUTANTS[0].name, "no such bug"])
+    monkeypatch.delattr("tests.mutants.__main__.try_all")
+    assert main() == 2
+    assert "'no such bug'" in capsys.readouterr().out
