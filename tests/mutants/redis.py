@@ -7,6 +7,7 @@ _SHARD = f"{_REDIS}/shard"
 _LUA = f"{_REDIS}/lua"
 _OWNERS = "tests/faults/redis/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/redis/test_ledger_damage.py"
+_CLAIMS = "tests/faults/redis/test_claims_only.py"
 _SERVER = "tests/faults/redis/test_server_faults.py"
 
 REDIS: tuple[Mutant, ...] = (
@@ -114,5 +115,19 @@ REDIS: tuple[Mutant, ...] = (
         '        if self.info.get("cluster_enabled") == "1":\n',
         "        if False:\n",
         f"{_SERVER}::test_a_part_of_a_cluster_holds_no_ledger",
+    ),
+    one(
+        "a ledger of claims only takes rows",
+        f"{_REDIS}/ledgers.py",
+        "row_topics=NoTopics() if self._address.claims_only else None,\n",
+        "row_topics=None,\n",
+        f"{_CLAIMS}::test_claims_are_kept_and_rows_are_refused_before_any_effect",
+    ),
+    one(
+        "what was staged before is committed to a ledger of claims only",
+        "service/oncegate/engine/usecases/batches.py",
+        "        if chunks:\n",
+        "        if False:\n",
+        f"{_CLAIMS}::test_rows_that_were_written_and_staged_before_stay_and_are_served_once_rows_are_kept_again",
     ),
 )

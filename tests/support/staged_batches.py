@@ -1,5 +1,6 @@
 """A batch as a driver and its task stage and commit it, over the wire."""
 
+from copy import copy
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,12 @@ class Batch:
         self._client, self._run = client, run
         self.name, self.token, self.nonce = Name(app, str(version), topic), new_token(), new_token()
         self._rows, self._chunks, self._fingerprint = 0, chunks, 0
+
+    def through(self, client: Gateway) -> "Batch":
+        """The same batch, over another connection."""
+        other = copy(self)
+        other._client = client
+        return other
 
     def stage(self, table: Any) -> None:
         """Sends one chunk more."""

@@ -113,7 +113,10 @@ class RowTopics(Protocol):
 
     @property
     def where(self) -> str:
-        """Says where they lie, as a client of them is told it: brokers, for topics of Kafka."""
+        """Says where they lie, as a client of them is told it: brokers, for topics of Kafka.
+
+        Empty: there are none, and `check` refuses all rows.
+        """
 
     async def check(
         self,
@@ -138,4 +141,4 @@ class RowTopics(Protocol):
         """Tells whether a record of such topics has something of this name."""
 
     def refuse_read(self, topic: str) -> NoReturn:
-        """Raises ReadElsewhere, which says where the topic is read."""
+        """Raises ReadElsewhere, which says where the topic is read; NotFound: nowhere."""

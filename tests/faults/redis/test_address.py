@@ -25,6 +25,7 @@ def test_an_address_says_where_ledgers_are_and_how_they_are_kept() -> None:
         ("//localhost:6379/ids", "openssl rand"),
         ("//localhost:6379/ids?bare_key=yes&bare_key=yes", "twice"),
         ("//localhost:6379/ids?bare_key=yes&wait=1", "wait, which is none of"),
+        ("//localhost:6379/ids?bare_key=yes&outputs=kafka", "none of streams, none"),
         ("//localhost:6379/ids?bare_key=yes&reply_ms=0", "whole number from 1"),
         ("//localhost:6379/ids?bare_key=yes&user=u", "user without password_file"),
         ("//localhost:6379/ids?bare_key=yes&ssl_cafile=/dev/null", "no file"),

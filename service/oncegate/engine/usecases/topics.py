@@ -33,9 +33,8 @@ class Topics:
         """
         deadline.check()
         if self._elsewhere is not None:
-            raise BadRequest(
-                "topics of this namespace lie elsewhere, and are made and set up there; nothing was changed"
-            )
+            where = "lie elsewhere, and are made and set up there" if self._elsewhere.where else "are switched off"
+            raise BadRequest(f"topics of this namespace {where}; nothing was changed")
         journal, known = self._journal, self._index.get(request.topic)
         entry = self._created(request) if known is None else self._changed(request, known)
         if entry is not None:
@@ -99,7 +98,7 @@ class Topics:
         """
         if self._elsewhere is None:
             return rows
-        if keys is not None:
+        if keys is not None and self._elsewhere.where:
             raise BadRequest(
                 f"topic {topic} lies elsewhere, and its rows are placed by their column key: leave key_col out; "
                 "nothing was written"

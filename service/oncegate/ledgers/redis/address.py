@@ -7,6 +7,7 @@ no_witness=yes   without --witness: what the server loses while no gateway runs 
 wait_replicas    replicas that have an append before it is acknowledged (0)
 wait_ms          what they may take (1000)
 reply_ms         what the server may take to answer (5000); also to connect
+outputs          streams: rows of topics are kept on the server; none: only claims are, and rows are refused (streams)
 runs             a folder on this machine for what memory need not hold; without it, all is in memory
 db               the number of the server's database (0)
 user             the user's name
@@ -30,6 +31,7 @@ _SERVER = re.compile(r"(?:([A-Za-z0-9._-]+)|\[([0-9A-Fa-f:.]+)\]):([0-9]{1,5})")
 # Not a number alone, which other clients take for a database.
 _PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _EXAMPLE = "redis://localhost:6379/oncegate?master_key=/etc/oncegate/master.key"
+OUTPUTS = ("streams", "none")
 _OF_TLS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile")
 
 
@@ -48,6 +50,7 @@ class Address:
     wait_replicas: int = 0
     wait_ms: int = 1_000
     reply_ms: int = 5_000
+    outputs: str = OUTPUTS[0]
     runs: Path | None = None
     db: int = 0
     user: str | None = None
@@ -61,6 +64,11 @@ class Address:
         """Returns the URL without its options."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"redis{'s' * self.tls}://{host}:{self.port}/{self.prefix}"
+
+    @property
+    def claims_only(self) -> bool:
+        """Tells whether rows of requests are refused."""
+        return self.outputs == "none"
 
     @property
     def runs_folder(self) -> Path | None:
@@ -122,6 +130,12 @@ def _text(name: str, value: str) -> str:
     return value
 
 
+def _outputs(name: str, value: str) -> str:
+    if value not in OUTPUTS:
+        raise BadRequest(f"{name}={value} of the ledger's URL is none of {', '.join(OUTPUTS)}")
+    return value
+
+
 _READERS: dict[str, Callable[[str, str], Any]] = {
     "master_key": file,
     "old_master_key": file,
@@ -130,6 +144,7 @@ _READERS: dict[str, Callable[[str, str], Any]] = {
     "wait_replicas": any_number,
     "wait_ms": number,
     "reply_ms": number,
+    "outputs": _outputs,
     "runs": folder,
     "db": any_number,
     "user": _text,

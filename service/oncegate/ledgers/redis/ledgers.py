@@ -12,6 +12,7 @@ from oncegate.core.errors import BadRequest, LedgerBusy, LedgerDamaged, LedgerDo
 from oncegate.ledgers.keys import KEY_BYTES, Keys, read_keys
 from oncegate.ledgers.pause import pause
 from oncegate.ledgers.redis.address import Address, parse_address
+from oncegate.ledgers.redis.claims_only import NoTopics
 from oncegate.ledgers.redis.connection import Link, Lost, Refused, Unreachable
 from oncegate.ledgers.redis.namespaces import Changes, Listed, Namespace, NamespaceList
 from oncegate.ledgers.redis.shard.ledger import RedisLedger
@@ -98,6 +99,7 @@ class RedisLedgers:
                 ledger,
                 compacted=ledger.compacted_position,
                 free_bytes=ledger.free_bytes,
+                row_topics=NoTopics() if self._address.claims_only else None,
                 fenced_by_appends=True,
                 durability=lambda: self._durability(ledger),
             )
