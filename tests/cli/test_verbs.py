@@ -151,10 +151,21 @@ def test_a_verb_that_finds_no_ledger_says_so_in_one_line_and_shows_nothing(words
     assert "nowhere" in said
 
 
-@pytest.mark.parametrize("verb", ["serve", "init", "backup --to copy", "restore --from copy", "verify", "ledger dump"])
-def test_the_url_of_a_ledger_is_no_data_folder(verb: str, empty_folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("verb", "instead"),
+    [
+        ("serve", "serve --ledger"),
+        ("init", "serve --ledger"),
+        ("backup --to copy", "replicas and copies"),
+        ("restore --from copy", "put back into its servers"),
+        ("verify", "whenever it opens it"),
+        ("ledger dump", "serve --ledger"),
+    ],
+)
+def test_the_url_of_a_ledger_is_no_data_folder(verb: str, instead: str, empty_folder: Path) -> None:
     status, out, error = run(*verb.split(), "--data", "kafka://localhost:9092/p")
     assert (status, out) == (1, "")
     assert error.startswith("oncegate: --data takes a folder")
+    assert instead in error
     assert error.count("\n") == 1
     assert list(empty_folder.iterdir()) == []

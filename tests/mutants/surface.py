@@ -18,6 +18,13 @@ _READS = "tests/transports/http/test_deadlines_of_reads.py"
 
 SURFACE: tuple[Mutant, ...] = (
     one(
+        "who wants to copy a ledger elsewhere is told to serve it",
+        "service/oncegate/cli/refusals.py",
+        '        instead = _COPIES.get(context.info_name or "", "`oncegate serve --ledger` takes those")\n',
+        '        instead = "`oncegate serve --ledger` takes those"\n',
+        "tests/cli/test_verbs.py::test_the_url_of_a_ledger_is_no_data_folder",
+    ),
+    one(
         "a client warns of a gateway that is down at each try",
         f"{CLIENT}/protocol/outage.py",
         "        elif now_ms - self._said_ms < SAY_EACH_MS:\n",

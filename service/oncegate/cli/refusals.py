@@ -25,11 +25,20 @@ def refusing() -> Iterator[None]:
         _refuse(f"{error.filename or 'the system'}: {error.strerror or error}")
 
 
-def refuse_urls(folder: Path | None) -> Path | None:
+# What the verbs of a data folder's copies say of a ledger elsewhere.
+_COPIES = {
+    "backup": "its servers' own replicas and copies stand for a backup",
+    "restore": "a copy of it is put back into its servers",
+    "verify": "the gateway verifies it whenever it opens it",
+}
+
+
+def refuse_urls(context: typer.Context, folder: Path | None) -> Path | None:
     """Returns a data folder as it was given; refuses the URL of a ledger, which would become a folder of that name."""
     scheme, colon, _ = str(folder).partition(":")
     if folder is not None and colon and scheme in SCHEMES:
-        _refuse(f"--data takes a folder, and {folder} is the URL of a ledger; `oncegate serve --ledger` takes those")
+        instead = _COPIES.get(context.info_name or "", "`oncegate serve --ledger` takes those")
+        _refuse(f"--data takes a folder, and {folder} is the URL of a ledger; {instead}")
     return folder
 
 
