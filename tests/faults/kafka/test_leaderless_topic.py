@@ -1,0 +1,114 @@
+"""A user's topic whose one replica lies on a broker that is killed at a step of its transaction: it waits alone."""
+
+import http.client
+import json
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from deploy.kafka.cluster import Cluster
+from oncegate.ledgers.kafka.guard import Partition
+from tests.matrix.world import StruckGateway, until
+from tests.support.kafka_broker import WAIT_S, Broker
+
+pytestmark = pytest.mark.slow
+# The broker that holds the only replica of such a topic; the two others keep the ledger.
+NODE = 3
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Cluster(tmp_path_factory.mktemp("brokers"), brokers=3) as cluster:
+        yield Broker(cluster, behind=0, proxy_port=0)
+
+
+class Served:
+    """A gateway with failpoints over a prefix of its own, and one try of a request each."""
+
+    def __init__(self, brokers: Broker, folder: Path, prefix: str) -> None:
+        self.prefix = prefix
+        options = "replication=3&min_insync=2&bare_key=yes&send_ms=4000&commit_ms=10000"
+        ledger = f"kafka://{brokers.cluster.bootstrap}/{self.prefix}?{options}"
+        self.gateway = StruckGateway(folder / "gateway", ledger, collecting=False)
+
+    def post(self, path: str, **body: Any) -> tuple[int, dict[str, Any]]:
+
+        with closing(http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=WAIT_S)) as connection:
+            try:
+                asked = json.dumps({"token": uuid4().hex, "call": 0, **body})
+                headers = {"Content-Type": "application/json"}
+                connection.request("POST", f"/v1/namespaces/default/{path}", asked, headers)
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read())
+            except (OSError, http.client.HTTPException):
+                return 0, {}
+
+    def produce(self, topic: str, id_: str) -> tuple[int, dict[str, Any]]:
+        return self.post(f"topics/{topic}/records:produce", id_col=["key"], records=[{"key": id_, "value": id_}])
+
+    def until_written(self, topic: str, *ids: str) -> None:
+        for id_ in ids:
+            until(f"{id_} is in {topic}", lambda id_=id_: self.produce(topic, id_)[0] == 200)  # type: ignore[misc]
+
+    def until_claimed(self) -> None:
+        until("an id is claimed", lambda: self.post("ids:claim", ids=[uuid4().hex])[0] == 200)
+
+    def until_refused(self, topic: str, words: str) -> None:
+        """Each answer until then is a refusal to retry that wrote nothing."""
+
+        def is_said() -> bool:
+            status, told = self.produce(topic, "refused")
+            assert (status, told["code"], told["action"], told["effect"]) == (507, "LEDGER_FULL", "retry", "none"), told
+            return words in told["detail"]
+
+        until(f"it says: {words}", is_said)
+
+
+def topic_on_one(brokers: Broker, name: str) -> str:
+    brokers.admin.create_topics([NewTopic(name, 1, replica_assignment=[[NODE]])])[name].result(WAIT_S)
+    until("the topic is known", lambda: name in brokers.admin.list_topics(timeout=WAIT_S).topics)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("point", "statuses"),
+    [
+        pytest.param("begun", {507}, id="its own abort, before PRODUCE"),
+        # Where the coordinator was on that broker too, the one that follows it may be late for the commit.
+        pytest.param("all sent", {200, 507}, id="its commit"),
+    ],
+)
+def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
+    brokers: Broker, tmp_path: Path, point: str, statuses: set[int]
+) -> None:
+    served = Served(brokers, tmp_path, f"leaderless-{point.replace(' ', '-')}")
+    lone, other = topic_on_one(brokers, f"{served.prefix}-lone"), brokers.topic(name=f"{served.prefix}-other").topic
+    gateway = served.gateway
+    with gateway, ThreadPoolExecutor(1) as aside:
+        served.until_written(lone, "a")
+        served.until_written(other, "a")
+        gateway.arm(point, signal.SIGSTOP)
+        asked = aside.submit(served.produce, lone, "b")
+        until("the step is reached", lambda: gateway.is_struck)
+        brokers.cluster.kill_node(NODE)
+        try:
+            gateway.go_on()
+            assert asked.result()[0] in statuses
+            served.until_claimed()
+            served.until_written(other, "b")
+            served.until_refused(lone, "no leader")
+            served.until_claimed()
+            served.until_written(other, "c")
+        finally:
+            brokers.cluster.start_node(NODE)
+        served.until_written(lone, "a", "b", "c")
+        assert gateway.starts == 1
+    for topic in (lone, other):
+        assert sorted(brokers.committed(Partition(topic, 0))) == [b"a", b"b", b"c"]
