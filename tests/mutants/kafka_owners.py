@@ -7,6 +7,12 @@ _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 _OWNED = "tests/engine/commit/test_owned_before_said.py"
 
+_REFUSALS = "tests/faults/kafka/test_refusals.py"
+_REVOKED = (
+    "tests/faults/kafka/test_revoked.py::"
+    "test_what_is_taken_from_a_gateway_that_serves_is_told_and_all_goes_on_when_it_is_given_back"
+)
+
 KAFKA_OWNERS: tuple[Mutant, ...] = (
     one(
         "an overtaken gateway takes the number of who came behind it",
@@ -78,5 +84,19 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "                    await ledger.check_frames()\n",
         "",
         f"{_DAMAGE}::test_frames_that_are_deleted_under_an_owner_end_its_ownership",
+    ),
+    one(
+        "a list goes on with a producer of which a record was refused",
+        "service/oncegate/ledgers/kafka/namespaces.py",
+        "            if self._witnesses is producer:\n",
+        "            if self._witnesses is None:\n",
+        _REVOKED,
+    ),
+    one(
+        "a partition is taken for the names of two topics",
+        "service/oncegate/ledgers/kafka/refusals.py",
+        "    each = [named] if isinstance(named, str | TopicPartition) else named\n",
+        "    each = [named] if isinstance(named, str) else named\n",
+        f"{_REFUSALS}::test_a_partition_that_may_not_be_read_is_told_by_its_topic",
     ),
 )

@@ -58,6 +58,13 @@ class Rights:
         self._broker.admin.delete_acls([rule])[rule].result(WAIT_S)
         self._await(lambda: not self._held(kind, name, user))
 
+    def take_below(self, kind: ResourceType, begin: str, user: str = CLIENT) -> None:
+        """Takes all rights on all whose names begin so."""
+        rule = kind, begin, ResourcePatternType.PREFIXED, f"User:{user}", "*"
+        held = AclBindingFilter(*rule, AclOperation.ANY, AclPermissionType.ANY)
+        self._broker.admin.delete_acls([held])[held].result(WAIT_S)
+        self._await(lambda: not self._broker.admin.describe_acls(held).result(WAIT_S))
+
     def let_in(self, user: str, password: str) -> None:
         """Makes a user, or gives it another password."""
         info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)

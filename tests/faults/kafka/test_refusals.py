@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiokafka.errors import TopicAuthorizationFailedError
+from aiokafka.structs import TopicPartition
 from confluent_kafka.admin import AclOperation
 
 from deploy.kafka.access import CLIENT, Access
@@ -13,7 +15,7 @@ from oncegate.ledgers.kafka.address import Address, parse_address
 from oncegate.ledgers.kafka.guard import Batch, Partition, RecordTooLarge
 from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.ledgers.kafka.reading import reader
-from oncegate.ledgers.kafka.refusals import BrokersRefuse
+from oncegate.ledgers.kafka.refusals import BrokersRefuse, Caller, refusal_of
 from oncegate.ledgers.kafka.topics import KEPT, shorten, topics_of
 from tests.support.kafka_broker import Broker, one_broker
 from tests.support.kafka_guards import batch, new_id, refused_at_start, started
@@ -183,3 +185,9 @@ async def test_a_topic_that_has_not_answered_is_not_named_beside_one_that_refuse
         with pytest.raises(RecordTooLarge) as refused:
             await guard.commit(batches())
     assert refused.value.culprits == (small,)
+
+
+def test_a_partition_that_may_not_be_read_is_told_by_its_topic() -> None:
+    for named in ("flights", ["flights"], TopicPartition("flights", 0), [TopicPartition("flights", 0)]):
+        told = refusal_of(TopicAuthorizationFailedError(named), Caller(user="u"))
+        assert str(told) == "topic flights: allow User:u to DESCRIBE and WRITE"

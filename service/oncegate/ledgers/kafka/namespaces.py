@@ -12,7 +12,7 @@ that do so at once never decide on the same list. Witnesses and beats are writte
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,11 +22,12 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.frames import End
-from oncegate.ledgers.kafka.guard import Batch, Guard, InDoubt, NotWritten, Partition
+from oncegate.ledgers.kafka.guard import CLOSE_S, Batch, Guard, InDoubt, NotWritten, Partition
 from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
 from oncegate.ledgers.kafka.watch import Deadlines, Watch
+from oncegate.ledgers.uncancelled import uncancelled
 
 # Another gateway that changes the list at the same time ends our turn; after so many there is none left to wait for.
 TURNS_MAX = 20
@@ -250,7 +251,21 @@ class NamespaceList:
     async def _put_watched(self, key: str, value: bytes | None) -> None:
         async with asyncio.timeout(self._deadlines.send_ms / 1000):
             producer, (topic, number) = await self._connected(), self.partition
-            await producer.send_and_wait(topic, value, key.encode(), partition=number)
+            try:
+                await producer.send_and_wait(topic, value, key.encode(), partition=number)
+            except KafkaError:
+                # Brokers miss the sequence of what failed, and would refuse all that this producer writes after it.
+                await uncancelled(self._drop(producer))
+                raise
+
+    async def _drop(self, producer: AIOKafkaProducer) -> None:
+        """Lets the next put begin another producer."""
+        async with self._connecting:
+            if self._witnesses is producer:
+                self._witnesses = None
+        with suppress(KafkaError, TimeoutError):
+            async with asyncio.timeout(CLOSE_S):
+                await producer.stop()
 
     async def _connected(self) -> AIOKafkaProducer:
         async with self._connecting:

@@ -16,6 +16,7 @@ from aiokafka.errors import (
     TransactionalIdAuthorizationFailed,
     UnsupportedSaslMechanismError,
 )
+from aiokafka.structs import TopicPartition
 
 # What a client may need to do with topics: to write them, to read them, to look at their settings, to shorten them.
 WRITING, READING, LOOKING, SHORTENING = "DESCRIBE and WRITE", "DESCRIBE and READ", "DESCRIBE_CONFIGS", "DELETE"
@@ -82,7 +83,9 @@ def refusal_of(error: BaseException | None, caller: Caller) -> Refusal | None:
 
 def _topic(error: TopicAuthorizationFailedError, caller: Caller) -> Refusal:
     named = error.args[0] if error.args else ()
-    topics = frozenset([named] if isinstance(named, str) else named)
+    # aiokafka names a topic, some topics, or the partition that was asked for.
+    each = [named] if isinstance(named, str | TopicPartition) else named
+    topics = frozenset(one.topic if isinstance(one, TopicPartition) else one for one in each)
     return Refusal(f"topic {', '.join(sorted(topics))}", f"allow {caller} to {caller.needs}", topics)
 
 

@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from aiokafka.client import AIOKafkaClient, CoordinationType
-from aiokafka.errors import KafkaError, LeaderNotAvailableError, for_code
+from aiokafka.errors import KafkaError, LeaderNotAvailableError, TopicAuthorizationFailedError, for_code
 from aiokafka.structs import TopicPartition
 
 from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteCommitMarker
+from oncegate.ledgers.kafka.watch import Watch
 
 # A transactional id that no producer has started yet, or none for long.
 _UNKNOWN_ID = 105
@@ -120,12 +121,20 @@ def _require(code: int, what: str) -> None:
 
 @asynccontextmanager
 async def brokers_of(settings: Mapping[str, Any], partitions: Iterable[Partition]) -> AsyncIterator[Brokers]:
-    """Connects to the leaders of these partitions, of none: to all; KafkaError, OSError: nobody is there."""
-    client = AIOKafkaClient(**settings)
+    """Connects to the leaders of these partitions, of none: to all.
+
+    KafkaError, OSError: nobody is there, or refuses this client, and then the text says what an operator has to do.
+    """
+    client, watch = AIOKafkaClient(**settings), Watch(settings)
     try:
-        await client.bootstrap()
-        if not await client.set_topics(sorted({partition.topic for partition in partitions})):
-            raise KafkaError("the brokers do not say who leads partitions")
+        with watch.telling(), watch.connecting():
+            await client.bootstrap()
+            topics = sorted({partition.topic for partition in partitions})
+            if not await client.set_topics(topics):
+                raise KafkaError("the brokers do not say who leads partitions")
+            # aiokafka keeps them apart, and says then that they have no leader.
+            if hidden := client.cluster.unauthorized_topics.intersection(topics):
+                raise TopicAuthorizationFailedError(sorted(hidden))
         yield Brokers(client)
     finally:
         await client.close()
