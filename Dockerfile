@@ -1,6 +1,6 @@
 # Two stages: wheels and their dependencies by hash; then only what runs, as a user without rights.
 #
-# Until there are credentials the gateway listens on loopback only, also in here. Share the host's network:
+# Without a file of keys the gateway listens on loopback only, also in here. Share the host's network:
 #   docker run --network host -v oncegate:/data oncegate
 FROM python:3.12-slim AS build
 WORKDIR /src

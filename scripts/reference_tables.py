@@ -91,7 +91,9 @@ OTHERS = {
         "where the ledger's high-water mark is kept; beside the data folder if not given; "
         "[on Redis](redis.md#the-witness) it has to be given"
     ),
-    "host": "a loopback address: there are no credentials yet",
+    "host": "an address; without `keys` a loopback one ([security](security.md))",
+    "keys": "the file of `oncegate keys`: each call needs a key whose role allows it ([security](security.md))",
+    "insecure_without_keys": "listen beside loopback without keys: whoever reaches the gateway may do everything",
     "port": "0: any free one",
     "port_file": "the port is written here once the gateway is ready",
     "log_format": "`text` or `json`",

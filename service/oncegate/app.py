@@ -27,6 +27,7 @@ from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.index.lsm import tier
 from oncegate.index.shard import warm_up
 from oncegate.ledgers import open_ledgers
+from oncegate.ports import Observer
 from oncegate.runs import run_folders
 from oncegate.runtime.clock import SystemClock
 from oncegate.runtime.descriptors import needed, raise_limit, shared_out
@@ -36,10 +37,12 @@ from oncegate.runtime.log_observer import LogObserver
 from oncegate.runtime.malloc import collect_seldom, keep_freed_memory, leave_out_what_is_loaded
 from oncegate.runtime.threads import share_often
 from oncegate.settings import ProcessSettings, Settings, SettingsError
+from oncegate.transports.access.access import Access
+from oncegate.transports.access.keys import KeysUnreadable
 from oncegate.transports.decode import ids, json_rows, json_scan, staged_rows
 from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.protocol import Server, listening
-from oncegate.transports.promises import CREDENTIALS, promise_line
+from oncegate.transports.promises import CREDENTIALS, KEYS, OPEN, promise_line
 
 Log = structlog.typing.FilteringBoundLogger
 # Of the time to shut down, for callers that are being answered; the rest is for closing the ledgers.
@@ -81,8 +84,9 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         ledgers = await stack.enter_async_context(opening)
         require_descriptors(len(ledgers.names()))
         runs, observer = run_folders(process.ledger), LogObserver(log)
-        app = create_app(observer, About(process.ledger, settings.semantic.fingerprint(), _names(process)))
-        sock = stack.enter_context(bound(process.host, process.port))
+        told = About(process.ledger, settings.semantic.fingerprint(), _names(process), credentials(process))
+        app = create_app(observer, told, access=access_of(process, observer))
+        sock = stack.enter_context(bound(process.host, process.port, is_guarded(process)))
         port: int = sock.getsockname()[1]
         serving = listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms), budget.connections, budget.backlog)
         server = await stack.enter_async_context(serving)
@@ -149,15 +153,52 @@ def require_descriptors(namespaces: int) -> None:
         )
 
 
-def bound(host: str, port: int) -> socket.socket:
-    """Returns a socket bound to an address of this machine only; SettingsError: another address, or it is taken."""
+def is_guarded(process: ProcessSettings) -> bool:
+    """Tells whether addresses beside loopback may be listened on: there are keys, or somebody wants it without."""
+    return process.keys is not None or process.insecure_without_keys
+
+
+def credentials(process: ProcessSettings) -> str:
+    """Says which credentials are asked for, in the log and in the capabilities."""
+    if process.keys is not None:
+        return KEYS
+    return CREDENTIALS if _loopback(process.host) else OPEN
+
+
+def access_of(process: ProcessSettings, observer: Observer) -> Access | None:
+    """Returns who may call what, by the file of keys; None where there is none. Raises SettingsError."""
+    if process.keys is None:
+        return None
     try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
+        return Access(process.keys, SystemClock(), observer)
+    except KeysUnreadable as error:
+        raise SettingsError(f"keys: {error}") from error
+
+
+def _loopback(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    address = _address(host)
+    return address if address is not None and address.is_loopback else None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address("127.0.0.1" if host == "localhost" else host)
     except ValueError:
-        address = None
-    if address is None or not address.is_loopback:
+        return None
+
+
+def bound(host: str, port: int, guarded: bool = False) -> socket.socket:
+    """Returns a socket bound to an address; where it is not `guarded`, to one of this machine only.
+
+    Raises SettingsError: another address, or it is taken.
+    """
+    address = _address(host)
+    if address is None:
+        raise SettingsError(f"host {host}: an address is wanted, such as 127.0.0.1 or 0.0.0.0")
+    if not guarded and not address.is_loopback:
         raise SettingsError(
-            f"host {host}: there are no credentials yet, so only loopback addresses (127.0.0.1, ::1) are listened on"
+            f"host {host}: without keys only loopback addresses (127.0.0.1, ::1) are listened on; make a file of keys "
+            "(`oncegate keys add`) and name it by `keys`, or say insecure_without_keys and let everybody do everything"
         )
     sock = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -207,7 +248,10 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
     """Logs what is promised, namespace by namespace, who may connect, and where; then writes the port file."""
     for name in program.gateway.namespaces():
         log.info(promise_line(name, process.ledger, program.is_new(name), program.durability(name)))
-    log.info(f"credentials: {CREDENTIALS}")
+    say = log.warning if credentials(process) == OPEN else log.info
+    say(f"credentials: {credentials(process)}")
+    if not _loopback(process.host):
+        log.warning("HTTP is not encrypted: put a proxy that ends TLS in front, keys and rows can be read on the wire")
     host = f"[{process.host}]" if ":" in process.host else process.host
     log.info(f"listening on http://{host}:{program.port}")
     if process.port_file is not None:

@@ -104,6 +104,9 @@ class ProcessSettings(_Half):
     host: str = "127.0.0.1"
     # Names by which callers reach it beside its own address, comma separated: a name that is none is refused.
     hosts: str = ""
+    # The file of `oncegate keys`; without one only loopback is listened on, unless the next says otherwise.
+    keys: Path | None = None
+    insecure_without_keys: bool = False
     port: int = 8080
     port_file: Path | None = None
     log_format: Literal["text", "json"] = "text"

@@ -52,6 +52,7 @@ from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
 from tests.mutants.redis import REDIS
 from tests.mutants.refused_part import REFUSED_PART
+from tests.mutants.security import SECURITY
 from tests.mutants.serving import SERVING
 from tests.mutants.sizes import SIZES
 from tests.mutants.source_offsets import SOURCE_OFFSETS
@@ -65,6 +66,7 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "deploy", "scripts", "docs")
 MUTANTS = (
     *PLANTED,
+    *SECURITY,
     *SERVING,
     *SURFACE,
     *CONTRACT,

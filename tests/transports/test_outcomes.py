@@ -22,7 +22,8 @@ def test_every_kind_has_a_status_of_its_own_and_stands_for_an_error() -> None:
 # All others: 409.
 STATUSES = {
     400: "BAD_REQUEST",
-    403: "NOT_DRIVER FOREIGN_ORIGIN",
+    401: "UNAUTHENTICATED",
+    403: "NOT_DRIVER FOREIGN_ORIGIN FORBIDDEN",
     404: "NOT_FOUND UNKNOWN_PRODUCER UNKNOWN_DRIVER UNKNOWN_CLAIM",
     405: "METHOD_NOT_ALLOWED",
     406: "NOT_ACCEPTABLE",

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import oncegate
-from oncegate.cli import backup, config, demo, explain, kafka, ledger, resolve, restore, serve, size, verify
+from oncegate.cli import backup, config, demo, explain, kafka, keys, ledger, resolve, restore, serve, size, verify
 
 app = typer.Typer(
     help="A deduplicating gateway: retried writes take effect once.",
@@ -25,6 +25,7 @@ app.command("verify")(verify.verify)
 app.command("size")(size.size)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(kafka.app, name="kafka")
+app.add_typer(keys.app, name="keys")
 
 
 def _version(wanted: bool) -> None:

@@ -22,7 +22,12 @@ Ledger = Annotated[
     typer.Option(help="Ledger by URL, instead of --data: memory:, log:FOLDER, kafka://… or redis://…"),
 ]
 Witness = Annotated[str | None, typer.Option(help="Where to keep the ledger's witness; another disk is better.")]
-Host = Annotated[str | None, typer.Option(help="A loopback address.  [default: 127.0.0.1]")]
+Host = Annotated[str | None, typer.Option(help="Beside loopback only with --keys.  [default: 127.0.0.1]")]
+Keys = Annotated[Path | None, typer.Option(help="File of keys that callers must show; see `oncegate keys`.")]
+Insecure = Annotated[
+    bool | None,
+    typer.Option("--insecure-without-keys", help="Listen on any address, and let whoever reaches it do everything."),
+]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]
 PortFile = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
 Config = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
@@ -42,13 +47,17 @@ def serve_flags(
     config: Config = None,
     log_format: LogFormat = None,
     standby: Standby = None,
+    keys: Keys = None,
+    insecure_without_keys: Insecure = None,
 ) -> tuple[Path | None, dict[str, Any]]:
     """Returns the settings file, and what else the command line says as settings; None: not given.
 
     Raises SettingsError: both --data and --ledger were given.
     """
-    given = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
-    return config, given | {"port_file": port_file, "log_format": log_format, "standby": standby}
+    given: dict[str, Any] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
+    given |= {"port_file": port_file, "log_format": log_format, "standby": standby}
+    given |= {"keys": keys, "insecure_without_keys": insecure_without_keys}
+    return config, given
 
 
 def taking_serve_flags(verb: Callable[..., None]) -> Callable[..., None]:

@@ -4,50 +4,40 @@
   + Retryable           the same request may be sent again
     - Overloaded          too much in flight: nothing was written
     - Recovering          the index is being rebuilt: nothing was written
-    - QuotaExceeded       stages hold all the room they may: nothing was written
-    - LedgerFull          the ledger has no room: nothing was written
+    - QuotaExceeded, LedgerFull  no room for stages, or for anything: nothing was written
     - LedgerDown          the ledger failed while writing: unknown whether it was written
-    - BodyTooSlow         the body came slower than bodies may: nothing was written
-    - Stopping            the gateway is being stopped: nothing was written
+    - BodyTooSlow, Stopping  the body came too slowly, or the gateway is being stopped: nothing was written
     - DeadlinePassed      the caller's deadline passed before the decision, or the end of reading: nothing was written
     - MissingStage        a winner's stage is gone: the batch must be written again
     - ProducerBusy        another attempt's lease on this producer is live: nothing was changed
     - LeaseLive           what was to be cleared is held by a live lease: nothing was changed
   + Rejected            fix the request; sending it again cannot help
-    - BadRequest          malformed body, header, parameter, chunk
-    - NullId              an id is null or empty
+    - BadRequest, NullId  malformed body, header, parameter, chunk; an id is null or empty
     - TooLarge            body, batch, id or record over its limit
-    - LengthRequired      a body without Content-Length
-    - TargetTooLong, HeadTooLarge
+    - LengthRequired, TargetTooLong, HeadTooLarge  a body without Content-Length, or too long a head
     - Misdirected, ForeignOrigin  for another host, or from another site
+    - Unauthenticated, Forbidden  without a valid key, or with one that may not do this
     - NotAcceptable, UnsupportedMedia
-    - NotFound            no such path, namespace or topic
-    - MethodNotAllowed
+    - NotFound, MethodNotAllowed  no such path, namespace or topic, or not for this method
     - SchemaMismatch      the rows are not of the topic's schema
     - OtherPartitions, ReadElsewhere  the topic has other partitions; its rows are read where they lie
-    - TokenReused         same token and call with other ids
-    - ChunkAltered        same token and chunk with other rows
-    - OffsetTrimmed       the offset lies below the lowest kept
-    - OffsetBeyondEnd     the offset lies beyond the end
+    - TokenReused, ChunkAltered  same token with other ids under its call, or other rows under its chunk
+    - OffsetTrimmed, OffsetBeyondEnd  the offset lies below the lowest kept, or beyond the end
     - UnknownProducer, UnknownDriver  register first
-    - TooManyNamespaces   there are as many as may be: delete one
-    - NotEmpty            a namespace holds something: say its name once more to delete it all the same
+    - TooManyNamespaces, NotEmpty  delete one first; one that holds something, by saying its name once more
     - OtherDriver         the producer belongs to another driver
   + Stop                this attempt is over; a person or the caller's owner must look
     - UnknownClaim, ReleasedClaim
     - Fenced              a later registration has taken this one's place
-    - Gap                 sequences before these were never claimed
-    - OutOfOrder          later sequences were claimed already: the producer is split or shuffled
+    - Gap, OutOfOrder   sequences before these were never claimed, or later ones were: split or shuffled
     - NotDriver           only the driver acks
     - NotDone             acked over something that was claimed and is not done: this part was not
     - OlderBatch          acked a batch before the last that was acked: nothing was changed
     - SecondWrite         one run writes twice to one topic under one name
     - BatchConflict       other input under a number already committed
     - BatchForgotten      committed so long ago that rows can no longer be compared
-    - LedgerBehind        the caller saw a later ledger than this one
-    - LedgerDamaged       what is on disk is not what was acknowledged
-    - LedgerBusy          another process owns the data folder
-    - LedgerFenced        a newer owner has opened this ledger
+    - LedgerBehind, LedgerDamaged  the caller saw a later ledger than this one; it is not what was acknowledged
+    - LedgerBusy, LedgerFenced  another process owns the data folder, or a newer one has opened this ledger
     - KeyMismatch         the ledger was written with another key
 
 A bug is an `assert`, never one of these.
@@ -216,6 +206,18 @@ class LengthRequired(Rejected):
     """Says that a body came without its length; it was not read."""
 
     code, title = "LENGTH_REQUIRED", "A body needs a Content-Length"
+
+
+class Unauthenticated(Rejected):
+    """Says that the request brings no key that is valid here; nothing was written."""
+
+    code, title = "UNAUTHENTICATED", "A valid key is needed; nothing was written"
+
+
+class Forbidden(Rejected):
+    """Says that the caller's key may not do this here, whether or not it is there; nothing was written."""
+
+    code, title = "FORBIDDEN", "The key may not do this; nothing was written"
 
 
 class NotAcceptable(Rejected):

@@ -20,6 +20,7 @@ LEVELS = {
     "stopped": "warning",
     "plain_write": "warning",
     "connections_cut": "warning",
+    "keys_unreadable": "error",
 }
 
 

@@ -33,3 +33,10 @@ def ready(gateway: Gateway | None) -> Answer:
     if standing := [f"{name}: {told}" for name in begun.namespaces if (told := gateway.standing(name))]:
         waiting[-1] += f" ({'; '.join(standing)})"
     return Answer(False, f"namespace {', '.join(waiting)}", begun.namespaces)
+
+
+def without_names(answer: Answer) -> Answer:
+    """Returns the same answer for somebody who may not know which namespaces there are."""
+    if not answer.namespaces:
+        return answer
+    return Answer(answer.ok, answer.detail if answer.ok else "not every namespace serves", {})

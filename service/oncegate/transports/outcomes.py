@@ -37,6 +37,7 @@ class Kind(Enum):
     NO_SUCH_METHOD = "no such method"  # UNIMPLEMENTED
     GONE = "gone"  # OUT_OF_RANGE
     OUT_OF_RANGE = "out of range"  # OUT_OF_RANGE
+    UNAUTHENTICATED = "unauthenticated"  # UNAUTHENTICATED
     DENIED = "denied"  # PERMISSION_DENIED
     INTERNAL = "internal"  # INTERNAL
 
@@ -68,6 +69,8 @@ OUTCOMES: dict[type[e.OncegateError], Outcome] = {
     e.HeadTooLarge: Outcome(Kind.HEAD_TOO_LARGE),
     e.Misdirected: Outcome(Kind.MISDIRECTED),
     e.ForeignOrigin: Outcome(Kind.DENIED),
+    e.Unauthenticated: Outcome(Kind.UNAUTHENTICATED),
+    e.Forbidden: Outcome(Kind.DENIED),
     e.LengthRequired: Outcome(Kind.LENGTH_UNKNOWN),
     e.NotAcceptable: Outcome(Kind.NOT_ACCEPTABLE),
     e.UnsupportedMedia: Outcome(Kind.UNSUPPORTED),

@@ -38,6 +38,8 @@ WRITE_MODES: tuple[WriteMode, ...] = (
 )
 
 CREDENTIALS = "none: this gateway listens on loopback only"
+KEYS = "keys: each call needs one whose role allows it"
+OPEN = "NONE, AND NOT ONLY ON LOOPBACK: whoever reaches this gateway may do everything"
 
 # By the scheme of the ledger's URL; a bare path is a log.
 _DURABILITY = {

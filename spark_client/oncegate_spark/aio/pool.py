@@ -12,7 +12,7 @@ import ssl
 from typing import Any
 
 from oncegate_spark.aio.clock import AsyncClock
-from oncegate_spark.protocol.address import Address
+from oncegate_spark.protocol.address import Address, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, Request, WireFailure, lower_names
 
@@ -223,7 +223,7 @@ def _written(address: Address, request: Request) -> list[bytes | memoryview]:
     connection: Any = http.client.HTTPConnection(address.host, address.port)
     connection.default_port = 443 if address.secure else 80
     connection.sock = memory = _Memory()
-    connection.request(request.method, address.prefix + request.path, request.body, dict(request.headers))
+    connection.request(request.method, address.prefix + request.path, request.body, with_key(request.headers))
     return memory.sent
 
 

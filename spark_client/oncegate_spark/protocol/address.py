@@ -1,5 +1,7 @@
-"""Where a gateway listens, and how long a call may take: what both clients check before they connect. No I/O."""
+"""Where a gateway listens, with which key, and how long a call may take: what both clients check. No sockets."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -41,3 +43,13 @@ def checked_timeout(timeout_ms: int) -> int:
             f"tries: write timeout_ms={TIMEOUT_MS:_}, or leave it out"
         )
     return timeout_ms
+
+
+# Read from the environment, so that no plan, log or pickle ever holds the key.
+API_KEY = "ONCEGATE_API_KEY"
+
+
+def with_key(headers: Mapping[str, str]) -> dict[str, str]:
+    """Adds the key of the environment to a request's headers; the same without where there is none."""
+    key = os.environ.get(API_KEY, "").strip()
+    return {**headers, "Authorization": f"Bearer {key}"} if key else dict(headers)

@@ -5,7 +5,7 @@ import http.client
 import os
 import socket
 
-from oncegate_spark.protocol.address import Address
+from oncegate_spark.protocol.address import Address, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, WireFailure, lower_names
 from oncegate_spark.sync.clock import Clock
@@ -33,7 +33,7 @@ class Connection:
             # A refusal may come before the whole body is sent; it is worth more than the broken pipe.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
-                    request.method, self._address.prefix + request.path, request.body, dict(request.headers)
+                    request.method, self._address.prefix + request.path, request.body, with_key(request.headers)
                 )
             return self._reply(connection, began_ms, began_ms + timeout_ms)
         except (OSError, http.client.HTTPException) as error:

@@ -14,10 +14,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.metrics.reader import MetricsReader
 from oncegate.ports import Observer
+from oncegate.transports.access.access import Access
 from oncegate.transports.http import problems
 from oncegate.transports.http.gate import Gate
 from oncegate.transports.http.openapi import document
 from oncegate.transports.http.routes import batches, claims, producers, service, topics
+from oncegate.transports.promises import CREDENTIALS
 
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 
@@ -26,16 +28,22 @@ _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}
 class About:
     """What is told of the program: the ledger's URL, the fingerprint of the semantic settings.
 
-    `hosts`: its names beside loopback's.
+    `hosts`: its names beside loopback's. `credentials`: which are asked for.
     """
 
     ledger: str
     semantics: str
     hosts: Sequence[str] = ()
+    credentials: str = CREDENTIALS
 
 
-def create_app(observer: Observer, about: About, gateway: Gateway | None = None) -> FastAPI:
-    """Makes the application; `app.state.gateway` may be set later, until then everything answers RECOVERING."""
+def create_app(
+    observer: Observer, about: About, gateway: Gateway | None = None, access: Access | None = None
+) -> FastAPI:
+    """Makes the application; `app.state.gateway` may be set later, until then everything answers RECOVERING.
+
+    `access`: who may call what; None: whoever reaches the gateway may call everything.
+    """
     app = FastAPI(
         title="Oncegate",
         docs_url=None,
@@ -45,6 +53,7 @@ def create_app(observer: Observer, about: About, gateway: Gateway | None = None)
     )
     app.state.gateway = gateway
     app.state.about = about
+    app.state.access = access
     app.state.gate = Gate(about.hosts)
     app.state.observer = observer
     app.state.metrics = MetricsReader()

@@ -9,7 +9,15 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
-from oncegate.core.errors import BadRequest, BodyTooSlow, MethodNotAllowed, NotFound, OncegateError, Stop
+from oncegate.core.errors import (
+    BadRequest,
+    BodyTooSlow,
+    MethodNotAllowed,
+    NotFound,
+    OncegateError,
+    Stop,
+    Unauthenticated,
+)
 from oncegate.ports import Observer
 from oncegate.transports.outcomes import Internal, Kind, outcome_of
 
@@ -35,6 +43,7 @@ STATUS: dict[Kind, int] = {
     Kind.NO_SUCH_METHOD: 405,
     Kind.GONE: 410,
     Kind.OUT_OF_RANGE: 416,
+    Kind.UNAUTHENTICATED: 401,
     Kind.DENIED: 403,
     Kind.INTERNAL: 500,
 }
@@ -83,6 +92,8 @@ def response(error: OncegateError, trace_id: str, headers: Mapping[str, str] | N
         sent["Retry-After"] = str(-(-after_ms // 1000))
     if isinstance(error, BodyTooSlow):
         sent["Connection"] = "close"  # what is still to come of it is no request
+    if isinstance(error, Unauthenticated):
+        sent["WWW-Authenticate"] = "Bearer"
     return Response(encode(error, trace_id), status_of(type(error)), sent, media_type=PROBLEM)
 
 

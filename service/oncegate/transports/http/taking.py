@@ -15,8 +15,9 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request, Response
 
 from oncegate.core.errors import BadRequest
+from oncegate.transports.access.access import Access
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
-from oncegate.transports.http.inbound import body_length, deadline_of
+from oncegate.transports.http.inbound import PRINCIPAL, bearer, body_length, deadline_of
 from oncegate.transports.http.negotiation import media_of
 
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -27,7 +28,7 @@ _OURS = b"oncegate-"
 # Who sends these relies on them; they would be passed over where no route reads them.
 _RELIED_ON = frozenset({b"content-digest", b"idempotency-key"})
 # Which of two would count is anybody's guess.
-_ONCE = frozenset({b"accept", b"content-type", b"content-encoding", *_RELIED_ON})
+_ONCE = frozenset({b"accept", b"content-type", b"content-encoding", b"authorization", *_RELIED_ON})
 # More than any route has, and fewer than would take long to take apart.
 _PAIRS_MAX = 64
 
@@ -38,6 +39,7 @@ class Taken:
     def __init__(self, operation: Mapping[str, Any]) -> None:
         body, parameters = operation.get("requestBody", {}), operation.get("parameters", ())
         self._has_body = bool(body)
+        self._call = operation["operationId"]
         kinds = [*body.get("content", {}), *([] if body.get("required") else [""])]
         self._headers = {kind: frozenset(_names(parameters, "header", kind)) for kind in kinds}
         self._query = {kind: _query(parameters, kind) for kind in kinds}
@@ -45,7 +47,13 @@ class Taken:
         self._good: dict[str, object] = {}
 
     def check(self, request: Request) -> None:
-        """Refuses what the route does not take, or takes once and got twice; what is no UTF-8. Raises BadRequest."""
+        """Refuses who may not call it, then what the route does not take, or got twice; what is no UTF-8.
+
+        Raises Unauthenticated, Forbidden, BadRequest.
+        """
+        access: Access | None = request.app.state.access
+        if access is not None:
+            request.scope[PRINCIPAL] = access.permit(self._call, request.path_params.get("namespace"), bearer(request))
         scope, kind = request.scope, media_of(request) if self._has_body else ""
         if kind in self._headers:  # else its Content-Type is refused
             if scope["headers"] != self._good.get(kind):

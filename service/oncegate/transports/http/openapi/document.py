@@ -34,7 +34,7 @@ def document(app: FastAPI) -> dict[str, Any]:
         description=descriptions.DESCRIPTION,
         routes=app.routes,
         tags=TAGS,
-        servers=[{"url": "http://127.0.0.1:8080", "description": "loopback only until there are credentials"}],
+        servers=[{"url": "http://127.0.0.1:8080", "description": "loopback, unless the gateway has keys"}],
     )
     found["info"]["contact"] = {"name": "The developers of Oncegate"}
     found["components"] = {"schemas": schemas(), "examples": parts.refusal_examples()}
@@ -44,6 +44,7 @@ def document(app: FastAPI) -> dict[str, Any]:
             _drop_foreign_refusal(operation["responses"])
             links.add(operation)
     _drop_unused(found)
+    found["components"]["securitySchemes"] = parts.SECURITY_SCHEMES
     return found
 
 

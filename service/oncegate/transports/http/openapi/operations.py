@@ -253,11 +253,11 @@ METRICS = operation(
     {200: answer("every metric, as of now", marked=False, text=parts.METRICS, openmetrics=parts.METRICS)},
     (*parts.EVERY,),
 )
-DOCUMENT = operation("getDocument", {})
+DOCUMENT = operation("getDocument", {}, parts.PUBLIC)
 ERROR = operation(
     "getError",
     {200: answer("the error", marked=False, json=message(messages.ErrorReply, examples.ERROR_REPLY))},
-    (*parts.EVERY, e.NotFound),
+    (*parts.PUBLIC, e.NotFound),
     path("code"),
 )
 
@@ -265,4 +265,4 @@ ERROR = operation(
 def health(probe: str) -> parts.Json:
     """Makes the part of one probe, live, startup or ready."""
     reply = message(messages.HealthReply, {**examples.HEALTH_REPLY, "status": probe})
-    return operation(f"{probe}Probe", {200: answer(probe, marked=False, json=reply)}, (*parts.EVERY, e.Recovering))
+    return operation(f"{probe}Probe", {200: answer(probe, marked=False, json=reply)}, (*parts.PUBLIC, e.Recovering))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from oncegate.core import errors as e
+from oncegate.transports.access.rights import CALLS, Right
 from oncegate.transports.decode.columns import COLUMNS_MAX
 from oncegate.transports.decode.identifiers import ALPHABET, PARTITION
 from oncegate.transports.decode.names import TOPIC
@@ -19,10 +20,21 @@ from oncegate.transports.http.taking import BODIES as FOR_BODIES
 from oncegate.transports.metrics import OPENMETRICS, TEXT
 from oncegate.transports.outcomes import Internal, public_errors
 
+# In an operation: the roles of which a key needs one; none: any key will do.
+ROLES = "x-oncegate-roles"
+KEY_SCHEME = "key"
+SECURITY_SCHEMES = {
+    KEY_SCHEME: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "a key of `oncegate keys add`, where the gateway has the setting `keys`",
+    }
+}
+
 Json = dict[str, Any]
 Errors = Sequence[type[e.OncegateError]]
 
-EVERY: Errors = (
+PUBLIC: Errors = (
     e.NotAcceptable,
     Internal,
     e.BadRequest,
@@ -31,6 +43,7 @@ EVERY: Errors = (
     e.TargetTooLong,
     e.HeadTooLarge,
 )
+EVERY: Errors = (*PUBLIC, e.Unauthenticated, e.Forbidden)
 NAMESPACED: Errors = (*EVERY, e.NotFound, e.Recovering, e.LedgerDown, e.LedgerBehind, e.BadRequest)
 READS: Errors = (*NAMESPACED, e.DeadlinePassed)
 WRITES: Errors = (*NAMESPACED, e.Overloaded, e.DeadlinePassed, e.LedgerFull)
@@ -309,7 +322,15 @@ def operation(
     """Makes one operation's part of the document, as FastAPI's `openapi_extra`."""
     responses = {str(status): content for status, content in answers.items()} | _refusals(errors)
     extra: Json = {"operationId": operation_id, "parameters": list(parameters), "responses": responses}
+    extra |= _security(CALLS[operation_id])
     return extra if reads is None else {**extra, "requestBody": reads}
+
+
+def _security(right: Right) -> Json:
+    """What a gateway with keys asks for; `{}`: one without asks for nothing."""
+    if right.public:
+        return {"security": []}
+    return {"security": [{KEY_SCHEME: []}, {}], ROLES: sorted(role.value for role in right.roles)}
 
 
 def _refusals(errors: Errors) -> Json:

@@ -11,6 +11,7 @@ from oncegate.transports import health, promises
 from oncegate.transports.http import messages, problems
 from oncegate.transports.http.bodies import read_body
 from oncegate.transports.http.inbound import (
+    PRINCIPAL,
     body_length,
     decoded,
     gateway_of,
@@ -102,9 +103,13 @@ async def namespaces(request: Request) -> Response:
     """List the namespaces, sorted, a page at a time."""
     media = accepted(request, [JSON])
     asked = query(request, messages.PageQuery)
-    return json_reply(
-        messages.NamespacesReply(*page(gateway_of(request).namespaces(), asked.after, asked.limit)), media
-    )
+    return json_reply(messages.NamespacesReply(*page(_seen(request), asked.after, asked.limit)), media)
+
+
+def _seen(request: Request) -> list[str]:
+    """The namespaces that the caller's credential names; all of them where none is asked for."""
+    names, principal = gateway_of(request).namespaces(), request.scope.get(PRINCIPAL)
+    return list(names) if principal is None else [name for name in names if principal.sees(name)]
 
 
 @router.get("/v1/limits", tags=["service"], openapi_extra=operations.LIMITS)
@@ -120,7 +125,7 @@ async def capabilities(request: Request) -> Response:
     media = accepted(request, [JSON])
     modes = {mode.name: messages.WayMessage(mode.promise, mode.meaning) for mode in promises.WRITE_MODES}
     reply = messages.CapabilitiesReply(
-        modes, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, promises.CREDENTIALS
+        modes, [JSON, PACKED, ARROW], [ARROW, JSON], request.app.state.about.ledger, request.app.state.about.credentials
     )
     return json_reply(reply, media)
 
@@ -150,16 +155,18 @@ async def live(request: Request) -> Response:
 @router.get("/healthz/startup", tags=["health"], openapi_extra=operations.health("startup"))
 async def startup(request: Request) -> Response:
     """Tell whether kernels are compiled and every ledger was opened once; 503 until then."""
-    return _health("started", health.started(request.app.state.gateway))
+    return _health("started", health.started(request.app.state.gateway), request)
 
 
 @router.get("/healthz/ready", tags=["health"], openapi_extra=operations.health("ready"))
 async def ready(request: Request) -> Response:
     """Tell whether every namespace serves; 503 while one is being rebuilt or is down."""
-    return _health("ready", health.ready(request.app.state.gateway))
+    return _health("ready", health.ready(request.app.state.gateway), request)
 
 
-def _health(status: str, answer: health.Answer) -> Response:
+def _health(status: str, answer: health.Answer, request: Request) -> Response:
+    if request.app.state.access is not None:  # anybody may probe, and nobody without a key learns a name
+        answer = health.without_names(answer)
     if not answer.ok:
         raise Recovering(answer.detail, namespaces=answer.namespaces)
     return json_reply(messages.HealthReply(status, answer.namespaces))

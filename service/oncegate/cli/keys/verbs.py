@@ -1,0 +1,74 @@
+"""`oncegate keys add`, `list`, `revoke`. A running gateway takes the file as it is a second later."""
+
+import fcntl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from oncegate.cli.refusals import refusing
+from oncegate.engine.names import check_namespace
+from oncegate.runtime.clock import SystemClock
+from oncegate.settings import SettingsError
+from oncegate.transports.access import keys
+from oncegate.transports.access.rights import Role
+
+KeysFile = Annotated[Path, typer.Option("--keys", help="The file of keys.")]
+Roles = Annotated[list[Role], typer.Option("--role", help="What it may do; may be given several times.")]
+Namespaces = Annotated[
+    list[str], typer.Option("--namespace", help="Where; '*' is everywhere; may be given several times.")
+]
+
+
+def add(name: str, role: Roles, namespace: Namespaces, file: KeysFile = Path("keys.json")) -> None:
+    """Make a key for NAME, and show it: this once, for the file holds only its hash.
+
+    Example: oncegate keys add loader --role write --role ack --namespace orders
+    """
+    with _changing(file) as known:
+        for one in namespace:
+            if one != keys.ALL_NAMESPACES:
+                check_namespace(one)
+        made, text = keys.made(name, dict.fromkeys(role), dict.fromkeys(namespace), SystemClock().wall_ms())
+        keys.write(file, [*known.values(), made])
+        sys.stdout.write(text + "\n")
+
+
+def list_keys(file: KeysFile = Path("keys.json")) -> None:
+    """List the keys, without their secrets, which nobody knows any more."""
+    with _refusing():
+        table = Table("id", "name", "roles", "namespaces")
+        for key in keys.read(file).values():
+            table.add_row(key.id, key.name, ", ".join(role.value for role in key.roles), ", ".join(key.namespaces))
+        Console().print(table)
+
+
+def revoke(key_id: str, file: KeysFile = Path("keys.json")) -> None:
+    """Remove the key with this id (`oncegate keys list`): a running gateway refuses it from the next second on."""
+    with _changing(file) as known:
+        if key_id not in known:
+            raise SettingsError(f"{file} has no key {key_id}; nothing was changed")
+        keys.write(file, [key for key in known.values() if key.id != key_id])
+        sys.stdout.write(f"key {key_id} of {known[key_id].name} is revoked\n")
+
+
+@contextmanager
+def _changing(file: Path) -> Iterator[dict[str, keys.Key]]:
+    """Gives the keys of the file to who changes it, one at a time: two additions at once lose neither."""
+    with _refusing(), file.with_name(file.name + ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield keys.read(file) if file.exists() else {}
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    with refusing():
+        try:
+            yield
+        except keys.KeysUnreadable as error:
+            raise SettingsError(str(error)) from error

@@ -1,0 +1,107 @@
+"""The file of keys: what each may do, and a scrypt hash of its secret; the secret itself stands nowhere.
+
+A key is `og_<id>_<secret>`. The secret is 256 random bits, which nobody finds by trying, whatever a try costs: so the
+cost of scrypt is kept at 1 MiB and a few milliseconds, and a flood of wrong keys does not hold the event loop.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from oncegate.transports.access.rights import Role
+
+ALL_NAMESPACES = "*"
+SCRYPT_N, SCRYPT_R, SCRYPT_P = 1_024, 8, 1
+# scrypt takes 128 * n * r bytes; a file that asks for more is refused.
+SCRYPT_BYTES_MAX = 64 << 20
+_KEY = re.compile(r"og_([0-9a-f]{12})_([0-9a-f]{64})")
+
+
+class KeysUnreadable(ValueError):
+    """Says that a file of keys cannot be used, in one line for a person."""
+
+
+class Key(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One key: its id, whose it is, what it may do and where, and the hash of its secret with what made it."""
+
+    id: str
+    name: str
+    roles: tuple[Role, ...]
+    namespaces: tuple[str, ...]
+    made_ms: int
+    salt: str
+    scrypt: str
+    n: int = SCRYPT_N
+    r: int = SCRYPT_R
+    p: int = SCRYPT_P
+
+    def fits(self, secret: str) -> bool:
+        """Tells whether this is the key's secret, in a time that does not depend on how much of it is right."""
+        return hmac.compare_digest(_hash(secret, self).hex(), self.scrypt)
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    keys: list[Key]
+
+
+_FILE = msgspec.json.Decoder(_File)
+
+
+def _hash(secret: str, key: Key) -> bytes:
+    return hashlib.scrypt(
+        secret.encode(), salt=bytes.fromhex(key.salt), n=key.n, r=key.r, p=key.p, maxmem=2 * SCRYPT_BYTES_MAX, dklen=32
+    )
+
+
+def parts_of(credential: str) -> tuple[str, str] | None:
+    """Returns the id and the secret that a credential is made of; None: it is no key."""
+    match = _KEY.fullmatch(credential)
+    return None if match is None else (match[1], match[2])
+
+
+def read(path: Path) -> dict[str, Key]:
+    """Reads the keys of a file by their ids. Raises KeysUnreadable."""
+    try:
+        found = _FILE.decode(path.read_bytes()).keys
+        for key in found:
+            if 128 * key.n * key.r > SCRYPT_BYTES_MAX:
+                raise KeysUnreadable(f"{path}: key {key.id} takes more than {SCRYPT_BYTES_MAX >> 20} MiB to check")
+            _hash("", key)  # refuses parameters and salts that cannot be used, before anybody shows a key
+    except OSError as error:
+        raise KeysUnreadable(f"{path}: {error.strerror}; `oncegate keys add` makes it") from error
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise error if isinstance(error, KeysUnreadable) else KeysUnreadable(f"{path}: {error}") from error
+    by_id = {key.id: key for key in found}
+    if len(by_id) != len(found):
+        raise KeysUnreadable(f"{path}: two keys have one id")
+    return by_id
+
+
+def made(name: str, roles: Iterable[Role], namespaces: Iterable[str], made_ms: int) -> tuple[Key, str]:
+    """Makes a key: what the file keeps of it, and the text that is shown once."""
+    key_id, secret = secrets.token_hex(6), secrets.token_hex(32)
+    blank = Key(key_id, name, tuple(roles), tuple(namespaces), made_ms, secrets.token_hex(16), "")
+    return msgspec.structs.replace(blank, scrypt=_hash(secret, blank).hex()), f"og_{key_id}_{secret}"
+
+
+def write(path: Path, keys: Iterable[Key]) -> None:
+    """Replaces the file of keys as a whole, readable for its owner alone; durable when this returns."""
+    text = msgspec.json.format(msgspec.json.encode(_File([*keys])), indent=1) + b"\n"
+    part = path.with_name(path.name + ".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,87 @@
+"""Planted bugs of keys and roles: who is let in, where, and for how long."""
+
+from tests.mutants.mutant import Mutant, one
+
+ACCESS = "service/oncegate/transports/access"
+_ACCESS = "tests/transports/access/test_access.py"
+_MATRIX = "tests/transports/http/test_access_matrix.py"
+
+SECURITY: tuple[Mutant, ...] = (
+    one(
+        "whoever has a key may ack",
+        f"{ACCESS}/access.py",
+        "        if right.roles and not right.roles & self.roles:\n",
+        "        if False:\n",
+        f"{_ACCESS}::test_a_role_includes_no_other",
+    ),
+    one(
+        "a key opens every namespace",
+        f"{ACCESS}/access.py",
+        "        return namespace is None or self.sees(namespace)\n",
+        "        return True\n",
+        f"{_ACCESS}::test_a_namespace_that_is_not_named_is_refused_whether_or_not_it_is_there",
+    ),
+    one(
+        "a key of one namespace sees the metrics of all",
+        f"{ACCESS}/access.py",
+        "        if right.everywhere:\n",
+        "        if False:\n",
+        f"{_ACCESS}::test_what_is_about_all_namespaces_needs_a_key_for_all",
+    ),
+    one(
+        "any secret under a known id",
+        f"{ACCESS}/access.py",
+        "        if parts is None or key is None or not key.fits(parts[1]):\n",
+        "        if parts is None or key is None:\n",
+        f"{_ACCESS}::test_a_wrong_secret_under_a_known_id_is_refused_also_after_the_right_one",
+    ),
+    one(
+        "a revoked key is remembered",
+        f"{ACCESS}/access.py",
+        "            self._checked.clear()\n",
+        "            pass\n",
+        f"{_ACCESS}::test_a_revoked_key_is_refused_and_a_new_one_taken_a_second_later_without_a_restart",
+    ),
+    one(
+        "wrong keys fill the memory",
+        f"{ACCESS}/access.py",
+        "        if len(self._checked) >= REMEMBERED_MAX:\n",
+        "        if False:\n",
+        f"{_ACCESS}::test_what_is_remembered_of_credentials_is_bounded",
+    ),
+    one(
+        "a key costs scrypt each time",
+        f"{ACCESS}/access.py",
+        "        self._checked[mark] = found\n",
+        "",
+        f"{_ACCESS}::test_a_key_is_checked_by_scrypt_once",
+    ),
+    one(
+        "every file of keys is readable for all",
+        f"{ACCESS}/keys.py",
+        "os.O_EXCL, 0o600)",
+        "os.O_EXCL, 0o644)",
+        f"{_ACCESS}::test_a_key_is_taken_and_the_file_holds_no_secret",
+    ),
+    one(
+        "no route asks for a key",
+        "service/oncegate/transports/http/taking.py",
+        "        if access is not None:\n",
+        "        if False:\n",
+        f"{_MATRIX}::test_hot_routes_which_pass_the_framework_by_are_refused_as_all_others_are",
+    ),
+    one(
+        "a tenant learns the names of all namespaces",
+        "service/oncegate/transports/http/routes/service.py",
+        "[name for name in names if principal.sees(name)]",
+        "list(names)",
+        f"{_MATRIX}::test_a_tenant_sees_the_names_of_its_own_namespaces_alone",
+    ),
+    one(
+        "a client keeps its key to itself",
+        "spark_client/oncegate_spark/sync/connection.py",
+        "with_key(request.headers)",
+        "dict(request.headers)",
+        "tests/client/test_keys.py",
+    ),
+)

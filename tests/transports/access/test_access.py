@@ -1,0 +1,187 @@
+"""Keys: what is kept of them, who may do what with one, and how soon a changed file counts."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from oncegate.core.errors import Forbidden, OncegateError, Unauthenticated
+from oncegate.testing.clock import FakeClock
+from oncegate.transports.access import access, keys
+from oncegate.transports.access.access import Access
+from oncegate.transports.access.rights import CALLS, Role
+
+
+class Events:
+    """An observer that keeps the names of what it is told."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def event(self, name: str, /, **fields: object) -> None:
+        self.names.append(name)
+
+
+class Keyed:
+    """A file of keys, the access by it, and a clock to turn."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.clock, self.events = folder / "keys.json", FakeClock(), Events()
+        self.texts: dict[str, str] = {}
+        self._kept: dict[str, keys.Key] = {}
+
+    def add(self, name: str, *roles: Role, namespaces: tuple[str, ...] = ("mail",)) -> str:
+        self._kept[name], self.texts[name] = keys.made(name, roles, namespaces, 0)
+        keys.write(self.path, self._kept.values())
+        return self.texts[name]
+
+    def revoke(self, name: str) -> None:
+        del self._kept[name]
+        keys.write(self.path, self._kept.values())
+
+    def open(self) -> Access:
+        return Access(self.path, self.clock, self.events)
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Keyed:
+    return Keyed(tmp_path)
+
+
+def refusal(found: Access, call: str, namespace: str | None, credential: str | None) -> OncegateError | None:
+    try:
+        found.permit(call, namespace, credential)
+    except OncegateError as error:
+        return error
+    return None
+
+
+def test_a_key_is_taken_and_the_file_holds_no_secret(keyed: Keyed) -> None:
+    text = keyed.add("loader", Role.WRITE)
+    principal = keyed.open().permit("claimIds", "mail", text)
+    assert principal is not None
+    assert principal.name == "loader"
+    assert text.rpartition("_")[2] not in keyed.path.read_text()
+    assert stat.S_IMODE(os.stat(keyed.path).st_mode) == 0o600
+
+
+@pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text[:-1] + "0g"[text[-1] == "0"]])
+def test_no_text_but_the_key_itself_is_taken(keyed: Keyed, change: Callable[[str], str]) -> None:
+    text = keyed.add("loader", Role.WRITE)
+    found = keyed.open()
+    for wrong in (change(text), "", "og_", text.upper(), "og_000000000000_" + text.rpartition("_")[2], None):
+        assert isinstance(refusal(found, "claimIds", "mail", wrong), Unauthenticated)
+        assert isinstance(refusal(found, "claimIds", "mail", wrong), Unauthenticated)
+    assert refusal(found, "claimIds", "mail", text) is None
+
+
+def test_a_wrong_secret_under_a_known_id_is_refused_also_after_the_right_one(keyed: Keyed) -> None:
+    text = keyed.add("loader", Role.WRITE)
+    found = keyed.open()
+    assert refusal(found, "claimIds", "mail", text) is None
+    wrong = text[:-64] + "0" * 64
+    assert isinstance(refusal(found, "claimIds", "mail", wrong), Unauthenticated)
+    assert refusal(found, "claimIds", "mail", text) is None
+
+
+def test_a_key_is_checked_by_scrypt_once(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = keyed.add("loader", Role.WRITE)
+    found, checks = keyed.open(), []
+    right = keys.Key.fits
+    monkeypatch.setattr(keys.Key, "fits", lambda key, secret: checks.append(key.id) or right(key, secret))
+    for _ in range(100):
+        assert refusal(found, "claimIds", "mail", text) is None
+    assert len(checks) == 1
+
+
+def test_what_is_remembered_of_credentials_is_bounded(keyed: Keyed, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = keyed.add("loader", Role.WRITE)
+    monkeypatch.setattr(access, "REMEMBERED_MAX", 4)
+    found = keyed.open()
+    for number in range(50):
+        refusal(found, "claimIds", "mail", f"wrong {number}")
+        assert refusal(found, "claimIds", "mail", text) is None
+    assert found.remembered <= 4
+
+
+def test_a_role_includes_no_other(keyed: Keyed) -> None:
+    one_of_each = {"claimIds": Role.WRITE, "ackProducers": Role.ACK, "fetchRecords": Role.READ}
+    one_of_each |= {"deleteNamespace": Role.ADMIN, "getMetrics": Role.METRICS}
+    texts = {role: keyed.add(role.value, role, namespaces=("*",)) for role in Role}
+    found = keyed.open()
+    for call, needed in one_of_each.items():
+        for role, text in texts.items():
+            allowed = refusal(found, call, "mail", text) is None
+            assert allowed == (role is needed), (call, role)
+
+
+def test_a_namespace_that_is_not_named_is_refused_whether_or_not_it_is_there(keyed: Keyed) -> None:
+    text = keyed.add("loader", *Role)
+    found = keyed.open()
+    for call, right in CALLS.items():
+        if not right.public and right.roles and not right.everywhere:
+            told = refusal(found, call, "news", text)
+            assert isinstance(told, Forbidden)
+            assert refusal(found, call, "mail", text) is None
+
+
+def test_what_is_about_all_namespaces_needs_a_key_for_all(keyed: Keyed) -> None:
+    one, all_ = keyed.add("one", Role.METRICS), keyed.add("all", Role.METRICS, namespaces=("*",))
+    found = keyed.open()
+    assert isinstance(refusal(found, "getMetrics", None, one), Forbidden)
+    assert refusal(found, "getMetrics", None, all_) is None
+
+
+def test_a_call_without_a_row_is_open_to_nobody(keyed: Keyed) -> None:
+    text = keyed.add("loader", *Role, namespaces=("*",))
+    with pytest.raises(KeyError):
+        keyed.open().permit("aNewCall", "mail", text)
+
+
+def test_a_revoked_key_is_refused_and_a_new_one_taken_a_second_later_without_a_restart(keyed: Keyed) -> None:
+    old = keyed.add("old", Role.WRITE)
+    found = keyed.open()
+    assert refusal(found, "claimIds", "mail", old) is None
+    new = keyed.add("new", Role.WRITE)
+    keyed.revoke("old")
+    keyed.clock.advance(access.LOOK_EACH_MS)
+    assert isinstance(refusal(found, "claimIds", "mail", old), Unauthenticated)
+    assert refusal(found, "claimIds", "mail", new) is None
+    assert keyed.events.names == ["keys_read"]
+
+
+def test_a_file_that_cannot_be_read_any_more_changes_nothing_and_is_told_once(keyed: Keyed) -> None:
+    text = keyed.add("loader", Role.WRITE)
+    found = keyed.open()
+    keyed.path.write_text("{")
+    for _ in range(3):
+        keyed.clock.advance(access.LOOK_EACH_MS)
+        assert refusal(found, "claimIds", "mail", text) is None
+    assert keyed.events.names == ["keys_unreadable"]
+
+
+BAD = {
+    "no JSON": "{",
+    "no keys": "{}",
+    "a member that nobody knows": '{"keys": [], "users": []}',
+    "a role that there is not": '{"keys": [{"id": "a", "name": "a", "roles": ["root"], "namespaces": ["*"], '
+    '"made_ms": 0, "salt": "00", "scrypt": "00"}]}',
+    "a cost that takes all memory": '{"keys": [{"id": "a", "name": "a", "roles": [], "namespaces": [], '
+    '"made_ms": 0, "salt": "00", "scrypt": "00", "n": 1073741824}]}',
+    "a salt that is no hex": '{"keys": [{"id": "a", "name": "a", "roles": [], "namespaces": [], '
+    '"made_ms": 0, "salt": "x", "scrypt": "00"}]}',
+}
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD)
+def test_a_file_that_cannot_be_used_is_refused_at_the_start(keyed: Keyed, text: str) -> None:
+    keyed.path.write_text(text)
+    with pytest.raises(keys.KeysUnreadable, match=r"keys\.json"):
+        keyed.open()
+
+
+def test_a_file_that_is_not_there_is_refused_with_the_verb_that_makes_it(keyed: Keyed) -> None:
+    with pytest.raises(keys.KeysUnreadable, match="oncegate keys add"):
+        keyed.open()
