@@ -12,6 +12,7 @@ from oncegate.transports.access import keys
 from oncegate.transports.access.rights import Role
 from oncegate_spark import errors
 from oncegate_spark.aio.gateway import AsyncGateway
+from oncegate_spark.protocol.address import Address, with_key
 from oncegate_spark.sync.gateway import Gateway
 from tests.support.http_app import settings
 
@@ -32,6 +33,32 @@ async def test_both_clients_send_the_key_of_the_environment_and_none_without(
             other = await attempt.claim(["b"])
             await attempt.complete(other)
             assert len(other.granted) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["http://gateway:8080", "http://10.0.0.7:8080", "http://127.evil.example", "http://[::2]"]
+)
+def test_a_key_is_never_sent_in_clear_text_to_another_host(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEGATE_API_KEY", "og_secret")
+    for client in (Gateway, AsyncGateway):
+        with pytest.raises(errors.BadOption, match=r"clear text.*nothing was sent") as refused:
+            client(url)
+        assert "og_secret" not in str(refused.value)
+
+
+def test_a_key_that_comes_into_the_environment_later_is_not_sent_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONCEGATE_API_KEY", raising=False)
+    address = Address.of("http://gateway:8080")
+    assert with_key(address, {"A": "b"}) == {"A": "b"}
+    monkeypatch.setenv("ONCEGATE_API_KEY", "og_secret")
+    with pytest.raises(errors.BadOption):
+        with_key(address, {})
+
+
+@pytest.mark.parametrize("url", ["https://gateway", "http://localhost:1", "http://127.0.0.2:1", "http://[::1]:1"])
+def test_a_key_is_sent_over_encryption_and_loopback(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEGATE_API_KEY", "og_secret")
+    assert with_key(Address.of(url), {})["Authorization"] == "Bearer og_secret"
 
 
 def claimed(url: str) -> int:

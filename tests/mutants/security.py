@@ -80,8 +80,22 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "a client keeps its key to itself",
         "spark_client/oncegate_spark/sync/connection.py",
-        "with_key(request.headers)",
+        "with_key(self._address, request.headers)",
         "dict(request.headers)",
         "tests/client/test_keys.py",
+    ),
+    one(
+        "a client shows its key to the network",
+        "spark_client/oncegate_spark/protocol/address.py",
+        "    if not address.private:\n",
+        "    if False:\n",
+        "tests/client/test_keys.py",
+    ),
+    one(
+        "a revoked key stays in the file",
+        "service/oncegate/cli/keys/verbs.py",
+        "[key for key in known.values() if key.id != key_id]",
+        "known.values()",
+        "tests/cli/test_keys.py",
     ),
 )

@@ -223,7 +223,7 @@ def _written(address: Address, request: Request) -> list[bytes | memoryview]:
     connection: Any = http.client.HTTPConnection(address.host, address.port)
     connection.default_port = 443 if address.secure else 80
     connection.sock = memory = _Memory()
-    connection.request(request.method, address.prefix + request.path, request.body, with_key(request.headers))
+    connection.request(request.method, address.prefix + request.path, request.body, with_key(address, request.headers))
     return memory.sent
 
 

@@ -1,5 +1,6 @@
 """Where a gateway listens, with which key, and how long a call may take: what both clients check. No sockets."""
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +33,19 @@ class Address:
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
             raise BadOption(text)
         secure = parts.scheme == "https"
-        return cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+        address = cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
+        with_key(address, {})  # tells at once what each request would tell
+        return address
+
+    @property
+    def private(self) -> bool:
+        """Tells whether nobody reads on the way: it is encrypted, or never leaves this machine."""
+        if self.secure or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
 
 def checked_timeout(timeout_ms: int) -> int:
@@ -49,7 +62,14 @@ def checked_timeout(timeout_ms: int) -> int:
 API_KEY = "ONCEGATE_API_KEY"
 
 
-def with_key(headers: Mapping[str, str]) -> dict[str, str]:
-    """Adds the key of the environment to a request's headers; the same without where there is none."""
+def with_key(address: Address, headers: Mapping[str, str]) -> dict[str, str]:
+    """Adds the key of the environment, if any, to a request's headers. Raises BadOption where others could read it."""
     key = os.environ.get(API_KEY, "").strip()
-    return {**headers, "Authorization": f"Bearer {key}"} if key else dict(headers)
+    if not key:
+        return dict(headers)
+    if not address.private:
+        raise BadOption(
+            f"{API_KEY} is set, and http://{address.host}:{address.port} would carry the key in clear text; write "
+            f"https://, or unset {API_KEY} for a gateway without keys; nothing was sent"
+        )
+    return {**headers, "Authorization": f"Bearer {key}"}

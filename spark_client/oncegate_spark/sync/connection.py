@@ -33,7 +33,10 @@ class Connection:
             # A refusal may come before the whole body is sent; it is worth more than the broken pipe.
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 connection.request(
-                    request.method, self._address.prefix + request.path, request.body, with_key(request.headers)
+                    request.method,
+                    self._address.prefix + request.path,
+                    request.body,
+                    with_key(self._address, request.headers),
                 )
             return self._reply(connection, began_ms, began_ms + timeout_ms)
         except (OSError, http.client.HTTPException) as error:

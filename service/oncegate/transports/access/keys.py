@@ -1,7 +1,7 @@
 """The file of keys: what each may do, and a scrypt hash of its secret; the secret itself stands nowhere.
 
 A key is `og_<id>_<secret>`. The secret is 256 random bits, which nobody finds by trying, whatever a try costs: so the
-cost of scrypt is kept at 1 MiB and a few milliseconds, and a flood of wrong keys does not hold the event loop.
+cost of scrypt is kept at 1 MiB and some 8 ms, and a flood of wrong keys does not hold the event loop.
 """
 
 import hashlib

@@ -1,0 +1,77 @@
+"""`oncegate keys add`, `list` and `revoke`: what they print, what they keep, and what they refuse in one line."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from oncegate.cli import app
+from oncegate.transports.access import keys
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path / "keys.json"
+
+
+def run(*words: str, file: Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["keys", *words, "--keys", str(file)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def added(name: str, file: Path) -> tuple[str, str]:
+    """The id and the secret of a new key."""
+    status, out, _ = run("add", name, "--role", "write", "--role", "ack", "--namespace", "orders", file=file)
+    assert status == 0
+    parts = keys.parts_of(out.strip())
+    assert parts is not None, out
+    return parts
+
+
+def test_a_key_is_shown_once_and_its_file_is_for_its_owner_alone(file: Path) -> None:
+    key_id, secret = added("loader", file)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert keys.read(file)[key_id].fits(secret)
+    status, out, _ = run("list", file=file)
+    assert status == 0
+    for words in (key_id, "loader", "write, ack", "orders"):
+        assert words in out
+    assert secret not in out + file.read_text()
+
+
+def test_a_revoked_key_is_gone_and_the_others_stay(file: Path) -> None:
+    (first, _), (second, secret) = added("loader", file), added("reader", file)
+    assert run("revoke", first, file=file) == (0, f"key {first} of loader is revoked\n", "")
+    assert keys.read(file).keys() == {second}
+    assert keys.read(file)[second].fits(secret)
+    before = file.read_bytes()
+    status, out, err = run("revoke", first, file=file)
+    assert (status, out) == (1, "")
+    assert err == f"oncegate: {file} has no key {first}; nothing was changed\n"
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("words", [("list",), ("revoke", "0" * 12), ("add", "x", "--role", "read", "--namespace", "*")])
+def test_a_file_that_is_none_of_keys_is_refused_in_one_line_and_left_as_it_is(
+    words: tuple[str, ...], file: Path
+) -> None:
+    file.write_text('{"keys": [{"id": 7}]}')
+    status, out, err = run(*words, file=file)
+    assert (status, out) == (1, "")
+    assert err.startswith(f"oncegate: {file}: ")
+    assert err.count("\n") == 1
+    assert file.read_text() == '{"keys": [{"id": 7}]}'
+
+
+def test_a_name_that_no_namespace_can_have_makes_no_key(file: Path) -> None:
+    status, out, err = run("add", "x", "--role", "read", "--namespace", "no such name!", file=file)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert not file.exists()
+
+
+def test_a_file_that_is_not_there_says_which_verb_makes_it(file: Path) -> None:
+    status, _, err = run("list", file=file)
+    assert status == 1
+    assert "`oncegate keys add` makes it" in err
