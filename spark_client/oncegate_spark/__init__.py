@@ -73,6 +73,7 @@ from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.observe import observe
 from oncegate_spark.spark.observe.counts import BatchCounts, WriteCounts
 from oncegate_spark.spark.writers.explain_job import JobPromise, explain_job
+from oncegate_spark.spark.writers.named import NamedBatch, NamedBatches
 from oncegate_spark.sync.attempt import Attempt
 from oncegate_spark.sync.gateway import Gateway
 from oncegate_spark.sync.producers import Driver, Producer
@@ -120,6 +121,8 @@ __all__ = [
     "LedgerBehind",
     "LostClaim",
     "MissingStage",
+    "NamedBatch",
+    "NamedBatches",
     "NoIdentity",
     "NotCompleted",
     "NotDriver",

@@ -47,6 +47,7 @@ from tests.mutants.lanes import LANES
 from tests.mutants.meetings import MEETINGS
 from tests.mutants.metrics import METRICS
 from tests.mutants.mutant import Mutant
+from tests.mutants.named_batches import NAMED_BATCHES
 from tests.mutants.payloads import PAYLOADS
 from tests.mutants.planted import PLANTED
 from tests.mutants.producers import PRODUCERS
@@ -100,6 +101,7 @@ MUTANTS = (
     *CHECKPOINTS,
     *TOPIC_COLUMNS,
     *SOURCE_OFFSETS,
+    *NAMED_BATCHES,
     *DEMO,
 )
 TIMEOUT_S = 600

@@ -217,9 +217,9 @@ class AsyncGateway:
         """
         return await self.run(self.calls.commit(name, order))
 
-    async def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> None:
-        """Drop what these tokens have staged; no effect once the batch is committed."""
-        await self.run(self.calls.abort(name, tokens, timeout_ms))
+    async def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> bool:
+        """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
+        return await self.run(self.calls.abort(name, tokens, timeout_ms))
 
     async def source_offsets(self, app: str, topic: str, write_id: str = "") -> str:
         """Look up where a job's source is to be read on, as its newest commit, or its driver's newest ack, has said.

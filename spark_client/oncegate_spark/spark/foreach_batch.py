@@ -17,8 +17,9 @@ from oncegate_spark.spark.checkpoint.session import open_in, told_place, whole
 from oncegate_spark.spark.checkpoint.unknown import unknown
 from oncegate_spark.spark.pickling import is_connect
 from oncegate_spark.spark.task_identity import NOTES
+from oncegate_spark.spark.writers.named import NamedBatches
 
-Batch = Callable[[Any, int], None]
+Batch = Callable[[Any, Any], None]
 NO_CONNECT = (
     "inside foreachBatch Spark Connect tells neither the query nor its run, so oncegate_spark.foreach_batch has "
     "nothing to note. Give the function itself to foreachBatch, and to each write "
@@ -30,8 +31,10 @@ NO_CONNECT = (
 log = logging.getLogger("oncegate_spark")
 
 
-def foreach_batch(fn: Batch, *, checkpoint: str | None = None) -> Batch:
+def foreach_batch(fn: Batch, *, checkpoint: str | None = None, named: NamedBatches | None = None) -> Batch:
     """`fn(df, batch_id)`, whose writes are recognised by the digest of the batch's input, as those of a streaming sink.
+
+    `named`: `fn(df, batch)` is given a NamedBatch in place of the number, to write beside its rows into any sink.
 
     `checkpoint`: the query's own checkpointLocation, on whatever file system Spark has it; without it Spark is asked.
     Where the digest stays unknown the first batch warns, before `fn` is called. Inside, `df.sparkSession` is the
@@ -56,11 +59,20 @@ def foreach_batch(fn: Batch, *, checkpoint: str | None = None) -> Batch:
         notes = DriverNotes(read, place, run, marks.read_all(local_folder(place)))
         session.conf.set(NOTES, notes.to_json())
         try:
-            fn(df, batch_id)
+            _call(fn, df, batch_id, named, notes, query)
         finally:
             session.conf.unset(NOTES)
 
     return noted
+
+
+def _call(fn: Batch, df: Any, batch_id: int, named: NamedBatches | None, notes: DriverNotes, query: str | None) -> None:
+    if named is None:
+        fn(df, batch_id)
+        return
+    with named.begun(notes, query) as batch:
+        if batch is not None:
+            fn(df, batch)
 
 
 def _looked(session: Any, place: str | None, is_given: bool) -> tuple[Input | None, str]:

@@ -147,11 +147,11 @@ class Calls:
 
         return self.send(request, read)
 
-    def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[None]:
-        """Drop what these tokens have staged; no effect once the batch is committed."""
+    def abort(self, name: Name, tokens: Sequence[str], timeout_ms: int | None = None) -> Steps[bool]:
+        """Drop what these tokens have staged; no effect once the batch is committed: tells whether it is."""
         body, what = _json({"name": name.members(), "tokens": list(tokens)}), f"abort of {name}"
         request = self.post("/batches:abort", what, "whether the stages are dropped", JSON, body)
-        return self.send(request, _nothing, timeout_ms)
+        return self.send(request, lambda reply: bool(json.loads(reply.body)["outcome"] == "COMMITTED"), timeout_ms)
 
     def source_offsets(self, app: str, topic: str, write_id: str = "") -> Steps[str]:
         """Look up where the source of an app's batches, or of a driver's acks, is to be read on. Raises NotFound."""
