@@ -1,7 +1,11 @@
 """Writes the committed files that are made from code; `--check` says which are stale and writes nothing."""
 
 import sys
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from grpc_tools import protoc
 
 from oncegate.core.verdicts import BY_BYTE, VERDICT_MASK, Flag
 from oncegate.runtime.log_observer import LogObserver
@@ -35,7 +39,37 @@ def verdicts_text() -> str:
     return "\n".join([*lines, "}", ""])
 
 
+PROTO = "oncegate/v1/gateway.proto"
+GRPC = "service/oncegate/transports/grpc"
+
+
+@cache
+def _messages() -> dict[str, str]:
+    """The messages of the .proto in Python, by file ending."""
+    with TemporaryDirectory() as folder:
+        status = protoc.main(
+            [
+                "",
+                f"-I{ROOT}/service/proto",
+                f"--python_out={folder}",
+                f"--pyi_out={folder}",
+                f"{ROOT}/service/proto/{PROTO}",
+            ]
+        )
+        if status:
+            raise SystemExit(status)
+        made = Path(folder, PROTO)
+        return {end: made.with_name(f"gateway_pb2.{end}").read_text() for end in ("py", "pyi")}
+
+
+def messages_text(end: str) -> str:
+    """Makes the text of the messages' module, or of its types."""
+    return _messages()[end]
+
+
 GENERATED = {
+    f"{GRPC}/gateway_pb2.py": partial(messages_text, "py"),
+    f"{GRPC}/gateway_pb2.pyi": partial(messages_text, "pyi"),
     "service/oncegate/transports/http/openapi/openapi.json": openapi_text,
     "spark_client/oncegate_spark/protocol/_generated_verdicts.py": verdicts_text,
 }

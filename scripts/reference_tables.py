@@ -95,6 +95,8 @@ OTHERS = {
     "keys": "the file of `oncegate keys`: each call needs a key whose role allows it ([security](security.md))",
     "insecure_without_keys": "listen beside loopback without keys: whoever reaches the gateway may do everything",
     "port": "0: any free one",
+    "grpc_port": "gRPC is served there too, on the same address; 0: any free one ([how](grpc-guide.md))",
+    "grpc_reflection": "whether tools may ask over gRPC what there is to call",
     "port_file": "the port is written here once the gateway is ready",
     "log_format": "`text` or `json`",
     "standby": "wait until the owner of a ledger on Kafka is gone, then take over ([how](operations.md#a-standby))",

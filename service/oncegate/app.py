@@ -18,11 +18,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from oncegate.engine.gateway import Gateway, open_gateway
+from oncegate.engine.limits import Limits
 from oncegate.engine.names import DEFAULT_NAMESPACE
 from oncegate.index.lsm import tier
 from oncegate.index.shard import warm_up
@@ -44,6 +45,9 @@ from oncegate.transports.http.app import About, create_app
 from oncegate.transports.http.server.protocol import Server, listening
 from oncegate.transports.promises import CREDENTIALS, KEYS, OPEN, promise_line
 
+if TYPE_CHECKING:
+    from oncegate.transports.grpc.server import GrpcServer
+
 Log = structlog.typing.FilteringBoundLogger
 # Of the time to shut down, for callers that are being answered; the rest is for closing the ledgers.
 _FOR_CALLERS = 0.9
@@ -51,11 +55,12 @@ _FOR_CALLERS = 0.9
 
 @dataclass(frozen=True)
 class Program:
-    """Holds a gateway that serves, its HTTP server, and the port that it listens on."""
+    """Holds a gateway that serves, its HTTP server and port, and its gRPC server; None: no gRPC."""
 
     gateway: Gateway
     server: Server
     port: int
+    grpc: "GrpcServer | None" = None
 
     def is_new(self, namespace: str) -> bool:
         """Tells whether the ledger holds only the entry that says this process owns it: the first that ever did."""
@@ -90,6 +95,7 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         port: int = sock.getsockname()[1]
         serving = listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms), budget.connections, budget.backlog)
         server = await stack.enter_async_context(serving)
+        grpc = await stack.enter_async_context(_grpc(process, observer, limits))
         with saying_what_is_compiled(log.info):
             await asyncio.to_thread(warm_up)
             # While ledgers are read: both take a second of a start.
@@ -99,11 +105,42 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
                 gateway = await stack.enter_async_context(opened)
             finally:
                 await warming
-        stack.push_async_callback(server.drain)
+        stack.push_async_callback(_drained, server, grpc, process.shutdown_ms)
         if DEFAULT_NAMESPACE not in gateway.namespaces() and not process.standby:
             await gateway.create(DEFAULT_NAMESPACE)
         app.state.gateway = gateway
-        yield Program(gateway, server, port)
+        if grpc is not None:
+            grpc.gateway = gateway
+        yield Program(gateway, server, port, grpc)
+
+
+@asynccontextmanager
+async def _grpc(process: ProcessSettings, observer: Observer, limits: Limits) -> "AsyncIterator[GrpcServer | None]":
+    """Serves gRPC where a setting names its port. Raises SettingsError: it cannot be had, or the extra is missing."""
+    if process.grpc_port is None:
+        yield None
+        return
+    try:
+        from oncegate.transports.grpc import server
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"gRPC needs {error.name}: pip install 'oncegate[grpc]'") from error
+    async with AsyncExitStack() as stack:
+        # Refuses what is not loopback, and a port that is taken, in the words of the other port.
+        with bound(process.host, process.grpc_port) as sock:
+            host, port = sock.getsockname()[:2]
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        serving = server.listening(address, observer, limits, process.grpc_reflection, process.shutdown_ms)
+        try:
+            found = await stack.enter_async_context(serving)
+        except RuntimeError as error:
+            raise SettingsError(f"port {port} of {host} cannot be had; choose another") from error
+        yield found
+
+
+async def _drained(server: Server, grpc: "GrpcServer | None", shutdown_ms: int) -> None:
+    """Drains both doors at once: what was begun at either is answered before the ledgers close."""
+    begun = [server.drain()] if grpc is None else [server.drain(), grpc.drain(_FOR_CALLERS * shutdown_ms / 1_000)]
+    await asyncio.gather(*begun)
 
 
 def compile_kernels(say: Callable[[str], Any] = print) -> None:
@@ -254,6 +291,8 @@ def announce(program: Program, process: ProcessSettings, log: Log) -> None:
         log.warning("HTTP is not encrypted: put a proxy that ends TLS in front, keys and rows can be read on the wire")
     host = f"[{process.host}]" if ":" in process.host else process.host
     log.info(f"listening on http://{host}:{program.port}")
+    if program.grpc is not None:
+        log.info(f"listening for gRPC on {host}:{program.grpc.port}")
     if process.port_file is not None:
         part = process.port_file.with_name(process.port_file.name + ".part")
         part.write_text(f"{program.port}\n")

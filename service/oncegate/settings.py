@@ -108,6 +108,9 @@ class ProcessSettings(_Half):
     keys: Path | None = None
     insecure_without_keys: bool = False
     port: int = 8080
+    # Where gRPC is served beside HTTP; none: it is not.
+    grpc_port: int | None = None
+    grpc_reflection: bool = False
     port_file: Path | None = None
     log_format: Literal["text", "json"] = "text"
     shutdown_ms: int = 30_000

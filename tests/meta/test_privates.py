@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.tree import sources
+
 ROOT = Path(__file__).parents[2]
-CODE = sorted([*(ROOT / "service").rglob("*.py"), *(ROOT / "spark_client").rglob("*.py")])
+CODE = sources("service", "spark_client")
 # A named tuple's public methods begin with an underscore, so that they are no fields.
 NAMED_TUPLE = {"_replace", "_fields", "_asdict", "_make"}
 # Where a library offers no public way, by file.

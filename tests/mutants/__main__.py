@@ -32,6 +32,7 @@ from tests.mutants.demo import DEMO
 from tests.mutants.eviction import SEALING
 from tests.mutants.firsts import FIRSTS
 from tests.mutants.formats import FORMATS
+from tests.mutants.grpc import GRPC
 from tests.mutants.id_sets import ID_SETS
 from tests.mutants.kafka import KAFKA
 from tests.mutants.kafka_headers import KAFKA_HEADERS
@@ -67,6 +68,7 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("service", "spark_client", "tests", "demo", "deploy", "scripts", "docs")
 MUTANTS = (
     *PLANTED,
+    *GRPC,
     *SECURITY,
     *SERVING,
     *SURFACE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-GENERATED = {"_generated_verdicts.py"}
+GENERATED = {"_generated_verdicts.py", "gateway_pb2.py"}
 # What stands in a working folder and is nobody's source.
 MADE = {
     ".git",

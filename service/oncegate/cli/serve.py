@@ -29,6 +29,9 @@ Insecure = Annotated[
     typer.Option("--insecure-without-keys", help="Listen on any address, and let whoever reaches it do everything."),
 ]
 Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0: any free one.  [default: 8080]")]
+GrpcPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Serve gRPC there too; 0: any free port.  [default: no gRPC]")
+]
 PortFile = Annotated[Path | None, typer.Option(help="Write the port here when ready.")]
 Config = Annotated[Path | None, typer.Option(help="Settings file.  [default: ./oncegate.toml if it is there]")]
 Standby = Annotated[
@@ -49,6 +52,7 @@ def serve_flags(
     standby: Standby = None,
     keys: Keys = None,
     insecure_without_keys: Insecure = None,
+    grpc_port: GrpcPort = None,
 ) -> tuple[Path | None, dict[str, Any]]:
     """Returns the settings file, and what else the command line says as settings; None: not given.
 
@@ -56,7 +60,7 @@ def serve_flags(
     """
     given: dict[str, Any] = {"ledger": ledger_url(data, ledger), "witness": witness, "host": host, "port": port}
     given |= {"port_file": port_file, "log_format": log_format, "standby": standby}
-    given |= {"keys": keys, "insecure_without_keys": insecure_without_keys}
+    given |= {"keys": keys, "insecure_without_keys": insecure_without_keys, "grpc_port": grpc_port}
     return config, given
 
 

@@ -130,3 +130,11 @@ def outcome_of(error: type[e.OncegateError]) -> Outcome:
 def public_errors() -> list[type[e.OncegateError]]:
     """Returns every class of errors that a caller can meet, those of `core.errors` first."""
     return [*OUTCOMES, Internal]
+
+
+def internal(error: Exception) -> Internal:
+    """Makes the error that stands for a bug: its exception's name, and that the effect is unknown."""
+    return Internal(
+        f"unexpected {type(error).__name__}; whether this was written is unknown. "
+        "Repeating the same request (same token and call) is safe; the gateway's log has the trace_id"
+    )

@@ -24,13 +24,12 @@ from oncegate.transports.decode.identifiers import claim_text
 from oncegate.transports.decode.records import Window, as_dicts, pieces
 from oncegate.transports.http import messages
 from oncegate.transports.http.int64 import of_columns
+from oncegate.transports.numbers import numbered, numbers_packed
 
 _HEAD = struct.Struct("<16sII")
 _NO_CLAIM = bytes(16)
 _ENCODER = msgspec.json.Encoder()
 
-_WITH_NUMBER = np.zeros(256, np.bool_)
-_WITH_NUMBER[[byte for byte, row in BY_BYTE.items() if row.number is not None]] = True
 _IS_DUPLICATE = np.zeros(256, np.bool_)
 _IS_DUPLICATE[[byte for byte, row in BY_BYTE.items() if row.verdict is Verdict.DUPLICATE]] = True
 _PLACE = np.dtype([("topic", "<u4"), ("partition", "<u4"), ("offset", "<u8")])
@@ -73,7 +72,7 @@ def verdict_messages(verdicts: NDArray[np.uint8], numbers: NDArray[np.uint32], l
     if len(raw) > _FEW:
         return _as_json(raw) if not raw.translate(None, _WITHOUT_NUMBER) else _with_numbers(raw, numbers)
     found = list(map(_FIXED.get, raw))
-    for position in np.flatnonzero(_WITH_NUMBER[verdicts]).tolist():
+    for position in numbered(verdicts).tolist():
         found[position] = _numbered(raw[position], int(numbers[position]))
     return found
 
@@ -128,18 +127,10 @@ def claim_packed(answer: ClaimResult) -> bytes:
     head = _HEAD.pack(answer.claim or _NO_CLAIM, answer.lease_ms, len(answer.verdicts))
     verdicts = answer.verdicts.astype(np.uint8, copy=False).tobytes()
     if answer.located is not None:
-        return b"".join((head, verdicts, _numbers_packed(answer), *_firsts_packed(answer.verdicts, answer.located)))
+        return b"".join((head, verdicts, numbers_packed(answer), *_firsts_packed(answer.verdicts, answer.located)))
     if not verdicts.translate(None, _WITHOUT_NUMBER):
         return head + verdicts
-    return b"".join((head, verdicts, _numbers_packed(answer)))
-
-
-def _numbers_packed(answer: ClaimResult) -> bytes:
-    positions = np.flatnonzero(_WITH_NUMBER[answer.verdicts])
-    pairs = np.empty((len(positions), 2), "<u4")
-    pairs[:, 0] = positions
-    pairs[:, 1] = answer.numbers[positions]
-    return pairs.tobytes()
+    return b"".join((head, verdicts, numbers_packed(answer)))
 
 
 def _firsts_packed(verdicts: NDArray[np.uint8], located: Located) -> Iterator[bytes]:

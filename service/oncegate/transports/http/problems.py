@@ -19,7 +19,7 @@ from oncegate.core.errors import (
     Unauthenticated,
 )
 from oncegate.ports import Observer
-from oncegate.transports.outcomes import Internal, Kind, outcome_of
+from oncegate.transports.outcomes import Kind, internal, outcome_of
 
 PROBLEM = "application/problem+json"
 
@@ -152,11 +152,3 @@ def install(app: FastAPI, observer: Observer) -> None:
     app.add_exception_handler(OncegateError, refused)
     app.add_exception_handler(HTTPException, framework)
     app.add_exception_handler(RequestValidationError, invalid)
-
-
-def internal(error: Exception) -> Internal:
-    """Makes the error that stands for a bug: its exception's name, and that the effect is unknown."""
-    return Internal(
-        f"unexpected {type(error).__name__}; whether this was written is unknown. "
-        "Repeating the same request (same token and call) is safe; the gateway's log has the trace_id"
-    )

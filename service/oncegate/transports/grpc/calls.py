@@ -1,0 +1,136 @@
+"""Calls over gRPC: what their metadata and messages say. `incoming` has the order in which they are let in."""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from google.protobuf.message import DecodeError
+
+from oncegate.core.errors import BadRequest, OncegateError, Recovering, Stop
+from oncegate.engine.deadline import Deadline
+from oncegate.engine.gateway import Gateway
+from oncegate.engine.limits import Limits
+from oncegate.ports import Mark, Observer
+from oncegate.transports.decode import identifiers
+from oncegate.transports.grpc.errors import DETAILS, code_of, details_of
+from oncegate.transports.incoming import Admitted, admit
+from oncegate.transports.outcomes import internal
+
+LEDGER = "oncegate-ledger"
+
+M = TypeVar("M")
+
+
+class Opened(Protocol):
+    """Where the gateway is once it is open, and the calls that were begun and have not come to their end."""
+
+    gateway: Gateway | None
+    begun: set[asyncio.Future[Any]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Holds the message that answers a call, and the ledger's mark then."""
+
+    message: bytes
+    mark: str
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Holds the error that a call ends with, and the trace id by which the log has it."""
+
+    error: OncegateError
+    trace_id: str
+
+
+class Call:
+    """One call whose message has come whole. It is the `Incoming` of its request."""
+
+    def __init__(self, message: Any, body: bytes, context: Any) -> None:
+        self._message, self._body, self._context = message, body, context
+
+    def timeout_ms(self) -> int | None:
+        """Returns what is left of the call's deadline; None: it has none."""
+        left_s = self._context.time_remaining()
+        return None if left_s is None else max(0, int(left_s * 1_000))
+
+    def size_bytes(self) -> int:
+        """Returns the length of the message."""
+        return len(self._body)
+
+    def bytes_max(self, limits: Limits) -> int:
+        """Returns how long a message may be: as a body over HTTP."""
+        return limits.body_bytes
+
+    def namespace(self) -> str:
+        """Returns the namespace that the message names."""
+        return str(self._message.namespace)
+
+    def marks(self) -> Sequence[Mark]:
+        """Returns the marks that the metadata brings. Raises BadRequest."""
+        given = [value for key, value in self._context.invocation_metadata() or () if key == LEDGER]
+        return identifiers.marks(",".join(given)) if given else ()
+
+    async def read(self, size_bytes: int, deadline: Deadline, arrived: Callable[[int], None]) -> bytes | memoryview:
+        """Returns the message's bytes, which are here already."""
+        arrived(size_bytes)
+        return self._body
+
+
+def handler(
+    opened: Opened, observer: Observer, kind: Any, work: Callable[[Any, Admitted], Awaitable[Any]], name: str
+) -> Callable[[bytes, Any], Awaitable[bytes]]:
+    """Makes what answers the calls of one method: read, let in, work, answer with the newest mark, or a status."""
+
+    async def ended(body: bytes, context: Any) -> Answer | Refusal:
+        try:
+            return await _answered(opened, kind, work, body, context)
+        except Exception as error:
+            trace_id = secrets.token_hex(16)
+            return Refusal(_told(error, trace_id, name, observer), trace_id)
+
+    async def answer(body: bytes, context: Any) -> bytes:
+        begun = asyncio.ensure_future(ended(body, context))
+        opened.begun.add(begun)
+        begun.add_done_callback(opened.begun.discard)
+        # The library cancels what its caller has left; the engine runs to its end, as over HTTP.
+        end = await asyncio.shield(begun)
+        if isinstance(end, Refusal):
+            metadata = ((DETAILS, details_of(end.error, end.trace_id)),)
+            await context.abort(code_of(type(end.error)), end.error.detail, metadata)
+            raise AssertionError from end.error  # `abort` raises
+        context.set_trailing_metadata(((LEDGER, end.mark),))
+        return end.message
+
+    return answer
+
+
+async def _answered(
+    opened: Opened, kind: Any, work: Callable[[Any, Admitted], Awaitable[Any]], body: bytes, context: Any
+) -> Answer:
+    gateway = opened.gateway
+    if gateway is None:
+        raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
+    try:
+        message = kind.FromString(body)
+    except DecodeError as error:
+        raise BadRequest(f"this is no {kind.DESCRIPTOR.full_name}; nothing was written") from error
+    admitted = await admit(Call(message, body, context), gateway)
+    try:
+        found: bytes = (await work(message, admitted)).SerializeToString()
+        return Answer(found, identifiers.mark_text(admitted.shard.mark))
+    finally:
+        admitted.release()
+
+
+def _told(error: Exception, trace_id: str, name: str, observer: Observer) -> OncegateError:
+    """The error as the caller sees it. One that ends an attempt is a line in the log too, as a bug is."""
+    if not isinstance(error, OncegateError):
+        observer.event("request_failed", trace_id=trace_id, path=name, error=error)
+        return internal(error)
+    if isinstance(error, Stop):
+        observer.event("stopped", code=error.code, path=name, detail=error.detail, trace_id=trace_id)
+    return error

@@ -1,0 +1,101 @@
+"""Free ids over gRPC: claim, renew, complete, release."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from oncegate.core.claims import ClaimState, Verb
+from oncegate.core.errors import BadRequest
+from oncegate.engine import id_sets
+from oncegate.engine.requests import ClaimRequest, SettleResult
+from oncegate.transports.decode import ids
+from oncegate.transports.decode.batch_scopes import scope_of
+from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.incoming import Admitted, offload
+from oncegate.transports.numbers import numbers_packed
+
+_BYTES = 16
+_STATES = {
+    ClaimState.OPEN: pb.CLAIM_STATE_OPEN,
+    ClaimState.DONE: pb.CLAIM_STATE_DONE,
+    ClaimState.RELEASED: pb.CLAIM_STATE_RELEASED,
+}
+
+
+async def claim(message: pb.ClaimRequest, admitted: Admitted) -> pb.ClaimResponse:
+    """Decides which ids this attempt may write: a verdict for each, in order."""
+    request = await offload(len(admitted.body), _claim_request, message, admitted)
+    result = await admitted.shard.claim(request, admitted.deadline)
+    return pb.ClaimResponse(
+        claim=result.claim or b"",
+        lease_ms=result.lease_ms,
+        verdicts=result.verdicts.tobytes(),
+        numbers=numbers_packed(result),
+        id_set=request.id_set or id_sets.CLAIMED,
+    )
+
+
+def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest:
+    form = message.WhichOneof("ids")
+    if form is None:
+        raise BadRequest("the message has no ids: packed or arrow is wanted; nothing was written")
+    token = _identifier(message.token, "token")
+    driver, batch, id_set = (_given(message, name) for name in ("driver", "batch", "id_set"))
+    limits = admitted.gateway.limits
+    printer = admitted.shard.fingerprints(id_set, id_sets.CLAIMED)
+    read = ids.of_packed if form == "packed" else ids.of_arrow
+    found = read(getattr(message, form), printer, limits)
+    lease_ms = _given(message, "lease_ms")
+    return ClaimRequest(token, message.call, found, lease_ms, scope_of(driver, batch), None, id_set)
+
+
+async def renew(message: pb.RenewRequest, admitted: Admitted) -> pb.RenewResponse:
+    """Extends a claim: a full lease from now."""
+    return pb.RenewResponse(settled=await _settled(Verb.RENEW, message, admitted))
+
+
+async def complete(message: pb.CompleteRequest, admitted: Admitted) -> pb.CompleteResponse:
+    """Settles a claim whose ids are written."""
+    result = _given(message, "result")
+    return pb.CompleteResponse(settled=await _settled(Verb.COMPLETE, message, admitted, result))
+
+
+async def release(message: pb.ReleaseRequest, admitted: Admitted) -> pb.ReleaseResponse:
+    """Gives a claim back whose ids were not written."""
+    return pb.ReleaseResponse(settled=await _settled(Verb.RELEASE, message, admitted))
+
+
+async def _settled(verb: Verb, message: Any, admitted: Admitted, result: bytes | None = None) -> pb.Settled:
+    claim_id = _identifier(message.claim, "claim")
+    return _told(await admitted.shard.settle(verb, claim_id, admitted.deadline, result))
+
+
+def _told(settled: SettleResult) -> pb.Settled:
+    return pb.Settled(
+        claim=settled.claim,
+        state=_STATES[settled.state],
+        settled=settled.settled,
+        taken_over=settled.taken_over,
+        lease_ms=settled.lease_ms,
+        result=settled.result,
+        other_result=settled.other_result,
+    )
+
+
+def _given(message: Any, name: str) -> Any:
+    """A field that may be left out; None: it was."""
+    return getattr(message, name) if message.HasField(name) else None
+
+
+def _identifier(raw: bytes, what: str) -> bytes:
+    if len(raw) != _BYTES:
+        raise BadRequest(f"{what}: {_BYTES} bytes are wanted, not {len(raw)}; nothing was written")
+    return raw
+
+
+# By name: the message that is read, and what answers it.
+METHODS: dict[str, tuple[Any, Callable[[Any, Admitted], Awaitable[Any]]]] = {
+    "Claim": (pb.ClaimRequest, claim),
+    "Renew": (pb.RenewRequest, renew),
+    "Complete": (pb.CompleteRequest, complete),
+    "Release": (pb.ReleaseRequest, release),
+}

@@ -1,0 +1,72 @@
+"""Every error as a gRPC status: its code, and google.rpc details that say what the caller can do."""
+
+import json
+from collections.abc import Mapping
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+
+from oncegate.core.errors import OncegateError
+from oncegate.transports.outcomes import Kind, outcome_of
+
+DOMAIN = "oncegate"
+DETAILS = "grpc-status-details-bin"
+# Clients refuse 8 KiB of metadata and more (grpc.max_metadata_size); the rest is for what else there is.
+_EXTRA_BYTES = 2_048
+
+CODES: dict[Kind, grpc.StatusCode] = {
+    Kind.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    Kind.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Kind.STORAGE_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Kind.DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
+    Kind.TOO_SLOW: grpc.StatusCode.DEADLINE_EXCEEDED,
+    Kind.CONFLICT: grpc.StatusCode.FAILED_PRECONDITION,
+    Kind.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.UNPROCESSABLE: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.TOO_LARGE: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.TARGET_TOO_LONG: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.HEAD_TOO_LARGE: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.MISDIRECTED: grpc.StatusCode.FAILED_PRECONDITION,
+    Kind.LENGTH_UNKNOWN: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.NOT_ACCEPTABLE: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.UNSUPPORTED: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Kind.NO_SUCH_METHOD: grpc.StatusCode.UNIMPLEMENTED,
+    Kind.GONE: grpc.StatusCode.OUT_OF_RANGE,
+    Kind.OUT_OF_RANGE: grpc.StatusCode.OUT_OF_RANGE,
+    Kind.DENIED: grpc.StatusCode.PERMISSION_DENIED,
+    Kind.INTERNAL: grpc.StatusCode.INTERNAL,
+}
+
+
+def code_of(error: type[OncegateError]) -> grpc.StatusCode:
+    """Returns the gRPC code of a class of errors; a conflict that a retry may clear is ABORTED."""
+    kind = outcome_of(error).kind
+    return grpc.StatusCode.ABORTED if kind is Kind.CONFLICT and error.action == "retry" else CODES[kind]
+
+
+def details_of(error: OncegateError, trace_id: str) -> bytes:
+    """Writes the error as a google.rpc.Status: an ErrorInfo, and a RetryInfo where the same call may be sent again."""
+    status = Status(code=code_of(type(error)).value[0], message=error.detail)
+    told = {"action": error.action, "effect": outcome_of(type(error)).effect, "trace_id": trace_id}
+    status.details.add().Pack(ErrorInfo(reason=error.code, domain=DOMAIN, metadata=_texts(error.extra) | told))
+    if error.action == "retry" and error.retry_after_ms is not None:
+        delay = Duration()
+        delay.FromMilliseconds(error.retry_after_ms)
+        status.details.add().Pack(RetryInfo(retry_delay=delay))
+    written: bytes = status.SerializeToString()
+    return written
+
+
+def _texts(extra: Mapping[str, object]) -> dict[str, str]:
+    """What an error tells beside its detail, as text: JSON for what is no text; what is too long is left out."""
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, default=_plain) for key, value in extra.items()
+    }
+    return {key: text for key, text in texts.items() if len(text) <= _EXTRA_BYTES}
+
+
+def _plain(value: object) -> str:
+    return value.hex() if isinstance(value, bytes | bytearray) else str(value)

@@ -1,0 +1,96 @@
+"""The gRPC server: the methods, the standard probe, reflection where it is wanted, and the limits of connections."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection
+
+from oncegate.engine.gateway import Gateway
+from oncegate.engine.limits import KIB, Limits
+from oncegate.ports import Observer
+from oncegate.transports import health
+from oncegate.transports.grpc import claims
+from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.grpc.calls import handler
+
+HEALTH = "grpc.health.v1.Health"
+SERVICE = pb.DESCRIPTOR.services_by_name["ClaimService"].full_name
+# What a message may have beside a body of the largest size: names, tags; longer ones the library refuses unread.
+MESSAGE_BESIDE_BYTES = 64 * KIB
+# Long enough that connecting costs nothing, short enough that new replicas get their share within the hour.
+CONNECTION_AGE_MS = 30 * 60_000
+# As long as a large request takes on a slow disk; what is not answered then is cut off.
+CONNECTION_GRACE_MS = 60_000
+
+
+class GrpcServer:
+    """Serves the gateway over gRPC; until `gateway` is set, every call is answered Recovering."""
+
+    def __init__(self, server: Any, port: int) -> None:
+        self._server = server
+        self.port = port
+        self.gateway: Gateway | None = None
+        self.begun: set[asyncio.Future[Any]] = set()
+
+    async def drain(self, within_s: float) -> None:
+        """Accepts no more calls, and returns when those in flight are answered; cuts off the rest. Idempotent."""
+        await self._server.stop(within_s)
+        if self.begun:  # their callers are gone
+            await asyncio.wait(self.begun, timeout=within_s)
+
+
+@asynccontextmanager
+async def listening(
+    address: str, observer: Observer, limits: Limits, reflected: bool, shutdown_ms: int
+) -> AsyncIterator[GrpcServer]:
+    """Serves on an address, and drains it at the end. Raises RuntimeError: the port cannot be had."""
+    server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=limits.requests_in_flight)
+    found = GrpcServer(server, server.add_insecure_port(address))
+    methods = {
+        name: _unary(handler(found, observer, kind, work, f"/{SERVICE}/{name}"))
+        for name, (kind, work) in claims.METHODS.items()
+    }
+    probe = grpc.unary_unary_rpc_method_handler(
+        _probe(found), health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
+    )
+    server.add_generic_rpc_handlers(
+        (
+            grpc.method_handlers_generic_handler(SERVICE, methods),
+            grpc.method_handlers_generic_handler(HEALTH, {"Check": probe}),
+        )
+    )
+    if reflected:
+        reflection.enable_server_reflection((SERVICE, HEALTH, reflection.SERVICE_NAME), server)
+    await server.start()
+    try:
+        yield found
+    finally:
+        await found.drain(shutdown_ms / 1_000)
+
+
+def _options(limits: Limits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.so_reuseport", 0),  # a second gateway on this port is refused, and takes no calls from the first
+        ("grpc.max_receive_message_length", limits.body_bytes + MESSAGE_BESIDE_BYTES),
+        ("grpc.max_connection_age_ms", CONNECTION_AGE_MS),
+        ("grpc.max_connection_age_grace_ms", CONNECTION_GRACE_MS),
+    ]
+
+
+def _unary(answer: Callable[[bytes, Any], Awaitable[bytes]]) -> Any:
+    return grpc.unary_unary_rpc_method_handler(answer)
+
+
+def _probe(server: GrpcServer) -> Callable[[Any, Any], Awaitable[Any]]:
+    async def check(request: Any, context: Any) -> Any:
+        if request.service not in ("", SERVICE):
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service[:80]}")
+        states = health_pb2.HealthCheckResponse
+        ok = health.ready(server.gateway).ok
+        return states(status=states.SERVING if ok else states.NOT_SERVING)
+
+    return check

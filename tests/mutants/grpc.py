@@ -1,0 +1,66 @@
+"""Planted bugs of the door for gRPC."""
+
+from tests.mutants.mutant import Mutant, one
+
+_GRPC = "service/oncegate/transports/grpc"
+_CLAIMS = "tests/transports/grpc/test_claims.py"
+_DOOR = "tests/transports/grpc/test_door.py"
+
+GRPC: tuple[Mutant, ...] = (
+    one(
+        "marks over gRPC passed over",
+        f"{_GRPC}/calls.py",
+        "if key == LEDGER]",
+        "if key == LEDGER and not value]",
+        f"{_CLAIMS}::test_a_gateway_that_is_behind_what_the_caller_saw_refuses_to_decide",
+    ),
+    one(
+        "what a gRPC call held is kept",
+        f"{_GRPC}/calls.py",
+        "        admitted.release()\n",
+        "        pass\n",
+        f"{_CLAIMS}::test_what_a_call_held_is_given_back_when_it_is_answered_or_refused",
+    ),
+    one(
+        "sets of ids lost over gRPC",
+        f"{_GRPC}/claims.py",
+        "shard.fingerprints(id_set, id_sets.CLAIMED)",
+        "shard.fingerprints(None, id_sets.CLAIMED)",
+        f"{_CLAIMS}::test_sets_of_ids_and_batches_count_as_over_http",
+    ),
+    one(
+        "retries over gRPC are not asked for",
+        f"{_GRPC}/errors.py",
+        'if error.action == "retry" and error.retry_after_ms is not None:',
+        'if error.action == "fix" and error.retry_after_ms is not None:',
+        f"{_CLAIMS}::test_without_room_a_call_is_told_when_to_come_again",
+    ),
+    one(
+        "gRPC calls end with their callers",
+        f"{_GRPC}/calls.py",
+        "end = await asyncio.shield(begun)",
+        "end = await begun",
+        f"{_DOOR}::test_a_call_left_by_its_caller_runs_to_its_end_and_its_retry_gets_the_answer",
+    ),
+    one(
+        "a stop cuts off what is on its way over gRPC",
+        f"{_GRPC}/server.py",
+        "await self._server.stop(within_s)",
+        "await self._server.stop(0)",
+        f"{_DOOR}::test_a_claim_on_its_way_is_answered_while_the_gateway_stops",
+    ),
+    one(
+        "deadlines of gRPC calls passed over",
+        f"{_GRPC}/calls.py",
+        "return None if left_s is None else max(0, int(left_s * 1_000))",
+        "return None",
+        f"{_DOOR}::test_a_call_not_decided_by_its_deadline_is_never_decided",
+    ),
+    one(
+        "reflection without the setting",
+        f"{_GRPC}/server.py",
+        "    if reflected:\n",
+        "    if True:\n",
+        f"{_DOOR}::test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_so",
+    ),
+)

@@ -1,0 +1,113 @@
+"""The gRPC door: calls that are left or late, a stop with calls on their way, and what it tells tools."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2 as messages
+
+from oncegate.core.verdicts import BY_BYTE
+from oncegate.ledgers.memory import MemoryLedger
+from oncegate.transports.grpc import claims
+from oncegate.transports.grpc import gateway_pb2 as pb
+from tests.support.grpc_app import Both, both
+from tests.support.held import until
+from tests.support.http_app import served
+
+TOKEN, A = bytes(range(16)), b"a" * 16
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
+
+
+class Gate:
+    """Holds the appends of the memory ledger until it is opened; counts those that came."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.opened, self.came = asyncio.Event(), 0
+        append = MemoryLedger.append
+
+        async def held(*given: Any) -> Any:
+            self.came += 1
+            await self.opened.wait()
+            return await append(*given)
+
+        patch.setattr(MemoryLedger, "append", held)
+
+
+async def claim_held(doors: Both, gate: Gate) -> "asyncio.Task[Any]":
+    asked = asyncio.create_task(doors.claim(A, token=TOKEN))
+    await until(lambda: gate.came == 1)
+    return asked
+
+
+def verdicts(answer: Any) -> list[str]:
+    return [BY_BYTE[byte].verdict.name for byte in answer.verdicts]
+
+
+async def test_a_claim_on_its_way_is_answered_while_the_gateway_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with both() as doors:
+        gate = Gate(monkeypatch)
+        asked = await claim_held(doors, gate)
+        stopping = asyncio.create_task(doors.door.drain(20))
+        while await doors.accepts():
+            pass
+        assert not stopping.done()
+        gate.opened.set()
+        assert verdicts(await asked) == ["GRANTED"]
+        await stopping
+
+
+async def test_a_call_left_by_its_caller_runs_to_its_end_and_its_retry_gets_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with both() as doors:
+        gate, admission = Gate(monkeypatch), doors.http.program.gateway.admission
+        asked = await claim_held(doors, gate)
+        asked.cancel()
+        for _ in range(3):
+            assert await doors.accepts()
+        assert admission.requests == 1
+        gate.opened.set()
+        await until(lambda: admission.requests == 0)
+        assert doors.http.position == 2
+        again = await doors.claim(A, token=TOKEN)
+        assert (verdicts(again), len(again.claim), doors.http.position) == (["GRANTED"], 16, 2)
+
+
+async def test_a_call_not_decided_by_its_deadline_is_never_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+
+    async def late(size: int, work: Any, message: Any, admitted: Any) -> Any:
+        await until(lambda: (admitted.deadline.left_ms or 0) <= 0)
+        read.append(message)
+        return work(message, admitted)
+
+    monkeypatch.setattr(claims, "offload", late)
+    async with both() as doors:
+        message = pb.ClaimRequest(namespace="default", token=TOKEN, packed=A)
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await doors.call("Claim", message, timeout=0.5)
+        assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+        await until(lambda: len(read) == 1 and doors.http.program.gateway.admission.requests == 0)
+        assert doors.http.position == 1
+
+
+@pytest.mark.parametrize("on", [True, False])
+async def test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_so(on: bool) -> None:
+    async with both(grpc_reflection=on) as doors:
+        ask = doors.channel.stream_stream(
+            REFLECTION,
+            messages.ServerReflectionRequest.SerializeToString,
+            messages.ServerReflectionResponse.FromString,
+        )
+        asked = ask(iter([messages.ServerReflectionRequest(list_services="")]), timeout=20)
+        if on:
+            names = [item.name for item in (await asked.read()).list_services_response.service]
+            assert "oncegate.v1.ClaimService" in names
+        else:
+            assert await asked.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_without_the_setting_there_is_no_grpc() -> None:
+    async with served() as program:
+        assert program.program.grpc is None
