@@ -90,12 +90,13 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
         require_descriptors(len(ledgers.names()))
         runs, observer = run_folders(process.ledger), LogObserver(log)
         told = About(process.ledger, settings.semantic.fingerprint(), _names(process), credentials(process))
-        app = create_app(observer, told, access=access_of(process, observer))
+        access = access_of(process, observer)
+        app = create_app(observer, told, access=access)
         sock = stack.enter_context(bound(process.host, process.port, is_guarded(process)))
         port: int = sock.getsockname()[1]
         serving = listening(app, sock, int(_FOR_CALLERS * process.shutdown_ms), budget.connections, budget.backlog)
         server = await stack.enter_async_context(serving)
-        grpc = await stack.enter_async_context(_grpc(process, observer, limits))
+        grpc = await stack.enter_async_context(_grpc(process, observer, limits, access))
         with saying_what_is_compiled(log.info):
             await asyncio.to_thread(warm_up)
             # While ledgers are read: both take a second of a start.
@@ -115,7 +116,9 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
 
 
 @asynccontextmanager
-async def _grpc(process: ProcessSettings, observer: Observer, limits: Limits) -> "AsyncIterator[GrpcServer | None]":
+async def _grpc(
+    process: ProcessSettings, observer: Observer, limits: Limits, access: Access | None
+) -> "AsyncIterator[GrpcServer | None]":
     """Serves gRPC where a setting names its port. Raises SettingsError: it cannot be had, or the extra is missing."""
     if process.grpc_port is None:
         yield None
@@ -125,11 +128,11 @@ async def _grpc(process: ProcessSettings, observer: Observer, limits: Limits) ->
     except ModuleNotFoundError as error:
         raise SettingsError(f"gRPC needs {error.name}: pip install 'oncegate[grpc]'") from error
     async with AsyncExitStack() as stack:
-        # Refuses what is not loopback, and a port that is taken, in the words of the other port.
-        with bound(process.host, process.grpc_port) as sock:
+        # Refuses an address that is not to be listened on, and a port that is taken, in the words of the other port.
+        with bound(process.host, process.grpc_port, is_guarded(process)) as sock:
             host, port = sock.getsockname()[:2]
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        serving = server.listening(address, observer, limits, process.grpc_reflection, process.shutdown_ms)
+        serving = server.listening(address, observer, limits, access, process.grpc_reflection, process.shutdown_ms)
         try:
             found = await stack.enter_async_context(serving)
         except RuntimeError as error:

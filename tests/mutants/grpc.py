@@ -63,4 +63,11 @@ GRPC: tuple[Mutant, ...] = (
         "    if True:\n",
         f"{_DOOR}::test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_so",
     ),
+    one(
+        "keys not asked for over gRPC",
+        f"{_GRPC}/calls.py",
+        "if opened.access is not None:",
+        "if False:",
+        f"{_DOOR}::test_each_call_needs_a_key_with_its_role_in_the_namespace",
+    ),
 )

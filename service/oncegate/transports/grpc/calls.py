@@ -13,21 +13,33 @@ from oncegate.engine.deadline import Deadline
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.ports import Mark, Observer
+from oncegate.transports.access.access import Access
 from oncegate.transports.decode import identifiers
 from oncegate.transports.grpc.errors import DETAILS, code_of, details_of
 from oncegate.transports.incoming import Admitted, admit
 from oncegate.transports.outcomes import internal
 
 LEDGER = "oncegate-ledger"
+_BEARER = "bearer "
 
 M = TypeVar("M")
 
 
 class Opened(Protocol):
-    """Where the gateway is once it is open, and the calls that were begun and have not come to their end."""
+    """Where the gateway is once it is open, who may call it, and the calls that have not come to their end."""
 
     gateway: Gateway | None
+    access: Access | None
     begun: set[asyncio.Future[Any]]
+
+
+@dataclass(frozen=True)
+class Method:
+    """Holds what a method reads, what answers it, and the name by which `CALLS` has the role it needs."""
+
+    message: Any
+    work: Callable[[Any, Admitted], Awaitable[Any]]
+    call: str
 
 
 @dataclass(frozen=True)
@@ -80,14 +92,12 @@ class Call:
         return self._body
 
 
-def handler(
-    opened: Opened, observer: Observer, kind: Any, work: Callable[[Any, Admitted], Awaitable[Any]], name: str
-) -> Callable[[bytes, Any], Awaitable[bytes]]:
+def handler(opened: Opened, observer: Observer, method: Method, name: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
     """Makes what answers the calls of one method: read, let in, work, answer with the newest mark, or a status."""
 
     async def ended(body: bytes, context: Any) -> Answer | Refusal:
         try:
-            return await _answered(opened, kind, work, body, context)
+            return await _answered(opened, method, body, context)
         except Exception as error:
             trace_id = secrets.token_hex(16)
             return Refusal(_told(error, trace_id, name, observer), trace_id)
@@ -108,22 +118,30 @@ def handler(
     return answer
 
 
-async def _answered(
-    opened: Opened, kind: Any, work: Callable[[Any, Admitted], Awaitable[Any]], body: bytes, context: Any
-) -> Answer:
+async def _answered(opened: Opened, method: Method, body: bytes, context: Any) -> Answer:
+    try:
+        message = method.message.FromString(body)
+    except DecodeError as error:
+        raise BadRequest(f"this is no {method.message.DESCRIPTOR.full_name}; nothing was written") from error
+    if opened.access is not None:
+        opened.access.permit(method.call, str(message.namespace), _bearer(context))
     gateway = opened.gateway
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
-    try:
-        message = kind.FromString(body)
-    except DecodeError as error:
-        raise BadRequest(f"this is no {kind.DESCRIPTOR.full_name}; nothing was written") from error
     admitted = await admit(Call(message, body, context), gateway)
     try:
-        found: bytes = (await work(message, admitted)).SerializeToString()
+        found: bytes = (await method.work(message, admitted)).SerializeToString()
         return Answer(found, identifiers.mark_text(admitted.shard.mark))
     finally:
         admitted.release()
+
+
+def _bearer(context: Any) -> str | None:
+    """The credential of the metadata `authorization: Bearer …`; None: there is none of this scheme."""
+    given = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
+    if len(given) != 1 or given[0][: len(_BEARER)].lower() != _BEARER:
+        return None
+    return str(given[0][len(_BEARER) :].strip())
 
 
 def _told(error: Exception, trace_id: str, name: str, observer: Observer) -> OncegateError:

@@ -1,6 +1,5 @@
 """Free ids over gRPC: claim, renew, complete, release."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from oncegate.core.claims import ClaimState, Verb
@@ -10,6 +9,7 @@ from oncegate.engine.requests import ClaimRequest, SettleResult
 from oncegate.transports.decode import ids
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.grpc.calls import Method
 from oncegate.transports.incoming import Admitted, offload
 from oncegate.transports.numbers import numbers_packed
 
@@ -92,10 +92,9 @@ def _identifier(raw: bytes, what: str) -> bytes:
     return raw
 
 
-# By name: the message that is read, and what answers it.
-METHODS: dict[str, tuple[Any, Callable[[Any, Admitted], Awaitable[Any]]]] = {
-    "Claim": (pb.ClaimRequest, claim),
-    "Renew": (pb.RenewRequest, renew),
-    "Complete": (pb.CompleteRequest, complete),
-    "Release": (pb.ReleaseRequest, release),
+METHODS: dict[str, Method] = {
+    "Claim": Method(pb.ClaimRequest, claim, "claimIds"),
+    "Renew": Method(pb.RenewRequest, renew, "renewClaim"),
+    "Complete": Method(pb.CompleteRequest, complete, "completeClaim"),
+    "Release": Method(pb.ReleaseRequest, release, "releaseClaim"),
 }

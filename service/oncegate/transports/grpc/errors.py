@@ -36,6 +36,7 @@ CODES: dict[Kind, grpc.StatusCode] = {
     Kind.NO_SUCH_METHOD: grpc.StatusCode.UNIMPLEMENTED,
     Kind.GONE: grpc.StatusCode.OUT_OF_RANGE,
     Kind.OUT_OF_RANGE: grpc.StatusCode.OUT_OF_RANGE,
+    Kind.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
     Kind.DENIED: grpc.StatusCode.PERMISSION_DENIED,
     Kind.INTERNAL: grpc.StatusCode.INTERNAL,
 }

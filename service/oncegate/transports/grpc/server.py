@@ -13,6 +13,7 @@ from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import KIB, Limits
 from oncegate.ports import Observer
 from oncegate.transports import health
+from oncegate.transports.access.access import Access
 from oncegate.transports.grpc import claims
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import handler
@@ -30,9 +31,9 @@ CONNECTION_GRACE_MS = 60_000
 class GrpcServer:
     """Serves the gateway over gRPC; until `gateway` is set, every call is answered Recovering."""
 
-    def __init__(self, server: Any, port: int) -> None:
+    def __init__(self, server: Any, port: int, access: Access | None) -> None:
         self._server = server
-        self.port = port
+        self.port, self.access = port, access
         self.gateway: Gateway | None = None
         self.begun: set[asyncio.Future[Any]] = set()
 
@@ -45,14 +46,13 @@ class GrpcServer:
 
 @asynccontextmanager
 async def listening(
-    address: str, observer: Observer, limits: Limits, reflected: bool, shutdown_ms: int
+    address: str, observer: Observer, limits: Limits, access: Access | None, reflected: bool, shutdown_ms: int
 ) -> AsyncIterator[GrpcServer]:
     """Serves on an address, and drains it at the end. Raises RuntimeError: the port cannot be had."""
     server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=limits.requests_in_flight)
-    found = GrpcServer(server, server.add_insecure_port(address))
+    found = GrpcServer(server, server.add_insecure_port(address), access)
     methods = {
-        name: _unary(handler(found, observer, kind, work, f"/{SERVICE}/{name}"))
-        for name, (kind, work) in claims.METHODS.items()
+        name: _unary(handler(found, observer, method, f"/{SERVICE}/{name}")) for name, method in claims.METHODS.items()
     }
     probe = grpc.unary_unary_rpc_method_handler(
         _probe(found), health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
