@@ -23,7 +23,7 @@ REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 
 class Gate:
-    """Holds the appends of the memory ledger until it is opened; counts those that came."""
+    """Holds the appends of the memory ledger until it is opened, at the latest by its end; counts those that came."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.opened, self.came = asyncio.Event(), 0
@@ -35,6 +35,12 @@ class Gate:
             return await append(*given)
 
         patch.setattr(MemoryLedger, "append", held)
+
+    def __enter__(self) -> "Gate":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.set()
 
 
 async def claim_held(doors: Both, gate: Gate) -> "asyncio.Task[Any]":
@@ -49,13 +55,12 @@ def verdicts(answer: Any) -> list[str]:
 
 async def test_a_claim_on_its_way_is_answered_while_the_gateway_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     async with both() as doors:
-        gate = Gate(monkeypatch)
-        asked = await claim_held(doors, gate)
-        stopping = asyncio.create_task(doors.door.drain(20))
-        while await doors.accepts():
-            pass
-        assert not stopping.done()
-        gate.opened.set()
+        with Gate(monkeypatch) as gate:
+            asked = await claim_held(doors, gate)
+            stopping = asyncio.create_task(doors.door.drain(20))
+            while await doors.accepts():
+                pass
+            assert not stopping.done()
         assert verdicts(await asked) == ["GRANTED"]
         await stopping
 
@@ -64,13 +69,13 @@ async def test_a_call_left_by_its_caller_runs_to_its_end_and_its_retry_gets_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with both() as doors:
-        gate, admission = Gate(monkeypatch), doors.http.program.gateway.admission
-        asked = await claim_held(doors, gate)
-        asked.cancel()
-        for _ in range(3):
-            assert await doors.accepts()
-        assert admission.requests == 1
-        gate.opened.set()
+        admission = doors.http.program.gateway.admission
+        with Gate(monkeypatch) as gate:
+            asked = await claim_held(doors, gate)
+            asked.cancel()
+            for _ in range(3):
+                assert await doors.accepts()
+            assert admission.requests == 1
         await until(lambda: admission.requests == 0)
         assert doors.http.position == 2
         again = await doors.claim(A, token=TOKEN)
