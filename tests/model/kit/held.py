@@ -36,6 +36,8 @@ class HeldGroupCommit:
     # Of a ledger that a lock owns: nothing has to be proved by an append.
     fenced_by_appends = False
     next_append = 0
+    # Nothing that a walk submits is undone with a change of another.
+    undone = 0
 
     async def owned(self, since: int) -> None:
         """Owned for as long as the process lives."""
