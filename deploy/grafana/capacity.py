@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from deploy.grafana.panels import Query, board, chosen, lines, of_gateways, share
+from deploy.grafana.panels import Query, board, chosen, latest, lines, of_gateways, share
 
 
 def capacity() -> Dashboard:
@@ -11,14 +11,10 @@ def capacity() -> Dashboard:
     return _process(_forgetting(_ids(made)))
 
 
-def _by_namespace(name: str) -> Query:
-    return Query(f"max by (namespace) ({chosen(name)})", "{{namespace}}")
-
-
 def _ids(made: Dashboard) -> Dashboard:
     return (
         made.with_row(Row("Ids"))
-        .with_panel(lines("Ids", "Known now.", "short", _by_namespace("oncegate_ids")))
+        .with_panel(lines("Ids", "Known now.", "short", latest("oncegate_ids")))
         .with_panel(
             lines(
                 "Growth",
@@ -32,8 +28,8 @@ def _ids(made: Dashboard) -> Dashboard:
                 "Memory of the index",
                 "Slots and rows of ids, and of cold ones their filters and fences.",
                 "bytes",
-                Query(f"max by (namespace) ({chosen('oncegate_index_bytes')})", "{{namespace}} hot"),
-                Query(f"max by (namespace) ({chosen('oncegate_cold_bytes')})", "{{namespace}} cold"),
+                latest("oncegate_index_bytes", "{{namespace}} hot"),
+                latest("oncegate_cold_bytes", "{{namespace}} cold"),
             )
         )
         .with_panel(
@@ -41,8 +37,8 @@ def _ids(made: Dashboard) -> Dashboard:
                 "Cold ids",
                 "That left memory, and the runs that they lie in.",
                 "short",
-                Query(f"max by (namespace) ({chosen('oncegate_cold_ids')})", "{{namespace}} ids"),
-                Query(f"max by (namespace) ({chosen('oncegate_cold_runs')})", "{{namespace}} runs"),
+                latest("oncegate_cold_ids", "{{namespace}} ids"),
+                latest("oncegate_cold_runs", "{{namespace}} runs"),
             )
         )
         .with_panel(
@@ -50,26 +46,24 @@ def _ids(made: Dashboard) -> Dashboard:
                 "Filters' false positives",
                 "Of ids in no run, those that filters let pass; and what the setting allows.",
                 "percentunit",
-                _by_namespace("oncegate_cold_false_positive_ratio"),
+                latest("oncegate_cold_false_positive_ratio"),
                 Query(f"max({of_gateways('oncegate_cold_false_positive_limit_ratio')})", "allowed"),
             )
         )
-        .with_panel(
-            lines("Open claims", "Growth means writers that die.", "short", _by_namespace("oncegate_open_claims"))
-        )
+        .with_panel(lines("Open claims", "Growth means writers that die.", "short", latest("oncegate_open_claims")))
     )
 
 
 def _forgetting(made: Dashboard) -> Dashboard:
     return (
         made.with_row(Row("What lets ids go: horizon and acks"))
-        .with_panel(lines("Horizon", "0: ids are known for ever.", "s", _by_namespace("oncegate_horizon_seconds")))
+        .with_panel(lines("Horizon", "0: ids are known for ever.", "s", latest("oncegate_horizon_seconds")))
         .with_panel(
             lines(
                 "Oldest batch that is not acked",
                 "Growth means a driver that has stopped, or does not ack.",
                 "s",
-                _by_namespace("oncegate_unacked_batch_age_seconds"),
+                latest("oncegate_unacked_batch_age_seconds"),
             )
         )
         .with_panel(
@@ -77,12 +71,10 @@ def _forgetting(made: Dashboard) -> Dashboard:
                 "Sequences that are not acked",
                 "Of all producers.",
                 "short",
-                _by_namespace("oncegate_unacked_sequences"),
+                latest("oncegate_unacked_sequences"),
             )
         )
-        .with_panel(
-            lines("Staged", "Bytes that wait for their commit.", "bytes", _by_namespace("oncegate_stage_bytes"))
-        )
+        .with_panel(lines("Staged", "Bytes that wait for their commit.", "bytes", latest("oncegate_stage_bytes")))
     )
 
 

@@ -2,7 +2,7 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from deploy.grafana.panels import Query, board, chosen, lines, mean, number, of_gateways, quantile, rate, share
+from deploy.grafana.panels import Query, board, chosen, latest, lines, mean, number, of_gateways, quantile, rate, share
 
 _CLAIM = "oncegate_claim_seconds"
 _APPEND = "oncegate_append_seconds"
@@ -89,7 +89,7 @@ def _answers(made: Dashboard) -> Dashboard:
                 "Recovery",
                 "How long it takes to serve, or took the last time.",
                 "s",
-                Query(f"max by (namespace) ({chosen('oncegate_recovery_seconds')})", "{{namespace}}"),
+                latest("oncegate_recovery_seconds"),
             )
         )
     )
@@ -146,7 +146,7 @@ def _compaction(made: Dashboard) -> Dashboard:
                 "Bytes since the last snapshot",
                 "What a start has to replay.",
                 "bytes",
-                Query(f"max by (namespace) ({chosen('oncegate_ledger_uncompacted_bytes')})", "{{namespace}}"),
+                latest("oncegate_ledger_uncompacted_bytes"),
             )
         )
         .with_panel(
@@ -154,7 +154,7 @@ def _compaction(made: Dashboard) -> Dashboard:
                 "Age of the last snapshot",
                 "It grows while little is written, for then none is due.",
                 "s",
-                Query(f"max by (namespace) ({chosen('oncegate_snapshot_age_seconds')})", "{{namespace}}"),
+                latest("oncegate_snapshot_age_seconds"),
             )
         )
         .with_panel(

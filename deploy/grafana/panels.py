@@ -51,6 +51,11 @@ def rate(name: str, by: str = "namespace", more: str = "") -> str:
     return f"sum by ({by}) (rate({chosen(name, more)}[$__rate_interval]))"
 
 
+def latest(name: str, legend: str = "{{namespace}}") -> Query:
+    """Makes a query of a gauge as it is now, a series for each namespace whoever serves it."""
+    return Query(f"max by (namespace) ({chosen(name)})", legend)
+
+
 def share(part: str, whole: str) -> str:
     """Makes a query of a share, 0 where there is nothing to share."""
     return f"{part} / clamp_min({whole}, {TINY})"

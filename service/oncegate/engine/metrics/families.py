@@ -10,6 +10,7 @@ from enum import Enum
 
 import oncegate
 from oncegate.engine.counters import COUNTERS, CounterRow
+from oncegate.engine.counts.counts import Counts
 from oncegate.engine.counts.histogram import Histogram
 from oncegate.engine.gateway import Gateway
 from oncegate.engine.recovery.owner import STATES, Owner
@@ -78,6 +79,13 @@ def _of_shard(name: str, unit: str, meaning: str, read: Callable[[Shard, int], f
         return {} if value is None else {(): value}
 
     return replace(Metric(name, Kind.GAUGE, unit, meaning, of_owner=of_owner), **more)  # type: ignore[arg-type]
+
+
+def _histogram(name: str, meaning: str, read: Callable[[Counts], Histogram]) -> Metric:
+    """A histogram of milliseconds, told in seconds; what a process counted stays when a ledger is opened anew."""
+    return Metric(
+        name, Kind.HISTOGRAM, "seconds", meaning, of_owner=lambda owner, _: {(): read(owner.counts).copy()}, scale=1e-3
+    )
 
 
 # What several counters are, that make one metric.
@@ -197,22 +205,16 @@ METRICS: tuple[Metric, ...] = (
         of_owner=_failing,
     ),
     *_counters(),
-    Metric(
+    _histogram(
         "duplicate_age_seconds",
-        Kind.HISTOGRAM,
-        "seconds",
         "from the claim or write of an id to its duplicate: those above a bucket a horizon of so long would miss",
-        of_owner=lambda owner, _: {(): owner.counts.ages.copy()},
-        scale=1e-3,
+        lambda counts: counts.ages,
     ),
-    Metric(
+    _histogram(
         "claim_seconds",
-        Kind.HISTOGRAM,
-        "seconds",
         "that an answered claim waited, from its ids to a durable ledger; a request each, however many ids it has; in "
         "whole milliseconds",
-        of_owner=lambda owner, _: {(): owner.counts.claims.copy()},
-        scale=1e-3,
+        lambda counts: counts.claims,
     ),
     _of_shard(
         "horizon_seconds",
@@ -243,13 +245,10 @@ METRICS: tuple[Metric, ...] = (
         scale=1e-3,
         greatest=True,
     ),
-    Metric(
+    _histogram(
         "append_seconds",
-        Kind.HISTOGRAM,
-        "seconds",
         "that an append of the ledger took: on disk a write and a sync, on Kafka a transaction; in whole milliseconds",
-        of_owner=lambda owner, _: {(): owner.counts.appends.copy()},
-        scale=1e-3,
+        lambda counts: counts.appends,
     ),
     _of_shard(
         "group_commit_changes",
