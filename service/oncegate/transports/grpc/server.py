@@ -39,9 +39,10 @@ class GrpcServer:
 
     async def drain(self, within_s: float) -> None:
         """Accepts no more calls, and returns when those in flight are answered; cuts off the rest. Idempotent."""
+        end_s = asyncio.get_running_loop().time() + within_s
         await self._server.stop(within_s)
         if self.begun:  # their callers are gone
-            await asyncio.wait(self.begun, timeout=within_s)
+            await asyncio.wait(self.begun, timeout=max(0, end_s - asyncio.get_running_loop().time()))
 
 
 @asynccontextmanager
