@@ -98,4 +98,11 @@ SECURITY: tuple[Mutant, ...] = (
         "known.values()",
         "tests/cli/test_keys.py",
     ),
+    one(
+        "reading the file of keys costs a scrypt for each",
+        f"{ACCESS}/keys.py",
+        "        for key in {(key.n, key.r, key.p): key for key in found}.values():\n",
+        "        for key in found:\n",
+        f"{_ACCESS}::test_a_file_of_many_keys_is_read_with_one_scrypt_for_all_that_are_made_alike",
+    ),
 )

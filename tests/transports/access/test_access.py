@@ -1,9 +1,11 @@
 """Keys: what is kept of them, who may do what with one, and how soon a changed file counts."""
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -185,3 +187,34 @@ def test_a_file_that_cannot_be_used_is_refused_at_the_start(keyed: Keyed, text: 
 def test_a_file_that_is_not_there_is_refused_with_the_verb_that_makes_it(keyed: Keyed) -> None:
     with pytest.raises(keys.KeysUnreadable, match="oncegate keys add"):
         keyed.open()
+
+
+def test_a_file_of_many_keys_is_read_with_one_scrypt_for_all_that_are_made_alike(
+    keyed: Keyed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        keyed.add(f"loader {number}", Role.WRITE)
+    tried, scrypt = [], hashlib.scrypt
+
+    def counted(*given: Any, **named: Any) -> bytes:
+        tried.append(named["n"])
+        return scrypt(*given, **named)
+
+    monkeypatch.setattr(hashlib, "scrypt", counted)
+    assert len(keys.read(keyed.path)) == 20
+    assert tried == [keys.SCRYPT_N]
+
+
+@pytest.mark.parametrize(
+    ("authorization", "credential"),
+    [
+        ("Bearer og_1", "og_1"),
+        ("bearer  og_1 ", "og_1"),
+        ("Basic og_1", None),
+        ("og_1", None),
+        ("Bearer", None),
+        (None, None),
+    ],
+)
+def test_a_credential_is_what_stands_behind_bearer(authorization: str | None, credential: str | None) -> None:
+    assert keys.bearer(authorization) == credential

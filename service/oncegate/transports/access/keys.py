@@ -20,6 +20,7 @@ ALL_NAMESPACES = "*"
 SCRYPT_N, SCRYPT_R, SCRYPT_P = 1_024, 8, 1
 # scrypt takes 128 * n * r bytes; a file that asks for more is refused.
 SCRYPT_BYTES_MAX = 64 << 20
+_BEARER = "bearer "
 _KEY = re.compile(r"og_([0-9a-f]{12})_([0-9a-f]{64})")
 
 
@@ -59,6 +60,16 @@ def _hash(secret: str, key: Key) -> bytes:
     )
 
 
+def bearer(authorization: str | None) -> str | None:
+    """Returns the credential of `Bearer …`, which HTTP and gRPC bring alike; None where there is none of this scheme.
+
+    As RFC 6750 has it; the scheme's letters may be large or small.
+    """
+    if authorization is None or authorization[: len(_BEARER)].lower() != _BEARER:
+        return None
+    return authorization[len(_BEARER) :].strip()
+
+
 def parts_of(credential: str) -> tuple[str, str] | None:
     """Returns the id and the secret that a credential is made of; None: it is no key."""
     match = _KEY.fullmatch(credential)
@@ -72,7 +83,10 @@ def read(path: Path) -> dict[str, Key]:
         for key in found:
             if 128 * key.n * key.r > SCRYPT_BYTES_MAX:
                 raise KeysUnreadable(f"{path}: key {key.id} takes more than {SCRYPT_BYTES_MAX >> 20} MiB to check")
-            _hash("", key)  # refuses parameters and salts that cannot be used, before anybody shows a key
+            bytes.fromhex(key.salt)
+        # Refuses what cannot be used before anybody shows a key: one try costs milliseconds, and holds the event loop.
+        for key in {(key.n, key.r, key.p): key for key in found}.values():
+            _hash("", key)
     except OSError as error:
         raise KeysUnreadable(f"{path}: {error.strerror}; `oncegate keys add` makes it") from error
     except (msgspec.MsgspecError, ValueError) as error:

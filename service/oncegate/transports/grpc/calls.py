@@ -14,13 +14,13 @@ from oncegate.engine.gateway import Gateway
 from oncegate.engine.limits import Limits
 from oncegate.ports import Mark, Observer
 from oncegate.transports.access.access import Access
+from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode import identifiers
 from oncegate.transports.grpc.errors import DETAILS, code_of, details_of
 from oncegate.transports.incoming import Admitted, admit
 from oncegate.transports.outcomes import internal
 
 LEDGER = "oncegate-ledger"
-_BEARER = "bearer "
 
 M = TypeVar("M")
 
@@ -124,7 +124,7 @@ async def _answered(opened: Opened, method: Method, body: bytes, context: Any) -
     except DecodeError as error:
         raise BadRequest(f"this is no {method.message.DESCRIPTOR.full_name}; nothing was written") from error
     if opened.access is not None:
-        opened.access.permit(method.call, str(message.namespace), _bearer(context))
+        opened.access.permit(method.call, str(message.namespace), _credential(context))
     gateway = opened.gateway
     if gateway is None:
         raise Recovering("the gateway is starting: its ledgers are being opened; nothing was written")
@@ -136,12 +136,10 @@ async def _answered(opened: Opened, method: Method, body: bytes, context: Any) -
         admitted.release()
 
 
-def _bearer(context: Any) -> str | None:
-    """The credential of the metadata `authorization: Bearer …`; None: there is none of this scheme."""
+def _credential(context: Any) -> str | None:
+    """The credential of the metadata; None: there is none, or which of two would count is anybody's guess."""
     given = [value for key, value in context.invocation_metadata() or () if key == "authorization"]
-    if len(given) != 1 or given[0][: len(_BEARER)].lower() != _BEARER:
-        return None
-    return str(given[0][len(_BEARER) :].strip())
+    return bearer(str(given[0])) if len(given) == 1 else None
 
 
 def _told(error: Exception, trace_id: str, name: str, observer: Observer) -> OncegateError:

@@ -30,7 +30,6 @@ T = TypeVar("T")
 _JSON_WEIGHT = 8
 # Whose request it is, in its scope, where the gateway asks for keys.
 PRINCIPAL = "oncegate.principal"
-_BEARER = "bearer "
 # The parameter of calls whose bodies are of several kinds, for none of their messages.
 LOCATE = "locate"
 
@@ -180,14 +179,6 @@ def shard_of(request: Request) -> Shard:
     Raises NotFound, Recovering, LedgerDown, LedgerBehind, BadRequest.
     """
     return shard_at(gateway_of(request), namespace_of(request), partial(marks_of, request))
-
-
-def bearer(request: Request) -> str | None:
-    """Returns the credential of `Authorization: Bearer …`; None where there is none of this scheme."""
-    given = request.headers.get("Authorization")
-    if given is None or given[: len(_BEARER)].lower() != _BEARER:
-        return None
-    return given[len(_BEARER) :].strip()
 
 
 def namespace_of(request: Request) -> str:

@@ -16,8 +16,9 @@ from fastapi import APIRouter, Request, Response
 
 from oncegate.core.errors import BadRequest
 from oncegate.transports.access.access import Access
+from oncegate.transports.access.keys import bearer
 from oncegate.transports.decode.identifiers import percent_decoded, shortened
-from oncegate.transports.http.inbound import PRINCIPAL, bearer, body_length, deadline_of
+from oncegate.transports.http.inbound import PRINCIPAL, body_length, deadline_of
 from oncegate.transports.http.negotiation import media_of
 
 Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
@@ -53,7 +54,8 @@ class Taken:
         """
         access: Access | None = request.app.state.access
         if access is not None:
-            request.scope[PRINCIPAL] = access.permit(self._call, request.path_params.get("namespace"), bearer(request))
+            credential = bearer(request.headers.get("Authorization"))
+            request.scope[PRINCIPAL] = access.permit(self._call, request.path_params.get("namespace"), credential)
         scope, kind = request.scope, media_of(request) if self._has_body else ""
         if kind in self._headers:  # else its Content-Type is refused
             if scope["headers"] != self._good.get(kind):
