@@ -61,6 +61,14 @@ def test_a_key_is_sent_over_encryption_and_loopback(url: str, monkeypatch: pytes
     assert with_key(Address.of(url), {})["Authorization"] == "Bearer og_secret"
 
 
+@pytest.mark.parametrize("key", ["og_secret\nX: y", "og secret", "og_s\u00e9cret"])
+def test_a_key_that_no_header_carries_is_refused_and_not_shown(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONCEGATE_API_KEY", key)
+    with pytest.raises(errors.BadOption, match=r"no key has.*nothing was sent") as refused:
+        Gateway("http://127.0.0.1:1")
+    assert key not in str(refused.value)
+
+
 def claimed(url: str) -> int:
     with Gateway(url) as gateway, gateway.attempt() as attempt:
         found = attempt.claim(["a"])

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -60,13 +61,20 @@ def checked_timeout(timeout_ms: int) -> int:
 
 # Read from the environment, so that no plan, log or pickle ever holds the key.
 API_KEY = "ONCEGATE_API_KEY"
+# What the library of HTTP refuses, it quotes.
+_KEY = re.compile(r"[!-~]+")
 
 
 def with_key(address: Address, headers: Mapping[str, str]) -> dict[str, str]:
-    """Adds the key of the environment, if any, to a request's headers. Raises BadOption where others could read it."""
+    """Adds the key of the environment, if any, to a request's headers.
+
+    Raises BadOption where others could read it, or no header can carry it; the text never holds the key.
+    """
     key = os.environ.get(API_KEY, "").strip()
     if not key:
         return dict(headers)
+    if not _KEY.fullmatch(key):
+        raise BadOption(f"{API_KEY} holds a sign that no key has, such as a space or a line break; nothing was sent")
     if not address.private:
         raise BadOption(
             f"{API_KEY} is set, and http://{address.host}:{address.port} would carry the key in clear text; write "
