@@ -82,15 +82,17 @@ async def running(settings: Settings, log: Log) -> AsyncIterator[Program]:
     process = settings.process
     budget = shared_out(raise_limit(), settings.limits.connections, settings.limits.namespaces)
     limits = replace(settings.limits, connections=budget.connections, namespaces=budget.namespaces)
+    allowed_address(process.host, is_guarded(process))
+    observer = LogObserver(log)
+    access = access_of(process, observer)
     async with AsyncExitStack() as stack:
         opening = open_ledgers(
             process.ledger, create=True, witness=process.witness, reserve_bytes=limits.disk_reserve_bytes
         )
         ledgers = await stack.enter_async_context(opening)
         require_descriptors(len(ledgers.names()))
-        runs, observer = run_folders(process.ledger), LogObserver(log)
+        runs = run_folders(process.ledger)
         told = About(process.ledger, settings.semantic.fingerprint(), _names(process), credentials(process))
-        access = access_of(process, observer)
         app = create_app(observer, told, access=access)
         sock = stack.enter_context(bound(process.host, process.port, is_guarded(process)))
         port: int = sock.getsockname()[1]
@@ -227,11 +229,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def bound(host: str, port: int, guarded: bool = False) -> socket.socket:
-    """Returns a socket bound to an address; where it is not `guarded`, to one of this machine only.
-
-    Raises SettingsError: another address, or it is taken.
-    """
+def allowed_address(host: str, guarded: bool) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Returns the address to listen on; where it is not `guarded`, one of this machine only. Raises SettingsError."""
     address = _address(host)
     if address is None:
         raise SettingsError(f"host {host}: an address is wanted, such as 127.0.0.1 or 0.0.0.0")
@@ -240,6 +239,15 @@ def bound(host: str, port: int, guarded: bool = False) -> socket.socket:
             f"host {host}: without keys only loopback addresses (127.0.0.1, ::1) are listened on; make a file of keys "
             "(`oncegate keys add`) and name it by `keys`, or say insecure_without_keys and let everybody do everything"
         )
+    return address
+
+
+def bound(host: str, port: int, guarded: bool = False) -> socket.socket:
+    """Returns a socket bound to an address, as `allowed_address` allows it.
+
+    Raises SettingsError: another address, or it is taken.
+    """
+    address = allowed_address(host, guarded)
     sock = socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

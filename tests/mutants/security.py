@@ -105,4 +105,18 @@ SECURITY: tuple[Mutant, ...] = (
         "        for key in found:\n",
         f"{_ACCESS}::test_a_file_of_many_keys_is_read_with_one_scrypt_for_all_that_are_made_alike",
     ),
+    one(
+        "a client shows a key that no header carries",
+        "spark_client/oncegate_spark/protocol/address.py",
+        "    if not _KEY.fullmatch(key):\n",
+        "    if False:\n",
+        "tests/client/test_keys.py::test_a_key_that_no_header_carries_is_refused_and_not_shown",
+    ),
+    one(
+        "a gateway without keys makes its ledger before it refuses an address",
+        "service/oncegate/app.py",
+        "    allowed_address(process.host, is_guarded(process))\n",
+        "",
+        "tests/transports/http/test_access_matrix.py::test_what_may_not_be_listened_on_or_read_makes_no_ledger",
+    ),
 )

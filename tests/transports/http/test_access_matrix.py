@@ -197,3 +197,12 @@ def test_every_address_may_be_listened_on_once_callers_show_keys(host: str) -> N
     with pytest.raises(SettingsError, match="without keys only loopback"):
         bound(host, 0)
     bound(host, 0, guarded=True).close()
+
+
+@pytest.mark.parametrize("wrong", [{"host": "0.0.0.0"}, {"keys": "none.json"}])
+async def test_what_may_not_be_listened_on_or_read_makes_no_ledger(tmp_path: Path, wrong: dict[str, str]) -> None:
+    data = tmp_path / "data"
+    with pytest.raises(SettingsError):
+        async with running(settings(ledger=f"log:{data}", **wrong), open_log("text", io.StringIO())):
+            await asyncio.Event().wait()
+    assert not data.exists()
