@@ -16,6 +16,7 @@ from oncegate_spark.spark.foreach_batch import foreach_batch
 from oncegate_spark.spark.options import Options
 from oncegate_spark.spark.task_identity import Task
 from oncegate_spark.spark.writers import writer_of
+from tests.support.data_frame import Frame
 from tests.support.gateway_process import free_port
 from tests.support.lane_queries import Query
 from tests.support.lane_rows import LANES, lane
@@ -242,20 +243,3 @@ def test_inside_foreach_batch_the_batch_before_is_acked_first(query: Query) -> N
     noted = foreach_batch(lambda df, batch: None, checkpoint=str(query.folder))
     noted(Frame(), 1)
     assert query.standing() == (1, [])
-
-
-class Frame:
-    """As much of a DataFrame as `foreach_batch` looks at."""
-
-    class sparkSession:
-        class conf:
-            @staticmethod
-            def set(name: str, value: str) -> None: ...
-
-            @staticmethod
-            def unset(name: str) -> None: ...
-
-        class sparkContext:
-            @staticmethod
-            def getLocalProperty(name: str) -> str | None:
-                return None

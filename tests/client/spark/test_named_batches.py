@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from oncegate_spark import BadOption, BatchConflict, Gateway, NamedBatch, NamedBatches, Unreachable, foreach_batch
+from tests.support.data_frame import Frame
 from tests.support.gateway_process import free_port
 
 pytestmark = pytest.mark.server
@@ -13,23 +14,6 @@ pytestmark = pytest.mark.server
 
 class Died(Exception):
     pass
-
-
-class Frame:
-    """As much of a DataFrame as `foreach_batch` looks at."""
-
-    class sparkSession:
-        class conf:
-            @staticmethod
-            def set(name: str, value: str) -> None: ...
-
-            @staticmethod
-            def unset(name: str) -> None: ...
-
-        class sparkContext:
-            @staticmethod
-            def getLocalProperty(name: str) -> str | None:
-                return None
 
 
 class Job:
