@@ -8,10 +8,7 @@ _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
 _OWNED = "tests/engine/commit/test_owned_before_said.py"
 
 _REFUSALS = "tests/faults/kafka/test_refusals.py"
-_REVOKED = (
-    "tests/faults/kafka/test_revoked.py::"
-    "test_what_is_taken_from_a_gateway_that_serves_is_told_and_all_goes_on_when_it_is_given_back"
-)
+_REVOKED = "tests/faults/kafka/test_revoked.py::test_a_gateways_beats_go_on_when_the_right_to_write_them_is_given_back"
 
 KAFKA_OWNERS: tuple[Mutant, ...] = (
     one(

@@ -1,13 +1,19 @@
 """Rights and a user that are taken from a gateway while it serves: it says what is missing, and heals by itself."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
+import msgspec
 import pytest
+from aiokafka.errors import KafkaError
 from confluent_kafka.admin import AclOperation
 
 from deploy.kafka.access import CLIENT, Access
+from oncegate.ledgers.kafka.namespaces import Beat, NamespaceList, list_topic
+from oncegate.ledgers.kafka.refusals import BrokersRefuse
+from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate_spark import Gateway
 from oncegate_spark.errors import OncegateError
 from tests.matrix.world import until
@@ -124,3 +130,35 @@ def test_what_is_taken_from_a_gateway_that_serves_is_told_and_all_goes_on_when_i
     assert claimed(gateway, next(ids), timeout_ms=120_000) == 1
     assert claimed(gateway, first) == 0
     until("nothing fails any more", lambda: namespace(gateway).get("failing") == {})
+
+
+async def test_a_gateways_beats_go_on_when_the_right_to_write_them_is_given_back(
+    broker: Broker, rights: Rights
+) -> None:
+    prefix = "beating"
+    topic = broker.topic(name=list_topic(prefix), cleanup_policy="compact").topic
+    rights.allow(TOPIC, topic, READ, WRITE, DESCRIBE)
+    listed = NamespaceList(broker.settings(), prefix, Deadlines())
+    try:
+        await listed.beat("gateway", Beat(1))
+        rights.take(TOPIC, topic)
+        with pytest.raises(KafkaError):
+            await beating(listed)
+        rights.allow(TOPIC, topic, READ, WRITE, DESCRIBE)
+        await beaten(listed)
+        assert broker.values(topic)[-1] == msgspec.json.encode(Beat(TRIES))
+    finally:
+        await listed.close()
+
+
+async def beating(listed: NamespaceList) -> None:
+    for number in range(TRIES):
+        await listed.beat("gateway", Beat(number))
+
+
+async def beaten(listed: NamespaceList) -> None:
+    """Tries as the upkeep does, for as long as brokers do not know of the right yet."""
+    for _ in range(TRIES):
+        with suppress(BrokersRefuse):
+            return await listed.beat("gateway", Beat(TRIES))
+    raise AssertionError("the right is there, and no beat is taken")
