@@ -178,23 +178,7 @@ class Guard:
     async def close(self) -> None:
         """Drops the producer's connections, with nothing flushed; an open transaction is left to the next start."""
         self.closed = True
-        producer = self._producer
-        producer._closed = True  # nothing public closes without a flush
-        for connection in list(producer.client._conns.values()):
-            connection.close()
-        sending = producer._sender.sender_task
-        if sending is not None:
-            await _end(sending)
-        transaction = producer._txn_manager.wait_for_transaction_end()
-        if transaction is not None:
-            _failed(transaction)
-        # What a fenced producer leaves in its queue, whose errors are asked for by nobody.
-        for batches in producer._message_accumulator._batches.values():
-            for batch in batches:
-                _failed(batch._drain_waiter)
-        with suppress(KafkaError, TimeoutError):
-            async with asyncio.timeout(CLOSE_S):
-                await producer.client.close()
+        await dropped(self._producer)
 
     async def _commit(self, batches: Batches, then: Then) -> list[int]:
         async with self._turn:
@@ -365,6 +349,26 @@ async def each_of(batches: Batches) -> AsyncIterator[Batch]:
     else:
         for batch in batches:
             yield batch
+
+
+async def dropped(producer: AIOKafkaProducer) -> None:
+    """Drops a producer's connections and tasks, with nothing flushed; what waits for it is not answered."""
+    producer._closed = True  # nothing public closes without a flush
+    for connection in list(producer.client._conns.values()):
+        connection.close()
+    sending = producer._sender.sender_task
+    if sending is not None:
+        await _end(sending)
+    transaction = producer._txn_manager.wait_for_transaction_end()
+    if transaction is not None:
+        _failed(transaction)
+    # What a fenced producer leaves in its queue, whose errors are asked for by nobody.
+    for batches in producer._message_accumulator._batches.values():
+        for batch in batches:
+            _failed(batch._drain_waiter)
+    with suppress(KafkaError, TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await producer.client.close()
 
 
 async def _end(sending: "asyncio.Task[None]") -> None:

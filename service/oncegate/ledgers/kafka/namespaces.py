@@ -12,7 +12,7 @@ that do so at once never decide on the same list. Witnesses and beats are writte
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull
 from oncegate.ledgers.frames import End
-from oncegate.ledgers.kafka.guard import CLOSE_S, Batch, Guard, InDoubt, NotWritten, Partition
+from oncegate.ledgers.kafka.guard import CLOSE_S, Batch, Guard, InDoubt, NotWritten, Partition, dropped
 from oncegate.ledgers.kafka.markers.healing import healing
 from oncegate.ledgers.kafka.reading import Reader, Record
 from oncegate.ledgers.kafka.record_batch import record_batches
@@ -263,9 +263,11 @@ class NamespaceList:
         async with self._connecting:
             if self._witnesses is producer:
                 self._witnesses = None
-        with suppress(KafkaError, TimeoutError):
+        try:
             async with asyncio.timeout(CLOSE_S):
                 await producer.stop()
+        except (KafkaError, TimeoutError):
+            await dropped(producer)
 
     async def _connected(self) -> AIOKafkaProducer:
         async with self._connecting:

@@ -12,6 +12,7 @@ from aiokafka.errors import (
     ClusterAuthorizationFailedError,
     TopicAlreadyExistsError,
     TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
     for_code,
 )
 from aiokafka.structs import TopicPartition
@@ -129,6 +130,17 @@ class Topics:
 
     async def wrong(self, topics: Sequence[Wanted]) -> dict[str, list[str]]:
         """Says by its name what of each topic is not as wanted; all of them are there. KafkaError."""
+        until = asyncio.get_running_loop().time() + LEADER_S
+        while True:
+            try:
+                return await self._wrong(topics)
+            except UnknownTopicOrPartitionError:
+                # Any broker is asked, and one may not have heard of a topic that was just made.
+                if asyncio.get_running_loop().time() > until:
+                    raise
+                await pause(_POLL_S)
+
+    async def _wrong(self, topics: Sequence[Wanted]) -> dict[str, list[str]]:
         resources = [
             ConfigResource(ConfigResourceType.TOPIC, one.name, dict.fromkeys((*one.exactly, *one.at_least)))
             for one in topics
