@@ -1,5 +1,6 @@
 """A user's topic whose one replica lies on a broker that is killed at a step of its transaction: it waits alone."""
 
+import asyncio
 import http.client
 import json
 import signal
@@ -11,16 +12,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from aiokafka.client import AIOKafkaClient, CoordinationType
 from confluent_kafka.admin import NewTopic
 
 from deploy.kafka.cluster import Cluster
 from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.namespaces import NamespaceList
+from oncegate.ledgers.kafka.watch import Deadlines
 from tests.matrix.world import StruckGateway, until
 from tests.support.kafka_broker import WAIT_S, Broker
 
 pytestmark = pytest.mark.slow
-# The broker that holds the only replica of such a topic; the two others keep the ledger.
-NODE = 3
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +73,21 @@ class Served:
         until(f"it says: {words}", is_said)
 
 
-def topic_on_one(brokers: Broker, name: str) -> str:
-    brokers.admin.create_topics([NewTopic(name, 1, replica_assignment=[[NODE]])])[name].result(WAIT_S)
+async def coordinator(brokers: Broker, prefix: str) -> int:
+    """The broker that decides the transactions of the one ledger of a prefix."""
+    settings = brokers.settings()
+    listed, client = NamespaceList(settings, prefix, Deadlines()), AIOKafkaClient(**settings)
+    try:
+        ((name, generation),) = (await listed.refresh()).generations.items()
+        await client.bootstrap()
+        return int(await client.coordinator_lookup(CoordinationType.TRANSACTION, f"{name}/{generation.highest}"))
+    finally:
+        await listed.close()
+        await client.close()
+
+
+def topic_on_one(brokers: Broker, name: str, node: int) -> str:
+    brokers.admin.create_topics([NewTopic(name, 1, replica_assignment=[[node]])])[name].result(WAIT_S)
     until("the topic is known", lambda: name in brokers.admin.list_topics(timeout=WAIT_S).topics)
     return name
 
@@ -82,36 +97,38 @@ def is_seen(brokers: Broker, topic: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("point", "statuses"),
+    ("point", "status"),
     [
-        pytest.param("begun", {507}, id="its own abort, before PRODUCE"),
-        # Where the coordinator was on that broker too, the one that follows it may be late for the commit.
-        pytest.param("all sent", {200, 507}, id="its commit"),
+        pytest.param("begun", 507, id="its own abort, before PRODUCE"),
+        pytest.param("all sent", 200, id="its commit"),
     ],
 )
 def test_a_topic_without_a_leader_waits_alone_and_heals_by_itself(
-    brokers: Broker, tmp_path: Path, point: str, statuses: set[int]
+    brokers: Broker, tmp_path: Path, point: str, status: int
 ) -> None:
     served = Served(brokers, tmp_path, f"leaderless-{point.replace(' ', '-')}")
-    lone, other = topic_on_one(brokers, f"{served.prefix}-lone"), brokers.topic(name=f"{served.prefix}-other").topic
     gateway = served.gateway
     with gateway, ThreadPoolExecutor(1) as aside:
+        # Of a transaction whose coordinator dies too the commit may be late, and be aborted: that is not healed.
+        node = asyncio.run(coordinator(brokers, served.prefix)) % len(brokers.cluster.nodes) + 1
+        other = brokers.topic(name=f"{served.prefix}-other").topic
+        lone = topic_on_one(brokers, f"{served.prefix}-lone", node)
         served.until_written(lone, "a")
         served.until_written(other, "a")
         gateway.arm(point, signal.SIGSTOP)
         asked = aside.submit(served.produce, lone, "b")
         until("the step is reached", lambda: gateway.is_struck)
-        brokers.cluster.kill_node(NODE)
+        brokers.cluster.kill_node(node)
         try:
             gateway.go_on()
-            assert asked.result()[0] in statuses
+            assert asked.result()[0] == status
             served.until_claimed()
             served.until_written(other, "b")
             served.until_refused(lone, "no leader")
             served.until_claimed()
             served.until_written(other, "c")
         finally:
-            brokers.cluster.start_node(NODE)
+            brokers.cluster.start_node(node)
         served.until_written(lone, "a", "b", "c")
         assert gateway.starts == 1
         for topic in (lone, other):
