@@ -33,6 +33,8 @@ def properties(
         "log.dirs": str(folder / f"broker-{node}"),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
+        # Brokers judge records by the times that writers give them: an event of last year would be gone at once.
+        "log.retention.ms": "-1",
         **_copies(len(ports)),
         **access.properties(Files(folder)),
         **more,

@@ -17,8 +17,10 @@ def make(broker: Broker, topic: str, **config: str) -> None:
 
 
 def remove(broker: Broker, topic: str) -> None:
-    """Remove a topic."""
+    """Remove a topic, and wait until the broker has heard of it too: the controller answers first."""
     broker.admin.delete_topics([topic])[topic].result(WAIT_S)
+    while topic in broker.admin.list_topics(timeout=WAIT_S).topics:
+        pass
 
 
 def put(broker: Broker, topic: str, key: str, value: object) -> None:
