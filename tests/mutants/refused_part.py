@@ -7,6 +7,7 @@ _GROUP = f"{_COMMIT}/group_commit.py"
 _PART = "tests/engine/commit/test_refused_part.py"
 _ALONE = f"{_PART}::test_the_request_that_is_refused_is_told_so_and_all_others_are_written_once"
 _SENT = "tests/faults/kafka/test_sent_rows.py"
+_SERVED = "tests/faults/kafka/test_served_too_large.py"
 
 REFUSED_PART: tuple[Mutant, ...] = (
     one(
@@ -71,5 +72,33 @@ REFUSED_PART: tuple[Mutant, ...] = (
         "                self._topics.forget(refused)\n",
         "",
         f"{_SENT}::test_rows_that_a_topic_takes_no_more_are_named_in_their_group_and_the_others_are_taken",
+    ),
+    one(
+        "who is found in a group is told other than who is refused alone",
+        "service/oncegate/ledgers/kafka/rows/user_topics.py",
+        '                    raise TooLarge(\n                        f"topic {topic} has {name}',
+        '                    raise BadRequest(\n                        f"topic {topic} has {name}',
+        f"{_SERVED}::test_who_brings_what_its_topic_takes_no_more_is_told_413_and_all_others_in_its_group_200",
+    ),
+    one(
+        "a group on Kafka goes with the request that is too large",
+        _GROUP,
+        "            self._refused_part.refused(group, error)\n            return\n",
+        "            self._pending = []\n",
+        f"{_SERVED}::test_who_brings_what_its_topic_takes_no_more_is_told_413_and_all_others_in_its_group_200",
+    ),
+    one(
+        "a gateway's own topic that takes less is not named",
+        "service/oncegate/ledgers/kafka/guard.py",
+        '            f"max.message.bytes of topic {topic} (without',
+        '            f"max.message.bytes of the topic (without',
+        f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",
+    ),
+    one(
+        "a ledger that took no frame so large takes none any more",
+        _GROUP,
+        "        self._undo(group)\n        culprit,",
+        '        self._undo(group)\n        self.die(unknown_end("the ledger", error))\n        culprit,',
+        f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",
     ),
 )

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from oncegate.core.errors import BadRequest, LedgerDamaged, LedgerFull, NotFound, TooLarge
+from oncegate.core.errors import LedgerDamaged, LedgerFull, NotFound, TooLarge
 from oncegate.ports import AppendRefused, RowTopics
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_ledger import Prefix, entries
@@ -97,7 +97,7 @@ async def test_rows_that_a_topic_takes_no_more_are_named_in_their_group_and_the_
         assert isinstance(refused.value.refusal, TooLarge)
         assert refused.value.first_output == 3
         # It is asked about anew, and no more is begun with it.
-        with pytest.raises(BadRequest, match=r"max\.message\.bytes=2000"):
+        with pytest.raises(TooLarge, match=r"max\.message\.bytes=2000"):
             await topics.check(small.topic, table_of("x").schema, table_of("x").to_batches())
         await topics.check(there.topic, table_of("x").schema, table_of("x").to_batches())
         await opened.ledger.append([b"another"], group[:2])

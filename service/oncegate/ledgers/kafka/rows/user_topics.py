@@ -94,7 +94,10 @@ class UserTopics:
         )
 
     async def ask(self, topics: Collection[str]) -> None:
-        """Learns what is not known, or was asked long ago. NotFound, BadRequest; LedgerFull: not writable now."""
+        """Learns what is not known, or was asked long ago.
+
+        Raises NotFound, BadRequest; TooLarge: it takes smaller batches; LedgerFull: not writable now.
+        """
         now = time.monotonic()
         for topic in topics:
             self._require_users(topic)
@@ -164,15 +167,15 @@ class UserTopics:
         return len(partitions)
 
     async def _require_room(self, admin: AIOKafkaAdminClient, topics: Sequence[str]) -> None:
-        """Raises BadRequest for a topic that takes smaller batches than are written. One that may not be asked passes:
-        its brokers tell at the write."""
+        """Raises TooLarge for a topic that takes smaller batches than are written. One that may not be asked passes:
+        its brokers tell at the write, by the same error."""
         name = "max.message.bytes"
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, {name: None}) for topic in topics]
         for answer in await admin.describe_configs(resources):
             for code, _, _, topic, values in answer.resources:
                 sizes = [int(value) for key, value, *_ in values if key == name]
                 if not code and sizes and sizes[0] < BATCH_BYTES:
-                    raise BadRequest(
+                    raise TooLarge(
                         f"topic {topic} has {name}={sizes[0]}, and batches of up to {BATCH_BYTES} bytes are written: "
                         f"raise it; {_NOTHING}"
                     )
