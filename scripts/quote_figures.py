@@ -11,7 +11,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-RESULTS = {"PERFORMANCE.md": ("bench", "scale", "scale-300M"), "RELIABILITY.md": ("spark-matrix", "matrix")}
+RESULTS = {
+    "PERFORMANCE.md": ("bench", "scale", "scale-300M", "large-batch"),
+    "RELIABILITY.md": ("spark-matrix", "matrix"),
+}
 
 
 def quoted(page: str, name: str, text: str) -> str:

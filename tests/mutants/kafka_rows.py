@@ -126,4 +126,12 @@ KAFKA_ROWS: tuple[Mutant, ...] = (
         "        return end\n",
         _row("kill-committed", 1),
     ),
+    one(
+        "a batch is in memory as a whole once it is sent",
+        "service/oncegate/ledgers/kafka/rows/stream.py",
+        "            columns = await asyncio.to_thread(_columns, piece, self._target)\n",
+        '            self.__dict__.setdefault("pieces", []).append(piece)\n'
+        "            columns = await asyncio.to_thread(_columns, piece, self._target)\n",
+        "tests/faults/kafka/test_large_batch.py",
+    ),
 )

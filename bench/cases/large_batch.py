@@ -1,0 +1,197 @@
+"""A batch of a GiB, staged and committed over Kafka: what it takes of memory, and how long claims wait beside it.
+
+`python -m bench.cases.large_batch [--mib 1024]`. One gateway, one broker, and another client that claims one id at a
+time, at intended times, from before the batch until after it. Writes out/large-batch/result.json, .md and .png.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pyarrow as pa
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from bench.load.open_claims import Claim, open_claims, within
+from bench.load.server import gateway
+from bench.report import report
+from bench.report.figures import Figure
+from deploy.kafka.cluster import Cluster
+from oncegate_spark import Gateway
+from oncegate_spark.protocol.effort import new_token
+from oncegate_spark.protocol.names import Name
+
+OUT = Path("out/large-batch")
+# The page that quotes the run before.
+QUOTED = Path("PERFORMANCE.md")
+MIB = 1 << 20
+TOPIC = "batch"
+ROW_BYTES = 1_024
+CHUNK_ROWS = 8 * MIB // ROW_BYTES
+CLAIMS_PER_SECOND = 20.0
+BEFORE_S, AFTER_S = 10.0, 5.0
+SEED = 20240611
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one batch took. `staging`, `commit`: begin and end, by the monotonic clock; peaks: of the gateway's RSS
+    above what it held before the batch, while it was staged and while it was committed."""
+
+    mib: int
+    begun: float
+    staging: tuple[float, float]
+    commit: tuple[float, float]
+    staging_peak_bytes: int
+    commit_peak_bytes: int
+    rows: int
+    claims: Sequence[Claim] = ()
+
+    def waits(self, phase: str) -> list[float]:
+        """Returns what claims waited, in ms, that were due before the batch, while it was staged, or committed."""
+        times = {"before": (self.begun, self.staging[0]), "staging": self.staging, "commit": self.commit}
+        return within(self.claims, *times[phase])
+
+
+class PeakMemory:
+    """Reads the greatest RSS that a process of this machine had since the last look, as Linux keeps it."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self._folder = Path(f"/proc/{process.pid}")
+        self._before = process.memory_info().rss
+        self.reset()
+
+    def reset(self) -> None:
+        """Begins anew from what it has now."""
+        (self._folder / "clear_refs").write_text("5")
+
+    def rise_bytes(self) -> int:
+        """Returns the peak since the last reset, above what there was at first."""
+        lines = (self._folder / "status").read_text().splitlines()
+        peak_kib = int(next(line for line in lines if line.startswith("VmHWM:")).split()[1])
+        return peak_kib * 1024 - int(self._before)
+
+
+def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float = AFTER_S) -> Measured:
+    """Starts a broker and a gateway in `folder`, claims, stages so many MiB and commits them."""
+    with Cluster(folder / "kafka") as cluster:
+        ledger = f"kafka://{cluster.bootstrap}/large?replication=1&min_insync=1&bare_key=yes"
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+        admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(30)
+        with (
+            gateway(folder, core=None, ledger=ledger) as served,
+            Gateway(f"http://127.0.0.1:{served.port}", timeout_ms=300_000) as client,
+        ):
+            # What a process has after its first batch is no part of a larger one's.
+            _staged(client, "first", 1).commit()
+            with open_claims(served.port, CLAIMS_PER_SECOND) as claims:
+                begun = time.monotonic()
+                time.sleep(before_s)
+                peak = PeakMemory(served.process)
+                at = time.monotonic()
+                batch = _staged(client, "large", mib // 8)
+                staging, staging_peak = (at, time.monotonic()), peak.rise_bytes()
+                peak.reset()
+                at = time.monotonic()
+                rows = batch.commit()
+                commit, commit_peak = (at, time.monotonic()), peak.rise_bytes()
+                time.sleep(after_s)
+                return Measured(mib, begun, staging, commit, staging_peak, commit_peak, rows, claims.told())
+
+
+class _Batch:
+    """Chunks of rows of random bytes, no two of them alike, and their commit."""
+
+    def __init__(self, client: Gateway, version: str) -> None:
+        self._client, self._name, self._token = client, Name("app", version, TOPIC), new_token()
+        self._random = np.random.default_rng(SEED)
+        self._chunks = self._rows = self._fingerprint = 0
+
+    def stage(self) -> None:
+        values = self._random.bytes(CHUNK_ROWS * ROW_BYTES)
+        offsets = np.arange(CHUNK_ROWS + 1, dtype=np.int32) * ROW_BYTES
+        column = pa.Array.from_buffers(pa.binary(), CHUNK_ROWS, [None, pa.py_buffer(offsets), pa.py_buffer(values)])
+        table, sink = pa.table({"value": column}), pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        body = memoryview(sink.getvalue())
+        done = self._client.stage(self._name, "run:measured", self._token, self._chunks, body)
+        self._chunks, self._rows = self._chunks + 1, self._rows + CHUNK_ROWS
+        self._fingerprint = (self._fingerprint + done.fingerprint) % (1 << 128)
+
+    def commit(self) -> int:
+        """Commits it; returns its rows."""
+        fingerprint = self._fingerprint.to_bytes(16, "little").hex()
+        winner = {"token": self._token, "chunks": self._chunks, "rows": self._rows, "fingerprint": fingerprint}
+        order = {"run": "measured", "nonce": new_token(), "winners": [winner], "digest": None, "previous_digest": None}
+        return int(self._client.commit(self._name, order).rows)
+
+
+def _staged(client: Gateway, version: str, chunks: int) -> _Batch:
+    batch = _Batch(client, version)
+    for _ in range(chunks):
+        batch.stage()
+    return batch
+
+
+def figures(found: Measured) -> list[Figure]:
+    """Makes peaks, times and waits of what was measured."""
+    name = f"batch of {found.mib:,} MiB over Kafka"
+    told = [
+        Figure(f"{name}: memory above idle, staging", found.staging_peak_bytes, "bytes"),
+        Figure(f"{name}: memory above idle, commit", found.commit_peak_bytes, "bytes"),
+        Figure(f"{name}: staging", found.staging[1] - found.staging[0], "s"),
+        Figure(f"{name}: commit", found.commit[1] - found.commit[0], "s"),
+    ]
+    for phase in ("before", "staging", "commit"):
+        waits = found.waits(phase)
+        each = {"median": waits[len(waits) // 2], "p99": waits[len(waits) * 99 // 100], "longest": waits[-1]}
+        told += [Figure(f"{name}: claims {phase}, {what} wait", value, "ms") for what, value in each.items()]
+    return told
+
+
+def draw(found: Measured, path: Path) -> None:
+    """Draws each claim's wait at the time that it was due, as PNG."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=(8.0, 3.6), layout="constrained")
+    axes: Any = canvas.subplots()
+    for (begin, end), words, colour in ((found.staging, "staged", "#8a94a6"), (found.commit, "committed", "#d9711c")):
+        axes.axvspan(begin - found.begun, end - found.begun, color=colour, alpha=0.2, label=f"the batch is {words}")
+    dues, waits = [due - found.begun for due, *_ in found.claims], [1_000 * wait for _, wait, _ in found.claims]
+    axes.plot(dues, waits, ".", color="#1b7f8c", markersize=3, label="a claim")
+    axes.set(yscale="log", xlabel="due, s", ylabel="waited, ms", title=f"Claims beside a batch of {found.mib:,} MiB")
+    axes.legend(loc="upper left", fontsize=8)
+    canvas.savefig(path, dpi=200)
+
+
+def main() -> int:
+    """Measures one batch, and writes the report."""
+    parser = argparse.ArgumentParser(prog="python -m bench.cases.large_batch")
+    parser.add_argument("--mib", type=int, default=1_024, help="of rows, a multiple of 8")
+    asked = parser.parse_args()
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="oncegate-large-") as folder:
+        found = measured(Path(folder), asked.mib)
+    told, command = figures(found), f"python -m bench.cases.large_batch --mib {asked.mib}"
+    OUT.mkdir(parents=True, exist_ok=True)
+    report.write(told, OUT, command, time.monotonic() - began, QUOTED.read_text() if QUOTED.exists() else "")
+    draw(found, OUT / "result.png")
+    for figure in told:
+        print(f"{figure.name}: {figure.value:,.4g} {figure.unit}")
+    refused = sum(not is_granted for *_, is_granted in found.claims)
+    print(f"{len(found.claims)} claims, {refused} of them not granted")
+    return int(bool(refused))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
