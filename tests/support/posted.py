@@ -23,9 +23,9 @@ def post(gateway: GatewayProcess, path: str, **body: Any) -> tuple[int, dict[str
         return answer.status, json.loads(answer.read())
 
 
-def claim(gateway: GatewayProcess, *ids: str) -> tuple[int, dict[str, Any]]:
+def claim(gateway: GatewayProcess, *ids: str, lease_ms: int = 30_000) -> tuple[int, dict[str, Any]]:
     """Claims ids under a token of their own."""
-    return post(gateway, "ids:claim", token=uuid4().hex, call=0, ids=list(ids))
+    return post(gateway, "ids:claim", token=uuid4().hex, call=0, ids=list(ids), lease_ms=lease_ms)
 
 
 def produce(gateway: GatewayProcess, topic: str, id_: str, value: str) -> tuple[int, dict[str, Any]]:

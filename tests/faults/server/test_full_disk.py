@@ -1,7 +1,6 @@
 """A disk that others fill: what was begun is ended, reads go on, and a start on it serves what it holds."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,33 +9,16 @@ import pytest
 
 from oncegate_spark import Gateway, OncegateError
 from oncegate_spark.errors import Outcome
+from tests.support.full_disks import fill, small_disk
 from tests.support.gateway_process import GatewayProcess
-from tests.support.real_disks import shell
 
 ROWS = pa.table({"value": ["a", "b"]})
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A mounted file system of 64 MiB."""
-    mount = tmp_path / "mounted"
-    mount.mkdir()
-    shell("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(mount))
-    yield mount
-    subprocess.run(["umount", str(mount)], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Somebody else takes all that is left, to the last block."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file:
-        for size_bytes in (1 << 20, 4096):
-            try:
-                while True:
-                    file.write(bytes(size_bytes))
-            except OSError:
-                continue
-    return ballast
+    with small_disk(tmp_path / "mounted", 64) as disk:
+        yield disk
 
 
 def refusal_of(asked) -> OncegateError:
