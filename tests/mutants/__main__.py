@@ -65,7 +65,7 @@ from tests.mutants.tiers import TIERS
 from tests.mutants.topic_columns import TOPIC_COLUMNS
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("service", "spark_client", "tests", "demo", "deploy", "scripts", "docs")
+COPIED = ("service", "spark_client", "tests", "demo", "deploy", "scripts", "docs", "bench")
 MUTANTS = (
     *PLANTED,
     *GRPC,
