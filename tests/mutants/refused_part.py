@@ -8,7 +8,6 @@ _PART = "tests/engine/commit/test_refused_part.py"
 _ALONE = f"{_PART}::test_the_request_that_is_refused_is_told_so_and_all_others_are_written_once"
 _SENT = "tests/faults/kafka/test_sent_rows.py"
 _SERVED = "tests/faults/kafka/test_served_too_large.py"
-_DISKS = "tests/faults/kafka/test_full_disks.py"
 
 REFUSED_PART: tuple[Mutant, ...] = (
     one(
@@ -101,19 +100,5 @@ REFUSED_PART: tuple[Mutant, ...] = (
         "        self._undo(group)\n        culprit,",
         '        self._undo(group)\n        self.die(unknown_end("the ledger", error))\n        culprit,',
         f"{_SERVED}::test_a_topic_of_the_gateway_that_takes_less_is_named_and_all_goes_on_when_it_is_raised",
-    ),
-    one(
-        "a stage that a broker's full disk refused is taken for staged",
-        _GROUP,
-        "        self._undo(group)\n        self.begin_full(error)\n",
-        "        self._pending = []\n        self.begin_full(error)\n",
-        _DISKS,
-    ),
-    one(
-        "a ledger on a broker that has room again stays full",
-        _GROUP,
-        "            if self.mark.position >= position:\n                self._full = None\n",
-        "            if self.mark.position >= position:\n",
-        _DISKS,
     ),
 )
