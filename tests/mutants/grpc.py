@@ -4,6 +4,8 @@ from tests.mutants.mutant import Mutant, one
 
 _GRPC = "service/oncegate/transports/grpc"
 _CLAIMS = "tests/transports/grpc/test_claims.py"
+_MATRIX = "tests/transports/grpc/test_access_matrix.py"
+_BOTH = "tests/transports/test_doors.py"
 _DOOR = "tests/transports/grpc/test_door.py"
 
 GRPC: tuple[Mutant, ...] = (
@@ -31,8 +33,8 @@ GRPC: tuple[Mutant, ...] = (
     one(
         "retries over gRPC are not asked for",
         f"{_GRPC}/errors.py",
-        'if error.action == "retry" and error.retry_after_ms is not None:',
-        'if error.action == "fix" and error.retry_after_ms is not None:',
+        'if error.action == "retry" and after_ms is not None:',
+        'if error.action == "fix" and after_ms is not None:',
         f"{_CLAIMS}::test_without_room_a_call_is_told_when_to_come_again",
     ),
     one(
@@ -68,6 +70,48 @@ GRPC: tuple[Mutant, ...] = (
         f"{_GRPC}/calls.py",
         "if opened.access is not None:",
         "if False:",
-        f"{_DOOR}::test_each_call_needs_a_key_with_its_role_in_the_namespace",
+        f"{_MATRIX}::test_each_method_answers_each_of_those_who_may_ask_as_the_one_table_says",
+    ),
+    one(
+        "gRPC tells nobody how long another's lease lasts",
+        f"{_GRPC}/errors.py",
+        'error.extra.get("retry_after_ms", error.retry_after_ms)',
+        "error.retry_after_ms",
+        f"{_BOTH}",
+    ),
+    one(
+        "payloads of rows lost over gRPC",
+        f"{_GRPC}/records.py",
+        "(message.id_col, message.key_col, message.digest_col)",
+        "(message.id_col, message.key_col, ())",
+        f"{_BOTH}",
+    ),
+    one(
+        "a repeat with other rows fails over gRPC, whatever it says",
+        f"{_GRPC}/records.py",
+        "    pb.REPLAY_MISMATCH_FIRST_WINS: True,",
+        "    pb.REPLAY_MISMATCH_FIRST_WINS: False,",
+        f"{_BOTH}",
+    ),
+    one(
+        "gaps are allowed over gRPC, whatever is said",
+        f"{_GRPC}/producers.py",
+        "pb.GAPS_REFUSE: Gaps.REFUSE",
+        "pb.GAPS_REFUSE: Gaps.ALLOW",
+        f"{_BOTH}",
+    ),
+    one(
+        "the batch of an ack lost over gRPC",
+        f"{_GRPC}/producers.py",
+        '        optional_number(message, "batch"),\n',
+        "        None,\n",
+        f"{_BOTH}",
+    ),
+    one(
+        "acks over gRPC need the role of writers",
+        f"{_GRPC}/producers.py",
+        'Method(pb.AckRequest, ack, "ackProducers")',
+        'Method(pb.AckRequest, ack, "claimIds")',
+        f"{_MATRIX}::test_only_acks_need_the_role_of_drivers_and_all_else_that_of_writers",
     ),
 )

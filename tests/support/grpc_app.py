@@ -12,7 +12,12 @@ from google.rpc.status_pb2 import Status
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.http_app import Served, served
 
-SERVICE = "/oncegate.v1.ClaimService/"
+# By name of a method, its path.
+PATHS = {
+    method.name: f"/{service.full_name}/{method.name}"
+    for service in pb.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Both:
 
     async def call(self, name: str, message: Any, **more: Any) -> Any:
         answer = getattr(pb, f"{name}Response")
-        method = self.channel.unary_unary(SERVICE + name, lambda sent: sent.SerializeToString(), answer.FromString)
+        method = self.channel.unary_unary(PATHS[name], lambda sent: sent.SerializeToString(), answer.FromString)
         return await method(message, timeout=more.pop("timeout", 20), **more)
 
     async def claim(self, *ids: bytes, token: bytes = bytes(16), call: int = 0, **more: Any) -> Any:

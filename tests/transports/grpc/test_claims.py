@@ -13,6 +13,7 @@ from oncegate.core.verdicts import BY_BYTE
 from oncegate.transports.decode.identifiers import claim_text
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.errors import CODES, code_of
+from oncegate.transports.grpc.methods import SERVICES
 from oncegate.transports.outcomes import Kind, public_errors
 from tests.support.grpc_app import Both, both
 from tests.support.http_app import CLAIM, JSON, PACKED, Reply, request, stream
@@ -197,7 +198,7 @@ async def test_the_probe_answers_for_the_whole_and_for_each_service() -> None:
             health_pb2.HealthCheckRequest.SerializeToString,
             health_pb2.HealthCheckResponse.FromString,
         )
-        for service in ("", "oncegate.v1.ClaimService"):
+        for service in ("", *SERVICES):
             found = await check(health_pb2.HealthCheckRequest(service=service), timeout=20)
             assert found.status == health_pb2.HealthCheckResponse.SERVING
         with pytest.raises(grpc.aio.AioRpcError) as caught:

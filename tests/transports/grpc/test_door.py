@@ -1,7 +1,6 @@
 """The gRPC door: calls that are left or late, a stop with calls on their way, and what it tells tools."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -10,8 +9,6 @@ from grpc_reflection.v1alpha import reflection_pb2 as messages
 
 from oncegate.core.verdicts import BY_BYTE
 from oncegate.ledgers.memory import MemoryLedger
-from oncegate.transports.access import keys
-from oncegate.transports.access.rights import Role
 from oncegate.transports.grpc import claims
 from oncegate.transports.grpc import gateway_pb2 as pb
 from tests.support.grpc_app import Both, both
@@ -100,31 +97,6 @@ async def test_a_call_not_decided_by_its_deadline_is_never_decided(monkeypatch: 
         assert doors.http.position == 1
 
 
-@pytest.mark.parametrize("name", claims.METHODS)
-async def test_each_call_needs_a_key_with_its_role_in_the_namespace(name: str, tmp_path: Path) -> None:
-    made = {
-        "writer": keys.made("writer", [Role.WRITE], ["default"], 0),
-        "reader": keys.made("reader", [Role.READ], ["*"], 0),
-        "other": keys.made("other", [Role.WRITE], ["other"], 0),
-    }
-    file = tmp_path / "keys.json"
-    keys.write(file, [key for key, _ in made.values()])
-    message = getattr(pb, f"{name}Request")(namespace="default")
-    async with both(keys=file) as doors:
-        assert await doors.accepts()
-        for shown in ((), (("authorization", "Bearer none"),), (("authorization", made["writer"][1]),)):
-            found = await doors.refused(name, message, metadata=shown)
-            assert (found.code, found.info.reason) == (grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED")
-        for whose, code in (
-            ("reader", "PERMISSION_DENIED"),
-            ("other", "PERMISSION_DENIED"),
-            ("writer", "INVALID_ARGUMENT"),
-        ):
-            shown = (("authorization", f"Bearer {made[whose][1]}"),)
-            assert (await doors.refused(name, message, metadata=shown)).code.name == code
-        assert doors.http.position == 1
-
-
 @pytest.mark.parametrize("on", [True, False])
 async def test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_so(on: bool) -> None:
     async with both(grpc_reflection=on) as doors:
@@ -136,7 +108,7 @@ async def test_tools_are_told_what_there_is_to_call_only_where_the_setting_says_
         asked = ask(iter([messages.ServerReflectionRequest(list_services="")]), timeout=20)
         if on:
             names = [item.name for item in (await asked.read()).list_services_response.service]
-            assert "oncegate.v1.ClaimService" in names
+            assert {"oncegate.v1.ClaimService", "oncegate.v1.ProducerService"} <= set(names)
         else:
             assert await asked.code() is grpc.StatusCode.UNIMPLEMENTED
 

@@ -1,5 +1,10 @@
-"""The .proto keeps the rules of its trade, and the page's example runs."""
+"""The .proto keeps the rules of its trade and what callers rely on, and the page's example runs.
 
+What callers rely on stands in tests/golden/grpc; after an addition, from the root:
+buf build service/proto --exclude-source-info -o -#format=json | python -m json.tool > tests/golden/grpc/gateway.json
+"""
+
+import json
 import subprocess
 from pathlib import Path
 
@@ -8,10 +13,65 @@ import pytest
 from tests.docs.pages import ROOT, Page
 from tests.support.grpc_app import both
 
+PROTO, GATEWAY = ROOT / "service/proto", "oncegate/v1/gateway.proto"
+BASELINE = ROOT / "tests/golden/grpc/gateway.json"
+
 
 def test_the_proto_is_clean() -> None:
     found = subprocess.run(["buf", "lint"], cwd=ROOT / "service/proto", capture_output=True, text=True)
     assert (found.returncode, found.stdout) == (0, "")
+
+
+def test_nothing_that_callers_rely_on_has_changed() -> None:
+    assert breaking(PROTO) == ""
+
+
+def test_what_was_added_is_relied_on_from_now_on() -> None:
+    built = subprocess.run(
+        ["buf", "build", "--exclude-source-info", "-o", "-#format=json"], cwd=PROTO, capture_output=True
+    )
+    assert json.loads(built.stdout) == json.loads(BASELINE.read_text())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("bytes verdicts = 3;", "bytes verdicts = 9;"),
+        ("bytes verdicts = 3;", "string verdicts = 3;"),
+        ("bytes verdicts = 3;", "bytes answers = 3;"),
+        ("bytes verdicts = 3;", ""),
+        ("optional uint32 lease_ms = 6;", "uint32 lease_ms = 6;"),
+        ("CLAIM_STATE_DONE = 2;", "CLAIM_STATE_DONE = 4;"),
+        ("rpc Ack(", "rpc Acknowledge("),
+        ("(ProduceResponse);", "(stream ProduceResponse);"),
+        ("service BatchService", "service StageService"),
+    ],
+)
+def test_a_change_that_breaks_callers_is_seen(before: str, after: str, tmp_path: Path) -> None:
+    text = (PROTO / GATEWAY).read_text()
+    assert text.count(before) >= 1
+    changed = tmp_path / GATEWAY
+    changed.parent.mkdir(parents=True)
+    changed.write_text(text.replace(before, after, 1))
+    (tmp_path / "buf.yaml").write_text((PROTO / "buf.yaml").read_text())
+    assert "gateway.proto:" in breaking(tmp_path)
+
+
+def test_an_addition_breaks_nobody(tmp_path: Path) -> None:
+    text = (PROTO / GATEWAY).read_text()
+    changed = tmp_path / GATEWAY
+    changed.parent.mkdir(parents=True)
+    changed.write_text(text.replace("bytes verdicts = 3;", "bytes verdicts = 3; bytes more = 99;", 1))
+    (tmp_path / "buf.yaml").write_text((PROTO / "buf.yaml").read_text())
+    assert breaking(tmp_path) == ""
+
+
+def breaking(folder: Path) -> str:
+    """What of a folder's .proto breaks callers of the baseline; an empty text: nothing."""
+    command = ["buf", "breaking", "--against", str(BASELINE)]
+    found = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert found.returncode in (0, 100), found.stderr
+    return found.stdout
 
 
 @pytest.mark.filterwarnings("default")

@@ -10,10 +10,10 @@ from oncegate.transports.decode import ids
 from oncegate.transports.decode.batch_scopes import scope_of
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.fields import given, sized
 from oncegate.transports.incoming import Admitted, offload
 from oncegate.transports.numbers import numbers_packed
 
-_BYTES = 16
 _STATES = {
     ClaimState.OPEN: pb.CLAIM_STATE_OPEN,
     ClaimState.DONE: pb.CLAIM_STATE_DONE,
@@ -38,13 +38,13 @@ def _claim_request(message: pb.ClaimRequest, admitted: Admitted) -> ClaimRequest
     form = message.WhichOneof("ids")
     if form is None:
         raise BadRequest("the message has no ids: packed or arrow is wanted; nothing was written")
-    token = _identifier(message.token, "token")
-    driver, batch, id_set = (_given(message, name) for name in ("driver", "batch", "id_set"))
+    token = sized(message.token, "token")
+    driver, batch, id_set = (given(message, name) for name in ("driver", "batch", "id_set"))
     limits = admitted.gateway.limits
     printer = admitted.shard.fingerprints(id_set, id_sets.CLAIMED)
     read = ids.of_packed if form == "packed" else ids.of_arrow
     found = read(getattr(message, form), printer, limits)
-    lease_ms = _given(message, "lease_ms")
+    lease_ms = given(message, "lease_ms")
     return ClaimRequest(token, message.call, found, lease_ms, scope_of(driver, batch), None, id_set)
 
 
@@ -55,7 +55,7 @@ async def renew(message: pb.RenewRequest, admitted: Admitted) -> pb.RenewRespons
 
 async def complete(message: pb.CompleteRequest, admitted: Admitted) -> pb.CompleteResponse:
     """Settles a claim whose ids are written."""
-    result = _given(message, "result")
+    result = given(message, "result")
     return pb.CompleteResponse(settled=await _settled(Verb.COMPLETE, message, admitted, result))
 
 
@@ -65,7 +65,7 @@ async def release(message: pb.ReleaseRequest, admitted: Admitted) -> pb.ReleaseR
 
 
 async def _settled(verb: Verb, message: Any, admitted: Admitted, result: bytes | None = None) -> pb.Settled:
-    claim_id = _identifier(message.claim, "claim")
+    claim_id = sized(message.claim, "claim")
     return _told(await admitted.shard.settle(verb, claim_id, admitted.deadline, result))
 
 
@@ -79,17 +79,6 @@ def _told(settled: SettleResult) -> pb.Settled:
         result=settled.result,
         other_result=settled.other_result,
     )
-
-
-def _given(message: Any, name: str) -> Any:
-    """A field that may be left out; None: it was."""
-    return getattr(message, name) if message.HasField(name) else None
-
-
-def _identifier(raw: bytes, what: str) -> bytes:
-    if len(raw) != _BYTES:
-        raise BadRequest(f"{what}: {_BYTES} bytes are wanted, not {len(raw)}; nothing was written")
-    return raw
 
 
 METHODS: dict[str, Method] = {

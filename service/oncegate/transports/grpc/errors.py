@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import grpc
 from google.protobuf.duration_pb2 import Duration
@@ -53,9 +54,10 @@ def details_of(error: OncegateError, trace_id: str) -> bytes:
     status = Status(code=code_of(type(error)).value[0], message=error.detail)
     told = {"action": error.action, "effect": outcome_of(type(error)).effect, "trace_id": trace_id}
     status.details.add().Pack(ErrorInfo(reason=error.code, domain=DOMAIN, metadata=_texts(error.extra) | told))
-    if error.action == "retry" and error.retry_after_ms is not None:
+    after_ms: Any = error.extra.get("retry_after_ms", error.retry_after_ms)
+    if error.action == "retry" and after_ms is not None:
         delay = Duration()
-        delay.FromMilliseconds(error.retry_after_ms)
+        delay.FromMilliseconds(after_ms)
         status.details.add().Pack(RetryInfo(retry_delay=delay))
     written: bytes = status.SerializeToString()
     return written

@@ -14,12 +14,10 @@ from oncegate.engine.limits import KIB, Limits
 from oncegate.ports import Observer
 from oncegate.transports import health
 from oncegate.transports.access.access import Access
-from oncegate.transports.grpc import claims
-from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.calls import handler
+from oncegate.transports.grpc.methods import SERVICES
 
 HEALTH = "grpc.health.v1.Health"
-SERVICE = pb.DESCRIPTOR.services_by_name["ClaimService"].full_name
 # What a message may have beside a body of the largest size: names, tags; longer ones the library refuses unread.
 MESSAGE_BESIDE_BYTES = 64 * KIB
 # Long enough that connecting costs nothing, short enough that new replicas get their share within the hour.
@@ -52,20 +50,17 @@ async def listening(
     """Serves on an address, and drains it at the end. Raises RuntimeError: the port cannot be had."""
     server = grpc.aio.server(options=_options(limits), maximum_concurrent_rpcs=limits.requests_in_flight)
     found = GrpcServer(server, server.add_insecure_port(address), access)
-    methods = {
-        name: _unary(handler(found, observer, method, f"/{SERVICE}/{name}")) for name, method in claims.METHODS.items()
-    }
     probe = grpc.unary_unary_rpc_method_handler(
         _probe(found), health_pb2.HealthCheckRequest.FromString, health_pb2.HealthCheckResponse.SerializeToString
     )
-    server.add_generic_rpc_handlers(
-        (
-            grpc.method_handlers_generic_handler(SERVICE, methods),
-            grpc.method_handlers_generic_handler(HEALTH, {"Check": probe}),
-        )
-    )
+    for service, methods in SERVICES.items():
+        served = {
+            name: _unary(handler(found, observer, method, f"/{service}/{name}")) for name, method in methods.items()
+        }
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, served),))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(HEALTH, {"Check": probe}),))
     if reflected:
-        reflection.enable_server_reflection((SERVICE, HEALTH, reflection.SERVICE_NAME), server)
+        reflection.enable_server_reflection((*SERVICES, HEALTH, reflection.SERVICE_NAME), server)
     await server.start()
     try:
         yield found
@@ -88,7 +83,7 @@ def _unary(answer: Callable[[bytes, Any], Awaitable[bytes]]) -> Any:
 
 def _probe(server: GrpcServer) -> Callable[[Any, Any], Awaitable[Any]]:
     async def check(request: Any, context: Any) -> Any:
-        if request.service not in ("", SERVICE):
+        if request.service and request.service not in SERVICES:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service[:80]}")
         states = health_pb2.HealthCheckResponse
         ok = health.ready(server.gateway).ok

@@ -6,10 +6,8 @@ import msgspec
 from fastapi import Request, Response
 
 from oncegate.core.claims import Verb
-from oncegate.core.errors import BadRequest, OncegateError
+from oncegate.core.errors import OncegateError
 from oncegate.core.producers import Gaps
-from oncegate.engine.limits import Limits
-from oncegate.engine.names import check_name
 from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest, ProducerView, ResolveRequest
 from oncegate.engine.requests import ClaimResult, SequenceRequest
 from oncegate.transports.decode import identifiers, sequences
@@ -21,6 +19,7 @@ from oncegate.transports.http.outbound import ENCODINGS, RAW, answer_weight, jso
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 from oncegate.transports.pages import page_of_intervals
+from oncegate.transports.writes import source_of_ack
 
 # A name may hold slashes (a file's path is one): everything up to the verb is the name.
 router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}", tags=["producers"])
@@ -54,21 +53,17 @@ async def ack(request: Request) -> Response:
         sequences.of_numbers([sequence for _, sequence in upto], "sequence")
         token = identifiers.hex_bytes(message.token, 16, "token")
         engine_request = AckRequest(
-            driver, message.epoch, token, tuple(upto), message.batch, *_source(message, inbound.limits)
+            driver,
+            message.epoch,
+            token,
+            tuple(upto),
+            message.batch,
+            *source_of_ack(message.topic, message.source_offsets, inbound.limits),
         )
         result = await inbound.shard.ack(engine_request, inbound.deadline)
         moved = [messages.WatermarkMessage(*pair) for pair in result.watermarks]
         refused = [_refused(error) for error in result.refused]
         return json_reply(messages.AckReply(driver, moved, result.batch, refused), inbound.wanted, shard=inbound.shard)
-
-
-def _source(message: messages.AckRequest, limits: Limits) -> tuple[str, bytes]:
-    """The topic that is written to, and where its source is to be read on. Raises BadRequest, TooLarge."""
-    if message.topic is not None:
-        check_name("topic", message.topic, limits)
-    elif message.source_offsets is not None:
-        raise BadRequest("source_offsets come with the topic that is written to: add `topic`; nothing was acked")
-    return message.topic or "", (message.source_offsets or "").encode()
 
 
 def _refused(error: OncegateError) -> messages.RefusedPart:

@@ -1,7 +1,6 @@
 """Topics: made, produced to, read back by offset."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -15,16 +14,14 @@ from oncegate.engine.requests import (
     ClaimResult,
     ProduceRequest,
     ProduceResult,
-    Rows,
     Schema,
-    SequenceRequest,
     TopicRequest,
     TopicView,
 )
-from oncegate.transports.decode import arrow_ipc, identifiers, ids, json_rows, names, payloads, records
+from oncegate.transports.decode import arrow_ipc, identifiers, json_rows, names, records
 from oncegate.transports.decode.batch_scopes import scope_of
-from oncegate.transports.decode.columns import key_hashes, split_names
-from oncegate.transports.decode.sequences import SequenceColumn, of_rows
+from oncegate.transports.decode.columns import split_names
+from oncegate.transports.decode.sequences import SequenceColumn
 from oncegate.transports.http import codecs, messages
 from oncegate.transports.http.inbound import Inbound, admitted, gateway_of, located, query, shard_of
 from oncegate.transports.http.negotiation import ARROW, JSON, JSON_TEXTS, PACKED, accepted
@@ -33,6 +30,7 @@ from oncegate.transports.http.outbound import ENCODINGS, RAW, json_reply, reply,
 from oncegate.transports.http.taking import Routes
 from oncegate.transports.incoming import offload
 from oncegate.transports.pages import page
+from oncegate.transports.writes import NamedColumns, ProduceAsked, produce_request
 
 router = Routes(default_response_class=Response, prefix="/v1/namespaces/{namespace}/topics", tags=["topics"])
 
@@ -59,10 +57,11 @@ async def produce(request: Request) -> Response:
 def _request_of_arrow(inbound: Inbound, topic: str) -> ProduceRequest:
     asked, token, call = query(inbound.request, messages.ProduceQuery), inbound.token, inbound.call
     rows = arrow_ipc.read_rows(inbound.body, inbound.limits)
-    named = tuple(map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
-    engine_request = _request(inbound, topic, token, call, rows, asked.id_set, *named)
-    sequenced = of_rows(rows, _sequence_column(asked), bool(asked.id_col), token, call)
-    return replace(engine_request, scope=inbound.scope, **_sequenced(engine_request, asked.sequence_col, sequenced))
+    named = NamedColumns(*map(split_names, (asked.id_col, asked.key_col, asked.digest_col)))
+    beside = ProduceAsked(
+        topic, token, call, named, asked.id_set, _sequence_column(asked), inbound.scope, located(inbound.request)
+    )
+    return produce_request(rows, beside, inbound.shard, inbound.limits)
 
 
 async def _request_of_json(inbound: Inbound, topic: str) -> ProduceRequest:
@@ -81,43 +80,15 @@ def _request_of_records(
     inbound: Inbound, topic: str, token: bytes, message: messages.ProduceRequest, schema: Schema | None
 ) -> ProduceRequest:
     rows = json_rows.rows_of(message.records, schema, inbound.limits)
-    named = message.id_col or [], message.key_col or [], message.digest_col or []
-    engine_request = _request(inbound, topic, token, message.call, rows, message.id_set, *named)
-    sequenced = of_rows(rows, _sequence_column(message), bool(message.id_col), token, message.call)
-    scope = scope_of(message.driver, message.batch)
-    return replace(engine_request, scope=scope, **_sequenced(engine_request, message.sequence_col, sequenced))
-
-
-def _sequenced(request: ProduceRequest, column: str | None, sequenced: SequenceRequest | None) -> dict[str, Any]:
-    return {"sequenced": sequenced, "beside": request.beside if column is None else (*request.beside, column)}
+    named = NamedColumns(message.id_col or [], message.key_col or [], message.digest_col or [])
+    sequences, scope = _sequence_column(message), scope_of(message.driver, message.batch)
+    where = located(inbound.request)
+    beside = ProduceAsked(topic, token, message.call, named, message.id_set, sequences, scope, where)
+    return produce_request(rows, beside, inbound.shard, inbound.limits)
 
 
 def _sequence_column(asked: messages.ProduceRequest | messages.ProduceQuery) -> SequenceColumn:
     return SequenceColumn(asked.producer, asked.epoch, asked.sequence_col, asked.prev_sequence)
-
-
-def _request(
-    inbound: Inbound,
-    topic: str,
-    token: bytes,
-    call: int,
-    rows: Rows,
-    id_set: str | None,
-    id_col: list[str],
-    key_col: list[str],
-    digest_col: list[str],
-) -> ProduceRequest:
-    shard, limits = inbound.shard, inbound.limits
-    if id_set is not None and not id_col:
-        raise BadRequest("id_set names the set of the rows' ids, and without id_col no row has one")
-    found = ids.of_named_columns(rows, id_col, shard.fingerprints(id_set, produced(topic)), limits)
-    keys = key_hashes(rows, key_col, shard.row_fingerprints)
-    digests = payloads.of_named_columns(rows, digest_col, found is not None, shard.payloads, limits)
-    locate = located(inbound.request)
-    beside = (*id_col, *digest_col)
-    return ProduceRequest(
-        topic, token, call, rows, found, keys, digests=digests, id_set=id_set, locate=locate, beside=beside
-    )
 
 
 def _produced(request: ProduceRequest, result: ProduceResult, media: str, inbound: Inbound) -> Response:

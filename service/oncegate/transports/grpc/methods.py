@@ -1,0 +1,24 @@
+"""The services, and what answers each of their methods that has one message and one answer."""
+
+from collections.abc import Iterator
+
+from oncegate.transports.grpc import claims, producers, records
+from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.grpc.calls import Method
+
+SERVICES: dict[str, dict[str, Method]] = {
+    pb.DESCRIPTOR.services_by_name[name].full_name: methods
+    for name, methods in (
+        ("ClaimService", claims.METHODS),
+        ("RecordService", records.PRODUCE),
+        ("BatchService", records.BATCHES),
+        ("ProducerService", producers.METHODS),
+    )
+}
+
+
+def paths() -> Iterator[tuple[str, Method]]:
+    """Goes through the methods with their paths, `/SERVICE/METHOD`."""
+    for service, methods in SERVICES.items():
+        for name, method in methods.items():
+            yield f"/{service}/{name}", method

@@ -1,0 +1,81 @@
+"""Producers and drivers over gRPC: register, ack."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from oncegate.core.errors import BadRequest, OncegateError
+from oncegate.core.producers import Gaps
+from oncegate.engine.producer_requests import AckRequest, DriverRequest, ProducerRequest
+from oncegate.transports.decode import sequences
+from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.grpc.calls import Method
+from oncegate.transports.grpc.fields import given, number, optional_number, sized
+from oncegate.transports.incoming import Admitted
+from oncegate.transports.writes import source_of_ack
+
+_GAPS = {pb.GAPS_UNSPECIFIED: Gaps.ALLOW, pb.GAPS_ALLOW: Gaps.ALLOW, pb.GAPS_REFUSE: Gaps.REFUSE}
+
+
+async def register_producer(message: pb.RegisterProducerRequest, admitted: Admitted) -> pb.RegisterProducerResponse:
+    """Makes a producer this attempt's, under a new epoch; tells where it stands."""
+    if message.gaps not in _GAPS:
+        raise BadRequest(f"gaps: there is no {message.gaps}; nothing was changed")
+    token, lease_ms = sized(message.token, "token"), given(message, "lease_ms")
+    request = ProducerRequest(message.producer, token, message.driver, lease_ms, _GAPS[message.gaps])
+    result = await admitted.shard.register(request, admitted.deadline)
+    return pb.RegisterProducerResponse(
+        producer=message.producer,
+        producer_id=result.producer_id,
+        epoch=result.epoch,
+        lease_ms=result.lease_ms,
+        watermark=result.watermark,
+        claimed_to=result.claimed_to,
+        resume_after=result.resume_after,
+        done=_intervals(result.done.tolist()),
+        truncated=result.truncated,
+    )
+
+
+async def register_driver(message: pb.RegisterDriverRequest, admitted: Admitted) -> pb.RegisterDriverResponse:
+    """Registers a driver, who owns the retries from now on."""
+    request = DriverRequest(message.driver, sized(message.token, "token"))
+    result = await admitted.shard.register_driver(request, admitted.deadline)
+    return pb.RegisterDriverResponse(driver=message.driver, epoch=result.epoch, batch=result.batch)
+
+
+async def ack(message: pb.AckRequest, admitted: Admitted) -> pb.AckResponse:
+    """Takes note that nobody retries these any more; each part is refused, or takes effect, alone."""
+    upto = tuple((one.producer, one.sequence) for one in message.upto)
+    sequences.of_numbers([sequence for _, sequence in upto], "sequence")
+    token, epoch, batch = (
+        sized(message.token, "token"),
+        number(message.epoch, "epoch"),
+        optional_number(message, "batch"),
+    )
+    limits = admitted.gateway.limits
+    source = source_of_ack(given(message, "topic"), given(message, "source_offsets"), limits)
+    request = AckRequest(message.driver, epoch, token, upto, batch, *source)
+    result = await admitted.shard.ack(request, admitted.deadline)
+    return pb.AckResponse(
+        driver=message.driver,
+        watermarks=[pb.Watermark(producer=name, watermark=watermark) for name, watermark in result.watermarks],
+        batch=result.batch,
+        refused=map(_refused, result.refused),
+    )
+
+
+def _refused(error: OncegateError) -> pb.RefusedPart:
+    extra: Any = dict(error.extra)
+    not_done = _intervals(extra.pop("not_done", ()))
+    return pb.RefusedPart(code=error.code, action=error.action, detail=error.detail, not_done=not_done, **extra)
+
+
+def _intervals(pairs: Iterable[Sequence[int]]) -> list[pb.Interval]:
+    return [pb.Interval(first=first, last=last) for first, last in pairs]
+
+
+METHODS: dict[str, Method] = {
+    "RegisterProducer": Method(pb.RegisterProducerRequest, register_producer, "registerProducer"),
+    "RegisterDriver": Method(pb.RegisterDriverRequest, register_driver, "registerDriver"),
+    "Ack": Method(pb.AckRequest, ack, "ackProducers"),
+}

@@ -1,0 +1,72 @@
+"""What requests to write rows and to ack ask for, made of what a transport has read; the same for each transport."""
+
+from dataclasses import dataclass
+
+from oncegate.core.errors import BadRequest
+from oncegate.engine.id_sets import produced
+from oncegate.engine.limits import Limits
+from oncegate.engine.names import check_name
+from oncegate.engine.requests import ProduceRequest, Rows, Scope
+from oncegate.engine.shard import Shard
+from oncegate.transports.decode import ids, payloads
+from oncegate.transports.decode.columns import key_hashes
+from oncegate.transports.decode.sequences import SequenceColumn, of_rows
+
+
+@dataclass(frozen=True, slots=True)
+class NamedColumns:
+    """Names the columns of rows that are their id, choose their partition, and are the payload of their id."""
+
+    id: list[str]
+    key: list[str]
+    digest: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceAsked:
+    """Holds what a produce says beside its rows: whose request it is, and which columns are what."""
+
+    topic: str
+    token: bytes
+    call: int
+    columns: NamedColumns
+    id_set: str | None
+    sequences: SequenceColumn
+    scope: Scope | None
+    locate: bool = False
+
+
+def produce_request(rows: Rows, asked: ProduceAsked, shard: Shard, limits: Limits) -> ProduceRequest:
+    """Makes the request: ids, keys, payloads and sequences read from their columns. Raises BadRequest, TooLarge."""
+    named = asked.columns
+    if asked.id_set is not None and not named.id:
+        raise BadRequest("id_set names the set of the rows' ids, and without id_col no row has one")
+    printer = shard.fingerprints(asked.id_set, produced(asked.topic))
+    found = ids.of_named_columns(rows, named.id, printer, limits)
+    keys = key_hashes(rows, named.key, shard.row_fingerprints)
+    digests = payloads.of_named_columns(rows, named.digest, found is not None, shard.payloads, limits)
+    sequenced = of_rows(rows, asked.sequences, bool(named.id), asked.token, asked.call)
+    column = asked.sequences.name
+    return ProduceRequest(
+        asked.topic,
+        asked.token,
+        asked.call,
+        rows,
+        found,
+        keys,
+        scope=asked.scope,
+        sequenced=sequenced,
+        digests=digests,
+        id_set=asked.id_set,
+        locate=asked.locate,
+        beside=(*named.id, *named.digest, *(() if column is None else (column,))),
+    )
+
+
+def source_of_ack(topic: str | None, source_offsets: str | None, limits: Limits) -> tuple[str, bytes]:
+    """Returns the topic that is written to, and where its source is to be read on. Raises BadRequest, TooLarge."""
+    if topic is not None:
+        check_name("topic", topic, limits)
+    elif source_offsets is not None:
+        raise BadRequest("source_offsets come with the topic that is written to: add `topic`; nothing was acked")
+    return topic or "", (source_offsets or "").encode()

@@ -1,0 +1,113 @@
+"""Every method, asked by everyone there is: nobody, a stranger, two tenants, each role alone."""
+
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from oncegate.transports.access import keys
+from oncegate.transports.access.rights import CALLS, Role
+from oncegate.transports.grpc import gateway_pb2 as pb
+from oncegate.transports.grpc.methods import paths
+from tests.support.grpc_app import Both, both, refusal_of
+
+# Whose namespaces: `here` is there, `nowhere` is not, and both are the first tenant's; the second has `theirs`.
+FIRST, SECOND = ("here", "nowhere"), ("theirs",)
+ADMITTED = "admitted"
+STRANGER = "og_" + "0" * 12 + "_" + "0" * 64
+METHODS = dict(paths())
+
+
+@asynccontextmanager
+async def tenants(folder: Path) -> AsyncIterator[tuple[Both, dict[str, str]]]:
+    """A gateway that asks for keys, with two tenants' namespaces, and a key for each role of each."""
+    kept, texts = [], {}
+    for tenant, namespaces in (("first", FIRST), ("second", SECOND), ("all", ("*",))):
+        for role in Role:
+            key, texts[f"{tenant} {role.value}"] = keys.made(f"{tenant}'s", [role], namespaces, 0)
+            kept.append(key)
+    keys.write(folder / "keys.json", kept)
+    async with both(keys=folder / "keys.json") as doors:
+        for name in ("here", "theirs"):
+            await doors.http.program.gateway.create(name)
+        yield doors, texts
+        log: io.StringIO = doors.http.log
+        assert not [text for text in texts.values() if text.rpartition("_")[2] in log.getvalue()]
+
+
+async def cell(doors: Both, path: str, namespace: str, *credentials: str) -> tuple[str, str]:
+    """UNAUTHENTICATED, PERMISSION_DENIED, or that it was admitted, and then in which words; no call has good fields."""
+    message = METHODS[path].message(namespace=namespace).SerializeToString()
+    shown = tuple(("authorization", credential) for credential in credentials)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await doors.channel.unary_unary(path)(message, timeout=20, metadata=shown)
+    found = refusal_of(caught.value)
+    if found.code is grpc.StatusCode.UNAUTHENTICATED:
+        assert found.told == ("UNAUTHENTICATED", "fix", "none", None)
+    elif found.code is grpc.StatusCode.PERMISSION_DENIED:
+        assert found.told == ("FORBIDDEN", "fix", "none", None)
+    else:
+        return ADMITTED, ""
+    return found.code.name, str(caught.value.details())
+
+
+def expected(path: str, who: str) -> str:
+    if who in ("nobody", "stranger"):
+        return "UNAUTHENTICATED"
+    tenant, role = who.split()
+    return ADMITTED if tenant != "second" and Role(role) in CALLS[METHODS[path].call].roles else "PERMISSION_DENIED"
+
+
+async def test_each_method_answers_each_of_those_who_may_ask_as_the_one_table_says(tmp_path: Path) -> None:
+    cells: dict[tuple[str, str], str] = {}
+    async with tenants(tmp_path) as (doors, texts):
+        marks = [doors.http.program.gateway.shard(name).mark for name in ("here", "theirs")]
+        for path in METHODS:
+            cells[path, "nobody"], _ = await cell(doors, path, "here")
+            for who, credential in {"stranger": STRANGER, **texts}.items():
+                cells[path, who], _ = await cell(doors, path, "here", f"Bearer {credential}")
+        assert marks == [doors.http.program.gateway.shard(name).mark for name in ("here", "theirs")]
+    assert len(cells) == len(METHODS) * (2 + 3 * len(Role))
+    assert {key: said for key, said in cells.items() if said != expected(*key)} == {}
+
+
+def test_every_method_of_the_proto_is_in_the_table() -> None:
+    """A method that is served and has no row would be open to everybody."""
+    found = {f"/{s.full_name}/{m.name}" for s in pb.DESCRIPTOR.services_by_name.values() for m in s.methods}
+    assert set(METHODS) == found
+
+
+def test_only_acks_need_the_role_of_drivers_and_all_else_that_of_writers() -> None:
+    """By hand: a slip in the table would else agree with itself."""
+    needs = {path.rpartition("/")[2]: CALLS[method.call].roles for path, method in METHODS.items()}
+    acks = {"RegisterDriver", "Ack"}
+    assert needs == {name: {Role.ACK if name in acks else Role.WRITE} for name in needs}
+
+
+async def test_another_tenants_namespace_and_one_that_is_nowhere_are_refused_in_the_same_words(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as (doors, texts):
+        for path, method in METHODS.items():
+            (role,) = CALLS[method.call].roles
+            shown = f"Bearer {texts[f'second {role.value}']}"
+            told = [await cell(doors, path, namespace, shown) for namespace in ("here", "nowhere")]
+            assert {code for code, _ in told} == {"PERMISSION_DENIED"}
+            assert told[0][1].replace("here", "it") == told[1][1].replace("nowhere", "it")
+
+
+async def test_a_key_is_taken_as_a_bearer_alone_and_only_one(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as (doors, texts):
+        text = texts["first write"]
+        for shown in ((text,), (f"Basic {text}",), (f"Bearer{text}",), (f"Bearer {text}", f"Bearer {text}")):
+            for path in METHODS:
+                assert (await cell(doors, path, "here", *shown))[0] == "UNAUTHENTICATED"
+        told: Any = await cell(doors, "/oncegate.v1.ClaimService/Claim", "here", f"bearer {text}")
+        assert told[0] == ADMITTED
+
+
+async def test_the_probe_is_open_to_everybody(tmp_path: Path) -> None:
+    async with tenants(tmp_path) as (doors, _):
+        assert await doors.accepts()
