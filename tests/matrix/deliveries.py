@@ -12,6 +12,8 @@ from tests.matrix.world import World
 from tests.support.staged_batches import Batch
 
 LATER_RUN = "a-later-run"
+# Ids that a ledger grows by at a time: some 16 KiB of entries.
+GROWS = 1_000
 
 
 class Delivery(Life):
@@ -59,7 +61,10 @@ class Delivery(Life):
 
 
 class Growth(threading.Thread):
-    """Claims an id and lets it go, until it is enough: entries that a collection leaves nothing of."""
+    """Claims ids and lets them go, until it is enough: entries that a collection leaves nothing of.
+
+    Many at once: what was collected before has to be outgrown twice over, and each run leaves more of it.
+    """
 
     def __init__(self, world: World) -> None:
         super().__init__(name="growth", daemon=True)
@@ -67,7 +72,8 @@ class Growth(threading.Thread):
         self.is_enough = threading.Event()
 
     def run(self) -> None:
+        ids = [f"{self._world.prefix}-grows-{number}" for number in range(GROWS)]
         while not self.is_enough.is_set():
             with suppress(OncegateError), Gateway(self._world.url, timeout_ms=2_000) as client:
                 attempt = client.attempt()
-                attempt.release(attempt.claim([f"{self._world.prefix}-grows"], lease_ms=1_000))
+                attempt.release(attempt.claim(ids, lease_ms=1_000))
