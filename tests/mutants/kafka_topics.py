@@ -50,14 +50,6 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         f"{_WATCH}::test_no_answer_lets_a_wait_go_on_beyond_its_last_moment",
     ),
     one(
-        "a transaction begins behind a broker that was lost meanwhile",
-        "service/oncegate/ledgers/kafka/watch.py",
-        "        return self.has_been_cut and self._is_beginning\n",
-        "        return False\n",
-        "tests/faults/kafka/test_lost_markers.py"
-        "::test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along_that_was_acknowledged",
-    ),
-    one(
         "a producer that was idle for days is used again",
         "service/oncegate/ledgers/kafka/guard.py",
         "        return self.closed or self._watch.has_been_cut or is_forgotten\n",

@@ -4,14 +4,13 @@ import asyncio
 
 import pytest
 
-from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.core.errors import LedgerDown
 from oncegate.ledgers.kafka.ledgers import open_kafka
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_guards import started
 from tests.support.kafka_ledger import Prefix, entries
 from tests.support.kafka_log import forget_markers
-from tests.support.kafka_topics import limit
 
 pytestmark = [
     pytest.mark.slow,
@@ -66,18 +65,3 @@ async def test_what_several_starts_have_hidden_is_told_and_never_served(prefix: 
     with pytest.raises(LedgerDown, match=r"ledger-0, offset \d+, producer id \d+, epoch 0: .* is not known any more"):
         async with prefix.opened():
             pass
-
-
-async def test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along_that_was_acknowledged(
-    prefix: Prefix, broker: Broker
-) -> None:
-    async with prefix.opened() as opened:
-        await opened.ledger.append([b"a"], [])
-        # The loop stands still meanwhile, as in a process that was stopped: no connection has been seen to end.
-        forget_markers(broker, prefix.frames)
-        limit(broker, prefix.frames, 1_000)
-        with pytest.raises(LedgerFull):
-            await opened.ledger.append([bytes(5_000)], [])
-        limit(broker, prefix.frames, 1_048_588)
-        await opened.ledger.append([b"c"], [])
-        assert await entries(opened.ledger) == [b"a", b"c"]
