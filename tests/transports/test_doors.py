@@ -176,7 +176,7 @@ SCENARIOS: dict[str, list[tuple[str, dict[str, Any], str]]] = {
         producer("BAD_REQUEST", TOKEN, driver=""),
         producer("BAD_REQUEST", TOKEN, lease_ms=0),
         producer("epoch 1", TOKEN, gaps="refuse"),
-        produce("GAP", TOKEN, 0, rows=LATER, prev_sequence=2, **sequenced()),
+        produce("GAP", TOKEN, 0, rows=ROWS.filter(pa.array([True, False, True])), **sequenced()),
         driver("epoch 1", TOKEN),
         ack("UNKNOWN_DRIVER", TOKEN, 7),
         ack("BAD_REQUEST", TOKEN, 2**63),
