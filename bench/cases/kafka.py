@@ -34,12 +34,8 @@ def figures(setting: Setting) -> list[Figure]:
     """Claims at each point, rows into topics, then starts over what is known before anything is measured."""
     with Cluster(setting.scratch("kafka")) as cluster:
         found = [one for number, point in enumerate(POINTS) for one in _claims(setting, cluster, number, *point)]
-        found += kafka_rows.figures(setting, cluster, _url(cluster, "rows"))
+        found += kafka_rows.figures(setting, cluster, cluster.ledger("rows"))
         return found + _starts(setting, cluster)
-
-
-def _url(cluster: Cluster, prefix: str) -> str:
-    return f"kafka://{cluster.bootstrap}/{prefix}?replication=1&min_insync=1&bare_key=yes"
 
 
 def _claims(setting: Setting, cluster: Cluster, number: int, ids: int, clients: int) -> list[Figure]:
@@ -47,7 +43,7 @@ def _claims(setting: Setting, cluster: Cluster, number: int, ids: int, clients: 
     setting.tell(name)
     folder = setting.scratch(name)
     with (
-        _known(setting, folder, _url(cluster, f"point{number}")) as kafka,
+        _known(setting, folder, cluster.ledger(f"point{number}")) as kafka,
         _known(setting, folder / "log", None) as log,
     ):
         job = {"ids": ids, "clients": clients, "seconds": setting.plan.seconds, "live": setting.plan.live}
@@ -72,7 +68,7 @@ def _starts(setting: Setting, cluster: Cluster) -> list[Figure]:
     """Starts anew over the live ids, and a second gateway that takes over from one that serves."""
     name = f"start over Kafka, {setting.plan.live:,} ids"
     setting.tell(name)
-    folder, url = setting.scratch(name), f"{_url(cluster, 'starts')}&takeover_ms={TAKEOVER_MS}"
+    folder, url = setting.scratch(name), f"{cluster.ledger('starts')}&takeover_ms={TAKEOVER_MS}"
     for ledger in (url, None):
         with _known(setting, folder, ledger):
             pass

@@ -38,16 +38,12 @@ def figures(quick: bool) -> list[dict[str, Any]]:
         try:
             with (
                 Cluster(path / "kafka") as cluster,
-                gateway(path / "gateway", core=None, ledger=_url(cluster)) as served,
+                gateway(path / "gateway", core=None, ledger=cluster.ledger("bench")) as served,
             ):
                 found = _measured(spark, cluster, served, plan.staged_rows, plan.rounds)
         finally:
             spark.stop()
     return [figure.plain() for figure in found]
-
-
-def _url(cluster: Cluster) -> str:
-    return f"kafka://{cluster.bootstrap}/bench?replication=1&min_insync=1&bare_key=yes"
 
 
 def _measured(spark: Any, cluster: Cluster, served: Served, rows: int, rounds: int) -> list[Figure]:

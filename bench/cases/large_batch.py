@@ -81,11 +81,10 @@ class PeakMemory:
 def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float = AFTER_S) -> Measured:
     """Starts a broker and a gateway in `folder`, claims, stages so many MiB and commits them."""
     with Cluster(folder / "kafka") as cluster:
-        ledger = f"kafka://{cluster.bootstrap}/large?replication=1&min_insync=1&bare_key=yes"
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
         admin.create_topics([NewTopic(TOPIC, 4, 1)])[TOPIC].result(30)
         with (
-            gateway(folder, core=None, ledger=ledger) as served,
+            gateway(folder, core=None, ledger=cluster.ledger("large")) as served,
             Gateway(f"http://127.0.0.1:{served.port}", timeout_ms=300_000) as client,
         ):
             # What a process has after its first batch is no part of a larger one's.

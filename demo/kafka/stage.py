@@ -26,7 +26,7 @@ def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays)
     jars = require_jars()
     logs = out / "logs"
     logs.mkdir()
-    with Cluster(out / "broker") as cluster, Owners(out / "gateways", logs, ledger_on(cluster)) as owners:
+    with Cluster(out / "broker") as cluster, Owners(out / "gateways", logs, cluster.ledger("demo")) as owners:
         topics.make(cluster.bootstrap, [way.name for way in plan.ways])
 
         def go(way: Way, flights: Flights, tell: Tell) -> Ran:
@@ -40,8 +40,3 @@ def demonstrate(console: Console, out: Path, plan: Plan, go_all_ways: GoAllWays)
 def judged(plan: Plan, ran: Ran, wanted: compare.Expected, bootstrap: str) -> report.Judged:
     """What came out of a way, as a client reads it that is not the product's."""
     return report.Judged(plan, ran, compare.compare(ran, wanted, topics.written(bootstrap, ran.name)))
-
-
-def ledger_on(cluster: Cluster) -> str:
-    """A ledger's URL; one broker holds one copy."""
-    return f"kafka://{cluster.bootstrap}/demo?replication=1&min_insync=1&bare_key=yes"

@@ -57,6 +57,10 @@ class Cluster:
         """What clients are given: host and port of each broker, joined by commas."""
         return ",".join(f"{ADDRESS}:{one.clients}" for one in self.ports)
 
+    def ledger(self, prefix: str) -> str:
+        """Gives the URL of a ledger below `prefix`, in one copy, its key bare: to try and to measure."""
+        return f"kafka://{self.bootstrap}/{prefix}?replication=1&min_insync=1&bare_key=yes"
+
     @property
     def nodes(self) -> range:
         """The brokers' numbers, from 1."""

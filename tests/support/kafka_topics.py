@@ -3,7 +3,7 @@
 import json
 
 from confluent_kafka import Producer
-from confluent_kafka.admin import NewTopic
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from tests.support.kafka_broker import WAIT_S, Broker
 
@@ -28,3 +28,10 @@ def put(broker: Broker, topic: str, key: str, value: object) -> None:
     producer = Producer({"bootstrap.servers": broker.cluster.bootstrap})
     producer.produce(topic, json.dumps(value).encode(), key.encode(), partition=0)
     assert producer.flush(WAIT_S) == 0
+
+
+def configure(broker: Broker, topic: str, setting: str, value: str) -> None:
+    """Changes one setting of a topic."""
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    broker.admin.incremental_alter_configs([resource])[resource].result(WAIT_S)

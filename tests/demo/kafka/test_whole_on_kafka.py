@@ -11,7 +11,7 @@ from demo.faults import state
 from demo.kafka import topics
 from demo.kafka.needs import require_jars
 from demo.kafka.owners import Owners
-from demo.kafka.stage import judged, ledger_on
+from demo.kafka.stage import judged
 from demo.kafka.supervisor import KafkaRun
 from demo.plan import PLANS
 from demo.supervisor import Ran
@@ -26,7 +26,7 @@ def went(name: str, folder: Path) -> tuple[Ran, Compared]:
     logs = folder / "logs"
     logs.mkdir()
     flights, jars = data.cut(folder / "data", PLAN.size), require_jars()
-    with Cluster(folder / "broker") as cluster, Owners(folder / "gateways", logs, ledger_on(cluster)) as owners:
+    with Cluster(folder / "broker") as cluster, Owners(folder / "gateways", logs, cluster.ledger("demo")) as owners:
         topics.make(cluster.bootstrap, [name])
         run = KafkaRun(PLAN, name, folder / name, logs, flights, owners, lambda *_: None, cluster, jars)
         ran = run.go()

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from oncegate.core.errors import BadRequest, KeyMismatch, LedgerDamaged, LedgerDown, LedgerFull, NotFound, OncegateError
 from oncegate.ledgers.kafka.ledgers import open_kafka
@@ -18,7 +17,7 @@ from oncegate.ports import Ledger, TrimRanges
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_ledger import Prefix, entries
-from tests.support.kafka_topics import make, put, remove
+from tests.support.kafka_topics import configure, make, put, remove
 
 pytestmark = pytest.mark.slow
 
@@ -126,8 +125,7 @@ async def test_topics_that_would_lose_something_are_refused_by_name(
     prefix: Prefix, broker: Broker, setting: str, value: str
 ) -> None:
     await appended(prefix, b"a")
-    changed = ConfigResource(ResourceType.TOPIC, prefix.frames, incremental_configs=[_set(setting, value)])
-    broker.admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
+    configure(broker, prefix.frames, setting, value)
     await refused(prefix, f"{prefix.frames} has {setting}={value}")
 
 
@@ -138,10 +136,7 @@ async def test_settings_that_change_under_an_owner_end_its_ownership(
     monkeypatch.setattr("oncegate.ledgers.kafka.ledgers.WITNESS_S", 0.05)
     async with prefix.opened() as opened:
         await opened.ledger.append([b"a"], [])
-        changed = ConfigResource(
-            ResourceType.TOPIC, prefix.frames, incremental_configs=[_set("retention.ms", "86400000")]
-        )
-        broker.admin.incremental_alter_configs([changed])[changed].result(WAIT_S)
+        configure(broker, prefix.frames, "retention.ms", "86400000")
         with pytest.raises(LedgerDamaged, match=r"retention\.ms=86400000, not -1"):
             await appended_until_refused(opened.ledger)
 
@@ -227,10 +222,6 @@ async def test_an_upkeep_that_raises_is_told_by_the_next_append(
         with pytest.raises(LedgerDown, match="ZeroDivisionError"):
             await appended_until_refused(opened.ledger)
         monkeypatch.undo()
-
-
-def _set(name: str, value: str) -> ConfigEntry:
-    return ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
 
 
 async def test_fewer_replicas_than_the_setting_says_are_refused(prefix: Prefix) -> None:

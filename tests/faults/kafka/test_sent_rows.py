@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from oncegate.core.errors import LedgerDamaged, LedgerFull, NotFound, TooLarge
 from oncegate.ports import AppendRefused, RowTopics
@@ -13,6 +12,7 @@ from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_ledger import Prefix, entries
 from tests.support.kafka_proxy import END_TXN, KafkaProxy
 from tests.support.kafka_sends import range_of, sent, table_of
+from tests.support.kafka_topics import configure
 
 pytestmark = pytest.mark.slow
 
@@ -88,9 +88,7 @@ async def test_rows_that_a_topic_takes_no_more_are_named_in_their_group_and_the_
     async with prefix.opened() as opened:
         topics = row_topics_of(opened)
         await topics.check(small.topic, table_of("x").schema, table_of("x").to_batches())
-        lower = ConfigEntry("max.message.bytes", "2000", incremental_operation=AlterConfigOpType.SET)
-        resource = ConfigResource(ResourceType.TOPIC, small.topic, incremental_configs=[lower])
-        broker.admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+        configure(broker, small.topic, "max.message.bytes", "2000")
         group = [other, sent(there.topic, other), large, sent(small.topic, large)]
         with pytest.raises(AppendRefused, match=rf"raise max\.message\.bytes of topic {small.topic}") as refused:
             await opened.ledger.append([b"another", b"refused"], group)

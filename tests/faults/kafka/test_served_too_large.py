@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from oncegate_spark import Gateway
 from tests.matrix.world import until
 from tests.support.gateway_process import GatewayProcess
-from tests.support.kafka_broker import WAIT_S, Broker
+from tests.support.kafka_broker import Broker
+from tests.support.kafka_topics import configure
 from tests.support.kafka_users import client_of, url
 from tests.support.posted import claim, post, produce, waiting
 from tests.support.staged_batches import Batch
@@ -32,9 +32,7 @@ def gateway(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def takes(broker: Broker, topic: str, size_bytes: int) -> None:
     """From now on it takes batches of so many bytes."""
-    entry = ConfigEntry("max.message.bytes", str(size_bytes), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    broker.admin.incremental_alter_configs([resource])[resource].result(WAIT_S)
+    configure(broker, topic, "max.message.bytes", str(size_bytes))
 
 
 def a_produce(gateway: GatewayProcess, _: Gateway, topic: str) -> Request:

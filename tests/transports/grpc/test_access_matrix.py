@@ -9,30 +9,22 @@ from typing import Any
 import grpc
 import pytest
 
-from oncegate.transports.access import keys
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.grpc import gateway_pb2 as pb
 from oncegate.transports.grpc.methods import paths
 from tests.support.grpc_app import Both, both, refusal_of
+from tests.support.tenants import STRANGER, THERE, write_keys
 
-# Whose namespaces: `here` is there, `nowhere` is not, and both are the first tenant's; the second has `theirs`.
-FIRST, SECOND = ("here", "nowhere"), ("theirs",)
 ADMITTED = "admitted"
-STRANGER = "og_" + "0" * 12 + "_" + "0" * 64
 METHODS = dict(paths())
 
 
 @asynccontextmanager
 async def tenants(folder: Path) -> AsyncIterator[tuple[Both, dict[str, str]]]:
     """A gateway that asks for keys, with two tenants' namespaces, and a key for each role of each."""
-    kept, texts = [], {}
-    for tenant, namespaces in (("first", FIRST), ("second", SECOND), ("all", ("*",))):
-        for role in Role:
-            key, texts[f"{tenant} {role.value}"] = keys.made(f"{tenant}'s", [role], namespaces, 0)
-            kept.append(key)
-    keys.write(folder / "keys.json", kept)
+    texts = write_keys(folder / "keys.json")
     async with both(keys=folder / "keys.json") as doors:
-        for name in ("here", "theirs"):
+        for name in THERE:
             await doors.http.program.gateway.create(name)
         yield doors, texts
         log: io.StringIO = doors.http.log

@@ -14,10 +14,10 @@ import pytest
 from oncegate.app import bound, running
 from oncegate.runtime.logging import open_log
 from oncegate.settings import SettingsError
-from oncegate.transports.access import keys
 from oncegate.transports.access.rights import CALLS, Role
 from oncegate.transports.http.server.fast_path import route_of
 from tests.support.http_app import JSON, Reply, Served, request, settings
+from tests.support.tenants import STRANGER, THERE, write_keys
 from tests.support.tree import ROOT
 
 DOCUMENT = json.loads((ROOT / "service/oncegate/transports/http/openapi/openapi.json").read_text())
@@ -27,8 +27,6 @@ ROUTES = [
     for method, operation in operations.items()
 ]
 PROBE_PATH = {"topic": "t", "partition": "0", "claim": "0" * 26, "producer": "p", "driver": "d", "code": "null-id"}
-# Whose namespaces: `here` is there, `nowhere` is not, and both are the first tenant's; the second has `theirs`.
-FIRST, SECOND = ("here", "nowhere"), ("theirs",)
 ADMITTED = "admitted"
 
 
@@ -62,15 +60,10 @@ class Tenants:
 
 @asynccontextmanager
 async def tenants(folder: Path) -> AsyncIterator[Tenants]:
-    kept, texts = [], {}
-    for tenant, namespaces in (("first", FIRST), ("second", SECOND), ("all", ("*",))):
-        for role in Role:
-            key, texts[f"{tenant} {role.value}"] = keys.made(f"{tenant}'s", [role], namespaces, 0)
-            kept.append(key)
-    keys.write(folder / "keys.json", kept)
+    texts = write_keys(folder / "keys.json")
     log = io.StringIO()
     async with running(settings(keys=folder / "keys.json"), open_log("text", log)) as program:
-        for name in ("here", "theirs"):
+        for name in THERE:
             await program.gateway.create(name)
         found = Tenants(Served(program, log), texts)
         yield found
@@ -80,7 +73,7 @@ async def tenants(folder: Path) -> AsyncIterator[Tenants]:
 async def test_each_route_answers_each_of_those_who_may_ask_as_the_one_table_says(tmp_path: Path) -> None:
     cells: dict[tuple[str, str], int | str] = {}
     async with tenants(tmp_path) as two:
-        asking: dict[str, str | None] = {"nobody": None, "stranger": "og_" + "0" * 12 + "_" + "0" * 64, **two.texts}
+        asking: dict[str, str | None] = {"nobody": None, "stranger": STRANGER, **two.texts}
         # What deletes comes last: the others' namespace must still be there.
         for name, method, path, _ in sorted(ROUTES, key=lambda route: route[1] == "DELETE"):
             for who, credential in asking.items():
