@@ -33,7 +33,10 @@ QUOTED = Path("PERFORMANCE.md")
 MIB = 1 << 20
 TOPIC = "batch"
 ROW_BYTES = 1_024
-CHUNK_ROWS = 8 * MIB // ROW_BYTES
+CHUNK_MIB = 8
+CHUNK_ROWS = CHUNK_MIB * MIB // ROW_BYTES
+# Less is committed before a claim is due.
+MIB_MIN = 64
 CLAIMS_PER_SECOND = 20.0
 BEFORE_S, AFTER_S = 10.0, 5.0
 SEED = 20240611
@@ -94,7 +97,7 @@ def measured(folder: Path, mib: int, before_s: float = BEFORE_S, after_s: float 
                 time.sleep(before_s)
                 peak = PeakMemory(served.process)
                 at = time.monotonic()
-                batch = _staged(client, "large", mib // 8)
+                batch = _staged(client, "large", mib // CHUNK_MIB)
                 staging, staging_peak = (at, time.monotonic()), peak.rise_bytes()
                 peak.reset()
                 at = time.monotonic()
@@ -173,10 +176,18 @@ def draw(found: Measured, path: Path) -> None:
     canvas.savefig(path, dpi=200)
 
 
+def mebibytes(text: str) -> int:
+    """Reads how large the batch is; argparse.ArgumentTypeError: not what can be staged and measured."""
+    mib = int(text)
+    if mib < MIB_MIN or mib % CHUNK_MIB:
+        raise argparse.ArgumentTypeError(f"{mib} is not {MIB_MIN} or more, in steps of {CHUNK_MIB}")
+    return mib
+
+
 def main() -> int:
     """Measures one batch, and writes the report."""
     parser = argparse.ArgumentParser(prog="python -m bench.cases.large_batch")
-    parser.add_argument("--mib", type=int, default=1_024, help="of rows, a multiple of 8")
+    parser.add_argument("--mib", type=mebibytes, default=1_024, help=f"of rows, {MIB_MIN} or more, by {CHUNK_MIB}")
     asked = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="oncegate-large-") as folder:
