@@ -12,6 +12,8 @@ from demo.compare import COLUMNS, Row, Written
 
 PARTITIONS = 3
 _WAIT_S = 60
+# A client that has missed its controller while a broker was starting waits for it to the end; another one finds it.
+_CLIENTS = 3
 # librdkafka's log tells of each connection that a killed broker breaks.
 _QUIET = {"log_level": 0}
 
@@ -23,9 +25,16 @@ def name_of(way: str) -> str:
 
 def make(bootstrap: str, ways: Iterable[str]) -> None:
     """Makes the topic of each way. Raises KafkaException."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
-    for made in admin.create_topics([NewTopic(name_of(way), PARTITIONS, 1) for way in ways]).values():
-        made.result(_WAIT_S)
+    topics = [NewTopic(name_of(way), PARTITIONS, 1) for way in ways]
+    for others_left in reversed(range(_CLIENTS)):
+        admin = AdminClient({"bootstrap.servers": bootstrap, **_QUIET})
+        try:
+            for made in admin.create_topics(topics, request_timeout=_WAIT_S / _CLIENTS).values():
+                made.result()
+            return
+        except KafkaException as error:
+            if not others_left or error.args[0].code() != KafkaError._TIMED_OUT:
+                raise
 
 
 def written(bootstrap: str, way: str) -> Written:

@@ -7,6 +7,7 @@ _SHARD = "service/oncegate/ledgers/kafka/shard"
 _ROWS = "service/oncegate/ledgers/kafka/rows"
 _TESTS = "tests/faults/kafka/test_topics_of_users.py"
 _ELSEWHERE = "tests/engine/usecases/test_rows_elsewhere.py"
+_LOST = "tests/faults/kafka/test_lost_markers.py"
 _WATCH = "tests/faults/kafka/test_watch.py"
 _STAGES = "tests/faults/kafka/test_stages.py"
 _COMPRESSED = "tests/faults/kafka/test_compressed_rows.py"
@@ -48,6 +49,20 @@ KAFKA_TOPICS: tuple[Mutant, ...] = (
         "            self._until = min(asyncio.get_running_loop().time() + wait_s, last)\n",
         "            self._until = asyncio.get_running_loop().time() + wait_s\n",
         f"{_WATCH}::test_no_answer_lets_a_wait_go_on_beyond_its_last_moment",
+    ),
+    one(
+        "a transaction begins behind a broker that was lost meanwhile",
+        "service/oncegate/ledgers/kafka/watch.py",
+        "        return self.has_been_cut and self._is_beginning\n",
+        "        return False\n",
+        f"{_LOST}::test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun",
+    ),
+    one(
+        "an owner that slept does not look whether its broker is the same",
+        "service/oncegate/ledgers/kafka/shard/writer.py",
+        "        await take_ends()\n",
+        "",
+        f"{_LOST}::test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along_that_was_acknowledged",
     ),
     one(
         "a producer that was idle for days is used again",

@@ -1,7 +1,9 @@
 """What the demo counts of a Kafka topic: what was committed, whatever else lies there."""
 
 import json
+import socket
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -54,6 +56,21 @@ def test_rows_of_several_partitions_are_in_the_order_of_their_times(broker: Brok
     came = topics.written(broker.cluster.bootstrap, "kafka")
     assert came.rows == [row(flight) for flight in (1, 2, 3, 4, 5)]
     assert np.allclose(np.diff(came.seen_s), 0.001, atol=1e-6)
+
+
+@pytest.mark.server
+def test_topics_are_made_by_another_client_where_one_finds_no_controller(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as silent:
+        addresses = iter([f"127.0.0.1:{silent.getsockname()[1]}", broker.cluster.bootstrap])
+        client = topics.AdminClient
+        monkeypatch.setattr(
+            topics, "AdminClient", lambda asked: client({**asked, "bootstrap.servers": next(addresses)})
+        )
+        monkeypatch.setattr(topics, "_WAIT_S", 3)
+        topics.make(broker.cluster.bootstrap, ["another"])
+    assert topics.written(broker.cluster.bootstrap, "another").rows == []
 
 
 @pytest.mark.parametrize("strange", [None, b"{}", b"1", value(1)[:-1] + b', "more": 1}'])

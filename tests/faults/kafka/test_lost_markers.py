@@ -4,13 +4,16 @@ import asyncio
 
 import pytest
 
-from oncegate.core.errors import LedgerDown
+from oncegate.core.errors import LedgerDown, LedgerFull
+from oncegate.ledgers.kafka import watch as watching
 from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.ports.ledger import AppendRefused
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of
 from tests.support.kafka_broker import Broker
 from tests.support.kafka_guards import started
 from tests.support.kafka_ledger import Prefix, entries
 from tests.support.kafka_log import forget_markers
+from tests.support.kafka_topics import configure
 
 pytestmark = [
     pytest.mark.slow,
@@ -43,6 +46,35 @@ async def test_an_owner_writes_them_before_it_goes_on(prefix: Prefix, broker: Br
         await opened.ledger.append([b"b"], [])
         assert await entries(opened.ledger) == [b"a", b"b"]
         assert await outputs_of(opened).fetch("t", 0, 0, 9, BIG) == [chunk_of(0, range_of(1, 3))]
+
+
+async def test_an_owner_that_slept_while_they_were_forgotten_takes_nothing_along_that_was_acknowledged(
+    prefix: Prefix, broker: Broker
+) -> None:
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+        # The loop stands still meanwhile, as in a process that was stopped: no connection has been seen to end.
+        forget_markers(broker, prefix.frames)
+        configure(broker, prefix.frames, "max.message.bytes", "1000")
+        with pytest.raises(AppendRefused, match="is more than"):
+            await opened.ledger.append([bytes(5_000)], [])
+        configure(broker, prefix.frames, "max.message.bytes", "1048588")
+        await opened.ledger.append([b"c"], [])
+        assert await entries(opened.ledger) == [b"a", b"c"]
+
+
+async def test_a_transaction_behind_a_broker_that_ends_meanwhile_is_not_begun(
+    prefix: Prefix, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An owner that sees no end before it begins: what it sends first goes by another connection, or not at all."""
+    monkeypatch.setattr(watching, "_END_TURNS", 0)
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"a"], [])
+        forget_markers(broker, prefix.frames)
+        with pytest.raises(LedgerFull, match="a connection was cut before the transaction began"):
+            await opened.ledger.append([b"b"], [])
+        await opened.ledger.append([b"c"], [])
+        assert await entries(opened.ledger) == [b"a", b"c"]
 
 
 async def test_the_list_of_namespaces_is_healed_as_well(prefix: Prefix, broker: Broker) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,16 +70,11 @@ def numbers(size_bytes: int = 1) -> list[bytes]:
 
 
 async def committed_until(
-    guard: Guard,
-    partition: Partition,
-    values: list[bytes],
-    written: list[bytes] | None = None,
-    before_each: Callable[[], None] = lambda: None,
+    guard: Guard, partition: Partition, values: list[bytes], written: list[bytes] | None = None
 ) -> list[bytes]:
     """Commits a transaction a value until one is refused; adds to `written` what was committed."""
     written = [] if written is None else written
     for value in values:
-        before_each()
         await guard.commit([batch(partition, value)])
         written.append(value)
     return written
@@ -257,22 +252,31 @@ async def started_again(user: User) -> AsyncIterator[Guard]:
     raise AssertionError("it stays refused")
 
 
-async def started_until(user: User) -> None:
+async def started_until(user: User, shard: str) -> None:
     """Starts guards until one is refused."""
     for _ in range(TRIES):
-        async with started(user.settings(), user.shard):
+        async with started(user.settings(), shard):
             pass
 
 
 async def test_a_user_that_is_removed_is_told_when_its_connections_are_gone_and_heals(
     broker: Broker, rights: Rights, rotated: User, flights: Partition
 ) -> None:
+    rights.allow(TRANSACTIONAL_ID, other := new_id(), WRITE, DESCRIBE, user=rotated.name)
     async with proxied(broker.proxy_port, broker.behind) as proxy:
+
+        def cut(_: list[int]) -> list[Batch]:
+            """Between two batches: behind a cut connection no transaction begins."""
+            proxy.cut()
+            return [batch(flights, b"never")]
+
         async with started(rotated.settings(), rotated.shard) as guard:
             rights.keep_out(rotated.name)
             written = await committed_until(guard, flights, [b"before"])
+            with pytest.raises(NotStarted):
+                await started_until(rotated, other)
             with pytest.raises(Refused, match=f"user {rotated.name}: .* sasl_password_file") as refused:
-                await committed_until(guard, flights, numbers(), written, proxy.cut)
+                await guard.commit([batch(flights, b"never")], cut)
             assert refused.value.culprits == ()
             assert not [task for task in asyncio.all_tasks() if "Sender" in repr(task)], "nothing asks on"
         rotated.let_in("second")
@@ -291,7 +295,7 @@ async def test_a_start_that_is_refused_says_nothing_of_a_commit_in_doubt(
                 await guard.commit([batch(flights, b"a")])
         rights.keep_out(rotated.name)
         with pytest.raises(NotStarted) as refused:
-            await started_until(rotated)
+            await started_until(rotated, rotated.shard)
         assert not isinstance(refused.value, NotWritten)
         rotated.let_in("second")
         async with started_again(rotated):

@@ -221,6 +221,8 @@ class Guard:
     def _not_written(self, error: Exception, sending: "_Sending") -> NotWritten:
         if (refusal := self._watch.refusal(error)) is not None:
             return Refused(f"not written: {refusal}", sending.partitions(refusal.topics))
+        if self._watch.is_lost:
+            return NotWritten("not written: a connection was cut before the transaction began")
         if isinstance(error, MessageSizeTooLargeError):
             return sending.too_large()
         if isinstance(error, TimeoutError) and self._watch.is_throttled:
@@ -249,6 +251,7 @@ class Guard:
         send, error_transaction = client.send, transaction.error_transaction
 
         async def sent(*request: Any, **group: Any) -> Any:
+            self._watch.require()
             answer = await send(*request, **group)
             self._watch.answered(answer)
             return answer

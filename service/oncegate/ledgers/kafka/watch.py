@@ -16,6 +16,7 @@ from aiokafka import client as aiokafka_client
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.admin import SaslAuthenticateRequest
+from aiokafka.protocol.transaction import AddPartitionsToTxnResponse_v0
 
 from oncegate.ledgers.kafka.refusals import WRITING, BrokersRefuse, Caller, NoAnswer, Refusal, refusal_of
 from oncegate.ledgers.kafka.security import credentials_of
@@ -25,6 +26,8 @@ REFUSED_S = 1.0
 # Of a session, how much may be over when a transaction begins (connections.max.reauth.ms). What is left has to last for
 # the transaction: a commit that meets the session's end is in doubt.
 SESSION_PART = 0.5
+# Turns of the loop from an end that the kernel knows to the connection's close: four with TCP, and some to spare.
+_END_TURNS = 8
 # A connection that ends so was not ended by this side.
 _CUT = (CloseReason.CONNECTION_BROKEN, CloseReason.CONNECTION_TIMEOUT, CloseReason.OUT_OF_SYNC)
 
@@ -56,6 +59,12 @@ class Deadlines:
 DEFAULT_DEADLINES = Deadlines()
 
 
+async def take_ends() -> None:
+    """Lets the loop take the ends of connections that the kernel knows already: it may have stood still meanwhile."""
+    for _ in range(_END_TURNS):
+        await asyncio.sleep(0)  # noqa: TID251 - no time passes
+
+
 class Session(AIOKafkaConnection):  # type: ignore[misc]
     """Connects to a broker, and knows until when that is to be used."""
 
@@ -71,7 +80,7 @@ class Session(AIOKafkaConnection):  # type: ignore[misc]
     def close(self, reason: Any = None, exc: BaseException | None = None) -> Any:
         """Drops the connection at once: aiokafka's own close flushes, and over TLS waits for the broker's goodbye."""
         if self.watch is not None and reason in _CUT:
-            self.watch.has_been_cut = True
+            self.watch.cut()
         if self._writer is not None:
             # First: Python before 3.11.4 cannot abort what the other side has ended and this one closes.
             self._writer.transport.abort()
@@ -106,6 +115,7 @@ class Watch:
         # Whether a connection that was open has ended and not by this side: its broker may have been started again.
         self.has_been_cut = False
         self.begin()
+        self._is_beginning = False
 
     def begin(self) -> None:
         """Forgets what was refused, and lets go of sessions that end soon: a transaction begins."""
@@ -114,6 +124,8 @@ class Watch:
         self._refusing: dict[tuple[str, int], Refusal] = {}
         # Whether some broker was reached, whatever it said then.
         self.has_reached = False
+        # Until brokers know of a partition of the transaction.
+        self._is_beginning = True
         for session in list(self._sessions):
             # aiokafka makes another one where it needs it.
             if session.until <= self._began:
@@ -144,6 +156,8 @@ class Watch:
         self._until = until
         try:
             async with asyncio.timeout_at(until) as self._limit:
+                if self.is_lost:
+                    self._end_in(0)
                 yield
         finally:
             self._limit = None
@@ -177,8 +191,30 @@ class Watch:
         self._refused = refusal_of(error, self._caller)
         self._end_in(0)
 
+    def cut(self) -> None:
+        """Takes that a connection that was open has ended, and not by this side; waits are over where that matters."""
+        self.has_been_cut = True
+        if self.is_lost:
+            self._end_in(0)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a connection was cut before brokers knew of the transaction, which must not go on then.
+
+        A broker that was started again may have forgotten the markers of the transaction before: records of this one
+        would stand behind its records as one transaction, and an abort would take both.
+        """
+        return self.has_been_cut and self._is_beginning
+
+    def require(self) -> None:
+        """Raises KafkaConnectionError where `is_lost`: nothing is to be sent."""
+        if self.is_lost:
+            raise KafkaConnectionError("a connection was cut before the transaction began")
+
     def answered(self, answer: Any) -> None:
         """Takes any answer of a broker, which may say for how long it hears nothing more for the sake of a quota."""
+        if isinstance(answer, AddPartitionsToTxnResponse_v0):
+            self._is_beginning &= all(code for _, partitions in answer.errors for _, code in partitions)
         if throttle_ms := getattr(answer, "throttle_time_ms", 0):
             self._throttle_ms = throttle_ms
             self._throttled_until = asyncio.get_running_loop().time() + throttle_ms / 1000
