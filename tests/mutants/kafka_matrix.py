@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 _KAFKA = "service/oncegate/ledgers/kafka"
 _MATRIX = "tests/matrix/test_matrix.py::test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing"
 _USERS = "tests/faults/kafka/test_user_markers.py"
+_LAST = "tests/faults/kafka/test_last_epochs.py"
 _MARKERS = "tests/faults/kafka/test_lost_markers.py"
 
 KAFKA_MATRIX: tuple[Mutant, ...] = (
@@ -25,9 +26,23 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
     one(
         "what nobody knows any more is taken for committed",
         f"{_KAFKA}/markers/healing.py",
-        "        if state.epoch > one.epoch + 1:\n",
-        "        if state.epoch > one.epoch + 9:\n",
+        "        if state.producer_id != one.producer_id or state.epoch > one.epoch + 1:\n",
+        "        if state.producer_id != one.producer_id or state.epoch > one.epoch + 9:\n",
         f"{_MARKERS}::test_what_several_starts_have_hidden_is_told_and_never_served",
+    ),
+    one(
+        "what a producer of the last epoch left open is taken for committed",
+        f"{_KAFKA}/markers/healing.py",
+        "        if state.producer_id != one.producer_id or state.epoch > one.epoch + 1:\n",
+        "        if state.epoch > one.epoch + 1:\n",
+        f"{_LAST}::test_a_marker_that_was_forgotten_at_the_last_epoch_is_told_and_never_guessed",
+    ),
+    one(
+        "what a producer of the last epoch left open is another's",
+        f"{_KAFKA}/markers/brokers.py",
+        "        is_later = self.producer_id != one.producer_id or self.epoch > one.epoch\n",
+        "        is_later = self.epoch > one.epoch\n",
+        f"{_LAST}::test_a_marker_that_was_forgotten_at_the_last_epoch_is_told_and_never_guessed",
     ),
     one(
         "an owner goes on with a producer that has lost its broker",

@@ -12,6 +12,8 @@ from oncegate.ledgers.kafka.guard import Partition
 from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteCommitMarker
 from oncegate.ledgers.kafka.watch import Watch
 
+# A coordinator has written all markers that it will.
+NOTHING_UNDER_WAY = "Empty"
 # A transactional id that no producer has started yet, or none for long.
 _UNKNOWN_ID = 105
 
@@ -38,6 +40,11 @@ class State(NamedTuple):
     name: str
     producer_id: int
     epoch: int
+
+    def has_followed(self, one: Open) -> bool:
+        """Whether a later producer of the id that wrote `one` has fenced it, and nothing is under way any more."""
+        is_later = self.producer_id != one.producer_id or self.epoch > one.epoch
+        return self.name == NOTHING_UNDER_WAY and is_later
 
 
 class Brokers:

@@ -7,8 +7,9 @@ What became of it is told by its transactional id once a later start has fenced 
 up by one, and one that had to abort something counts it up by two. So of records in epoch e, where the coordinator
 has nothing under way,
 
-    epoch e + 1    they were committed: the marker is written anew
-    above          unknown, after several starts or an abort: MarkersLost
+    epoch e + 1               they were committed: the marker is written anew
+    above                     unknown, after several starts or an abort: MarkersLost
+    of another producer id    unknown, epochs of the old one are used up (32,766 is the last): MarkersLost
 
 The one who fenced it is followed by nobody who writes in epoch e, and a broker refuses a marker of an older epoch.
 """
@@ -28,8 +29,6 @@ from oncegate.ledgers.pause import pause
 # Brokers that were started again know their leaders, and coordinators their ids, within seconds.
 PATIENCE_S = 10.0
 _POLL_S = 0.1
-# A coordinator has written all markers that it will.
-NOTHING_UNDER_WAY = "Empty"
 T = TypeVar("T")
 
 
@@ -44,6 +43,8 @@ class Healing:
         self._brokers = brokers
         self._partitions = partitions
         self._caller = caller
+        # The transactional id that a producer id was of, when it was asked about: a start may give it another one.
+        self._names: dict[int, str] = {}
 
     async def heal(self, transactional_ids: Iterable[str]) -> None:
         """Writes the markers that are missing of transactions of these ids; what another has open is left alone.
@@ -81,16 +82,17 @@ class Healing:
         found = await self._brokers.open_in(self._partitions)
         if not found:
             return
-        states = {state.producer_id: state for state in await self._brokers.states(transactional_ids)}
+        states = {state.transactional_id: state for state in await self._brokers.states(transactional_ids)}
+        self._names |= {state.producer_id: name for name, state in states.items()}
         # What is open behind the state's answer too had no marker under way.
         still = set(await self._brokers.open_in(self._partitions))
         for one in found:
-            state = states.get(one.producer_id)
-            if one in still and state is not None and state.name == NOTHING_UNDER_WAY and state.epoch > one.epoch:
+            state = states.get(self._names.get(one.producer_id, ""))
+            if one in still and state is not None and state.has_followed(one):
                 await self._decide(one, state)
 
     async def _decide(self, one: Open, state: State) -> None:
-        if state.epoch > one.epoch + 1:
+        if state.producer_id != one.producer_id or state.epoch > one.epoch + 1:
             raise MarkersLost(
                 f"{one}: brokers left a transaction of {state.transactional_id} open, and whether it was committed is "
                 "not known any more; nothing was changed. kafka-transactions.sh abort gives its records up: that is "
