@@ -9,6 +9,7 @@ from typing import Any
 from oncegate_spark.aio.attempt import AsyncAttempt
 from oncegate_spark.aio.gateway import AsyncGateway
 from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
+from oncegate_spark.credentials import Credentials
 from oncegate_spark.errors import (
     BadId,
     BadOption,
@@ -113,6 +114,7 @@ __all__ = [
     "BrokenMessages",
     "Claimed",
     "ClaimedSequences",
+    "Credentials",
     "Driver",
     "Fenced",
     "Gap",

@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 ACCESS = "service/oncegate/transports/access"
 _ACCESS = "tests/transports/access/test_access.py"
+_GIVEN = "tests/client/test_credentials.py"
 _MATRIX = "tests/transports/http/test_access_matrix.py"
 
 SECURITY: tuple[Mutant, ...] = (
@@ -80,7 +81,7 @@ SECURITY: tuple[Mutant, ...] = (
     one(
         "a client keeps its key to itself",
         "spark_client/oncegate_spark/sync/connection.py",
-        "with_key(self._address, request.headers)",
+        "with_key(self._address, request.headers, self._credentials)",
         "dict(request.headers)",
         "tests/client/test_keys.py",
     ),
@@ -118,5 +119,40 @@ SECURITY: tuple[Mutant, ...] = (
         "    allowed_address(process.host, is_guarded(process))\n",
         "",
         "tests/transports/http/test_access_matrix.py::test_what_may_not_be_listened_on_or_read_makes_no_ledger",
+    ),
+    one(
+        "credentials show their key",
+        "spark_client/oncegate_spark/credentials.py",
+        "= field(default=None, repr=False)",
+        "= field(default=None)",
+        f"{_GIVEN}::test_a_key_is_shown_by_no_text_and_carried_by_no_pickle",
+    ),
+    one(
+        "a key travels to the tasks in a pickle",
+        "spark_client/oncegate_spark/credentials.py",
+        '            raise TypeError("a key is never pickled',
+        '            print("a key is never pickled',
+        f"{_GIVEN}::test_a_key_is_shown_by_no_text_and_carried_by_no_pickle",
+    ),
+    one(
+        "an option of Spark holds a key",
+        "spark_client/oncegate_spark/spark/options/refusals.py",
+        'if mode != "claim" and name.replace("_", "") in _KEYS:',
+        "if False:",
+        f"{_GIVEN}::test_an_option_that_would_hold_the_key_itself_is_refused_without_it",
+    ),
+    one(
+        "an ack is sent without the key that its batch was written with",
+        "spark_client/oncegate_spark/credentials.py",
+        "for name in FILES if (path",
+        "for name in () if (path",
+        f"{_GIVEN}::test_an_ack_that_is_kept_knows_the_files_and_not_the_key",
+    ),
+    one(
+        "a client that renews leases shows no key",
+        "spark_client/oncegate_spark/sync/gateway.py",
+        "            credentials=self.credentials,\n",
+        "",
+        f"{_GIVEN}::test_both_clients_send_the_key_that_they_are_given_and_take_a_new_one_from_its_file",
     ),
 )

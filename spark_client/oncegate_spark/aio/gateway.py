@@ -19,6 +19,7 @@ from oncegate_spark.aio.attempt import AsyncAttempt
 from oncegate_spark.aio.clock import AsyncClock, AsyncSystemClock
 from oncegate_spark.aio.pool import CONNECTIONS_MAX, Pool  # sync: from oncegate_spark.sync.connection import Connection
 from oncegate_spark.aio.producers import AsyncDriver, AsyncProducer
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
 from oncegate_spark.protocol.answers import Committed, Produced, Settled, Staged, Taken, Topic
 from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
@@ -41,6 +42,8 @@ class AsyncGateway:
     At most `connections_max` calls are on the wire together, the others wait for their turn within their own time. A
     call that is cancelled is not undone: its effect is unknown, and only asking again under the same token and call
     would tell.
+
+    `credentials`: the key and the certificates; without them the key of the environment's ONCEGATE_API_KEY, if any.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class AsyncGateway:
         *,
         timeout_ms: int = TIMEOUT_MS,
         mark: str | None = None,
+        credentials: Credentials = NONE,
         clock: AsyncClock | None = None,
         rng: Random | None = None,
         connections_max: int = CONNECTIONS_MAX,  # sync: -
@@ -57,7 +61,13 @@ class AsyncGateway:
         self.clock: AsyncClock = clock or AsyncSystemClock()
         self.rng: Random = rng or SystemRandom()
         self._connections_max = connections_max  # sync: -
-        self._pool = Pool(url, self.clock, connections_max)  # sync: self._connection = Connection(url, self.clock)
+        self.credentials = credentials
+        self._pool = Pool(  # sync: self._pool = Connection(
+            url,
+            credentials,
+            self.clock,
+            connections_max,  # sync: -
+        )
         self._renewing: AsyncGateway | None = None  # sync: -
         self.url = url.rstrip("/")
         self.namespace = namespace
@@ -89,6 +99,7 @@ class AsyncGateway:
             self.namespace,
             timeout_ms=self.timeout_ms,
             mark=self.mark,
+            credentials=self.credentials,
             clock=self.clock,
             rng=self.rng,
             connections_max=self._connections_max,  # sync: -

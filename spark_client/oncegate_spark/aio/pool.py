@@ -12,6 +12,7 @@ import ssl
 from typing import Any
 
 from oncegate_spark.aio.clock import AsyncClock
+from oncegate_spark.credentials import Credentials
 from oncegate_spark.protocol.address import Address, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, Request, WireFailure, lower_names
@@ -27,8 +28,9 @@ class Pool:
     other call can read the rest of it.
     """
 
-    def __init__(self, url: str, clock: AsyncClock, connections_max: int) -> None:
-        self._address = Address.of(url)
+    def __init__(self, url: str, credentials: Credentials, clock: AsyncClock, connections_max: int) -> None:
+        self._address = Address.of(url, credentials)
+        self._credentials = credentials
         self._clock = clock
         self._max = connections_max
         self._free = asyncio.Semaphore(connections_max)
@@ -62,10 +64,11 @@ class Pool:
 
     async def _exchange(self, request: Request, timeout_ms: int) -> Reply:
         began_ms, wire = self._clock.monotonic_ms(), None
+        written = _written(self._address, request, self._credentials)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 wire = self._idle_wire() or await self._connected()
-                reading = await wire.exchange(self._address, request)
+                reading = await wire.exchange(request, written)
                 reply = reading.reply(began_ms)
         except (OSError, http.client.HTTPException) as error:
             raise WireFailure.of(error, sent=wire is not None) from error
@@ -94,7 +97,7 @@ class Pool:
 
     async def _connected(self) -> "_Wire":
         if self._address.secure and self._tls is None:
-            self._tls = ssl.create_default_context()
+            self._tls = self._credentials.tls()
         loop = asyncio.get_running_loop()
         _, wire = await loop.create_connection(_Wire, self._address.host, self._address.port, ssl=self._tls)
         return wire
@@ -162,11 +165,14 @@ class _Wire(asyncio.Protocol):
         self._reading: Reading | None = None
         self._done: asyncio.Future[None] | None = None
 
-    async def exchange(self, address: Address, request: Request) -> Reading:
-        """Raises OSError and HTTPException; then, and when it is cancelled, the connection must be closed."""
+    async def exchange(self, request: Request, written: list[bytes | memoryview]) -> Reading:
+        """Sends a request as it is `written`, and reads its reply.
+
+        Raises OSError and HTTPException; then, and when it is cancelled, the connection must be closed.
+        """
         self.whole, self._reading = False, Reading(request.method)
         self._done = asyncio.get_running_loop().create_future()
-        for data in _written(address, request):
+        for data in written:
             self._transport.write(data)
         await self._done
         self.whole = True
@@ -219,11 +225,12 @@ class _Memory:
         pass
 
 
-def _written(address: Address, request: Request) -> list[bytes | memoryview]:
+def _written(address: Address, request: Request, credentials: Credentials) -> list[bytes | memoryview]:
     connection: Any = http.client.HTTPConnection(address.host, address.port)
     connection.default_port = 443 if address.secure else 80
     connection.sock = memory = _Memory()
-    connection.request(request.method, address.prefix + request.path, request.body, with_key(address, request.headers))
+    headers = with_key(address, request.headers, credentials)
+    connection.request(request.method, address.prefix + request.path, request.body, headers)
     return memory.sent
 
 

@@ -1,12 +1,12 @@
 """Where a gateway listens, with which key, and how long a call may take: what both clients check. No sockets."""
 
 import ipaddress
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 
@@ -21,8 +21,8 @@ class Address:
     prefix: str
 
     @classmethod
-    def of(cls, url: str) -> "Address":
-        """Raises BadOption for what is no address; nothing is sent."""
+    def of(cls, url: str, credentials: Credentials = NONE) -> "Address":
+        """Raises BadOption for what is no address, or where the credentials do not go with it; nothing is sent."""
         text = f'{url!r} is no address of a gateway; write .option("url", "http://gateway:8080")'
         if not isinstance(url, str):
             raise BadOption(text)
@@ -35,7 +35,7 @@ class Address:
             raise BadOption(text)
         secure = parts.scheme == "https"
         address = cls(secure, parts.hostname, port or (443 if secure else 80), parts.path.rstrip("/"))
-        with_key(address, {})  # tells at once what each request would tell
+        _check(address, credentials)
         return address
 
     @property
@@ -59,25 +59,36 @@ def checked_timeout(timeout_ms: int) -> int:
     return timeout_ms
 
 
-# Read from the environment, so that no plan, log or pickle ever holds the key.
-API_KEY = "ONCEGATE_API_KEY"
 # What the library of HTTP refuses, it quotes.
 _KEY = re.compile(r"[!-~]+")
 
 
-def with_key(address: Address, headers: Mapping[str, str]) -> dict[str, str]:
-    """Adds the key of the environment, if any, to a request's headers.
+def _check(address: Address, credentials: Credentials) -> None:
+    """Tells at once what each request would tell."""
+    with_key(address, {}, credentials)
+    if not credentials.is_of_tls:
+        return
+    if not address.secure:
+        raise BadOption(
+            f"certificates are given, and http://{address.host}:{address.port} takes none; write https://, or leave "
+            "them out; nothing was sent"
+        )
+    credentials.tls()
+
+
+def with_key(address: Address, headers: Mapping[str, str], credentials: Credentials = NONE) -> dict[str, str]:
+    """Adds the key, if there is one, to a request's headers.
 
     Raises BadOption where others could read it, or no header can carry it; the text never holds the key.
     """
-    key = os.environ.get(API_KEY, "").strip()
+    key, name = credentials.key()
     if not key:
         return dict(headers)
     if not _KEY.fullmatch(key):
-        raise BadOption(f"{API_KEY} holds a sign that no key has, such as a space or a line break; nothing was sent")
+        raise BadOption(f"{name} holds a sign that no key has, such as a space or a line break; nothing was sent")
     if not address.private:
         raise BadOption(
-            f"{API_KEY} is set, and http://{address.host}:{address.port} would carry the key in clear text; write "
-            f"https://, or unset {API_KEY} for a gateway without keys; nothing was sent"
+            f"{name} is set, and http://{address.host}:{address.port} would carry the key in clear text; write "
+            "https://, or leave the key out for a gateway without keys; nothing was sent"
         )
     return {**headers, "Authorization": f"Bearer {key}"}

@@ -17,10 +17,11 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from oncegate_spark.credentials import Credentials
 from oncegate_spark.errors import BrokenMessages, Fenced, NoIdentity, OlderBatch, OncegateError, Unavailable
 from oncegate_spark.protocol.answers import Acked
 from oncegate_spark.spark.checkpoint import Input, local_folder
@@ -61,6 +62,7 @@ class Note:
     """Says what is to be acked once `batch` is in the commit log.
 
     Kept as JSON beside the checkpoint, by these names. `topic`: None where the sources were told with another ack.
+    `credentials`: their files, never a key.
     """
 
     url: str
@@ -72,6 +74,7 @@ class Note:
     is_scoped: bool
     topic: str | None = None
     source_offsets: str | None = None
+    credentials: Mapping[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
         """The note's text, the same for equal notes."""
@@ -168,6 +171,7 @@ def note(options: Options, done: Iterable[AckPart | None], batch_id: int | None)
         first.is_scoped,
         first.topic,
         source,
+        options.credentials.files(),
     )
     text = made.encode()
     name = f"{batch}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
@@ -211,8 +215,9 @@ def send(checkpoint: str | None, timeout_ms: int = TIMEOUT_MS) -> int:
 
 def _ack(found: Note, timeout_ms: int) -> Note | None:
     """Acks what the note names; returns what was refused of it, None where nothing was. Raises OncegateError."""
+    credentials = Credentials(**found.credentials)
     with (
-        Gateway(found.url, found.namespace, timeout_ms=timeout_ms) as gateway,
+        Gateway(found.url, found.namespace, timeout_ms=timeout_ms, credentials=credentials) as gateway,
         gateway.driver(found.driver, found.token) as driver,
     ):
         acked = _parts_acked(driver, found)

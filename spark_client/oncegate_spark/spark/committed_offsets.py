@@ -7,6 +7,7 @@ place in the same entry as the rows, so that a query with a new checkpoint can b
 import json
 from typing import Any
 
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import Refused
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.sync.gateway import Gateway
@@ -20,6 +21,7 @@ def committed_offsets(
     namespace: str = "default",
     write_id: str = "",
     timeout_ms: int = TIMEOUT_MS,
+    credentials: Credentials = NONE,
 ) -> str:
     """The offsets of Kafka behind all that a job has written to a topic: JSON, as `startingOffsets` takes it.
 
@@ -33,7 +35,7 @@ def committed_offsets(
     that is acked. Whoever goes on there must be the only one: the older query may not run again. Raises NotFound where
     nobody has told it, as of a job that acks nothing; Refused where the job read another source than one of Kafka.
     """
-    with Gateway(gateway, namespace, timeout_ms=timeout_ms) as client:
+    with Gateway(gateway, namespace, timeout_ms=timeout_ms, credentials=credentials) as client:
         told = client.source_offsets(app, topic, write_id)
     try:
         sources = json.loads(told)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, OncegateError, Refused, TaskFailed
 from oncegate_spark.protocol.address import Address, checked_timeout
 from oncegate_spark.protocol.busy import Watch, pause_ms
@@ -45,6 +46,7 @@ def dedup(
     gateway: str,
     namespace: str = "default",
     timeout_ms: int = TIMEOUT_MS,
+    credentials: Credentials = NONE,
     id_set: str | None = None,
     observation: "Observation | None" = None,
 ) -> "DataFrame":
@@ -56,6 +58,7 @@ def dedup(
     job_key      names the job and its input, "load-2026-11-20": a re-run keeps it and gets the same ids again, also
                  after a job that died; another input needs another one, else what is in both passes twice
     gateway      "http://gateway:8080"; `namespace` and `timeout_ms` as everywhere
+    credentials  files of the key and of certificates, at the same paths on each executor; a key itself is not carried
     id_set       the set of the ids: "dedup" without it, in which neither `ids` nor `claim` write; a topic's name is the
                  set of the ids that are written to it, "" that of `claim`
     observation  a fresh `pyspark.sql.Observation`; after the first action it has `rows` in, `duplicates` (rows whose
@@ -75,17 +78,18 @@ def dedup(
     """
     if df.isStreaming:
         raise Refused(NO_STREAM)
-    names = _checked(df, id_col, job_key, gateway, timeout_ms)
+    names = _checked(df, id_col, job_key)
+    _check_where(gateway, timeout_ms, credentials)
     plain = df.toDF(*(f"c{n}" for n in range(len(df.columns))))  # mapInArrow does not bear every name
     ids = {f"c{df.columns.index(name)}": name for name in names}
-    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids), id_set)
+    taking = Taking(gateway, namespace, timeout_ms, job_key, tuple(ids), id_set, credentials)
     flagged = _once_each(plain, ids).mapInArrow(taking, _flagged_schema(plain))
     if observation is not None:
         flagged = flagged.observe(observation, *_counts())
     return flagged.where(TAKEN).drop(COPIES, TAKEN).toDF(*df.columns)
 
 
-def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str, timeout_ms: int) -> tuple[str, ...]:
+def _checked(df: "DataFrame", id_col: Columns, job_key: str) -> tuple[str, ...]:
     """The names of the id columns."""
     sensitive = is_case_sensitive(df.sparkSession)
     names = resolved(column_names(id_col), df.columns, sensitive)
@@ -96,7 +100,6 @@ def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str, timeo
     check_ids(names, df.schema, "id_col")
     check_types(df.schema, False)
     pickling.check_workers(df.sparkSession)
-    _check_where(gateway, timeout_ms)
     if not isinstance(job_key, str) or not job_key:
         given = "empty" if job_key == "" else f"{job_key!r} and no text"
         raise BadOption(f'job_key is {given}; name the job and its input, as job_key="load-2026-11-20"')
@@ -109,13 +112,17 @@ def _checked(df: "DataFrame", id_col: Columns, job_key: str, gateway: str, timeo
     return names
 
 
-def _check_where(gateway: str, timeout_ms: int) -> None:
+def _check_where(gateway: str, timeout_ms: int, credentials: Credentials) -> None:
     """On the driver: else every task would find it out."""
     checked_timeout(timeout_ms)
+    if credentials.api_key is not None:
+        raise BadOption("dedup carries no key to tasks: name its file, Credentials(api_key_file=…); nothing was sent")
     try:
-        Address.of(gateway)
+        Address.of(gateway, credentials)
     except BadOption as error:
-        raise BadOption(f'gateway is {gateway!r}; give "http://gateway:8080"') from error
+        if str(error).startswith(repr(gateway)):
+            raise BadOption(f'gateway is {gateway!r}; give "http://gateway:8080"') from error
+        raise
 
 
 def _once_each(df: "DataFrame", ids: Mapping[str, str]) -> "DataFrame":
@@ -183,9 +190,10 @@ class Taking:
     owner: str
     id_names: tuple[str, ...]
     id_set: str | None = None
+    credentials: Credentials = NONE
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms) as gateway:
+        with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms, credentials=self.credentials) as gateway:
             for batch in batches:
                 yield batch.append_column(TAKEN, self._owned_or_failed(gateway, batch))
 

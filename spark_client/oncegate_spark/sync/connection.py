@@ -4,7 +4,9 @@ import contextlib
 import http.client
 import os
 import socket
+import ssl
 
+from oncegate_spark.credentials import Credentials
 from oncegate_spark.protocol.address import Address, with_key
 from oncegate_spark.protocol.calls.steps import Try
 from oncegate_spark.protocol.effort import Reply, WireFailure, lower_names
@@ -16,8 +18,10 @@ READ_BYTES = 1 << 18
 class Connection:
     """Sends one request at a time; for one thread. A connection inherited over a fork is dropped, not used."""
 
-    def __init__(self, url: str, clock: Clock) -> None:
-        self._address = Address.of(url)
+    def __init__(self, url: str, credentials: Credentials, clock: Clock) -> None:
+        self._address = Address.of(url, credentials)
+        self._credentials = credentials
+        self._tls: ssl.SSLContext | None = None
         self._clock = clock
         self._open: http.client.HTTPConnection | None = None
         self._owner = 0
@@ -36,7 +40,7 @@ class Connection:
                     request.method,
                     self._address.prefix + request.path,
                     request.body,
-                    with_key(self._address, request.headers),
+                    with_key(self._address, request.headers, self._credentials),
                 )
             return self._reply(connection, began_ms, began_ms + timeout_ms)
         except (OSError, http.client.HTTPException) as error:
@@ -57,12 +61,19 @@ class Connection:
         if self._owner != os.getpid():
             self.close()
         if self._open is None:
-            kind = http.client.HTTPSConnection if self._address.secure else http.client.HTTPConnection
-            connection = kind(self._address.host, self._address.port, timeout=timeout_ms / 1000)
+            connection = self._closed(timeout_ms / 1000)
             connection.connect()
             self._open, self._owner = connection, os.getpid()
         self._limit(self._open, timeout_ms)
         return self._open
+
+    def _closed(self, timeout_s: float) -> http.client.HTTPConnection:
+        """A connection that is not open yet."""
+        host, port = self._address.host, self._address.port
+        if not self._address.secure:
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        self._tls = self._tls or self._credentials.tls()
+        return http.client.HTTPSConnection(host, port, timeout=timeout_s, context=self._tls)
 
     def _reply(self, connection: http.client.HTTPConnection, began_ms: int, ends_ms: int) -> Reply:
         response = connection.getresponse()

@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar, cast
 
 import pyarrow as pa
 
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.protocol.address import checked_timeout
 from oncegate_spark.protocol.answers import Committed, Produced, Settled, Staged, Taken, Topic
 from oncegate_spark.protocol.calls.namespace import FETCH_ROWS, Calls
@@ -38,6 +39,8 @@ class Gateway:
 
     Each call is tried until it is answered or its time is over. Raises what `errors` draws; every error says whether
     something was written, was not, or is unknown.
+
+    `credentials`: the key and the certificates; without them the key of the environment's ONCEGATE_API_KEY, if any.
     """
 
     def __init__(
@@ -47,12 +50,18 @@ class Gateway:
         *,
         timeout_ms: int = TIMEOUT_MS,
         mark: str | None = None,
+        credentials: Credentials = NONE,
         clock: Clock | None = None,
         rng: Random | None = None,
     ) -> None:
         self.clock: Clock = clock or SystemClock()
         self.rng: Random = rng or SystemRandom()
-        self._connection = Connection(url, self.clock)
+        self.credentials = credentials
+        self._connection = Connection(
+            url,
+            credentials,
+            self.clock,
+        )
         self.url = url.rstrip("/")
         self.namespace = namespace
         self.timeout_ms = checked_timeout(timeout_ms)
@@ -79,6 +88,7 @@ class Gateway:
             self.namespace,
             timeout_ms=self.timeout_ms,
             mark=self.mark,
+            credentials=self.credentials,
             clock=self.clock,
             rng=self.rng,
         )

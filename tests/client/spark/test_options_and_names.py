@@ -183,7 +183,9 @@ def test_the_drivers_notes_survive_their_way_to_the_tasks() -> None:
     assert DriverNotes.from_json(None) is None
 
 
-READABLE = [one for one in OPTIONS if "read" in one.modes and one.name not in {"url", "topic", "columns"}]
+FILES = {"apiKeyFile", "ca", "certificate", "certificateKey"}  # which have to be there
+OTHERS = {"url", "topic", "columns"} | FILES
+READABLE = [one for one in OPTIONS if "read" in one.modes and one.name not in OTHERS]
 
 
 def refuses(option: Option, call: str) -> bool:

@@ -30,6 +30,7 @@ _OFFSETS = 'rows keep no time and no version here: did you mean .option("startin
 _ENDING = 'rows keep no time and no version here: did you mean .option("endingOffsets", "latest")?'
 _LIMIT = 'did you mean .option("maxRowsPerBatch", "1000000")?'
 _TIMEOUT = 'did you mean .option("timeoutMs", "120000")?'
+_CREDENTIALS = 'a gateway knows keys, not people: did you mean .option("apiKeyFile", "<path>")?'
 _GROWS = "a topic only grows, no row is changed or deleted: leave it out"
 _SPLIT = "a read is split by offsets, a write by the partitions of the rows: leave it out"
 
@@ -68,8 +69,8 @@ HABITS: tuple[Habit, ...] = (
     Habit("overwriteSchema", DELTA, "a topic keeps its columns: take a new topic"),
     Habit("dbtable", JDBC, _TOPIC),
     Habit("query", JDBC, f"{_TOPIC} The query comes after: .load().where(…)"),
-    Habit("user", JDBC, "a gateway listens on its own machine and asks for no credentials: leave it out"),
-    Habit("password", JDBC, "a gateway listens on its own machine and asks for no credentials: leave it out"),
+    Habit("user", JDBC, _CREDENTIALS),
+    Habit("password", JDBC, _CREDENTIALS),
     Habit("driver", JDBC, "the client needs no driver: leave it out"),
     Habit("queryTimeout", JDBC, _TIMEOUT),
     Habit("batchsize", JDBC, "rows go in chunks of a size that fits: leave it out"),

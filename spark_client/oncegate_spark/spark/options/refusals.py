@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
+from oncegate_spark.credentials import Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.address import Address
 from oncegate_spark.spark.options.habits import answer
 from oncegate_spark.spark.options.table import BY_NAME, NAMES, OPTIONS, READ
 
+# What people call the option that would hold the key itself.
+_KEYS = {"apikey", "key", "token", "authorization", "bearer"}
 SPARKS_OWN = {"path", "paths", "queryname"}
 
 
@@ -48,6 +51,11 @@ def _listed(modes: tuple[str, ...]) -> str:
 
 
 def _check_stranger(name: str, mode: str) -> None:
+    if mode != "claim" and name.replace("_", "") in _KEYS:
+        raise BadOption(
+            "a key in an option would stand in plans, logs and event files, so none is taken there: write it to a file "
+            'and name that, .option("apiKeyFile", "/run/secrets/oncegate"), or set ONCEGATE_API_KEY'
+        )
     near = get_close_matches(name, NAMES, n=1, cutoff=0.85)
     theirs = None if mode == "claim" else answer(name)
     if theirs is not None:
@@ -61,10 +69,17 @@ def _check_stranger(name: str, mode: str) -> None:
 
 
 def url_of(raw: Mapping[str, str]) -> str:
-    """The gateway's address. Raises BadOption for what is none."""
+    """The gateway's address. Raises BadOption for what is none, and where the credentials do not go with it."""
     url = raw.get("url", "")
-    Address.of(url)
+    Address.of(url, credentials_of(raw))
     return url
+
+
+def credentials_of(raw: Mapping[str, str]) -> Credentials:
+    """The files of a key and of certificates. Raises BadOption where they contradict each other."""
+    names = ("apiKeyFile", "ca", "certificate", "certificateKey")
+    key, ca, certificate, own = (BY_NAME[name].text(raw) for name in names)
+    return Credentials(api_key_file=key, ca=ca, certificate=certificate, certificate_key=own)
 
 
 def topic_of(raw: Mapping[str, str]) -> str:

@@ -4,11 +4,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.protocol.names import TOPIC
 from oncegate_spark.spark.options.guarantees import chosen_write
-from oncegate_spark.spark.options.refusals import check_names, lower_names, topic_of, url_of
+from oncegate_spark.spark.options.refusals import check_names, credentials_of, lower_names, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_ID, BY_NAME
 
 ASYNC_PROGRESS = "asyncprogresstrackingenabled"  # Spark's own option, in lower case
@@ -50,6 +51,7 @@ class Options:
     first_wins: bool
     checkpoint: str | None
     checkpoint_url: str | None
+    credentials: Credentials = NONE
     merges: bool = False
     by_row: bool = False
     raw: Mapping[str, str] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Options:
             first_wins=BY_NAME["onReplayMismatch"].choice(raw) == "first_wins",
             checkpoint=raw.get("checkpointlocation"),
             checkpoint_url=raw.get("checkpointurl"),
+            credentials=credentials_of(raw),
             merges=BY_NAME["mergeSchema"].truth(raw),
             by_row=by_row,
             raw=raw,

@@ -99,6 +99,7 @@ class Option:
 
 EVERYWHERE = (*WRITE_MODES, READ)
 TOPICS = ("staged", "ids", "plain")
+PEM = "path of a PEM file"
 COLUMNS = "column names, comma separated"
 OFFSETS = 'earliest, latest, or JSON with an offset for each partition, {"0": 17}, or as Kafka has it, {"t": {"0": -1}}'
 
@@ -118,6 +119,34 @@ OPTIONS: tuple[Option, ...] = (
         "`.start(topic)`, `.load(topic)`. With write=claim it is only a name that the sink is told. Of a gateway that "
         "writes into Kafka topics it is one of those, and goes before the column `topic`.",
         missing="required, not with write=claim; into Kafka topics: the row's own, in the column `topic`",
+    ),
+    Option(
+        "apiKeyFile",
+        EVERYWHERE,
+        "File with the key that the gateway asks for, on the driver and at the same path on each executor; it is read "
+        "with each request.",
+        words="path",
+        missing="the environment's ONCEGATE_API_KEY",
+    ),
+    Option(
+        "ca",
+        EVERYWHERE,
+        "File with the authorities that may have signed the gateway's certificate, on each machine. Goes with https.",
+        words=PEM,
+        missing="the system's",
+    ),
+    Option(
+        "certificate",
+        EVERYWHERE,
+        "File with the client's own certificate, for a gateway that asks for one, on each machine. Goes with https.",
+        words=PEM,
+    ),
+    Option(
+        "certificateKey",
+        EVERYWHERE,
+        "File with the private key of the certificate, on each machine. Goes with certificate.",
+        words=PEM,
+        missing="that in the file of the certificate",
     ),
     Option(
         "timeoutMs",

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption
 from oncegate_spark.protocol.effort import TIMEOUT_MS
 from oncegate_spark.spark.options.habits import in_our_names
-from oncegate_spark.spark.options.refusals import check_names, lower_names, topic_of, url_of
+from oncegate_spark.spark.options.refusals import check_names, credentials_of, lower_names, topic_of, url_of
 from oncegate_spark.spark.options.table import BY_NAME
 from oncegate_spark.spark.readers import offsets
 from oncegate_spark.spark.readers.offsets import EARLIEST, KAFKA_EARLIEST, KAFKA_LATEST, LATEST, Offsets
@@ -32,6 +33,7 @@ class ReadOptions:
     include_offsets: bool
     waits: bool | None
     timeout_ms: int
+    credentials: Credentials = NONE
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> "ReadOptions":
@@ -53,6 +55,7 @@ class ReadOptions:
             include_offsets=BY_NAME["includeOffsets"].truth(raw),
             waits=BY_NAME["waitForTopic"].truth(raw) if "waitfortopic" in raw else None,
             timeout_ms=BY_NAME["timeoutMs"].number(raw) or TIMEOUT_MS,
+            credentials=credentials_of(raw),
         )
 
     def of_a_batch(self) -> "ReadOptions":
@@ -73,7 +76,7 @@ class ReadOptions:
 
     def gateway(self) -> Gateway:
         """Make a gateway of one's own; its connection is opened when it is first used."""
-        return Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms)
+        return Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms, credentials=self.credentials)
 
 
 def _says(offsets_: str | Offsets | None, name: str, kafkas: int) -> bool:

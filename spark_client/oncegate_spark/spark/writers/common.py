@@ -36,7 +36,7 @@ def task_gateway(options: Options, mark: str | None, task: Task) -> Gateway:
     It brings the newest mark that the driver knew when the batch began.
     """
     noted = task.notes.marks.get(options.namespace) if task.notes else None
-    return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=mark or noted)
+    return _gateway(options, mark or noted)
 
 
 def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
@@ -44,7 +44,12 @@ def driver_gateway(options: Options, tasks: Iterable[TaskMark]) -> Gateway:
     newest = marks.Newest()
     for one in tasks:
         newest.note(one.mark)
-    return Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=newest.mark)
+    return _gateway(options, newest.mark)
+
+
+def _gateway(options: Options, mark: str | None) -> Gateway:
+    timeout_ms, credentials = options.timeout_ms, options.credentials
+    return Gateway(options.url, options.namespace, timeout_ms=timeout_ms, mark=mark, credentials=credentials)
 
 
 def stored_mark(options: Options) -> str | None:

@@ -36,7 +36,11 @@ class EmptyWrite:
             log.warning("topic %s is not made by a write of no rows: a column has no type in Arrow", options.topic)
             return
         with Gateway(
-            options.url, options.namespace, timeout_ms=options.timeout_ms, mark=stored_mark(options)
+            options.url,
+            options.namespace,
+            timeout_ms=options.timeout_ms,
+            mark=stored_mark(options),
+            credentials=options.credentials,
         ) as gateway:
             try:
                 if gateway.topic(options.topic).schema is not None:

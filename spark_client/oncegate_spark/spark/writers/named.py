@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from oncegate_spark.credentials import NONE, Credentials
 from oncegate_spark.errors import BadOption, NoIdentity
 from oncegate_spark.protocol import marks, names
 from oncegate_spark.protocol.effort import TIMEOUT_MS
@@ -62,6 +63,7 @@ class NamedBatches:
     app: str | None = None
     replays: bool = False
     timeout_ms: int = TIMEOUT_MS
+    credentials: Credentials = NONE
 
     def __post_init__(self) -> None:
         if not names.TOPIC.fullmatch(self.sink):
@@ -81,7 +83,9 @@ class NamedBatches:
             raise BadOption(UNKNOWN_INPUT)
         name, job = names.Name(app, str(read.number), self.sink, WRITE_ID), f"{app}@{self.sink}"
         mark = notes.marks.get(self.namespace)
-        with Gateway(self.url, self.namespace, timeout_ms=self.timeout_ms, mark=mark) as gateway:
+        with Gateway(
+            self.url, self.namespace, timeout_ms=self.timeout_ms, mark=mark, credentials=self.credentials
+        ) as gateway:
             fence = gateway.driver(job).register().epoch
             is_committed = gateway.abort(name, ())
             if is_committed:  # whether this is its replay, or another input under its number

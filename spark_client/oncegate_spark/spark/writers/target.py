@@ -87,7 +87,11 @@ def _fit_of_records(options: Options, schema: Any) -> Fit:
     fit = records(options, schema)
     if not options.by_row:
         with Gateway(
-            options.url, options.namespace, timeout_ms=options.timeout_ms, mark=stored_mark(options)
+            options.url,
+            options.namespace,
+            timeout_ms=options.timeout_ms,
+            mark=stored_mark(options),
+            credentials=options.credentials,
         ) as gateway:
             gateway.produce(options.topic, new_token(), 0, _NO_ROWS)
     return fit
@@ -98,7 +102,13 @@ def _merged(options: Options, topic: Topic, schema: Any) -> Topic:
     new = added(topic, schema)
     if new is None:
         return topic
-    with Gateway(options.url, options.namespace, timeout_ms=options.timeout_ms, mark=stored_mark(options)) as gateway:
+    with Gateway(
+        options.url,
+        options.namespace,
+        timeout_ms=options.timeout_ms,
+        mark=stored_mark(options),
+        credentials=options.credentials,
+    ) as gateway:
         gateway.create_topic(options.topic, schema=new, merge_schema=True)
         logs.be_heard()
         log.warning(
@@ -124,7 +134,13 @@ def _found(options: Options, schema: Any, timeout_ms: int) -> Found:
 
     Raises Refused also where no row of this schema is small enough for the gateway.
     """
-    with Gateway(options.url, options.namespace, timeout_ms=timeout_ms, mark=stored_mark(options)) as gateway:
+    with Gateway(
+        options.url,
+        options.namespace,
+        timeout_ms=timeout_ms,
+        mark=stored_mark(options),
+        credentials=options.credentials,
+    ) as gateway:
         columns, size_bytes = least_size(schema)
         if options.write != "claim" and max(columns, size_bytes) > _WIDE:
             check_size(columns, size_bytes, gateway.limits())
