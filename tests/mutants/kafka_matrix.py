@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant, one
 
 _KAFKA = "service/oncegate/ledgers/kafka"
 _MATRIX = "tests/matrix/test_matrix.py::test_a_gateway_over_kafka_that_is_struck_loses_and_doubles_nothing"
+_NAMED = "tests/faults/kafka/test_named_records.py"
 _USERS = "tests/faults/kafka/test_user_markers.py"
 _LAST = "tests/faults/kafka/test_last_epochs.py"
 _MARKERS = "tests/faults/kafka/test_lost_markers.py"
@@ -82,8 +83,45 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
     one(
         "what a producer came to is asked after its next start alone",
         f"{_KAFKA}/shard/ownership.py",
-        "            self.user_partitions.ended(await markers.states(ids))\n            await self._start_each(generations)\n",
-        "            await self._start_each(generations)\n",
+        "            self.user_partitions.ended(before)\n",
+        "",
         f"{_USERS}::test_what_one_opener_has_left_undone_the_next_one_does",
+    ),
+    one(
+        "rows that were aborted stay open where their marker was lost",
+        f"{_KAFKA}/markers/user_partitions.py",
+        "            if one in unwritten:\n",
+        "            if False:\n",
+        f"{_USERS}::test_rows_of_an_aborted_transaction_are_never_shown",
+    ),
+    one(
+        "rows that a frame names are given up",
+        f"{_KAFKA}/shard/unwritten.py",
+        "        if (partition, offset) in self._named or lowest < 0:\n",
+        "        if lowest < 0:\n",
+        f"{_NAMED}::test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it",
+        f"{_USERS}::test_what_several_starts_have_hidden_is_named_and_stops_no_ledger",
+    ),
+    one(
+        "rows are given up whose frame may have been deleted",
+        f"{_KAFKA}/shard/unwritten.py",
+        "        return lowest < offset or self._oldest_generation <= generation\n",
+        "        return True\n",
+        f"{_NAMED}::test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it",
+        f"{_USERS}::test_what_frames_may_have_named_that_were_deleted_is_never_given_up",
+    ),
+    one(
+        "rows are given up of which brokers did not say where they lie",
+        f"{_KAFKA}/shard/unwritten.py",
+        "        if (partition, offset) in self._named or lowest < 0:\n",
+        "        if (partition, offset) in self._named:\n",
+        f"{_NAMED}::test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it",
+    ),
+    one(
+        "nobody looks where a transaction was under way that no frame names",
+        f"{_KAFKA}/shard/ownership.py",
+        "            self.user_partitions.look_at(one for state in before for one in state.partitions if self._is_users(one))\n",
+        "",
+        "tests/faults/kafka/test_leaderless_topic.py::test_readers_go_on_behind_an_abort_that_met_no_leader",
     ),
 )

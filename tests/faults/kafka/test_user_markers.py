@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from oncegate.core.errors import LedgerFull
+from oncegate.testing.ledger_places import snapshot_of
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_guards import started
 from tests.support.kafka_ledger import Prefix, entries
@@ -92,7 +93,7 @@ async def test_what_several_starts_have_hidden_is_named_and_stops_no_ledger(
         await opened.ledger.append([b"another"], [])
         assert is_open(broker, partition.topic)
     assert f"{partition.topic}-0, offset 0" in caplog.text
-    assert "nothing proves that it was committed" in caplog.text
+    assert "nothing proves whether it was committed" in caplog.text
 
 
 async def test_rows_of_an_aborted_transaction_are_never_shown(
@@ -106,10 +107,45 @@ async def test_rows_of_an_aborted_transaction_are_never_shown(
             await opened.ledger.append([b"lost"], [lost, sent(partition.topic, lost)])
         proxy.release()
     forget_markers(broker, partition.topic)
+    assert is_open(broker, partition.topic)
     for _ in range(2):
         async with prefix.opened() as opened:
             assert await entries(opened.ledger) == [b"rows"]
             assert broker.committed(partition) == [b"a"]
+            assert not is_open(broker, partition.topic), "readers go on behind them"
+
+
+async def test_an_owner_gives_up_what_it_has_aborted_itself(prefix: Prefix, proxy: KafkaProxy, broker: Broker) -> None:
+    partition, kept, lost = broker.topic(), range_of("a"), range_of("b")
+    async with prefix.opened(proxied=True) as opened:
+        proxy.hold(END_TXN, cut=True)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"lost"], [lost, sent(partition.topic, lost)])
+        proxy.release()
+        await asyncio.to_thread(forget_markers, broker, partition.topic)
+        async with asyncio.timeout(WAIT_S):
+            while await asyncio.to_thread(is_open, broker, partition.topic):
+                await opened.ledger.keep_up()
+        await opened.ledger.append([b"rows"], [kept, sent(partition.topic, kept)])
+    assert broker.committed(partition) == [b"a"]
+
+
+async def test_what_frames_may_have_named_that_were_deleted_is_never_given_up(
+    prefix: Prefix, broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    partition, rows = broker.topic(), range_of("a")
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"rows"], [rows, sent(partition.topic, rows)])
+        await completed(opened)
+        await opened.ledger.compact(opened.ledger.mark.position, snapshot_of(b"state"))
+        await completed(opened)
+    forget_markers(broker, partition.topic)
+    for _ in range(2):
+        async with started(broker.settings(), f"{prefix.name}.default/1/1"):
+            pass
+    async with prefix.opened():
+        assert is_open(broker, partition.topic)
+    assert "nothing proves whether it was committed" in caplog.text
 
 
 async def test_a_topic_that_was_deleted_is_forgotten(prefix: Prefix, broker: Broker) -> None:

@@ -197,8 +197,8 @@ SENDING = {
     "what nobody knows any more is not healed": rule(
         Healing,
         "_decide",
-        "        if state.epoch > one.epoch + 1:\n",
-        "        if state.epoch > one.epoch + 9:\n",
+        "        if state.producer_id != one.producer_id or state.epoch > one.epoch + 1:\n",
+        "        if state.producer_id != one.producer_id or state.epoch > one.epoch + 9:\n",
         LEADERLESS,
         "CHAIN",
         "REFUSED",

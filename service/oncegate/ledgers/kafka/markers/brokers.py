@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError, LeaderNotAvailableError, TopicAuthorizat
 from aiokafka.structs import TopicPartition
 
 from oncegate.ledgers.kafka.guard import Partition
-from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteCommitMarker
+from oncegate.ledgers.kafka.markers.wire import DescribeProducers, DescribeTransaction, WriteMarker
 from oncegate.ledgers.kafka.watch import Watch
 
 # A coordinator has written all markers that it will.
@@ -34,12 +34,16 @@ class Open(NamedTuple):
 
 
 class State(NamedTuple):
-    """Says what a coordinator knows of a transactional id: its state by Kafka's name, and its producer."""
+    """Says what a coordinator knows of a transactional id: its state by Kafka's name, its producer, where it writes.
+
+    `partitions`: of the transaction that is under way.
+    """
 
     transactional_id: str
     name: str
     producer_id: int
     epoch: int
+    partitions: tuple[Partition, ...] = ()
 
     def has_followed(self, one: Open) -> bool:
         """Whether a later producer of the id that wrote `one` has fenced it, and nothing is under way any more."""
@@ -97,11 +101,20 @@ class Brokers:
         if told["error_code"] == _UNKNOWN_ID:
             return []
         _require(told["error_code"], transactional_id)
-        return [State(transactional_id, told["state"], told["producer_id"], told["producer_epoch"])]
+        topics = ((topic["topic"], topic["partitions"]) for topic in told["topics"])
+        under_way = tuple(Partition(topic, number) for topic, numbers in topics for number in numbers)
+        return [State(transactional_id, told["state"], told["producer_id"], told["producer_epoch"], under_way)]
 
     async def write_commit_marker(self, one: Open) -> None:
         """Lets everybody read what is open there, as committed."""
-        marker = WriteCommitMarker(one.partition, one.producer_id, one.epoch, one.coordinator_epoch)
+        await self._write_marker(one, one.epoch, committed=True)
+
+    async def write_abort_marker(self, one: Open) -> None:
+        """Gives what is open there up, in the epoch that a coordinator fences with: what comes late is refused."""
+        await self._write_marker(one, one.epoch + 1, committed=False)
+
+    async def _write_marker(self, one: Open, epoch: int, *, committed: bool) -> None:
+        marker = WriteMarker(one.partition, (one.producer_id, epoch), committed, one.coordinator_epoch)
         answer = await self._ask_leader(one.partition, marker)
         _require(answer["markers"][0]["topics"][0]["partitions"][0]["error_code"], one.partition.topic)
 

@@ -1,13 +1,15 @@
 """Heals users' partitions: a committed transaction of a producer before this one gets the marker that brokers forgot.
 
 Frames name the partitions that rows went to. What became of a producer's last transaction is what its coordinator says
-behind a start and before the next one, as `healing` has it: that is kept until the partitions were looked at. Whatever
-is not proved to be committed is named in the log and left as it is.
+behind a start and before the next one, as `healing` has it: that is kept until the partitions were looked at. Of what
+that does not prove to be committed the ledger's frames may prove that it was not, once its producer was followed: then
+it is given up. All else is named in the log and left as it is.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from aiokafka.errors import ClusterAuthorizationFailedError, KafkaError, TopicAuthorizationFailedError, for_code
@@ -23,6 +25,12 @@ PRODUCERS_MAX = 1_000
 # One request of names stays far below what a broker takes.
 _ASKED_AT_ONCE = 1_000
 _log = logging.getLogger(__name__)
+# Told of open transactions, each with its transactional id, returns those that the ledger proves not to be written.
+Unwritten = Callable[[Mapping[Open, str]], Awaitable[Collection[Open]]]
+
+
+class Unreadable(Exception):
+    """Says that the ledger cannot be asked now what it holds."""
 
 
 class NewestPartitions:
@@ -58,24 +66,29 @@ class UserPartitions:
         self._due = NewestPartitions()
         # By producer id and epoch, what its coordinator said when nothing was under way.
         self._ended: dict[tuple[int, int], State] = {}
+        # The transactional id of a producer id: when its epochs are used up it has another one.
+        self._names: dict[int, str] = {}
         self._turn = asyncio.Lock()
 
     def ended(self, states: Iterable[State]) -> None:
         """Notes what coordinators say of producers that were followed, before their next start or behind it."""
         for state in states:
+            self._names[state.producer_id] = state.transactional_id
             if state.name == NOTHING_UNDER_WAY:
                 self._ended[state.producer_id, state.epoch] = state
         while len(self._ended) > PRODUCERS_MAX:
             del self._ended[next(iter(self._ended))]
+        while len(self._names) > PRODUCERS_MAX:
+            del self._names[next(iter(self._names))]
 
     def look_at(self, partitions: Iterable[Partition]) -> None:
         """Has these looked at by `heal`: producers that were followed have written there."""
         self._due.add(partitions)
 
-    async def heal(self, wait_s: float) -> None:
+    async def heal(self, wait_s: float, unwritten: Unwritten) -> None:
         """Writes the markers that are missing; what cannot be asked now is left for the next call. Raises nothing.
 
-        `wait_s`: what it may take.
+        `wait_s`: what it may take. `unwritten`: may raise Unreadable, KafkaError, OSError.
         """
         async with self._turn:
             if not len(self._due):
@@ -83,28 +96,42 @@ class UserPartitions:
             due = self._due.take()
             try:
                 async with asyncio.timeout(wait_s), brokers_of(self._settings, ()) as brokers:
-                    self._due.add(await self._heal(brokers, due))
-            except (KafkaError, OSError, NotImplementedError):
+                    self._due.add(await self._heal(brokers, due, unwritten))
+            except (KafkaError, OSError, NotImplementedError, Unreadable):
                 # Brokers too old to be asked are asked in vain, once an upkeep.
                 self._due.add(due)
 
-    async def _heal(self, brokers: Brokers, due: Sequence[Partition]) -> list[Partition]:
+    async def _heal(self, brokers: Brokers, due: Sequence[Partition], unwritten: Unwritten) -> list[Partition]:
         """Returns the partitions that are to be asked about again."""
-        later: list[Partition] = []
+        later, unproved = list[Partition](), dict[Open, str]()
         for node, led in brokers.by_leader(due).items():
             # A topic that is gone has no readers.
             if node is not None and node < 0:
                 later += led
             elif node is not None:
                 for at in range(0, len(led), _ASKED_AT_ONCE):
-                    later += await self._heal_at(brokers, node, led[at : at + _ASKED_AT_ONCE])
+                    found, refused = await brokers.open_at(node, led[at : at + _ASKED_AT_ONCE])
+                    unproved |= await self._heal_committed(brokers, found)
+                    later += [one for one, code in refused.items() if not self._is_forbidden(one, code)]
+        if unproved:
+            await self._give_up(brokers, unproved, await unwritten(unproved))
         return later
 
-    async def _heal_at(self, brokers: Brokers, node: int, led: Sequence[Partition]) -> list[Partition]:
-        found, refused = await brokers.open_at(node, led)
+    async def _heal_committed(self, brokers: Brokers, found: Iterable[Open]) -> dict[Open, str]:
+        """Returns what is not proved to be committed, of producers that were followed, with their transactional ids."""
+        unproved: dict[Open, str] = {}
         for one in found:
-            await self._decide(brokers, one)
-        return [partition for partition, code in refused.items() if not self._is_forbidden(partition, code)]
+            if (one.producer_id, one.epoch + 1) in self._ended:
+                await self._commit(brokers, one)
+            elif (name := self._followed(one)) is not None:
+                unproved[one] = name
+        return unproved
+
+    def _followed(self, one: Open) -> str | None:
+        """The transactional id of whoever left it open, and was fenced since; None: it may be under way."""
+        name = self._names.get(one.producer_id)
+        ended = (state for state in self._ended.values() if state.transactional_id == name)
+        return name if any(state.has_followed(one) for state in ended) else None
 
     def _is_forbidden(self, partition: Partition, code: int) -> bool:
         if for_code(code) is not TopicAuthorizationFailedError:
@@ -116,24 +143,33 @@ class UserPartitions:
         )
         return True
 
-    async def _decide(self, brokers: Brokers, one: Open) -> None:
-        if (one.producer_id, one.epoch + 1) in self._ended:
-            await self._commit(brokers, one)
-        elif any(producer_id == one.producer_id for producer_id, _ in self._ended):
-            _log.warning(
-                "%s: brokers left a transaction open, and nothing proves that it was committed; readers wait there. "
-                "kafka-transactions.sh abort gives its records up: right where no client was told that they are "
-                "written",
-                one,
-            )
+    async def _give_up(self, brokers: Brokers, unproved: Iterable[Open], unwritten: Collection[Open]) -> None:
+        for one in unproved:
+            if one in unwritten:
+                with self._allowed(one, "aborted"):
+                    await brokers.write_abort_marker(one)
+            else:
+                _log.warning(
+                    "%s: brokers left a transaction open, and nothing proves whether it was committed; readers wait "
+                    "there. kafka-transactions.sh abort gives its records up: right where no client was told that they "
+                    "are written",
+                    one,
+                )
 
     async def _commit(self, brokers: Brokers, one: Open) -> None:
-        try:
+        with self._allowed(one, "committed"):
             await brokers.write_commit_marker(one)
+
+    @contextmanager
+    def _allowed(self, one: Open, what: str) -> Iterator[None]:
+        """Says which right is missing where a marker is refused for it."""
+        try:
+            yield
         except ClusterAuthorizationFailedError:
             _log.warning(
-                "%s: brokers committed a transaction and forgot its marker, and readers wait there: allow %s to ALTER "
-                "the cluster, then open the ledger anew",
+                "%s: brokers %s a transaction and forgot its marker, and readers wait there: allow %s to ALTER the "
+                "cluster, then open the ledger anew",
                 one,
+                what,
                 self._caller,
             )

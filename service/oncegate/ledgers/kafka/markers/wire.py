@@ -118,18 +118,23 @@ class _MarkersAsked(RequestStruct):  # type: ignore[misc]
     SCHEMA = Schema(("markers", CompactArray(*_MARKER)), _TAGS)
 
 
-class WriteCommitMarker(Request[_MarkersAsked]):  # type: ignore[misc]
-    """Tells a partition's leader that what a producer has open there is committed, as a coordinator does."""
+class WriteMarker(Request[_MarkersAsked]):  # type: ignore[misc]
+    """Tells a partition's leader what became of what a producer has open there, as a coordinator does.
+
+    `producer`: its id, and the epoch of the marker.
+    """
 
     API_KEY = 27
 
-    def __init__(self, partition: Partition, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+    def __init__(
+        self, partition: Partition, producer: tuple[int, int], committed: bool, coordinator_epoch: int
+    ) -> None:
         self._partition = partition
-        self._producer = producer_id, epoch
+        self._said = *producer, committed
         self._coordinator_epoch = coordinator_epoch
 
     def build(self, request_struct_class: Any) -> Any:
         """Implements aiokafka's `Request.build`."""
         topic, number = self._partition
         topics = [(topic, [number], _NO_TAGS)]
-        return request_struct_class([(*self._producer, True, topics, self._coordinator_epoch, _NO_TAGS)], _NO_TAGS)
+        return request_struct_class([(*self._said, topics, self._coordinator_epoch, _NO_TAGS)], _NO_TAGS)

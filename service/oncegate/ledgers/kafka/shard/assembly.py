@@ -1,9 +1,12 @@
 """Makes frames of the records of the topic `.ledger` that they were cut into (`blobs`)."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 
 from oncegate.core.errors import LedgerDamaged
 from oncegate.ledgers.frames import Frame, damage, decode_frame, frame_bytes
+from oncegate.ledgers.kafka.reading import Reader
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
 
 
 class Assembly:
@@ -36,3 +39,13 @@ class Assembly:
 
     def _damage(self, offset: int, what: str) -> LedgerDamaged:
         return damage(self._at(offset), what)
+
+
+async def frames_of(found: Reader, place: KafkaPlace, first: int, end: int) -> AsyncGenerator[Frame, None]:
+    """Yields the frames from offset `first` to before `end`; LedgerDamaged, Trimmed, KafkaError, OSError."""
+    assembly = Assembly(place.frames.topic)
+    async with aclosing(found.records(place.frames, first, end)) as records:
+        async for record in records:
+            for frame in assembly.add(record.offset, record.value):
+                yield frame
+    assembly.require_whole()

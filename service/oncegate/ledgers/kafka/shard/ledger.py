@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import TypeVar
 
 from aiokafka.errors import KafkaError
@@ -21,6 +22,7 @@ from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import OutputReadback
 from oncegate.ledgers.kafka.shard.replay import replayed
 from oncegate.ledgers.kafka.shard.states import TopicPieces
+from oncegate.ledgers.kafka.shard.unwritten import unwritten
 from oncegate.ledgers.kafka.shard.writer import FrameWriter
 from oncegate.ledgers.kafka.topics import shorten
 from oncegate.ledgers.snapshotting import Places, SnapshotTaking
@@ -236,7 +238,9 @@ class KafkaLedger:
                 await self._prove()
                 await self._shorten()
                 await self._shorten_stages()
-                await self._writer.ownership.user_partitions.heal(self._place.deadlines.commit_ms / 1000)
+                await self._writer.ownership.user_partitions.heal(
+                    self._place.deadlines.commit_ms / 1000, partial(unwritten, self._place, self._fold)
+                )
                 self._behind_since = None
             except (KafkaError, OSError, LedgerFull) as error:
                 self._fall_behind(error)

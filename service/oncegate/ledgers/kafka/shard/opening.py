@@ -9,23 +9,25 @@ What is read may be trimmed meanwhile by an owner that was fenced just now: then
 read before 1 counts in 2 only where the topic still has its last frame, whose chain stands for all before it.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
+from functools import partial
 
 from aiokafka.errors import KafkaError
 
 from oncegate.core.errors import KeyMismatch, LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull
-from oncegate.ledgers.frames import End, Frame, Owned, encode_frame
+from oncegate.ledgers.frames import End, Owned, encode_frame
 from oncegate.ledgers.kafka.guard import Fenced, Guard, InDoubt, NotWritten
 from oncegate.ledgers.kafka.namespaces import Changes, Listed, NamespaceList
-from oncegate.ledgers.kafka.reading import Reader, Trimmed, reader
-from oncegate.ledgers.kafka.shard.assembly import Assembly
+from oncegate.ledgers.kafka.reading import Trimmed, reader
+from oncegate.ledgers.kafka.shard.assembly import frames_of
 from oncegate.ledgers.kafka.shard.blobs import Blobs
 from oncegate.ledgers.kafka.shard.fold import Fold
 from oncegate.ledgers.kafka.shard.ownership import Ownership
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.states import saved_pieces
+from oncegate.ledgers.kafka.shard.unwritten import unwritten
 
 # Each time that a ledger is trimmed while it is read, by one owner that was fenced in between.
 READINGS_MAX = 5
@@ -63,7 +65,7 @@ async def open_place(
             read_to = await _own(place, fold, guard, Owned(ownership.generation, place.keys.wrap(key)))
             # Before older generations are forgotten, which may have left something open there.
             ownership.user_partitions.look_at(fold.sent_to.take())
-            await ownership.user_partitions.heal(place.deadlines.commit_ms / 1000)
+            await ownership.user_partitions.heal(place.deadlines.commit_ms / 1000, partial(unwritten, place, fold))
             await ownership.prove(ownership.generation)
             await _witness(listed, place.name, fold, ownership.generation)
         except (KafkaError, OSError) as error:
@@ -130,16 +132,6 @@ async def read_frames(place: KafkaPlace, fold: Fold, first: int | None = None) -
             async for frame in frames:
                 fold.take(frame)
         return end
-
-
-async def frames_of(found: Reader, place: KafkaPlace, first: int, end: int) -> AsyncGenerator[Frame, None]:
-    """Yields the frames from offset `first` to before `end`; LedgerDamaged, Trimmed, KafkaError, OSError."""
-    assembly = Assembly(place.frames.topic)
-    async with aclosing(found.records(place.frames, first, end)) as records:
-        async for record in records:
-            for frame in assembly.add(record.offset, record.value):
-                yield frame
-    assembly.require_whole()
 
 
 async def settle(place: KafkaPlace, fold: Fold) -> None:

@@ -26,6 +26,11 @@ from oncegate.ledgers.kafka.watch import Deadlines
 STARTS_AT_ONCE = 8
 
 
+def generation_of(transactional_id: str) -> int:
+    """Returns the generation that a transactional id is of."""
+    return int(transactional_id.rpartition("/")[2])
+
+
 class Ownership:
     """Takes generations for one ledger. `name`: what they are listed under; `generation`: 0 for none.
 
@@ -118,10 +123,16 @@ class Ownership:
         ids = [self._id(generation) for generation in generations]
         async with healing(self._settings, self._partitions) as markers:
             await markers.heal(ids)
-            self.user_partitions.ended(await markers.states(ids))
+            before = await markers.states(ids)
+            self.user_partitions.ended(before)
+            # Frames name those of what was committed alone.
+            self.user_partitions.look_at(one for state in before for one in state.partitions if self._is_users(one))
             await self._start_each(generations)
             await markers.heal(ids)
             self.user_partitions.ended(await markers.states(ids))
+
+    def _is_users(self, partition: Partition) -> bool:
+        return partition not in self._partitions
 
     async def _start_each(self, generations: range) -> None:
         at_once = asyncio.Semaphore(STARTS_AT_ONCE)

@@ -17,8 +17,9 @@ from aiokafka.errors import KafkaError
 from oncegate.core.errors import LedgerDamaged, LedgerDown
 from oncegate.ledgers.frames import entries_of
 from oncegate.ledgers.kafka.reading import Reader, Trimmed, reader
+from oncegate.ledgers.kafka.shard.assembly import frames_of
 from oncegate.ledgers.kafka.shard.fold import Fold
-from oncegate.ledgers.kafka.shard.opening import frames_of, settle
+from oncegate.ledgers.kafka.shard.opening import settle
 from oncegate.ledgers.kafka.shard.place import KafkaPlace
 from oncegate.ledgers.kafka.shard.readback import OutputReadback
 from oncegate.ledgers.kafka.shard.replay import frames_up_to, replayed

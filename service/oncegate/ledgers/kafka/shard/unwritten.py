@@ -1,0 +1,84 @@
+"""Tells what was never written: the frames of a ledger prove of records that brokers left open that none names them."""
+
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+
+from oncegate.core.errors import LedgerDamaged
+from oncegate.ledgers.frames import Frame, Owned, Sent
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.markers.brokers import Open
+from oncegate.ledgers.kafka.markers.user_partitions import Unreadable
+from oncegate.ledgers.kafka.reading import Trimmed, reader
+from oncegate.ledgers.kafka.shard.assembly import frames_of
+from oncegate.ledgers.kafka.shard.fold import Fold
+from oncegate.ledgers.kafka.shard.ownership import generation_of
+from oncegate.ledgers.kafka.shard.place import KafkaPlace
+
+# Above all offsets and generations.
+_NONE = 1 << 63
+
+
+class NamedRecords:
+    """Tells which of some records no frame names, where the frames that are kept prove it: all of them are to be taken.
+
+    A ledger has one writer at a time. So rows lie in a partition in the order of their frames, and frames follow one
+    another by generations: a frame that is not among those kept stands before all of them. `asked`: of each
+    transaction, the partition and the offset of its first record there.
+    """
+
+    def __init__(self, asked: Collection[tuple[Partition, int]]) -> None:
+        self._asked = set(asked)
+        self._named: set[tuple[Partition, int]] = set()
+        # The lowest offset that is named of each partition that is asked about; −1: one that brokers did not tell.
+        self._lowest = {partition: _NONE for partition, _ in asked}
+        self._oldest_generation = _NONE
+
+    def take(self, frame: Frame) -> None:
+        """Notes what a frame names."""
+        for change in frame.body.changes:
+            if isinstance(change, Owned):
+                self._oldest_generation = min(self._oldest_generation, change.generation)
+            elif isinstance(change, Sent):
+                self._take(Partition(change.topic, change.partition), change.first_offset)
+
+    def _take(self, partition: Partition, offset: int) -> None:
+        if partition in self._lowest:
+            self._lowest[partition] = min(self._lowest[partition], offset)
+            self._named |= self._asked.intersection([(partition, offset)])
+
+    def lacks(self, partition: Partition, offset: int, generation: int) -> bool:
+        """Whether no frame was ever written for the record there, which that generation wrote."""
+        lowest = self._lowest[partition]
+        if (partition, offset) in self._named or lowest < 0:
+            return False
+        return lowest < offset or self._oldest_generation <= generation
+
+
+async def unwritten(place: KafkaPlace, fold: Fold, asked: Mapping[Open, str]) -> Collection[Open]:
+    """Returns those of open transactions that no frame names, where the frames that are kept prove it.
+
+    `asked`: each with its transactional id, whose producer was followed before: all that it committed is below the end
+    that brokers tell now. Raises Unreadable, KafkaError, OSError: not now.
+    """
+    named, known = NamedRecords([(one.partition, one.first_offset) for one in asked]), fold.end.serial
+    try:
+        last = await _take_all(place, fold.ledger_from, named)
+    except (Trimmed, LedgerDamaged) as error:
+        raise Unreadable(f"{place.frames.topic}: {error}") from error
+    if last is None or last.serial < known:
+        raise Unreadable(f"{place.frames.topic} ends before frame {known}")
+    return [one for one, name in asked.items() if named.lacks(one.partition, one.first_offset, generation_of(name))]
+
+
+async def _take_all(place: KafkaPlace, first: int, named: NamedRecords) -> Frame | None:
+    """Gives `named` all frames from an offset on, and returns the last; LedgerDamaged where one is missing."""
+    last: Frame | None = None
+    async with reader(place.settings) as found:
+        _, end = await found.bounds(place.frames)
+        async with aclosing(frames_of(found, place, first, end)) as frames:
+            async for frame in frames:
+                if last is not None and frame.previous_chain != last.chain:
+                    raise LedgerDamaged(f"frame {frame.serial} does not follow frame {last.serial}")
+                named.take(frame)
+                last = frame
+    return last

@@ -1,0 +1,42 @@
+"""Frames prove of a record that none names it: where they would have to name it, and do not."""
+
+import pytest
+
+from oncegate.ledgers.frames import AnyChange, Body, Frame, Owned, Sent
+from oncegate.ledgers.kafka.guard import Partition
+from oncegate.ledgers.kafka.shard.unwritten import NamedRecords
+
+HERE, ELSEWHERE = Partition("t", 0), Partition("t", 1)
+OFFSET, GENERATION = 10, 7
+
+
+def sent(offset: int, at: Partition = HERE) -> Sent:
+    return Sent(at.topic, at.number, offset, 3)
+
+
+def owned(generation: int) -> Owned:
+    return Owned(generation, b"")
+
+
+@pytest.mark.parametrize(
+    ("frames", "lacks"),
+    [
+        pytest.param([[owned(7)]], True, id="its generation begins there"),
+        pytest.param([[owned(6)], [owned(8)]], True, id="one before its generation begins there"),
+        pytest.param([[owned(8)]], False, id="one behind its generation begins there"),
+        pytest.param([[sent(9)]], True, id="rows before it are named"),
+        pytest.param([[sent(11)]], False, id="rows behind it are named alone"),
+        pytest.param([[sent(9, ELSEWHERE)]], False, id="rows before it of another partition are"),
+        pytest.param([[owned(1)], [sent(9)], [sent(10)]], False, id="it is named"),
+        pytest.param([[owned(1)], [sent(10, ELSEWHERE)]], True, id="its like of another partition is named"),
+        pytest.param([[owned(1)], [sent(-1), sent(9)]], False, id="brokers did not say where some rows lie"),
+        pytest.param([], False, id="no frame is there"),
+    ],
+)
+def test_a_record_was_never_written_where_the_frames_that_are_kept_would_name_it(
+    frames: list[list[AnyChange]], lacks: bool
+) -> None:
+    named = NamedRecords([(HERE, OFFSET)])
+    for changes in frames:
+        named.take(Frame(0, 1, 1, 0, bytes(16), bytes(16), bytes(16), Body((), changes)))
+    assert named.lacks(HERE, OFFSET, GENERATION) == lacks
