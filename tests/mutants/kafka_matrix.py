@@ -67,6 +67,13 @@ KAFKA_MATRIX: tuple[Mutant, ...] = (
         f"{_USERS}::test_rows_of_an_aborted_transaction_are_never_shown",
     ),
     one(
+        "the id of a transaction that was aborted is used again",
+        f"{_KAFKA}/shard/ownership.py",
+        '        return f"{self._name}/{generation}"\n',
+        '        return f"{self._name}/1"\n',
+        f"{_USERS}::test_a_later_commit_shows_no_rows_that_were_aborted_before_it",
+    ),
+    one(
         "frames do not tell an opener where rows went to",
         f"{_KAFKA}/shard/fold.py",
         "        self.sent_to.add([Partition(change.topic, change.partition)])\n",

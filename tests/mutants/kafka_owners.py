@@ -5,6 +5,7 @@ from tests.mutants.mutant import Mutant, one
 _SHARD = "service/oncegate/ledgers/kafka/shard"
 _OWNERS = "tests/faults/kafka/test_ledger_ownership.py"
 _DAMAGE = "tests/faults/kafka/test_ledger_damage.py"
+_SLEPT = "tests/faults/kafka/test_slept_collector.py"
 _OWNED = "tests/engine/commit/test_owned_before_said.py"
 
 _REFUSALS = "tests/faults/kafka/test_refusals.py"
@@ -81,6 +82,31 @@ KAFKA_OWNERS: tuple[Mutant, ...] = (
         "                    await ledger.check_frames()\n",
         "",
         f"{_DAMAGE}::test_frames_that_are_deleted_under_an_owner_end_its_ownership",
+    ),
+    one(
+        "a collector deletes frames before the one that names what replaces them",
+        f"{_SHARD}/ledger.py",
+        "                places = await self._taking.write(snapshot, lambda: True)\n",
+        "                places = await self._taking.write(snapshot, lambda: True)\n"
+        "                first = self._fold.first_after(mark.position) or (self._fold.last_offset + 1, 0)\n"
+        "                await shorten(self._place.settings, {self._place.frames: first[0]})\n",
+        f"{_SLEPT}::test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it[that goes on]",
+    ),
+    one(
+        "a collector deletes a snapshot once another is written that no frame names yet",
+        f"{_SHARD}/ledger.py",
+        "                places = await self._taking.write(snapshot, lambda: True)\n",
+        "                places = await self._taking.write(snapshot, lambda: True)\n"
+        "                await shorten(self._place.settings, {self._place.states: places[0][0].offset})\n",
+        f"{_SLEPT}::test_a_deletion_that_comes_behind_a_successor_takes_nothing_from_it[that goes on]",
+    ),
+    one(
+        "an upkeep deletes what a collection replaces that is not committed",
+        f"{_SHARD}/ledger.py",
+        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n",
+        "        fold.adopt(collected, fold.last_offset)\n"
+        "        offset = await self._write_dying(self._writer.write((), (), lambda _: [collected, *since]))\n",
+        f"{_SLEPT}::test_nothing_is_deleted_before_the_frame_that_stands_for_it_is_committed",
     ),
     one(
         "a list goes on with a producer of which a record was refused",

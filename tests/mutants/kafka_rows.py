@@ -1,7 +1,7 @@
 """Planted bugs of a ledger on Kafka that turn a row of the crash matrix red: a gateway's process, over a real broker.
 
-Not here: two that take over and fence each other (no row has a standby: `kafka_standby.py`, `kafka_models.py`), and one
-transactional id that is kept over an abort, which needs a partition without a leader (`kafka_models.py`).
+Not here, since no row has a standby, or lets a broker forget the marker of an abort: two that fence each other
+(`kafka_standby.py`), and one transactional id that is kept over an abort (`kafka_matrix.py`); both in `kafka_models.py` too.
 """
 
 from tests.mutants.mutant import Mutant, one

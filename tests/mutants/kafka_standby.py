@@ -42,9 +42,30 @@ KAFKA_STANDBY: tuple[Mutant, ...] = (
     one(
         "a standby that was not chosen takes generations",
         f"{_STANDBY}/election.py",
-        "        if self._stands_by or self._has_led:\n            raise",
+        "        if self._stands_by or self._has_led or self._is_followed:\n            raise",
         "        if False:\n            raise",
         f"{_LEDGERS}::test_who_was_not_chosen_takes_no_generation",
+    ),
+    one(
+        "an opener that was followed takes the ledgers back before it has looked",
+        f"{_STANDBY}/election.py",
+        "        if self._stands_by or self._has_led or self._is_followed:\n            raise",
+        "        if self._stands_by or self._has_led:\n            raise",
+        f"{_LEDGERS}::test_of_two_gateways_that_start_at_once_the_first_takes_nothing_back",
+    ),
+    one(
+        "two standbys take the ledger from each other each time that they look",
+        f"{_STANDBY}/election.py",
+        "        return not holder.gateway or (beat is not None and beat.gone) or",
+        "        return bool(holder.gateway) or",
+        f"{_LEDGERS}::test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns",
+    ),
+    one(
+        "two standbys take the ledger from each other whatever its holder says",
+        f"{_STANDBY}/election.py",
+        "            self._seen, self._seen_s = now, now_s\n",
+        "            self._seen, self._seen_s = now, self._seen_s or now_s\n",
+        f"{_LEDGERS}::test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns",
     ),
     one(
         "what a standby has read vouches for the topic",

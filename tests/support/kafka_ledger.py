@@ -28,6 +28,11 @@ class Prefix:
         return f"{self.name}.default.ledger"
 
     @property
+    def states(self) -> str:
+        """The topic of the default namespace's snapshots."""
+        return f"{self.name}.default.states"
+
+    @property
     def outputs(self) -> str:
         """The topic of the default namespace's outputs."""
         return f"{self.name}.default.outputs"

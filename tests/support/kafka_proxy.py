@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 # API keys of the Kafka protocol.
-PRODUCE, INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, SASL_AUTHENTICATE = 0, 22, 24, 26, 36
+PRODUCE, DELETE_RECORDS, INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, SASL_AUTHENTICATE = 0, 21, 22, 24, 26, 36
 # Requests of producers without a transaction, in place of their keys.
 NO_TRANSACTION = -1
 _SIZE_BYTES = 4

@@ -126,3 +126,28 @@ async def test_a_holder_that_was_followed_is_told_once_and_stands_by_again() -> 
         await listed.beat("next", Beat(2, gone=True))
         assert await election.wait_for(WAIT_S)
         assert len(followed) == 1
+
+
+async def test_an_opener_that_was_followed_before_it_looked_does_not_become_the_holder_again() -> None:
+    """It has led if a term behind the one that it asked for is another's; its own may never have been written."""
+    listed = List("another")
+    election = Election(listed, 600_000, lambda _: None)
+    for _ in range(2):
+        assert election.lead(listed.listed) == [("o/", Holder(election.gateway, 2))]
+    listed.listed.holder = Holder("next", 2)
+    assert election.lead(listed.listed) == [("o/", Holder(election.gateway, 3))]
+    listed.listed.holder = Holder("one more", 4)
+    for _ in range(2):
+        with pytest.raises(LedgerFenced, match="gateway one more owns the ledgers now"):
+            election.lead(listed.listed)
+
+
+async def test_an_opener_that_was_followed_before_it_looked_is_told() -> None:
+    listed, followed = List(), list[str]()
+    election = Election(listed, 600_000, lambda error: followed.append(error.detail))
+    assert election.lead(listed.listed)
+    listed.listed.holder = Holder("next", 2)
+    election.start()
+    await until(lambda: bool(followed))
+    await election.close()
+    assert "gateway next owns the ledgers now" in followed[0]

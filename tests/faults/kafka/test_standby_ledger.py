@@ -3,15 +3,18 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, Recovering
+from oncegate.core.errors import LedgerDamaged, LedgerDown, LedgerFenced, LedgerFull, Recovering
 from oncegate.ledgers.kafka.ledgers import open_kafka
+from oncegate.ledgers.kafka.namespaces import Beat, NamespaceList
 from oncegate.ledgers.kafka.shard.ledger import KafkaLedger
+from oncegate.ledgers.kafka.standby import election
+from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.ledgers.pause import pause
 from oncegate.ports import Followed, Ledger, OpenLedger
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
@@ -23,6 +26,9 @@ pytestmark = pytest.mark.slow
 WAIT_S = 120
 # More than a collection takes turns with.
 APPENDS = 20
+# A busy machine leaves a holder no word for longer than a beat takes; and it beats for twice as long.
+TAKEOVER_MS = 5_000
+BEATS = 12
 
 
 @pytest.fixture
@@ -148,6 +154,73 @@ async def test_of_two_standbys_one_takes_over_and_the_other_goes_on(prefix: Pref
     # The gateway that had won is gone with its last namespace.
     assert await entries((await other.opened()).ledger) == [b"a", b"b"]
     await followings[1 - won].__aexit__(None, None, None)
+
+
+class Contender:
+    """A gateway that stands by, takes over, writes for as long as it owns the ledger, and stands by again."""
+
+    def __init__(self, prefix: Prefix) -> None:
+        self._prefix = prefix
+        self.taken_over = self.written = 0
+        self.task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        async with open_kafka(self._prefix.place()) as ledgers:
+            while True:
+                with suppress(LedgerFenced, LedgerDown, LedgerFull):
+                    async with ledgers.follow("default") as followed:
+                        await self._own(followed)
+
+    async def _own(self, followed: Followed) -> None:
+        async with aclosing(followed.batches) as batches:
+            async for _ in batches:
+                pass
+        opened, self.taken_over = followed.opened(), self.taken_over + 1
+        while True:
+            await opened.ledger.append([b"again"], [])
+            self.written += 1
+
+
+async def test_two_standbys_do_not_take_the_ledger_from_each_other_in_turns(broker: Broker) -> None:
+    """One has it for several times as long as a standby waits for who is silent; the other one sees it beat."""
+    prefix = Prefix(broker, f"bare_key=yes&takeover_ms={TAKEOVER_MS}")
+    listed = NamespaceList({"bootstrap_servers": broker.cluster.bootstrap}, prefix.name, Deadlines())
+    async with prefix.opened() as owner:
+        await owner.ledger.append([b"a"], [])
+        contenders = [Contender(prefix) for _ in range(2)]
+    try:
+        async with asyncio.timeout(WAIT_S):
+            while max(beat.number for beat in [Beat(), *(await listed.refresh()).beats.values()]) < BEATS:
+                assert sum(one.taken_over for one in contenders) <= 1, "the one takes it from the other"
+                assert not any(one.task.done() for one in contenders)
+        taken_over, written = zip(*[(one.taken_over, one.written) for one in contenders], strict=True)
+        assert (sorted(taken_over), listed.listed.holder.term) == ([0, 1], 2)
+        assert min(written) == 0 < max(written)
+    finally:
+        for one in contenders:
+            one.task.cancel()
+        await asyncio.wait([one.task for one in contenders])
+        await listed.close()
+
+
+async def test_of_two_gateways_that_start_at_once_the_first_takes_nothing_back(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each opens one namespace after the other; the first is followed before it has looked who owns them."""
+    monkeypatch.setattr(election, "LOOK_S", 2 * WAIT_S)
+    async with open_kafka(prefix.place(), create=True) as first, open_kafka(prefix.place()) as second:
+        await first.create("mail")
+        async with first.open("default") as older, second.open("default") as newer:
+            for namespace in ("mail", "default"):
+                with pytest.raises(LedgerFenced, match="owns the ledgers now; nothing was written"):
+                    async with first.open(namespace):
+                        pass
+            async with second.open("mail") as mail:
+                await mail.ledger.append([b"a"], [])
+            await newer.ledger.append([b"b"], [])
+            with pytest.raises(LedgerFenced):
+                await older.ledger.append([b"by the older"], [])
+            assert await entries(newer.ledger) == [b"b"]
 
 
 async def test_a_collection_by_the_owner_changes_nothing_for_who_has_read_it(prefix: Prefix) -> None:

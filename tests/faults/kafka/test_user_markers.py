@@ -148,6 +148,29 @@ async def test_what_frames_may_have_named_that_were_deleted_is_never_given_up(
     assert "nothing proves whether it was committed" in caplog.text
 
 
+async def test_a_later_commit_shows_no_rows_that_were_aborted_before_it(
+    prefix: Prefix, proxy: KafkaProxy, broker: Broker
+) -> None:
+    """A commit decides all that its transactional id has open: the id of an aborted transaction is not used again."""
+    partition, values = broker.topic(), ("kept", "refused", "by the owner", "by its successor")
+    kept, lost, own, next_one = (range_of(value) for value in values)
+    async with prefix.opened(proxied=True) as opened:
+        await opened.ledger.append([b"kept"], [kept, sent(partition.topic, kept)])
+        proxy.hold(END_TXN, cut=True)
+        with pytest.raises(LedgerFull, match="nothing was written"):
+            await opened.ledger.append([b"refused"], [lost, sent(partition.topic, lost)])
+        proxy.release()
+        await asyncio.to_thread(forget_markers, broker, partition.topic)
+        await opened.ledger.append([b"own"], [own, sent(partition.topic, own)])
+        assert broker.committed(partition) == [b"kept"]
+    async with prefix.opened() as opened:
+        await opened.ledger.append([b"next"], [next_one, sent(partition.topic, next_one)])
+        assert await entries(opened.ledger) == [b"kept", b"own", b"next"]
+    assert broker.committed(partition) == [b"kept"], "readers wait where the marker was"
+    written = [message.value() for message in broker.messages(partition, "read_uncommitted")]
+    assert written == [value.encode() for value in values]
+
+
 async def test_a_topic_that_was_deleted_is_forgotten(prefix: Prefix, broker: Broker) -> None:
     partition = broker.topic()
     await send(prefix, partition.topic, "a")

@@ -224,7 +224,12 @@ STANDING_BY = {
         "CHOSEN",
     ),
     "who was not chosen takes no generation": rule(
-        Election, "lead", "        if self._stands_by or self._has_led:\n", "        if False:\n", STANDBYS, "CHOSEN"
+        Election,
+        "lead",
+        "        if self._stands_by or self._has_led or self._is_followed:\n",
+        "        if False:\n",
+        STANDBYS,
+        "CHOSEN",
     ),
     "what came after the last look is folded": rule(
         opening, "_read", "            await _read_on(place, warm)\n", "", STANDBYS, "CHAIN", "KNOWN"

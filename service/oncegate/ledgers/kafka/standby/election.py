@@ -1,9 +1,10 @@
 """Agrees in the list of namespaces on the one gateway that is to own the ledgers below a prefix: its holder.
 
-A gateway that does not stand by makes itself the holder with the first generation that it takes. A standby does where
-there is none, where it said goodbye, or where no beat of it came for `takeover_ms` while the list was read all that
-time: silence is measured by the standby's own clock, and only while it could have heard something. Of two that do so
-at once the second finds another holder, and waits for that one.
+A gateway that does not stand by makes itself the holder with the first generation that it takes, and never again: two
+that open several ledgers would fence each other in turns. A standby does where there is none, where it said goodbye, or
+where no beat of it came for `takeover_ms` while the list was read all that time: silence is measured by the standby's
+own clock, and only while it could have heard something. Of two that do so at once the second finds another holder, and
+waits for that one.
 
 Being the holder proves nothing: who was it may go on until the ledger's own generations fence it. It only keeps
 gateways from taking each other's ledgers in turns, and a prefix from being shared out among several.
@@ -40,6 +41,8 @@ class Election:
         self._takeover_s = takeover_ms / 1000
         self._when_followed = when_followed
         self._stands_by = self._has_led = False
+        # The last term that this gateway asked for by opening a ledger; 0: none.
+        self._asked_term = 0
         self._won = asyncio.Event()
         self._beats = 0
         # Holder and beat as they were seen last, since when, and when the list was read last.
@@ -96,9 +99,15 @@ class Election:
         if listed.holder.gateway == self.gateway:
             self._has_led = True
             return []
-        if self._stands_by or self._has_led:
+        if self._stands_by or self._has_led or self._is_followed:
             raise _followed_by(listed.holder.gateway)
+        self._asked_term = listed.holder.term + 1
         return self._next(listed)
+
+    @property
+    def _is_followed(self) -> bool:
+        """Whether another's term is behind the one that was asked for, which this gateway may have had unseen."""
+        return not self.leads and 0 < self._asked_term < self._list.listed.holder.term
 
     def _next(self, listed: Listed) -> Changes:
         return [("o/", Holder(self.gateway, listed.holder.term + 1))]
@@ -118,7 +127,7 @@ class Election:
     async def _look(self) -> None:
         """Reads the list and does what follows from it; where it cannot be read, silence counts from the next time."""
         loop = asyncio.get_running_loop()
-        is_owner = self.leads or self._has_led
+        is_owner = self.leads or self._has_led or self._asked_term > 0
         if not (is_owner or self._stands_by) or (is_owner and loop.time() < self._looked_s + BEAT_S):
             return
         try:
@@ -132,7 +141,7 @@ class Election:
         self._failing = ""
         if self.leads:
             await self._lead(loop.time())
-        elif self._has_led:
+        elif self._has_led or self._is_followed:
             self._follow()
         elif self._stands_by and self._is_due(loop.time()):
             await self._list.change(self._elected)
@@ -167,7 +176,7 @@ class Election:
     def _follow(self) -> None:
         """Stops what this gateway owns: another one takes it over, or has done so."""
         self._won.clear()
-        self._has_led = not self._stands_by
+        self._has_led, self._asked_term = not self._stands_by, 0
         self._when_followed(_followed_by(self._list.listed.holder.gateway))
 
 
