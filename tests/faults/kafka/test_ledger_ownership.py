@@ -10,6 +10,7 @@ import pytest
 from oncegate.core.errors import LedgerDown, LedgerFenced, LedgerFull
 from oncegate.ledgers.kafka.namespaces import Decide, NamespaceList
 from oncegate.ledgers.kafka.shard.blobs import PART_BYTES
+from oncegate.ledgers.kafka.standby import election
 from oncegate.ledgers.kafka.watch import Deadlines
 from oncegate.testing.ledger_places import BIG, chunk_of, outputs_of, publish, range_of, snapshot_of
 from tests.support.kafka_broker import Broker
@@ -194,7 +195,11 @@ async def test_an_append_in_doubt_behind_a_frame_of_several_records_is_decided(
         assert await entries(opened.ledger) == [large, b"b"]
 
 
-async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(prefix: Prefix) -> None:
+async def test_what_a_newer_owner_has_replaced_and_deleted_is_no_damage(
+    prefix: Prefix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told by what is missing: nobody looks meanwhile who owns the ledgers."""
+    monkeypatch.setattr(election, "LOOK_S", 600.0)
     async with prefix.opened() as first:
         await first.ledger.append([b"a"], [])
         async with prefix.opened() as second:
