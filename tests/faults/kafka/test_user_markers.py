@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from oncegate.core.errors import LedgerFull
+from oncegate.ledgers.kafka.rows import partitions
 from oncegate.testing.ledger_places import snapshot_of
 from tests.support.kafka_broker import WAIT_S, Broker
 from tests.support.kafka_guards import started
@@ -19,6 +20,12 @@ pytestmark = [
     # A connection that aiokafka was making when its broker died is closed by nobody but the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """What a gateway compiles before it serves: the deadline of a transaction leaves no time for it."""
+    partitions.warm_up()
 
 
 @pytest.fixture
